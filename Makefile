@@ -1,0 +1,45 @@
+# Kiln's chores. `make demo` shows it at work, `make test` checks everything; each builds what it needs by itself.
+# Everything is built with --workspace: cargo resolves features over what is selected, and another selection would compile DataFusion again.
+
+CARGO ?= cargo
+.DEFAULT_GOAL := help
+.PHONY: help demo run test lint build unit integration bench nightly sqlalchemy tools
+
+help: ## list the chores
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+tools:
+	@scripts/need cargo "Rust: https://rustup.rs" && scripts/need cc "a C compiler: apt-get install build-essential" \
+	  && scripts/need python3 "Python 3: apt-get install python3 python3-venv"
+
+build: tools ## build everything once
+	$(CARGO) build --workspace --all-targets
+
+demo: build ## build, load TPC-H SF1 through COPY, run the 22 queries over the wire, say how to connect
+	@scripts/demo
+
+run: build ## build and serve ./kiln-data on 127.0.0.1:5433
+	@$$(scripts/target-dir)/debug/kiln serve
+
+lint: tools ## format, clippy with warnings as errors, the house's own rules
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+	$(CARGO) xtask tidy
+
+unit: build ## tests beside the code
+	$(CARGO) test --workspace --lib --bins
+
+integration: build ## real server processes, real clients, SQL files, all TPC answers
+	$(CARGO) test --workspace --test it
+
+test: lint unit integration ## everything: format, lints, tidy, unit, integration, SQL files
+
+nightly: build ## what takes longer than a test may: many crash cycles, big results, the long simulations
+	KILN_NIGHTLY=1 $(CARGO) test --workspace
+
+bench: tools ## TPC-H and TPC-DS SF1 beside DuckDB, with the release build
+	$(CARGO) build --release --workspace
+	@scripts/bench
+
+sqlalchemy: build ## SQLAlchemy's dialect suite against Kiln; prints passed, failed, skipped
+	@scripts/sqlalchemy-suite

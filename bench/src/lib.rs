@@ -1,0 +1,38 @@
+//! The benchmark driver: makes TPC-H and TPC-DS data, loads it over the wire, runs the queries on Kiln and its peers, and compares.
+//!
+//! Never measures without checking answers, and never starts a server: it is given an address.
+//!
+//! Start at `run.rs` for one benchmark from data to figure; `suite.rs` has the tables and queries.
+
+pub mod answers;
+pub mod figure;
+pub mod generate;
+pub mod load;
+pub mod peers;
+pub mod report;
+pub mod run;
+pub mod suite;
+
+pub use run::{Options, run};
+pub use suite::Suite;
+
+/// What can go wrong in a benchmark.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{doing} failed: {}", server_message(.source))]
+    Server { doing: String, source: tokio_postgres::Error },
+    #[error("cannot make the data of {table} at scale {scale}: {reason}")]
+    Data { table: String, scale: f64, reason: String },
+    #[error("{peer}: {reason}")]
+    Peer { peer: String, reason: String },
+    #[error("cannot write {path}")]
+    File { path: String, source: std::io::Error },
+}
+
+/// The server's own words where there are any: `tokio_postgres::Error` alone says only "db error".
+fn server_message(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(told) => format!("{} ({})", told.message(), told.code().code()),
+        None => error.to_string(),
+    }
+}

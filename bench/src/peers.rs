@@ -1,0 +1,140 @@
+//! Peers from PyPI, each in a Python process of its own that reads one query a line and answers with times and rows.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::answers::Row;
+use crate::report::PeerRuns;
+use crate::{Error, Suite};
+
+/// The driver that runs inside the peer's process.
+const DRIVER: &str = include_str!("peer_driver.py");
+
+/// Peers by name and the PyPI package each comes from.
+const PACKAGES: &[(&str, &str)] = &[("duckdb", "duckdb"), ("datafusion", "datafusion"), ("clickhouse", "chdb")];
+
+/// A running peer with the benchmark's tables loaded.
+pub struct Peer {
+    name: String,
+    described: String,
+    process: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    /// Installs the peer's package into a private environment under `workspace` and loads the Parquet files of `folder`.
+    pub fn start(name: &str, suite: Suite, folder: &Path, workspace: &Path) -> Result<Self, Error> {
+        let failed = |reason: String| Error::Peer { peer: name.to_owned(), reason };
+        let (_, package) = PACKAGES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| failed("not known; duckdb, datafusion and clickhouse are".to_owned()))?;
+        let python = environment(workspace, package).map_err(|reason| failed(format!("is missing: {reason}")))?;
+        let mut process = Command::new(python)
+            .args(["-c", DRIVER, name])
+            .arg(folder)
+            .args(suite.tables())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(error.to_string()))?;
+        let requests = process.stdin.take().expect("stdin was asked for");
+        let answers = BufReader::new(process.stdout.take().expect("stdout was asked for"));
+        let mut peer = Self { name: name.to_owned(), described: String::new(), process, requests, answers };
+        let ready = peer.receive().map_err(failed)?;
+        let load = ready["load"].as_f64().unwrap_or(f64::NAN);
+        peer.described =
+            format!("version {}, loaded from Parquet in {load:.1} s", ready["version"].as_str().unwrap_or("?"));
+        Ok(peer)
+    }
+
+    /// The name it was started by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Version and load time, for people.
+    #[must_use]
+    pub fn described(&self) -> &str {
+        &self.described
+    }
+
+    /// Runs `sql` `runs` times; `check` compares the rows with Kiln's.
+    pub fn run(
+        &mut self,
+        number: usize,
+        sql: &str,
+        runs: usize,
+        check: impl Fn(&[Row]) -> Result<(), String>,
+    ) -> PeerRuns {
+        let answer = self.send(&json!({ "query": number, "sql": sql, "runs": runs })).and_then(|()| self.receive());
+        let (runs, problem) = match answer {
+            Ok(answer) => {
+                (times(&answer), answer["error"].as_str().map(str::to_owned).or_else(|| check(&rows(&answer)).err()))
+            }
+            Err(broken) => (Vec::new(), Some(broken)),
+        };
+        PeerRuns { peer: self.name.clone(), runs, problem }
+    }
+
+    fn send(&mut self, request: &Value) -> Result<(), String> {
+        writeln!(self.requests, "{request}").and_then(|()| self.requests.flush()).map_err(|error| error.to_string())
+    }
+
+    fn receive(&mut self) -> Result<Value, String> {
+        let mut line = String::new();
+        match self.answers.read_line(&mut line) {
+            Ok(0) => Err("its process ended".to_owned()),
+            Ok(_) => serde_json::from_str(&line).map_err(|error| format!("{error} in {line:?}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Its own child and nothing else's: a driver that does not notice its closed input is ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The Python of a private environment that has `package`, made on first use.
+fn environment(workspace: &Path, package: &str) -> Result<PathBuf, String> {
+    let folder = workspace.join("peers");
+    let python = folder.join("bin/python");
+    if !python.exists() {
+        succeed(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    }
+    let present = succeed(Command::new(&python).args(["-c", &format!("import {package}")]));
+    if present.is_err() {
+        succeed(Command::new(&python).args(["-m", "pip", "install", "--quiet", package, "pyarrow"]))?;
+    }
+    Ok(python)
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let told = String::from_utf8_lossy(&output.stderr);
+    Err(told.trim().lines().last().unwrap_or("no reason given").to_owned())
+}
+
+fn times(answer: &Value) -> Vec<Duration> {
+    let seconds = answer["seconds"].as_array().into_iter().flatten().filter_map(Value::as_f64);
+    seconds.map(Duration::from_secs_f64).collect()
+}
+
+fn rows(answer: &Value) -> Vec<Row> {
+    let rows = answer["rows"].as_array().into_iter().flatten();
+    rows.map(|row| row.as_array().into_iter().flatten().map(|value| value.as_str().map(str::to_owned)).collect())
+        .collect()
+}

@@ -1,0 +1,146 @@
+//! What a run found, for people and as JSON.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::Suite;
+use crate::figure::{figure, geometric_mean};
+use crate::load::LoadedTable;
+
+/// A whole run.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub suite: Suite,
+    pub scale: f64,
+    pub tables: Vec<LoadedTable>,
+    pub peers: Vec<String>,
+    pub entries: Vec<Entry>,
+}
+
+/// One query on Kiln and its peers.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// From 1.
+    pub query: usize,
+    /// Kiln's timed runs, in order.
+    pub kiln: Vec<Duration>,
+    pub rows: usize,
+    pub peers: Vec<PeerRuns>,
+}
+
+/// One query on one peer.
+#[derive(Debug, Clone)]
+pub struct PeerRuns {
+    pub peer: String,
+    pub runs: Vec<Duration>,
+    /// How the peer's answer differs from Kiln's, or why it has none.
+    pub problem: Option<String>,
+}
+
+impl Entry {
+    /// The best run: what the machine can do when nothing disturbs it.
+    fn best(&self) -> Option<Duration> {
+        self.kiln.iter().min().copied()
+    }
+
+    /// A line of the table: query, rows, Kiln's best time, each peer's and the ratio Kiln / peer.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = format!("q{:02}{:>9} rows{}", self.query, self.rows, seconds(self.best()));
+        for peer in &self.peers {
+            let theirs = peer.runs.iter().min().copied();
+            match (self.best(), theirs, &peer.problem) {
+                (Some(ours), Some(theirs), None) => {
+                    let ratio = ours.as_secs_f64() / theirs.as_secs_f64().max(1e-9);
+                    write!(line, "   {}{}{ratio:>8.2}x", peer.peer, seconds(Some(theirs))).expect("strings grow");
+                }
+                (_, _, problem) => {
+                    let problem = problem.as_deref().unwrap_or("did not run");
+                    write!(line, "   {} DIFFERS: {problem}", peer.peer).expect("strings grow");
+                }
+            }
+        }
+        line
+    }
+}
+
+impl Report {
+    /// Totals, the figure (slowest third dropped, geometric mean of the rest) and the ratios' geometric means.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let best: Vec<Duration> = self.entries.iter().filter_map(Entry::best).collect();
+        let every: Vec<Duration> = self.entries.iter().flat_map(|entry| entry.kiln.iter().copied()).collect();
+        let total: Duration = best.iter().sum();
+        let mut text = format!(
+            "kiln {} sf {}: total{}, figure{}",
+            self.suite,
+            self.scale,
+            seconds(Some(total)),
+            seconds(figure(&every))
+        );
+        for peer in &self.peers {
+            let pairs: Vec<(Duration, Duration)> =
+                self.entries.iter().filter_map(|entry| self.pair(entry, peer)).collect();
+            let theirs: Vec<Duration> = self.peer_runs(peer).collect();
+            let total: Duration = pairs.iter().map(|(_, theirs)| *theirs).sum();
+            let ratio =
+                geometric_mean(pairs.iter().map(|(ours, theirs)| ours.as_secs_f64() / theirs.as_secs_f64().max(1e-9)));
+            let worst = pairs
+                .iter()
+                .map(|(ours, theirs)| ours.as_secs_f64() / theirs.as_secs_f64().max(1e-9))
+                .fold(0.0, f64::max);
+            write!(
+                text,
+                "\n{peer}: total{} over {} agreeing queries, figure{}, kiln/{peer} geometric mean {:.2}, worst {worst:.2}",
+                seconds(Some(total)),
+                pairs.len(),
+                seconds(figure(&theirs)),
+                ratio.unwrap_or(f64::NAN),
+            )
+            .expect("strings grow");
+        }
+        text
+    }
+
+    /// All times, in seconds.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let times = |runs: &[Duration]| runs.iter().map(Duration::as_secs_f64).collect::<Vec<_>>();
+        json!({
+            "suite": self.suite.to_string(),
+            "scale": self.scale,
+            "load": self.tables.iter().map(|table| json!({
+                "table": table.table, "rows": table.rows, "bytes": table.bytes, "seconds": table.elapsed.as_secs_f64(),
+            })).collect::<Vec<_>>(),
+            "queries": self.entries.iter().map(|entry| json!({
+                "query": entry.query,
+                "rows": entry.rows,
+                "kiln": times(&entry.kiln),
+                "peers": entry.peers.iter().map(|peer| json!({
+                    "peer": peer.peer, "seconds": times(&peer.runs), "problem": peer.problem,
+                })).collect::<Vec<_>>(),
+            })).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Queries whose answer differs from a peer's.
+    pub fn differences(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.peers.iter().any(|peer| peer.problem.is_some()))
+    }
+
+    fn pair(&self, entry: &Entry, peer: &str) -> Option<(Duration, Duration)> {
+        let theirs = entry.peers.iter().find(|runs| runs.peer == peer && runs.problem.is_none())?;
+        Some((entry.best()?, theirs.runs.iter().min().copied()?))
+    }
+
+    fn peer_runs(&self, peer: &str) -> impl Iterator<Item = Duration> {
+        let runs = self.entries.iter().flat_map(|entry| &entry.peers).filter(move |runs| runs.peer == peer);
+        runs.flat_map(|runs| runs.runs.iter().copied())
+    }
+}
+
+fn seconds(duration: Option<Duration>) -> String {
+    duration.map_or_else(|| "        –".to_owned(), |duration| format!("{:>8.3} s", duration.as_secs_f64()))
+}

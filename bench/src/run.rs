@@ -1,0 +1,159 @@
+//! One benchmark from data to figure: load, warm, run Kiln and the peers in turn, compare answers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::{TryStreamExt, pin_mut};
+use tokio_postgres::{Client, SimpleQueryMessage};
+use types::Clock;
+
+use crate::answers::{self, Row};
+use crate::load::{LoadedTable, load};
+use crate::peers::Peer;
+use crate::report::{Entry, Report};
+use crate::{Error, Suite};
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub suite: Suite,
+    /// The benchmark's scale factor: gigabytes, roughly.
+    pub scale: f64,
+    /// Timed runs of each query after the warming scan.
+    pub runs: usize,
+    /// Peers to run beside Kiln, by name: `duckdb`, `datafusion`, `clickhouse`.
+    pub against: Vec<String>,
+    /// Queries to run, from 1; empty for all.
+    pub queries: Vec<usize>,
+    /// Where the peers' data and their Python environment lie.
+    pub workspace: PathBuf,
+    /// The tables are there already, from an earlier run on the same data folder.
+    pub loaded: bool,
+    /// Rows of each answer to show.
+    pub show_rows: usize,
+}
+
+/// Runs the benchmark over a connection to Kiln; `say` gets a line whenever something is done.
+pub async fn run(
+    client: &Client,
+    options: &Options,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let tables = if options.loaded { Vec::new() } else { load_tables(client, options, clock, say).await? };
+    let mut peers = start_peers(client, options, say).await?;
+    warm(client, options.suite).await?;
+
+    let mut entries = Vec::new();
+    for number in chosen(options) {
+        let sql = options.suite.queries()[number - 1];
+        let mut entry = Entry { query: number, kiln: Vec::new(), rows: 0, peers: Vec::new() };
+        let mut answer = Vec::new();
+        for _ in 0..options.runs.max(1) {
+            let start = clock.monotonic();
+            answer = query(client, sql)
+                .await
+                .map_err(|source| Error::Server { doing: format!("query {number}"), source })?;
+            entry.kiln.push(clock.monotonic() - start);
+        }
+        entry.rows = answer.len();
+        for peer in &mut peers {
+            entry.peers.push(peer.run(number, sql, options.runs.max(1), |theirs| answers::compare(theirs, &answer)));
+        }
+        say(&entry.line());
+        for row in answer.iter().take(options.show_rows) {
+            let values: Vec<&str> = row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
+            say(&format!("      {}", values.join(" | ")));
+        }
+        entries.push(entry);
+    }
+    let peers = peers.into_iter().map(|peer| peer.name().to_owned()).collect();
+    Ok(Report { suite: options.suite, scale: options.scale, tables, peers, entries })
+}
+
+/// Runs `sql` and returns its rows as text.
+pub async fn query(client: &Client, sql: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
+    let messages = client.simple_query_raw(sql).await?;
+    pin_mut!(messages);
+    let mut rows = Vec::new();
+    while let Some(message) = messages.try_next().await? {
+        if let SimpleQueryMessage::Row(row) = message {
+            rows.push((0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect());
+        }
+    }
+    Ok(rows)
+}
+
+async fn load_tables(
+    client: &Client,
+    options: &Options,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<LoadedTable>, Error> {
+    let start = clock.monotonic();
+    let tables = load(client, options.suite, options.scale, clock, |table| {
+        say(&format!("loaded {:<24}{:>12} rows{}", table.table, table.rows, rate(table.bytes, table.elapsed)));
+    })
+    .await?;
+    say(&format!(
+        "loaded {} at scale {} in {:.1} s",
+        options.suite,
+        options.scale,
+        (clock.monotonic() - start).as_secs_f64()
+    ));
+    Ok(tables)
+}
+
+/// One full scan of each table, as the goals define "hot". `count(column)` would be answered from metadata and warm nothing.
+async fn warm(client: &Client, suite: Suite) -> Result<(), Error> {
+    for table in suite.tables() {
+        let sql = format!("SELECT * FROM {table}");
+        let scan = format!("COPY ({sql}) TO STDOUT");
+        let failed = |source| Error::Server { doing: format!("warming {table}"), source };
+        let rows = client.copy_out(&scan).await.map_err(failed)?;
+        pin_mut!(rows);
+        while rows.try_next().await.map_err(failed)?.is_some() {}
+    }
+    Ok(())
+}
+
+/// Exports each table to Parquet and starts the peers that are to be had; a missing one is said.
+async fn start_peers(client: &Client, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<Peer>, Error> {
+    if options.against.is_empty() {
+        return Ok(Vec::new());
+    }
+    let folder = options.workspace.join(format!("{}-{}", options.suite, options.scale));
+    std::fs::create_dir_all(&folder).map_err(|source| Error::File { path: folder.display().to_string(), source })?;
+    for table in options.suite.tables() {
+        let path = folder.join(format!("{table}.parquet"));
+        let copy = format!("COPY {table} TO '{}' (FORMAT parquet)", path.display());
+        let failed = |source| Error::Server { doing: format!("exporting {table} for the peers"), source };
+        client.batch_execute(&copy).await.map_err(failed)?;
+    }
+    let mut peers = Vec::new();
+    for name in &options.against {
+        match Peer::start(name, options.suite, &folder, &options.workspace) {
+            Ok(peer) => {
+                say(&format!("{name}: {}", peer.described()));
+                peers.push(peer);
+            }
+            Err(missing) => say(&missing.to_string()),
+        }
+    }
+    Ok(peers)
+}
+
+fn chosen(options: &Options) -> Vec<usize> {
+    let all = 1..=options.suite.queries().len();
+    if options.queries.is_empty() {
+        all.collect()
+    } else {
+        all.filter(|number| options.queries.contains(number)).collect()
+    }
+}
+
+fn rate(bytes: u64, elapsed: Duration) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let megabytes = bytes as f64 / 1e6;
+    format!("{:>10.2} s{:>10.1} MB/s", elapsed.as_secs_f64(), megabytes / elapsed.as_secs_f64().max(1e-9))
+}

@@ -1,0 +1,103 @@
+//! DROP of several objects at once, with or without what depends on them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use types::Oid;
+
+use crate::{CatalogState, Change, Dependant, Error, ObjectKind, Result, Table};
+
+#[cfg(test)]
+mod tests;
+
+/// What a DROP does.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DropPlan {
+    /// To be applied in this order.
+    pub changes: Vec<Change>,
+    /// What goes along though the statement did not name it.
+    pub also: Vec<Dependant>,
+}
+
+impl CatalogState {
+    /// The changes that drop the schemas, tables and views with these ids. With `cascade` what depends on them goes too (of
+    /// a table that refers to a dropped one, only the foreign key); without, dependants that are not themselves named are
+    /// [`Error::Dependants`].
+    pub fn drop_plan(&self, named: &[Oid], cascade: bool) -> Result<DropPlan> {
+        let mut walk =
+            Walk { named: named.iter().copied().collect(), cascade, state: self.clone(), plan: DropPlan::default() };
+        for &oid in named {
+            walk.drop(oid)?;
+        }
+        Ok(walk.plan)
+    }
+}
+
+/// Depth first, so that whoever needs an object goes before it.
+struct Walk {
+    named: HashSet<Oid>,
+    cascade: bool,
+    /// What is left after the changes so far.
+    state: CatalogState,
+    plan: DropPlan,
+}
+
+impl Walk {
+    fn drop(&mut self, oid: Oid) -> Result<()> {
+        let (kind, name, change) = if let Some(schema) = self.state.schema(oid) {
+            (ObjectKind::Schema, schema.name.clone(), Change::DropSchema(oid))
+        } else if let Some(table) = self.state.table(oid) {
+            (ObjectKind::Table, table.name.clone(), Change::DropTable(oid))
+        } else if let Some(view) = self.state.view(oid) {
+            (ObjectKind::View, view.name.clone(), Change::DropView(oid))
+        } else {
+            // Named twice, or gone along with an earlier one.
+            return Ok(());
+        };
+        let dependants = self.state.dependants(oid);
+        if !self.cascade {
+            let others: Vec<Dependant> =
+                dependants.iter().filter(|dependant| !self.is_named(dependant)).cloned().collect();
+            if !others.is_empty() {
+                return Err(Error::Dependants { kind, name, dependants: others });
+            }
+        }
+        for dependant in dependants {
+            let named = self.is_named(&dependant);
+            match &dependant {
+                Dependant::Constraint { table, oid, .. } => self.drop_constraint(*table, *oid)?,
+                Dependant::Table { oid, .. } | Dependant::View { oid, .. } | Dependant::Schema { oid, .. } => {
+                    if self.state.relation_by_oid(*oid).is_none() {
+                        continue;
+                    }
+                    self.drop(*oid)?;
+                }
+                Dependant::Database { .. } => {}
+            }
+            if !named {
+                self.plan.also.push(dependant);
+            }
+        }
+        self.make(change)
+    }
+
+    fn is_named(&self, dependant: &Dependant) -> bool {
+        match dependant {
+            Dependant::Constraint { table, .. } => self.named.contains(table),
+            other => other.oid().is_some_and(|oid| self.named.contains(&oid)),
+        }
+    }
+
+    fn drop_constraint(&mut self, table: Oid, constraint: Oid) -> Result<()> {
+        let Some(table) = self.state.table(table) else { return Ok(()) };
+        let mut table = Table::clone(table);
+        table.constraints.retain(|kept| kept.oid != constraint);
+        self.make(Change::PutTable(Arc::new(table)))
+    }
+
+    fn make(&mut self, change: Change) -> Result<()> {
+        self.state = self.state.apply(&change)?;
+        self.plan.changes.push(change);
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! What can happen to a catalog, and the step from one state to the next.
+
+use std::sync::Arc;
+
+use shards::ShardMeta;
+use types::Oid;
+
+use crate::dependants::refuse_dependants;
+use crate::{CatalogState, Database, Dependant, Error, ObjectKind, Result, Role, Sample, Schema, Table, View, check};
+
+#[cfg(test)]
+mod tests;
+
+/// One change. Put creates what is new and replaces what has the same id.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Alters the one database.
+    PutDatabase(Arc<Database>),
+    PutSchema(Arc<Schema>),
+    DropSchema(Oid),
+    PutTable(Arc<Table>),
+    /// Drops the table and its rows.
+    DropTable(Oid),
+    PutView(Arc<View>),
+    DropView(Oid),
+    PutRole(Arc<Role>),
+    DropRole(Oid),
+    /// Appends shards to a table; a sample replaces the table's.
+    AddShards {
+        table: Oid,
+        shards: Vec<Arc<ShardMeta>>,
+        sample: Option<Arc<Sample>>,
+    },
+    /// Takes all rows from a table, as TRUNCATE does.
+    RemoveAllShards {
+        table: Oid,
+    },
+}
+
+impl CatalogState {
+    /// The state after `change`, or why it may not happen. Everything but what changed is shared with `self`.
+    pub fn apply(&self, change: &Change) -> Result<CatalogState> {
+        let mut next = self.clone();
+        match change {
+            Change::PutDatabase(database) => {
+                check::database(self, database)?;
+                next.database = Arc::clone(database);
+            }
+            Change::PutSchema(schema) => {
+                check::schema(self, schema)?;
+                next.put_schema(schema);
+            }
+            Change::DropSchema(oid) => {
+                let schema = self.schema(*oid).ok_or(Error::Missing { kind: ObjectKind::Schema, oid: *oid })?;
+                if schema.is_system() {
+                    return Err(Error::Required { kind: ObjectKind::Schema, name: schema.name.clone() });
+                }
+                refuse_dependants(self, ObjectKind::Schema, *oid, &schema.name)?;
+                next.remove_schema(schema);
+            }
+            Change::PutTable(table) => {
+                check::table(self, table)?;
+                if let Some(old) = self.table(table.oid) {
+                    refuse_column_dependants(self, old, table)?;
+                }
+                next.put_table(table);
+            }
+            Change::DropTable(oid) => {
+                let table = self.table(*oid).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *oid })?;
+                refuse_dependants(self, ObjectKind::Table, *oid, &table.name)?;
+                next.remove_table(table);
+            }
+            Change::PutView(view) => {
+                check::view(self, view)?;
+                next.put_view(view);
+                check::references_to_view(&next, view)?;
+            }
+            Change::DropView(oid) => {
+                let view = self.view(*oid).ok_or(Error::Missing { kind: ObjectKind::View, oid: *oid })?;
+                refuse_dependants(self, ObjectKind::View, *oid, &view.name)?;
+                next.remove_view(view);
+            }
+            Change::PutRole(role) => {
+                check::role(self, role)?;
+                next.put_role(role);
+                check::superuser_remains(&next, &role.name)?;
+            }
+            Change::DropRole(oid) => {
+                let role = self.role(*oid).ok_or(Error::Missing { kind: ObjectKind::Role, oid: *oid })?;
+                refuse_dependants(self, ObjectKind::Role, *oid, &role.name)?;
+                next.remove_role(role);
+                check::superuser_remains(&next, &role.name)?;
+            }
+            Change::AddShards { table, shards, sample } => {
+                let owner = self.table(*table).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *table })?;
+                check::shards(owner, shards)?;
+                next.set_shards(*table, self.shards(*table).append(shards, sample.as_ref()));
+            }
+            Change::RemoveAllShards { table } => {
+                if self.table(*table).is_none() {
+                    return Err(Error::Missing { kind: ObjectKind::Table, oid: *table });
+                }
+                next.set_shards(*table, self.shards(*table).emptied());
+            }
+        }
+        Ok(next)
+    }
+}
+
+/// Refuses an ALTER that takes away or retypes a column that a view or another table's foreign key uses.
+fn refuse_column_dependants(state: &CatalogState, old: &Table, new: &Table) -> Result<()> {
+    for column in &old.columns {
+        let kept = new.column(column.id);
+        if kept.is_some_and(|kept| kept.sql_type == column.sql_type) {
+            continue;
+        }
+        let mut dependants = state.column_dependants(old.oid, column.id);
+        if kept.is_some() {
+            // A foreign key needs the column, not its type.
+            dependants.retain(|dependant| matches!(dependant, Dependant::View { .. }));
+        }
+        // The altered table's own references to itself are checked as part of it.
+        dependants.retain(|dependant| !matches!(dependant, Dependant::Constraint { table, .. } if *table == old.oid));
+        if !dependants.is_empty() {
+            return Err(Error::ColumnDependants { table: old.name.clone(), column: column.name.clone(), dependants });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! The catalog of a new warehouse.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use types::Oid;
+
+use crate::{CatalogState, Database, Role, Schema};
+
+impl CatalogState {
+    /// The schemas `pg_catalog`, `information_schema`, `public` and `sys`, the role `kiln` that owns them, the database `kiln`.
+    #[must_use]
+    pub fn fresh() -> Self {
+        let mut state = Self::of_database(Arc::new(Database {
+            oid: Database::KILN,
+            name: "kiln".to_owned(),
+            owner: Role::BOOTSTRAP,
+            settings: BTreeMap::new(),
+            comment: None,
+        }));
+        state.put_role(&Arc::new(Role {
+            oid: Role::BOOTSTRAP,
+            name: "kiln".to_owned(),
+            superuser: true,
+            login: true,
+            create_role: true,
+            create_db: true,
+            inherit: true,
+            connection_limit: -1,
+            valid_until: None,
+            scram: None,
+            settings: BTreeMap::new(),
+            comment: None,
+        }));
+        for (oid, name, comment) in SCHEMAS {
+            state.put_schema(&Arc::new(Schema {
+                oid,
+                name: name.to_owned(),
+                owner: Role::BOOTSTRAP,
+                comment: comment.map(str::to_owned),
+            }));
+        }
+        state
+    }
+
+    /// A state with nothing in it but the database; no state that anyone sees.
+    pub(crate) fn of_database(database: Arc<Database>) -> Self {
+        Self {
+            database,
+            schemas: OrdMap::new(),
+            tables: OrdMap::new(),
+            views: OrdMap::new(),
+            roles: OrdMap::new(),
+            shards: OrdMap::new(),
+            schema_names: OrdMap::new(),
+            relation_names: OrdMap::new(),
+            role_names: OrdMap::new(),
+        }
+    }
+}
+
+const SCHEMAS: [(Oid, &str, Option<&str>); 4] = [
+    (Schema::PG_CATALOG, "pg_catalog", Some("system catalog schema")),
+    (Schema::INFORMATION_SCHEMA, "information_schema", None),
+    (Schema::PUBLIC, "public", Some("standard public schema")),
+    (Schema::SYS, "sys", Some("what runs and what is stored")),
+];

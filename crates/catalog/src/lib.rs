@@ -1,0 +1,41 @@
+//! What exists: the database, its schemas, tables, views and roles, and which shards each table has, as one immutable state.
+//!
+//! Never commits, never decides who may do what, never opens a shard. A state changes only into another state, by
+//! [`CatalogState::apply`], and every state that exists fulfils the invariants.
+//!
+//! Start at `state.rs` for what can be asked, `change.rs` for what can happen; `stored.rs` is what lies on disk.
+
+mod cascade;
+mod change;
+mod check;
+mod database;
+mod dependants;
+mod error;
+mod fresh;
+mod record;
+mod role;
+mod sample;
+mod schema;
+mod state;
+pub mod stored;
+mod summary;
+mod table;
+mod table_shards;
+mod view;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use cascade::DropPlan;
+pub use change::Change;
+pub use database::Database;
+pub use dependants::Dependant;
+pub use error::{Error, ObjectKind, Result};
+pub use role::{Role, ScramVerifier};
+pub use sample::Sample;
+pub use schema::Schema;
+pub use state::{CatalogState, Relation};
+pub use summary::ColumnSummary;
+pub use table::{Column, Constraint, ConstraintKind, Distribution, ReferentialAction, SortColumn, Table, TableOrder};
+pub use table_shards::TableShards;
+pub use view::View;

@@ -1,0 +1,239 @@
+//! The catalog at one moment.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use types::{ColumnId, Oid};
+
+use crate::{ColumnSummary, Database, Role, Schema, Table, TableShards, View};
+
+/// Everything that exists at one moment. Cloning costs a few pointers, and states share what they have in common: an object
+/// that two states have unchanged is the same `Arc` in both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogState {
+    pub(crate) database: Arc<Database>,
+    pub(crate) schemas: OrdMap<Oid, Arc<Schema>>,
+    pub(crate) tables: OrdMap<Oid, Arc<Table>>,
+    pub(crate) views: OrdMap<Oid, Arc<View>>,
+    pub(crate) roles: OrdMap<Oid, Arc<Role>>,
+    pub(crate) shards: OrdMap<Oid, TableShards>,
+    pub(crate) schema_names: OrdMap<String, Oid>,
+    /// Tables and views by schema and name: they share one namespace.
+    pub(crate) relation_names: OrdMap<Oid, OrdMap<String, Oid>>,
+    pub(crate) role_names: OrdMap<String, Oid>,
+}
+
+/// What the name of a relation stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Relation {
+    Table(Arc<Table>),
+    View(Arc<View>),
+}
+
+impl Relation {
+    /// The relation's id.
+    #[must_use]
+    pub fn oid(&self) -> Oid {
+        match self {
+            Self::Table(table) => table.oid,
+            Self::View(view) => view.oid,
+        }
+    }
+
+    /// The relation's name, without its schema.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Table(table) => &table.name,
+            Self::View(view) => &view.name,
+        }
+    }
+
+    /// The id of the schema that the relation is in.
+    #[must_use]
+    pub fn schema(&self) -> Oid {
+        match self {
+            Self::Table(table) => table.schema,
+            Self::View(view) => view.schema,
+        }
+    }
+
+    /// The id of the role that owns the relation.
+    #[must_use]
+    pub fn owner(&self) -> Oid {
+        match self {
+            Self::Table(table) => table.owner,
+            Self::View(view) => view.owner,
+        }
+    }
+
+    /// Whether the relation has a column with this id.
+    #[must_use]
+    pub fn has_column(&self, column: ColumnId) -> bool {
+        match self {
+            Self::Table(table) => table.column(column).is_some(),
+            Self::View(view) => view.column(column).is_some(),
+        }
+    }
+}
+
+impl CatalogState {
+    #[must_use]
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    #[must_use]
+    pub fn schema(&self, oid: Oid) -> Option<&Arc<Schema>> {
+        self.schemas.get(&oid)
+    }
+
+    #[must_use]
+    pub fn schema_by_name(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.schema(*self.schema_names.get(name)?)
+    }
+
+    #[must_use]
+    pub fn table(&self, oid: Oid) -> Option<&Arc<Table>> {
+        self.tables.get(&oid)
+    }
+
+    #[must_use]
+    pub fn view(&self, oid: Oid) -> Option<&Arc<View>> {
+        self.views.get(&oid)
+    }
+
+    #[must_use]
+    pub fn role(&self, oid: Oid) -> Option<&Arc<Role>> {
+        self.roles.get(&oid)
+    }
+
+    #[must_use]
+    pub fn role_by_name(&self, name: &str) -> Option<&Arc<Role>> {
+        self.role(*self.role_names.get(name)?)
+    }
+
+    /// The table or view called `name` in the schema.
+    #[must_use]
+    pub fn relation(&self, schema: Oid, name: &str) -> Option<Relation> {
+        self.relation_by_oid(*self.relation_names.get(&schema)?.get(name)?)
+    }
+
+    #[must_use]
+    pub fn relation_by_oid(&self, oid: Oid) -> Option<Relation> {
+        let table = || self.table(oid).map(|table| Relation::Table(Arc::clone(table)));
+        let view = || self.view(oid).map(|view| Relation::View(Arc::clone(view)));
+        table().or_else(view)
+    }
+
+    /// The shards of a table; none for an id that is no table's.
+    #[must_use]
+    pub fn shards(&self, table: Oid) -> &TableShards {
+        self.shards.get(&table).unwrap_or_else(|| TableShards::none())
+    }
+
+    /// What is known about a table's column, rows of shards older than the column included; `None` if there is no such column.
+    #[must_use]
+    pub fn column_summary(&self, table: Oid, column: ColumnId) -> Option<ColumnSummary> {
+        let column = self.table(table)?.column(column)?;
+        Some(self.shards(table).summary(column))
+    }
+
+    /// In the order of their ids.
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.schemas.values()
+    }
+
+    /// In the order of their ids.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// In the order of their ids.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.views.values()
+    }
+
+    /// In the order of their ids.
+    pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
+        self.roles.values()
+    }
+
+    /// The tables and views of a schema, in the order of their names.
+    pub fn relations(&self, schema: Oid) -> impl Iterator<Item = Relation> + '_ {
+        self.relation_names
+            .get(&schema)
+            .into_iter()
+            .flat_map(OrdMap::values)
+            .filter_map(|&oid| self.relation_by_oid(oid))
+    }
+
+    pub(crate) fn put_schema(&mut self, schema: &Arc<Schema>) {
+        if let Some(old) = self.schemas.insert(schema.oid, Arc::clone(schema)) {
+            self.schema_names.remove(&old.name);
+        }
+        self.schema_names.insert(schema.name.clone(), schema.oid);
+    }
+
+    pub(crate) fn remove_schema(&mut self, schema: &Schema) {
+        self.schemas.remove(&schema.oid);
+        self.schema_names.remove(&schema.name);
+        self.relation_names.remove(&schema.oid);
+    }
+
+    pub(crate) fn put_table(&mut self, table: &Arc<Table>) {
+        if let Some(old) = self.tables.insert(table.oid, Arc::clone(table)) {
+            self.remove_name(old.schema, &old.name);
+        } else {
+            self.shards.insert(table.oid, TableShards::default());
+        }
+        self.put_name(table.schema, &table.name, table.oid);
+    }
+
+    pub(crate) fn remove_table(&mut self, table: &Table) {
+        self.tables.remove(&table.oid);
+        self.shards.remove(&table.oid);
+        self.remove_name(table.schema, &table.name);
+    }
+
+    pub(crate) fn put_view(&mut self, view: &Arc<View>) {
+        if let Some(old) = self.views.insert(view.oid, Arc::clone(view)) {
+            self.remove_name(old.schema, &old.name);
+        }
+        self.put_name(view.schema, &view.name, view.oid);
+    }
+
+    pub(crate) fn remove_view(&mut self, view: &View) {
+        self.views.remove(&view.oid);
+        self.remove_name(view.schema, &view.name);
+    }
+
+    pub(crate) fn put_role(&mut self, role: &Arc<Role>) {
+        if let Some(old) = self.roles.insert(role.oid, Arc::clone(role)) {
+            self.role_names.remove(&old.name);
+        }
+        self.role_names.insert(role.name.clone(), role.oid);
+    }
+
+    pub(crate) fn remove_role(&mut self, role: &Role) {
+        self.roles.remove(&role.oid);
+        self.role_names.remove(&role.name);
+    }
+
+    pub(crate) fn set_shards(&mut self, table: Oid, shards: TableShards) {
+        self.shards.insert(table, shards);
+    }
+
+    fn put_name(&mut self, schema: Oid, name: &str, oid: Oid) {
+        self.relation_names.entry(schema).or_default().insert(name.to_owned(), oid);
+    }
+
+    fn remove_name(&mut self, schema: Oid, name: &str) {
+        if let Some(names) = self.relation_names.get_mut(&schema) {
+            names.remove(name);
+            if names.is_empty() {
+                self.relation_names.remove(&schema);
+            }
+        }
+    }
+}

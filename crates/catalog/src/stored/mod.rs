@@ -1,0 +1,207 @@
+//! The catalog in the store: which keys a change writes, and the state that the keys add up to.
+//!
+//! | space | key | value |
+//! |---|---|---|
+//! | `Catalog` | kind (1 byte), oid (4) | the object's record |
+//! | `Shards` | table's oid (4), shard id (16) | a record of the shard's metadata, its commit and its place in the table |
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kv::key::{KeyReader, KeyWriter};
+use kv::{Batch, Direction, KeyRange, Space, TxKv};
+use serde::{Deserialize, Serialize};
+use shards::ShardMeta;
+use types::{CommitTs, Oid, ShardId};
+
+use crate::record::{decode, encode, kind_byte, kind_of};
+use crate::{CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Table, View, check};
+
+#[cfg(test)]
+mod tests;
+
+/// A shard as stored, by value.
+#[derive(Deserialize)]
+struct StoredShard {
+    commit: CommitTs,
+    place: u64,
+    shard: ShardMeta,
+}
+
+/// A shard to be stored.
+#[derive(Serialize)]
+struct ShardToStore<'a> {
+    /// The commit that added it.
+    commit: CommitTs,
+    /// Its index among the table's shards when it was added; with `commit` it restores their order.
+    place: u64,
+    shard: &'a ShardMeta,
+}
+
+/// Adds to `batch` what `change` does to the store, when it is made to `before` by the commit `commit`.
+pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &mut Batch) {
+    match change {
+        Change::PutDatabase(database) => put(batch, ObjectKind::Database, database.oid, database),
+        Change::PutSchema(schema) => put(batch, ObjectKind::Schema, schema.oid, schema),
+        Change::PutTable(table) => put(batch, ObjectKind::Table, table.oid, table),
+        Change::PutView(view) => put(batch, ObjectKind::View, view.oid, view),
+        Change::PutRole(role) => put(batch, ObjectKind::Role, role.oid, role),
+        Change::DropSchema(oid) => delete(batch, ObjectKind::Schema, *oid),
+        Change::DropView(oid) => delete(batch, ObjectKind::View, *oid),
+        Change::DropRole(oid) => delete(batch, ObjectKind::Role, *oid),
+        Change::DropTable(oid) => {
+            delete(batch, ObjectKind::Table, *oid);
+            delete_shards(before, *oid, batch);
+        }
+        Change::RemoveAllShards { table } => delete_shards(before, *table, batch),
+        Change::AddShards { table, shards, sample } => {
+            let start = before.shards(*table).shards.len() as u64;
+            for (place, shard) in (start..).zip(shards) {
+                let record = encode(ObjectKind::Shard, *table, &ShardToStore { commit, place, shard });
+                batch.put(Space::Shards, shard_key(*table, shard.id), record);
+            }
+            if let Some(sample) = sample {
+                put(batch, ObjectKind::Sample, *table, sample);
+            }
+        }
+    }
+}
+
+/// Adds to `batch` everything in `state`, which has no shards: how a fresh catalog gets into an empty store.
+pub fn write_all(state: &CatalogState, batch: &mut Batch) {
+    put(batch, ObjectKind::Database, state.database.oid, &state.database);
+    state.schemas().for_each(|schema| put(batch, ObjectKind::Schema, schema.oid, schema));
+    state.roles().for_each(|role| put(batch, ObjectKind::Role, role.oid, role));
+    state.tables().for_each(|table| put(batch, ObjectKind::Table, table.oid, table));
+    state.views().for_each(|view| put(batch, ObjectKind::View, view.oid, view));
+}
+
+/// The state that the store holds; `None` if it holds no catalog.
+pub fn read(kv: &dyn TxKv) -> Result<Option<CatalogState>> {
+    let mut found = Found::default();
+    for entry in kv.scan(Space::Catalog, KeyRange::all(), Direction::Forward)? {
+        let (key, value) = entry?;
+        found.add(&key, &value)?;
+    }
+    let Some(database) = found.database else {
+        return Ok(None);
+    };
+    let mut state = CatalogState::of_database(Arc::new(database));
+    found.schemas.iter().for_each(|schema| state.put_schema(schema));
+    found.roles.iter().for_each(|role| state.put_role(role));
+    found.tables.iter().for_each(|table| state.put_table(table));
+    found.views.iter().for_each(|view| state.put_view(view));
+    read_shards(kv, &mut state, found.samples)?;
+    verify(&state, found.tables.len() + found.views.len())?;
+    Ok(Some(state))
+}
+
+#[derive(Default)]
+struct Found {
+    database: Option<Database>,
+    schemas: Vec<Arc<Schema>>,
+    roles: Vec<Arc<Role>>,
+    tables: Vec<Arc<Table>>,
+    views: Vec<Arc<View>>,
+    samples: BTreeMap<Oid, Arc<Sample>>,
+}
+
+impl Found {
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let unknown = || Error::UnknownKey { key: key.to_vec() };
+        let mut reader = KeyReader::new(key);
+        let kind = kind_of(reader.u8().map_err(|_| unknown())?).ok_or_else(unknown)?;
+        let oid = Oid(reader.u32().map_err(|_| unknown())?);
+        reader.finish().map_err(|_| unknown())?;
+        match kind {
+            ObjectKind::Database => self.database = Some(decode(kind, oid, value)?),
+            ObjectKind::Schema => self.schemas.push(decode(kind, oid, value)?),
+            ObjectKind::Role => self.roles.push(decode(kind, oid, value)?),
+            ObjectKind::Table => self.tables.push(decode(kind, oid, value)?),
+            ObjectKind::View => self.views.push(decode(kind, oid, value)?),
+            ObjectKind::Sample => {
+                self.samples.insert(oid, decode(kind, oid, value)?);
+            }
+            ObjectKind::Relation | ObjectKind::Shard => return Err(unknown()),
+        }
+        Ok(())
+    }
+}
+
+fn read_shards(kv: &dyn TxKv, state: &mut CatalogState, mut samples: BTreeMap<Oid, Arc<Sample>>) -> Result<()> {
+    let mut by_table: BTreeMap<Oid, Vec<StoredShard>> = BTreeMap::new();
+    for entry in kv.scan(Space::Shards, KeyRange::all(), Direction::Forward)? {
+        let (key, value) = entry?;
+        let mut reader = KeyReader::new(&key);
+        let unknown = || Error::UnknownKey { key: key.to_vec() };
+        let table = Oid(reader.u32().map_err(|_| unknown())?);
+        let id = reader.u128().map_err(|_| unknown())?;
+        reader.finish().map_err(|_| unknown())?;
+        let stored: StoredShard = decode(ObjectKind::Shard, table, &value)?;
+        if stored.shard.id.0.as_u128() != id {
+            let reason = format!("shard {} lies under the key of another", stored.shard.id);
+            return Err(Error::Damaged { kind: ObjectKind::Shard, oid: table, reason });
+        }
+        by_table.entry(table).or_default().push(stored);
+    }
+    let tables: Vec<Oid> = state.tables.keys().copied().collect();
+    for table in tables {
+        let mut stored = by_table.remove(&table).unwrap_or_default();
+        let sample = samples.remove(&table);
+        if stored.is_empty() && sample.is_none() {
+            continue;
+        }
+        stored.sort_by_key(|shard| (shard.commit, shard.place));
+        let shards: Vec<Arc<ShardMeta>> = stored.into_iter().map(|stored| Arc::new(stored.shard)).collect();
+        check::shards(&state.tables[&table], &shards)?;
+        state.set_shards(table, state.shards(table).append(&shards, sample.as_ref()));
+    }
+    if let Some(&table) = by_table.keys().chain(samples.keys()).next() {
+        let reason = "its table does not exist".to_owned();
+        return Err(Error::Damaged { kind: ObjectKind::Shard, oid: table, reason });
+    }
+    Ok(())
+}
+
+/// Whether a state read from the store fulfils the invariants.
+fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
+    check::database(state, &state.database)?;
+    state.schemas().try_for_each(|schema| check::schema(state, schema))?;
+    state.roles().try_for_each(|role| check::role(state, role))?;
+    state.tables().try_for_each(|table| check::table(state, table))?;
+    state.views().try_for_each(|view| check::view(state, view))?;
+    check::superuser_remains(state, "")?;
+    // Two objects of one name: the later hid the earlier one.
+    let named: usize = state.relation_names.values().map(imbl::OrdMap::len).sum();
+    if named != relation_count {
+        let reason = format!("{relation_count} relations share {named} names");
+        return Err(Error::Damaged { kind: ObjectKind::Relation, oid: Oid::default(), reason });
+    }
+    Ok(())
+}
+
+fn delete_shards(before: &CatalogState, table: Oid, batch: &mut Batch) {
+    let shards = before.shards(table);
+    for shard in &shards.shards {
+        batch.delete(Space::Shards, shard_key(table, shard.id));
+    }
+    if shards.sample.is_some() {
+        delete(batch, ObjectKind::Sample, table);
+    }
+}
+
+fn put<T: Serialize>(batch: &mut Batch, kind: ObjectKind, oid: Oid, object: &Arc<T>) {
+    batch.put(Space::Catalog, object_key(kind, oid), encode(kind, oid, &**object));
+}
+
+fn delete(batch: &mut Batch, kind: ObjectKind, oid: Oid) {
+    batch.delete(Space::Catalog, object_key(kind, oid));
+}
+
+fn object_key(kind: ObjectKind, oid: Oid) -> Vec<u8> {
+    KeyWriter::new().u8(kind_byte(kind)).u32(oid.0).finish()
+}
+
+fn shard_key(table: Oid, shard: ShardId) -> Vec<u8> {
+    KeyWriter::new().u32(table.0).u128(shard.0.as_u128()).finish()
+}

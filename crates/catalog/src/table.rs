@@ -1,0 +1,169 @@
+//! Tables as declared: columns, constraints, where rows live and how shards are sorted.
+
+use serde::{Deserialize, Serialize};
+use types::{ColumnId, Oid, SqlType};
+
+/// A table. Its shards are beside it, in [`crate::TableShards`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    pub oid: Oid,
+    pub schema: Oid,
+    pub name: String,
+    pub owner: Oid,
+    /// In the order of declaration.
+    pub columns: Vec<Column>,
+    pub constraints: Vec<Constraint>,
+    pub distribution: Distribution,
+    pub order: TableOrder,
+    pub comment: Option<String>,
+    /// The id that the next added column gets; ids of dropped columns stay unused.
+    pub next_column: i32,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    pub id: ColumnId,
+    pub name: String,
+    pub sql_type: SqlType,
+    pub not_null: bool,
+    /// SQL text of the DEFAULT.
+    pub default: Option<String>,
+    /// Text form of the value that shards written before the column existed answer; `None` is NULL.
+    pub missing: Option<String>,
+    pub comment: Option<String>,
+}
+
+/// A constraint of a table; NOT NULL lies on the column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Constraint {
+    pub oid: Oid,
+    pub name: String,
+    pub kind: ConstraintKind,
+    #[serde(default)]
+    pub comment: Option<String>,
+}
+
+/// What a constraint says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConstraintKind {
+    /// Declared, not enforced; informs estimates.
+    PrimaryKey { columns: Vec<ColumnId> },
+    /// Declared, not enforced; informs estimates.
+    Unique { columns: Vec<ColumnId> },
+    /// Declared, not enforced; informs estimates.
+    ForeignKey {
+        columns: Vec<ColumnId>,
+        /// The table referred to.
+        references: Oid,
+        /// Its columns, one for each of `columns`.
+        referenced: Vec<ColumnId>,
+        on_update: ReferentialAction,
+        on_delete: ReferentialAction,
+    },
+    /// Enforced: no row for which the expression is false.
+    Check {
+        /// SQL text.
+        expression: String,
+        /// The columns that the expression uses.
+        columns: Vec<ColumnId>,
+    },
+}
+
+impl ConstraintKind {
+    /// Whether it is a primary or unique key.
+    #[must_use]
+    pub fn is_key(&self) -> bool {
+        matches!(self, Self::PrimaryKey { .. } | Self::Unique { .. })
+    }
+
+    /// The columns of the constrained table that the constraint is about.
+    #[must_use]
+    pub fn columns(&self) -> &[ColumnId] {
+        match self {
+            Self::PrimaryKey { columns }
+            | Self::Unique { columns }
+            | Self::ForeignKey { columns, .. }
+            | Self::Check { columns, .. } => columns,
+        }
+    }
+}
+
+/// What happens to referring rows when the row referred to changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ReferentialAction {
+    #[default]
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+}
+
+/// Where rows live, once there are clusters.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Distribution {
+    /// Any worker.
+    #[default]
+    Random,
+    /// Every worker.
+    Replicate,
+    /// The worker that the hash of these columns names.
+    On(Vec<ColumnId>),
+}
+
+/// How the rows within each shard are ordered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum TableOrder {
+    /// As they came: each shard a contiguous range of its load's input.
+    #[default]
+    None,
+    /// By the columns, one after the other.
+    Sort(Vec<SortColumn>),
+    /// By all columns interleaved.
+    Cluster(Vec<ColumnId>),
+}
+
+/// One column of a SORT key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SortColumn {
+    pub column: ColumnId,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+impl Table {
+    /// The most columns a table can have, as in PostgreSQL.
+    pub const COLUMN_COUNT_MAX: usize = 1_600;
+
+    /// The column with this id.
+    #[must_use]
+    pub fn column(&self, id: ColumnId) -> Option<&Column> {
+        self.columns.iter().find(|column| column.id == id)
+    }
+
+    /// The column with this name and its position.
+    #[must_use]
+    pub fn column_by_name(&self, name: &str) -> Option<(usize, &Column)> {
+        self.columns.iter().enumerate().find(|(_, column)| column.name == name)
+    }
+
+    /// The columns of the declared primary key.
+    #[must_use]
+    pub fn primary_key(&self) -> Option<&[ColumnId]> {
+        self.constraints.iter().find_map(|constraint| match &constraint.kind {
+            ConstraintKind::PrimaryKey { columns } => Some(columns.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// The columns that [`TableOrder`] names, in its order.
+    #[must_use]
+    pub fn order_columns(&self) -> Vec<ColumnId> {
+        match &self.order {
+            TableOrder::None => Vec::new(),
+            TableOrder::Sort(columns) => columns.iter().map(|sort| sort.column).collect(),
+            TableOrder::Cluster(columns) => columns.clone(),
+        }
+    }
+}

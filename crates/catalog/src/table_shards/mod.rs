@@ -1,0 +1,122 @@
+//! The settled rows of one table: its shards, and what they say together.
+
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use imbl::Vector;
+use shards::ShardMeta;
+use types::ColumnId;
+
+use crate::summary::Merged;
+use crate::{Column, ColumnSummary, Sample};
+
+#[cfg(test)]
+mod tests;
+
+/// A table's shards. Cloning costs a few pointers.
+#[derive(Debug, Clone)]
+pub struct TableShards {
+    /// In the order in which they were added.
+    pub shards: Vector<Arc<ShardMeta>>,
+    /// Rows of all shards.
+    pub rows: u64,
+    /// Size of all files.
+    pub bytes: u64,
+    pub sample: Option<Arc<Sample>>,
+    /// Counts how often all rows were taken from the table since the catalog was read from disk.
+    emptied: u64,
+    merged: Arc<Lazy>,
+}
+
+/// Statistics that are made when first asked for, from those of fewer shards where such exist.
+#[derive(Debug, Default)]
+struct Lazy {
+    merged: OnceLock<Arc<Merged>>,
+    /// Statistics of the first so many shards.
+    start: Option<(Arc<Merged>, usize)>,
+}
+
+impl TableShards {
+    /// No shards.
+    #[must_use]
+    pub(crate) fn none() -> &'static TableShards {
+        static NONE: LazyLock<TableShards> = LazyLock::new(TableShards::default);
+        &NONE
+    }
+
+    /// What is known about a column from the shards that carry it; `None` if none does.
+    #[must_use]
+    pub fn column(&self, column: ColumnId) -> Option<&ColumnSummary> {
+        self.merged().column(column)
+    }
+
+    /// What is known about a column, rows of shards older than it included.
+    #[must_use]
+    pub fn summary(&self, column: &Column) -> ColumnSummary {
+        let known = self.column(column.id).cloned().unwrap_or_default();
+        let absent = self.rows - known.rows;
+        known.with_absent(absent, column.missing.is_some())
+    }
+
+    /// Estimated distinct values of a column in the shards that carry it.
+    #[must_use]
+    pub fn distinct(&self, column: ColumnId) -> Option<u64> {
+        self.column(column).map(|summary| summary.distinct)
+    }
+
+    /// Whether the shards prove that no value of the column occurs twice and none is NULL. An empty table proves it too.
+    #[must_use]
+    pub fn is_unique(&self, column: ColumnId) -> bool {
+        self.rows == 0 || self.column(column).is_some_and(|summary| summary.unique)
+    }
+
+    /// Whether `self` holds at least the shards of `earlier`, which it grew from: nothing was taken away since.
+    #[must_use]
+    pub fn extends(&self, earlier: &TableShards) -> bool {
+        self.emptied == earlier.emptied && earlier.shards.len() <= self.shards.len()
+    }
+
+    pub(crate) fn append(&self, shards: &[Arc<ShardMeta>], sample: Option<&Arc<Sample>>) -> Self {
+        let mut next = self.clone();
+        next.shards.extend(shards.iter().map(Arc::clone));
+        next.rows += shards.iter().map(|shard| shard.rows).sum::<u64>();
+        next.bytes += shards.iter().map(|shard| shard.bytes).sum::<u64>();
+        if let Some(sample) = sample {
+            next.sample = Some(Arc::clone(sample));
+        }
+        if !shards.is_empty() {
+            let made = self.merged.merged.get().map(|merged| (Arc::clone(merged), self.shards.len()));
+            let start = made.or_else(|| self.merged.start.clone());
+            next.merged = Arc::new(Lazy { merged: OnceLock::new(), start });
+        }
+        next
+    }
+
+    pub(crate) fn emptied(&self) -> Self {
+        Self { emptied: self.emptied + 1, ..Self::default() }
+    }
+
+    fn merged(&self) -> &Merged {
+        self.merged.merged.get_or_init(|| {
+            let (mut merged, done) = match &self.merged.start {
+                Some((merged, done)) => (Merged::clone(merged), *done),
+                None => (Merged::default(), 0),
+            };
+            self.shards.iter().skip(done).for_each(|shard| merged.add(shard));
+            merged.conclude();
+            Arc::new(merged)
+        })
+    }
+}
+
+impl Default for TableShards {
+    fn default() -> Self {
+        Self { shards: Vector::new(), rows: 0, bytes: 0, sample: None, emptied: 0, merged: Arc::new(Lazy::default()) }
+    }
+}
+
+/// Equal when they hold the same rows in the same order, and the same sample.
+impl PartialEq for TableShards {
+    fn eq(&self, other: &Self) -> bool {
+        self.shards == other.shards && self.sample == other.sample
+    }
+}

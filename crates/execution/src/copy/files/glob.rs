@@ -1,0 +1,127 @@
+//! `'/data/*.csv'`: the files a pattern names, in the order of their names.
+
+use std::path::{Path, PathBuf};
+
+use types::{Condition, SqlError, SqlResult};
+
+use super::{Purpose, cannot_open};
+
+/// The files that `pattern` names: itself if it has no `*`, `?` or `[` or exists as it is, else all matches, sorted.
+///
+/// # Errors
+/// 58P01 when nothing matches; what the system says when a folder on the way cannot be read.
+pub(in crate::copy) fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
+    let path = PathBuf::from(pattern);
+    if !is_pattern(pattern) || path.exists() {
+        return Ok(vec![path]);
+    }
+    let mut found = vec![PathBuf::new()];
+    for component in path.components() {
+        let name = component.as_os_str();
+        match name.to_str().filter(|name| is_pattern(name)) {
+            None => {
+                for path in &mut found {
+                    path.push(name);
+                }
+                found.retain(|path| path.exists());
+            }
+            Some(pattern) => {
+                let mut matched = Vec::new();
+                for folder in &found {
+                    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+                    if !folder.is_dir() {
+                        continue;
+                    }
+                    let entries = folder.read_dir().map_err(|error| cannot_open(folder, Purpose::Reading, &error))?;
+                    for entry in entries {
+                        let entry = entry.map_err(|error| cannot_open(folder, Purpose::Reading, &error))?;
+                        let name = entry.file_name();
+                        let is_match = name.to_str().is_some_and(|name| matches(pattern, name));
+                        if is_match {
+                            matched.push(folder.join(name));
+                        }
+                    }
+                }
+                found = matched;
+            }
+        }
+    }
+    found.retain(|path| path.is_file());
+    found.sort();
+    if found.is_empty() {
+        return Err(SqlError::new(Condition::UndefinedFile, format!("no file matches \"{pattern}\"")));
+    }
+    Ok(found)
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// Whether `name` matches `pattern`: `*` any run, `?` any one character, `[a-z]` and `[!a-z]` one of a set. As in a shell,
+/// a leading dot has to be written.
+pub(in crate::copy) fn matches(pattern: &str, name: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n) = (0, 0);
+    // Where to try again when what follows the last `*` does not match: behind one character more.
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        let step = match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p + 1, n));
+                p += 1;
+                continue;
+            }
+            Some('?') => Some(p + 1),
+            Some('[') => match set(&pattern[p..], name[n]) {
+                Some((length, is_member)) => is_member.then_some(p + length),
+                // No closing bracket: the sign itself.
+                None => (name[n] == '[').then_some(p + 1),
+            },
+            Some(literal) => (*literal == name[n]).then_some(p + 1),
+            None => None,
+        };
+        match (step, retry) {
+            (Some(next), _) => {
+                p = next;
+                n += 1;
+            }
+            (None, Some((after_star, start))) => {
+                retry = Some((after_star, start + 1));
+                p = after_star;
+                n = start + 1;
+            }
+            (None, None) => return false,
+        }
+    }
+    pattern[p..].iter().all(|rest| *rest == '*')
+}
+
+/// Length of the set that `pattern` starts with, and whether `character` is in it; `None` if no bracket closes it.
+fn set(pattern: &[char], character: char) -> Option<(usize, bool)> {
+    let is_negated = matches!(pattern.get(1), Some('!' | '^'));
+    let first = if is_negated { 2 } else { 1 };
+    // A bracket right at the start is a member.
+    let close = first + 1 + pattern.get(first + 1..)?.iter().position(|sign| *sign == ']')?;
+    let members = &pattern[first..close];
+    let mut is_member = false;
+    let mut at = 0;
+    while at < members.len() {
+        match members[at..] {
+            [low, '-', high, ..] => {
+                is_member |= (low..=high).contains(&character);
+                at += 3;
+            }
+            [single, ..] => {
+                is_member |= single == character;
+                at += 1;
+            }
+            [] => break,
+        }
+    }
+    Some((close + 1, is_member != is_negated))
+}

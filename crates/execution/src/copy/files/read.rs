@@ -1,0 +1,77 @@
+//! Reads files one after the other on a thread of its own, a little ahead of who parses them.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use types::{Condition, SqlError, SqlResult};
+
+use super::{Purpose, broken, cannot_open};
+use crate::copy::from::{Piece, Pieces};
+
+/// Bytes read at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Pieces read ahead.
+const AHEAD: usize = 2;
+
+/// Bytes of all files together.
+///
+/// # Errors
+/// PostgreSQL's for a file that is not there, not readable or a directory.
+pub(in crate::copy) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
+    let mut total = 0;
+    for path in paths {
+        let found = path.metadata().map_err(|error| cannot_open(path, Purpose::Reading, &error))?;
+        if found.is_dir() {
+            return Err(SqlError::new(Condition::WrongObjectType, format!("\"{}\" is a directory", path.display())));
+        }
+        total += found.len();
+    }
+    Ok(total)
+}
+
+/// The files' bytes in order, each file opened by a piece with its name. Reading stops when the stream is dropped.
+pub(in crate::copy) fn read_files(paths: Vec<PathBuf>) -> Pieces {
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    tokio::task::spawn_blocking(move || {
+        for path in &paths {
+            match read_file(path, &sender) {
+                Ok(true) => {}
+                // Nobody listens any more.
+                Ok(false) => return,
+                Err(error) => {
+                    let _ = sender.blocking_send(Err(error));
+                    return;
+                }
+            }
+        }
+    });
+    ReceiverStream::new(receiver).boxed()
+}
+
+/// Sends the file piece by piece; `false` once nobody listens.
+fn read_file(path: &Path, sender: &mpsc::Sender<SqlResult<Piece>>) -> SqlResult<bool> {
+    let mut file = File::open(path).map_err(|error| cannot_open(path, Purpose::Reading, &error))?;
+    if sender.blocking_send(Ok(Piece::Open(Some(path.display().to_string())))).is_err() {
+        return Ok(false);
+    }
+    loop {
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
+        let limit = u64::try_from(PIECE_BYTES).expect("a piece's size fits 64 bits");
+        let read = file
+            .by_ref()
+            .take(limit)
+            .read_to_end(&mut piece)
+            .map_err(|error| broken(path, Purpose::Reading, &error))?;
+        if read == 0 {
+            return Ok(true);
+        }
+        if sender.blocking_send(Ok(Piece::Bytes(Bytes::from(piece)))).is_err() {
+            return Ok(false);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The pieces of all inputs, one after the other, as chunks of whole records.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{BoxStream, Stream, StreamExt, unfold};
+use tokio_util::sync::CancellationToken;
+use types::{Condition, SqlError, SqlResult};
+
+use super::context::{Origin, Part};
+use super::cut::{Chunk, Cutter};
+use super::layout::Layout;
+use crate::progress::Progress;
+
+/// What a source gives.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// A new input begins: a file or URL by name, a client's stream without one.
+    Open(Option<String>),
+    /// The next bytes of the input that was opened last.
+    Bytes(Bytes),
+}
+
+/// The inputs of a COPY in order, read as fast as they are asked for.
+pub(crate) type Pieces = BoxStream<'static, SqlResult<Piece>>;
+
+/// Cuts `pieces` into chunks, in order; ends at the first failure.
+pub(super) fn chunks(
+    layout: Arc<Layout>,
+    pieces: Pieces,
+    progress: Arc<Progress>,
+    cancel: CancellationToken,
+) -> impl Stream<Item = SqlResult<(Arc<Origin>, Chunk)>> + Send + 'static {
+    let origin = Arc::new(Origin { table: layout.table.clone(), input: None });
+    let state = Chunks { layout, pieces, progress, cancel, origin, cutter: None, ended: false };
+    unfold(state, |mut state| async move { state.next().await.map(|chunk| (chunk, state)) })
+}
+
+struct Chunks {
+    layout: Arc<Layout>,
+    pieces: Pieces,
+    progress: Arc<Progress>,
+    cancel: CancellationToken,
+    origin: Arc<Origin>,
+    cutter: Option<Cutter>,
+    ended: bool,
+}
+
+impl Chunks {
+    async fn next(&mut self) -> Option<SqlResult<(Arc<Origin>, Chunk)>> {
+        loop {
+            if let Some(cutter) = &mut self.cutter {
+                if let Some(chunk) = cutter.next_chunk() {
+                    return Some(Ok((Arc::clone(&self.origin), chunk)));
+                }
+                if let Some((error, line)) = cutter.failure() {
+                    self.ended = true;
+                    self.cutter = None;
+                    return Some(Err(self.origin.place(error, line, Part::Line)));
+                }
+            }
+            if self.ended {
+                return None;
+            }
+            let piece = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => Some(Err(canceled())),
+                piece = self.pieces.next() => piece,
+            };
+            match piece {
+                Some(Err(error)) => {
+                    self.ended = true;
+                    self.cutter = None;
+                    return Some(Err(error));
+                }
+                Some(Ok(Piece::Bytes(bytes))) => {
+                    self.progress.add_bytes(bytes.len());
+                    if let Some(cutter) = &mut self.cutter {
+                        cutter.push(&bytes);
+                    }
+                }
+                Some(Ok(Piece::Open(name))) => {
+                    let from_client = name.is_none();
+                    let next = Cutter::new(&self.layout, from_client);
+                    let last = self.close(Some(next));
+                    let origin = Origin { table: self.layout.table.clone(), input: name };
+                    let previous = std::mem::replace(&mut self.origin, Arc::new(origin));
+                    match last {
+                        Some(Ok(chunk)) => return Some(Ok((previous, chunk))),
+                        Some(Err((error, line))) => {
+                            self.ended = true;
+                            self.cutter = None;
+                            return Some(Err(previous.place(error, line, Part::Line)));
+                        }
+                        None => {}
+                    }
+                }
+                None => {
+                    self.ended = true;
+                    match self.close(None) {
+                        Some(Ok(chunk)) => return Some(Ok((Arc::clone(&self.origin), chunk))),
+                        Some(Err((error, line))) => return Some(Err(self.origin.place(error, line, Part::Line))),
+                        None => return None,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts `next` in the place of the cutter, whose last chunk or failure it gives.
+    fn close(&mut self, next: Option<Cutter>) -> Option<Result<Chunk, (SqlError, u64)>> {
+        let mut last = std::mem::replace(&mut self.cutter, next)?;
+        match last.finish() {
+            Some(chunk) => Some(Ok(chunk)),
+            None => last.failure().map(Err),
+        }
+    }
+}
+
+/// 57014, as for any statement whose client asked for it.
+pub(crate) fn canceled() -> SqlError {
+    SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
+}

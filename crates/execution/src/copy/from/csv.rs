@@ -1,0 +1,139 @@
+//! CSV as PostgreSQL reads it: quotes may open anywhere in a field, only unquoted fields can be NULL.
+
+use super::cut::Eol;
+use super::fields::{Failure, Fields, Span};
+use super::layout::Marks;
+
+/// Splits CSV text into records and fields.
+#[derive(Debug)]
+pub(super) struct CsvSplitter<'a> {
+    text: &'a str,
+    at: usize,
+    marks: &'a Marks,
+    quote: u8,
+    escape: u8,
+    eol: Eol,
+    /// Bytes that end a run of plain text.
+    is_special: [bool; 256],
+}
+
+impl<'a> CsvSplitter<'a> {
+    pub(super) fn new(text: &'a str, marks: &'a Marks, quote: u8, escape: u8, eol: Eol) -> Self {
+        let mut is_special = [false; 256];
+        for byte in [marks.delimiter, quote, b'\n', b'\r'] {
+            is_special[usize::from(byte)] = true;
+        }
+        Self { text, at: 0, marks, quote, escape, eol, is_special }
+    }
+
+    /// Where the next record starts.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Splits one record off the front: its number of fields, `None` at the end of the text.
+    pub(super) fn record(&mut self, fields: &mut Fields) -> Result<Option<usize>, Failure> {
+        let bytes = self.text.as_bytes();
+        if self.at >= bytes.len() {
+            return Ok(None);
+        }
+        let record = self.at;
+        loop {
+            let start = self.at;
+            let plain = bytes[start..].iter().position(|byte| self.is_special[usize::from(*byte)]);
+            let mut end = plain.map_or(bytes.len(), |length| start + length);
+            if end < bytes.len() && bytes[end] == self.quote {
+                let span = self.quoted(start, end, fields)?;
+                end = self.at;
+                fields.push(self.marked(&self.text[start..end], true).unwrap_or(span));
+            } else {
+                fields.push(self.marked(&self.text[start..end], false).unwrap_or_else(|| Span::of_chunk(start, end)));
+            }
+            match bytes.get(end) {
+                Some(byte) if *byte == self.marks.delimiter => self.at = end + 1,
+                _ => {
+                    self.at = end + self.line_end(end)?;
+                    return Ok(Some(fields.end_record(record, end)));
+                }
+            }
+        }
+    }
+
+    /// NULL or DEFAULT if the raw field says so; a quoted field is never NULL.
+    fn marked(&self, raw: &str, is_quoted: bool) -> Option<Span> {
+        if !is_quoted && raw == self.marks.null {
+            return Some(Span::NULL);
+        }
+        self.marks.default.as_deref().filter(|default| *default == raw).map(|_| Span::DEFAULT)
+    }
+
+    /// Reads a field that starts at `start` and has its first quote at `quote`; leaves `self.at` behind it.
+    fn quoted(&mut self, start: usize, quote: usize, fields: &mut Fields) -> Result<Span, Failure> {
+        let bytes = self.text.as_bytes();
+        // Most quoted fields are quoted whole and hold no quote: nothing to rewrite.
+        if start == quote {
+            let inner = quote + 1;
+            let close = memchr::memchr2(self.quote, self.escape, &bytes[inner..]).map(|length| inner + length);
+            if let Some(close) = close.filter(|close| bytes[*close] == self.quote) {
+                let is_end = bytes
+                    .get(close + 1)
+                    .is_none_or(|next| *next == self.marks.delimiter || matches!(next, b'\n' | b'\r'));
+                if is_end {
+                    self.at = close + 1;
+                    return Ok(Span::of_chunk(inner, close));
+                }
+            }
+        }
+        let from = fields.rewritten.len();
+        // Text since `kept` is not yet in the rewritten text.
+        let (mut at, mut kept, mut in_quotes) = (quote, start, false);
+        while let Some(byte) = bytes.get(at).copied() {
+            if !in_quotes {
+                if byte == self.marks.delimiter || matches!(byte, b'\n' | b'\r') {
+                    break;
+                }
+                if byte == self.quote {
+                    fields.rewritten.push_str(&self.text[kept..at]);
+                    kept = at + 1;
+                    in_quotes = true;
+                }
+                at += 1;
+                continue;
+            }
+            let next = bytes.get(at + 1).copied();
+            if byte == self.escape && next.is_some_and(|next| next == self.quote || next == self.escape) {
+                fields.rewritten.push_str(&self.text[kept..at]);
+                // The escaped sign itself is plain text.
+                kept = at + 1;
+                at += 2;
+            } else {
+                if byte == self.quote {
+                    fields.rewritten.push_str(&self.text[kept..at]);
+                    kept = at + 1;
+                    in_quotes = false;
+                }
+                at += 1;
+            }
+        }
+        if in_quotes {
+            return Err(Failure::bad_format("unterminated CSV quoted field").with_line(bytes.len()));
+        }
+        fields.rewritten.push_str(&self.text[kept..at]);
+        self.at = at;
+        Ok(Span::of_rewritten(from, fields.rewritten.len()))
+    }
+
+    /// Length of the line end at `at`, 0 at the end of the text; anything else than the input's own line end is refused.
+    fn line_end(&self, at: usize) -> Result<usize, Failure> {
+        let bytes = self.text.as_bytes();
+        match (bytes.get(at), self.eol) {
+            (None, _) => Ok(0),
+            (Some(b'\n'), Eol::Lf) | (Some(b'\r'), Eol::Cr) => Ok(1),
+            (Some(b'\r'), Eol::CrLf) if bytes.get(at + 1) == Some(&b'\n') => Ok(2),
+            (Some(b'\r'), _) => Err(Failure::bad_format("unquoted carriage return found in data")
+                .with_hint("Use quoted CSV field to represent carriage return.")),
+            _ => Err(Failure::bad_format("unquoted newline found in data")
+                .with_hint("Use quoted CSV field to represent newline.")),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Cuts a stream of bytes into chunks at record boundaries, one fast pass in order, so that chunks can be parsed side by side.
+
+use bytes::{Bytes, BytesMut};
+use types::{Condition, SqlError};
+
+use super::cut_binary::BinaryCut;
+use super::cut_csv::CsvCut;
+use super::cut_text::TextCut;
+use super::layout::{Dialect, Layout};
+
+/// Bytes a chunk has at least, unless the input ends: large enough that handing it to a core costs nothing beside parsing it.
+pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+/// The longest record, as long as PostgreSQL's longest.
+const RECORD_MAX: usize = 1 << 30;
+
+/// How lines end; the first line of each input decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Eol {
+    #[default]
+    Lf,
+    CrLf,
+    Cr,
+}
+
+impl Eol {
+    /// The byte that ends a line, last.
+    pub(super) fn last_byte(self) -> u8 {
+        match self {
+            Eol::Lf | Eol::CrLf => b'\n',
+            Eol::Cr => b'\r',
+        }
+    }
+}
+
+/// Whole records of one input.
+#[derive(Debug, Clone)]
+pub(super) struct Chunk {
+    pub(super) bytes: Bytes,
+    /// Number of the first line (text, CSV) or record (binary), from 1.
+    pub(super) first_line: u64,
+    /// Whether the input starts here, with its header if it has one.
+    pub(super) is_first: bool,
+    pub(super) eol: Eol,
+}
+
+/// What a pass over new bytes found.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Progress {
+    /// Bytes looked at; what follows waits for more.
+    pub(super) scanned: usize,
+    /// End of the last whole record.
+    pub(super) boundary: usize,
+    /// Lines (records, in binary) that end up to the boundary.
+    pub(super) lines: u64,
+    /// The end-of-data marker starts at the boundary: nothing behind it counts.
+    pub(super) ended: bool,
+}
+
+/// Finds record boundaries in bytes that arrive piece by piece.
+#[derive(Debug)]
+enum Scan {
+    Text(TextCut),
+    Csv(CsvCut),
+    Binary(BinaryCut),
+}
+
+/// Takes pieces of one input and gives chunks.
+#[derive(Debug)]
+pub(super) struct Cutter {
+    scan: Scan,
+    chunk_bytes: usize,
+    pending: BytesMut,
+    progress: Progress,
+    /// Line of the first pending byte.
+    line: u64,
+    is_first: bool,
+    failure: Option<SqlError>,
+}
+
+impl Cutter {
+    /// For an input laid out as `layout`; `from_client` inputs may end with `\.` in CSV too.
+    pub(super) fn new(layout: &Layout, from_client: bool) -> Cutter {
+        let scan = match &layout.dialect {
+            Dialect::Text(_) => Scan::Text(TextCut::default()),
+            Dialect::Csv { quote, escape, .. } => Scan::Csv(CsvCut::new(*quote, *escape, from_client)),
+            Dialect::Binary => Scan::Binary(BinaryCut::new(layout.columns.len())),
+        };
+        Cutter {
+            scan,
+            chunk_bytes: layout.chunk_bytes,
+            pending: BytesMut::new(),
+            progress: Progress::default(),
+            line: 1,
+            is_first: true,
+            failure: None,
+        }
+    }
+
+    /// Adds bytes; call [`Cutter::next_chunk`] until it gives none before adding more.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        if self.progress.ended {
+            if let (Scan::Binary(scan), None) = (&self.scan, &self.failure) {
+                self.failure = scan.after_end(piece).err();
+            }
+            return;
+        }
+        self.pending.extend_from_slice(piece);
+        self.scan(false);
+        if self.pending.len() - self.progress.boundary > RECORD_MAX {
+            self.fail(SqlError::new(Condition::ProgramLimitExceeded, "a COPY record exceeds 1 GB"));
+        }
+    }
+
+    /// A chunk, once there is enough for one.
+    pub(super) fn next_chunk(&mut self) -> Option<Chunk> {
+        if self.progress.boundary >= self.chunk_bytes || (self.progress.ended && self.progress.boundary > 0) {
+            return Some(self.take(self.progress.boundary));
+        }
+        None
+    }
+
+    /// The last chunk, whole or not, once no more bytes come.
+    pub(super) fn finish(&mut self) -> Option<Chunk> {
+        if !self.progress.ended {
+            self.scan(true);
+        }
+        let rest = if self.progress.ended { self.progress.boundary } else { self.pending.len() };
+        // A binary input has a header even where it has no rows.
+        let lacks_header = self.is_first && matches!(self.scan, Scan::Binary(_)) && self.failure.is_none();
+        (rest > 0 || lacks_header).then(|| self.take(rest))
+    }
+
+    /// What is wrong behind the last chunk, and on which line: 54000 for a record beyond 1 GB; 22P04 for a malformed
+    /// end-of-data marker, a header that is none, or bytes behind a binary trailer.
+    pub(super) fn failure(&mut self) -> Option<(SqlError, u64)> {
+        self.failure.take().map(|error| (error, self.line))
+    }
+
+    /// Nothing behind the boundary counts any more.
+    fn fail(&mut self, error: SqlError) {
+        self.failure = Some(error);
+        self.progress.ended = true;
+    }
+
+    fn scan(&mut self, at_end: bool) {
+        let scanned = match &mut self.scan {
+            Scan::Text(scan) => scan.scan(&self.pending, &mut self.progress, at_end),
+            Scan::Csv(scan) => {
+                scan.scan(&self.pending, &mut self.progress, at_end);
+                Ok(())
+            }
+            Scan::Binary(scan) => scan.scan(&self.pending, &mut self.progress),
+        };
+        if let Err(error) = scanned {
+            self.fail(error);
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Chunk {
+        let eol = match &self.scan {
+            Scan::Text(scan) => scan.eol(),
+            Scan::Csv(scan) => scan.eol(),
+            Scan::Binary(_) => Eol::default(),
+        };
+        let chunk = Chunk {
+            bytes: self.pending.split_to(length).freeze(),
+            first_line: self.line,
+            is_first: std::mem::take(&mut self.is_first),
+            eol,
+        };
+        self.line += self.progress.lines;
+        self.progress.lines = 0;
+        self.progress.scanned = self.progress.scanned.saturating_sub(length);
+        self.progress.boundary = 0;
+        chunk
+    }
+}

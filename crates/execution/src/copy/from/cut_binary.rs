@@ -1,0 +1,117 @@
+//! Record boundaries in binary COPY: a signature, then counted fields, then a trailer.
+
+use types::{Condition, SqlError, SqlResult};
+
+use super::cut::Progress;
+
+/// What every binary COPY starts with.
+pub(crate) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
+/// Field count that stands for the end of the data.
+pub(crate) const TRAILER: i16 = -1;
+/// Flags that a reader must know; none is known.
+const CRITICAL_FLAGS: i32 = 0x7fff_0000;
+/// The old form with object ids in each record.
+const HAS_OIDS: i32 = 1 << 16;
+
+/// Hops from record to record.
+#[derive(Debug)]
+pub(super) struct BinaryCut {
+    width: usize,
+    header_read: bool,
+}
+
+impl BinaryCut {
+    pub(super) fn new(width: usize) -> BinaryCut {
+        BinaryCut { width, header_read: false }
+    }
+
+    /// Goes on from the last boundary. A record that cannot be right ends the hopping: its parser will say why.
+    pub(super) fn scan(&mut self, bytes: &[u8], progress: &mut Progress) -> SqlResult<()> {
+        if !self.header_read {
+            let Some(length) = header_length(bytes)? else { return Ok(()) };
+            self.header_read = true;
+            progress.boundary = length;
+        }
+        loop {
+            match record_length(&bytes[progress.boundary..], self.width) {
+                Record::Whole(length) => {
+                    progress.boundary += length;
+                    progress.lines += 1;
+                }
+                Record::Trailer => {
+                    progress.ended = true;
+                    let behind = &bytes[progress.boundary + size_of::<i16>()..];
+                    return self.after_end(behind);
+                }
+                Record::Partial | Record::Malformed => return Ok(()),
+            }
+        }
+    }
+
+    /// Nothing may follow the trailer.
+    pub(super) fn after_end(&self, behind: &[u8]) -> SqlResult<()> {
+        if behind.is_empty() { Ok(()) } else { Err(bad_format("received copy data after EOF marker")) }
+    }
+}
+
+/// What the bytes at a record's start are.
+pub(super) enum Record {
+    /// A record of so many bytes.
+    Whole(usize),
+    Trailer,
+    /// More bytes are needed.
+    Partial,
+    /// A wrong field count or a negative length.
+    Malformed,
+}
+
+/// Measures the record at the start of `bytes`.
+pub(super) fn record_length(bytes: &[u8], width: usize) -> Record {
+    let Some(count) = bytes.first_chunk::<2>() else { return Record::Partial };
+    let count = i16::from_be_bytes(*count);
+    if count == TRAILER {
+        return Record::Trailer;
+    }
+    if usize::try_from(count).ok() != Some(width) {
+        return Record::Malformed;
+    }
+    let mut at = 2;
+    for _ in 0..width {
+        let Some(length) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) else { return Record::Partial };
+        at += 4;
+        match i32::from_be_bytes(*length) {
+            -1 => {}
+            length => match usize::try_from(length) {
+                Ok(length) => at += length,
+                Err(_) => return Record::Malformed,
+            },
+        }
+    }
+    if at > bytes.len() { Record::Partial } else { Record::Whole(at) }
+}
+
+/// Bytes before the first record; `None` until they are all there.
+pub(super) fn header_length(bytes: &[u8]) -> SqlResult<Option<usize>> {
+    let seen = bytes.len().min(SIGNATURE.len());
+    if bytes[..seen] != SIGNATURE[..seen] {
+        return Err(bad_format("COPY file signature not recognized"));
+    }
+    let Some(fields) = bytes.get(SIGNATURE.len()..).and_then(|rest| rest.first_chunk::<8>()) else { return Ok(None) };
+    let [f0, f1, f2, f3, l0, l1, l2, l3] = *fields;
+    let flags = i32::from_be_bytes([f0, f1, f2, f3]);
+    if flags & HAS_OIDS != 0 {
+        return Err(bad_format("invalid COPY file header (WITH OIDS)"));
+    }
+    if flags & CRITICAL_FLAGS != 0 {
+        return Err(bad_format("unrecognized critical flags in COPY file header"));
+    }
+    let extension = usize::try_from(i32::from_be_bytes([l0, l1, l2, l3]))
+        .map_err(|_| bad_format("invalid COPY file header (missing length)"))?;
+    let length = SIGNATURE.len() + fields.len() + extension;
+    Ok((bytes.len() >= length).then_some(length))
+}
+
+/// 22P04 with PostgreSQL's message.
+pub(super) fn bad_format(message: impl Into<String>) -> SqlError {
+    SqlError::new(Condition::BadCopyFileFormat, message)
+}

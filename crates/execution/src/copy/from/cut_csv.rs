@@ -1,0 +1,183 @@
+//! Record boundaries in CSV: line ends outside quotes.
+
+use memchr::{memchr, memchr_iter, memchr2_iter, memchr3, memrchr};
+
+use super::cut::{Eol, Progress};
+
+/// Knows, between pieces, whether a quote is open.
+#[derive(Debug)]
+pub(super) struct CsvCut {
+    quote: u8,
+    escape: u8,
+    knows_marker: bool,
+    eol: Option<Eol>,
+    /// Bytes in vain searched for the first line end.
+    eol_missing: usize,
+    in_quotes: bool,
+    /// Lines that end up to `scanned`, but not yet up to the boundary: those within quotes.
+    open_lines: u64,
+}
+
+impl CsvCut {
+    /// `knows_marker`: a line of only `\.` ends the input.
+    pub(super) fn new(quote: u8, escape: u8, knows_marker: bool) -> CsvCut {
+        CsvCut { quote, escape, knows_marker, eol: None, eol_missing: 0, in_quotes: false, open_lines: 0 }
+    }
+
+    pub(super) fn eol(&self) -> Eol {
+        self.eol.unwrap_or_default()
+    }
+
+    /// Goes on from `progress.scanned`, as far as can be decided.
+    pub(super) fn scan(&mut self, bytes: &[u8], progress: &mut Progress, at_end: bool) {
+        let eol = match self.eol {
+            Some(eol) => eol,
+            None => match self.find_eol(bytes, progress, at_end) {
+                Some(eol) => *self.eol.insert(eol),
+                None => return,
+            },
+        };
+        let newline = eol.last_byte();
+        let fresh = &bytes[progress.scanned..];
+        let may_hold_marker = self.knows_marker
+            && (bytes.last() == Some(&b'\\')
+                || memchr::memmem::find(&bytes[progress.scanned.saturating_sub(1)..], b"\\.").is_some());
+        if may_hold_marker || self.escape != self.quote {
+            self.walk(bytes, progress, newline, at_end);
+            return;
+        }
+        if !self.in_quotes && memchr(self.quote, fresh).is_none() {
+            if let Some(last) = memrchr(newline, fresh) {
+                progress.lines += u64::try_from(memchr_iter(newline, &fresh[..=last]).count()).expect("a count fits");
+                progress.boundary = progress.scanned + last + 1;
+            }
+        } else {
+            for at in memchr2_iter(self.quote, newline, fresh) {
+                if fresh[at] == self.quote {
+                    self.in_quotes = !self.in_quotes;
+                } else {
+                    self.line_end(progress.scanned + at, progress);
+                }
+            }
+        }
+        progress.scanned = bytes.len();
+    }
+
+    /// The slow way, sign by sign: for an escape other than the quote, and where `\.` occurs.
+    fn walk(&mut self, bytes: &[u8], progress: &mut Progress, newline: u8, at_end: bool) {
+        let mut at = progress.scanned;
+        loop {
+            if self.knows_marker && !self.in_quotes && at == progress.boundary && bytes[at..].starts_with(b"\\") {
+                match marker(&bytes[at..], self.eol(), at_end) {
+                    Marker::Whole => {
+                        progress.ended = true;
+                        progress.scanned = bytes.len();
+                        return;
+                    }
+                    Marker::Undecided => {
+                        progress.scanned = at;
+                        return;
+                    }
+                    // In CSV a line may well start with `\.`: it is data then.
+                    Marker::Broken(_) | Marker::None => {}
+                }
+            }
+            let Some(found) = memchr3(self.quote, newline, self.escape, &bytes[at..]) else {
+                progress.scanned = bytes.len();
+                return;
+            };
+            at += found;
+            let sign = bytes[at];
+            if sign == newline && sign != self.quote {
+                self.line_end(at, progress);
+            } else if self.in_quotes && sign == self.escape && self.escape != self.quote {
+                match bytes.get(at + 1) {
+                    None if !at_end => {
+                        progress.scanned = at;
+                        return;
+                    }
+                    Some(next) if *next == self.escape || *next == self.quote => at += 1,
+                    _ => {}
+                }
+            } else if sign == self.quote {
+                self.in_quotes = !self.in_quotes;
+            }
+            at += 1;
+            progress.scanned = at;
+        }
+    }
+
+    fn line_end(&mut self, at: usize, progress: &mut Progress) {
+        self.open_lines += 1;
+        if !self.in_quotes {
+            progress.lines += std::mem::take(&mut self.open_lines);
+            progress.boundary = at + 1;
+        }
+    }
+
+    /// The first line end outside quotes; `None` until it is there.
+    fn find_eol(&mut self, bytes: &[u8], progress: &mut Progress, at_end: bool) -> Option<Eol> {
+        // Looking again only when there is twice as much keeps the work proportional to the input.
+        if bytes.len() < 2 * self.eol_missing && !at_end {
+            return None;
+        }
+        self.eol_missing = bytes.len();
+        let (mut in_quotes, mut at) = (false, 0);
+        while let Some(found) = bytes.get(at).copied() {
+            let next = bytes.get(at + 1).copied();
+            if in_quotes && found == self.escape && self.escape != self.quote && next.is_some() {
+                at += 1;
+            } else if found == self.quote {
+                in_quotes = !in_quotes;
+            } else if !in_quotes && found == b'\n' {
+                return Some(Eol::Lf);
+            } else if !in_quotes && found == b'\r' {
+                return match next {
+                    Some(b'\n') => Some(Eol::CrLf),
+                    None if !at_end => None,
+                    _ => Some(Eol::Cr),
+                };
+            }
+            at += 1;
+        }
+        // A marker may be all there is, without a line end.
+        if at_end && self.knows_marker && bytes == b"\\." {
+            progress.ended = true;
+        }
+        None
+    }
+}
+
+/// What starts with a backslash at the start of a line.
+pub(super) enum Marker {
+    /// `\.` alone on its line.
+    Whole,
+    /// More bytes decide.
+    Undecided,
+    /// `\.` and something else: what is wrong with it, a 22P04.
+    Broken(&'static str),
+    /// An ordinary escape.
+    None,
+}
+
+/// Whether `rest`, which starts with a backslash at the start of a line, is the end-of-data marker.
+pub(super) fn marker(rest: &[u8], eol: Eol, at_end: bool) -> Marker {
+    match (rest, eol) {
+        ([b'\\'], _) if !at_end => Marker::Undecided,
+        ([b'\\', b'.'], _) | ([b'\\', b'.', b'\r'], Eol::CrLf) => {
+            if at_end {
+                Marker::Whole
+            } else {
+                Marker::Undecided
+            }
+        }
+        ([b'\\', b'.', b'\n', ..], Eol::Lf)
+        | ([b'\\', b'.', b'\r', ..], Eol::Cr)
+        | ([b'\\', b'.', b'\r', b'\n', ..], Eol::CrLf) => Marker::Whole,
+        ([b'\\', b'.', b'\n' | b'\r', ..], _) => {
+            Marker::Broken("end-of-copy marker does not match previous newline style")
+        }
+        ([b'\\', b'.', ..], _) => Marker::Broken("end-of-copy marker is not alone on its line"),
+        _ => Marker::None,
+    }
+}

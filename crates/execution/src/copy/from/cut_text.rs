@@ -1,0 +1,99 @@
+//! Record boundaries in text format: line ends without a backslash before them, and the end-of-data marker.
+
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
+use types::SqlResult;
+
+use super::cut::{Eol, Progress};
+use super::cut_binary::bad_format;
+use super::cut_csv::{Marker, marker};
+
+/// Finds line ends; between pieces it only remembers how lines end.
+#[derive(Debug, Default)]
+pub(super) struct TextCut {
+    eol: Option<Eol>,
+    /// Bytes in vain searched for the first line end.
+    eol_missing: usize,
+}
+
+impl TextCut {
+    pub(super) fn eol(&self) -> Eol {
+        self.eol.unwrap_or_default()
+    }
+
+    /// Goes on from `progress.scanned`, as far as can be decided.
+    pub(super) fn scan(&mut self, bytes: &[u8], progress: &mut Progress, at_end: bool) -> SqlResult<()> {
+        let eol = match self.eol {
+            Some(eol) => eol,
+            // Looking again only when there is twice as much keeps the work proportional to the input.
+            None if bytes.len() < 2 * self.eol_missing && !at_end => return Ok(()),
+            None => match find_eol(bytes, at_end) {
+                Some(eol) => *self.eol.insert(eol),
+                // One line without an end, which may be the marker.
+                None if at_end => Eol::default(),
+                None => {
+                    self.eol_missing = bytes.len();
+                    return Ok(());
+                }
+            },
+        };
+        let newline = eol.last_byte();
+        let fresh = &bytes[progress.scanned..];
+        if memchr(b'\\', fresh).is_none() {
+            if let Some(last) = memrchr(newline, fresh) {
+                progress.lines += u64::try_from(memchr_iter(newline, &fresh[..=last]).count()).expect("a count fits");
+                progress.boundary = progress.scanned + last + 1;
+            }
+            progress.scanned = bytes.len();
+            return Ok(());
+        }
+        let mut at = progress.scanned;
+        while let Some(found) = memchr2(b'\\', newline, &bytes[at..]) {
+            at += found;
+            if bytes[at] == newline {
+                at += 1;
+                progress.lines += 1;
+                progress.boundary = at;
+                continue;
+            }
+            if at == progress.boundary {
+                match marker(&bytes[at..], eol, at_end) {
+                    Marker::Whole => {
+                        progress.ended = true;
+                        progress.scanned = bytes.len();
+                        return Ok(());
+                    }
+                    Marker::Undecided => {
+                        progress.scanned = at;
+                        return Ok(());
+                    }
+                    Marker::Broken(message) => return Err(bad_format(message)),
+                    Marker::None => {}
+                }
+            }
+            if at + 1 == bytes.len() && !at_end {
+                // What it escapes is still to come.
+                progress.scanned = at;
+                return Ok(());
+            }
+            at = (at + 2).min(bytes.len());
+        }
+        progress.scanned = bytes.len();
+        Ok(())
+    }
+}
+
+/// The first line end that no backslash escapes; `None` until it is there.
+fn find_eol(bytes: &[u8], at_end: bool) -> Option<Eol> {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr3(b'\\', b'\n', b'\r', &bytes[at..]) {
+        at += found;
+        match (bytes[at], bytes.get(at + 1)) {
+            (b'\n', _) => return Some(Eol::Lf),
+            (b'\r', Some(b'\n')) => return Some(Eol::CrLf),
+            (b'\r', None) if !at_end => return None,
+            (b'\r', _) => return Some(Eol::Cr),
+            _ => at = (at + 2).min(bytes.len()),
+        }
+    }
+    None
+}

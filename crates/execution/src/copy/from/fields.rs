@@ -1,0 +1,159 @@
+//! Where the fields of a chunk's records lie: the outcome of splitting, before any value is read.
+
+use types::{Condition, SqlError};
+
+/// The fields of consecutive records, `width` to a record.
+#[derive(Debug)]
+pub(super) struct Fields {
+    width: usize,
+    spans: Vec<Span>,
+    /// Text of fields that had to be rewritten: escapes resolved, quotes removed.
+    pub(super) rewritten: String,
+    /// Start and end of each record in the chunk, without its line end.
+    records: Vec<(u32, u32)>,
+    /// Fields of the record under construction.
+    count: usize,
+}
+
+/// A field: a range of the chunk or of the rewritten text, a NULL, or the DEFAULT marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+/// Set in `start` of a span of rewritten text.
+const REWRITTEN: u32 = 1 << 31;
+
+impl Span {
+    pub(super) const NULL: Span = Span { start: u32::MAX, end: 0 };
+    pub(super) const DEFAULT: Span = Span { start: u32::MAX, end: 1 };
+
+    pub(super) fn of_chunk(start: usize, end: usize) -> Span {
+        Span { start: offset(start), end: offset(end) }
+    }
+
+    pub(super) fn of_rewritten(start: usize, end: usize) -> Span {
+        Span { start: offset(start) | REWRITTEN, end: offset(end) }
+    }
+}
+
+/// A field's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field<T> {
+    Null,
+    Default,
+    Value(T),
+}
+
+/// Why splitting stopped before the end of the chunk. The failed record is the last of the fields.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: SqlError,
+    /// Fields of the failed record that were still read, and are converted before the failure is reported.
+    pub(super) usable: usize,
+    /// End of the failed record where it is known, so that the error can show the line.
+    pub(super) line_end: Option<usize>,
+}
+
+impl Failure {
+    /// `error`, with nothing of the record usable or known.
+    pub(super) fn new(error: SqlError) -> Failure {
+        Failure { error, usable: 0, line_end: None }
+    }
+
+    /// 22P04 with nothing of the record usable or known.
+    pub(super) fn bad_format(message: impl Into<String>) -> Failure {
+        Failure::new(SqlError::new(Condition::BadCopyFileFormat, message))
+    }
+
+    pub(super) fn with_hint(mut self, hint: &str) -> Failure {
+        self.error = self.error.with_hint(hint);
+        self
+    }
+
+    pub(super) fn with_usable(mut self, fields: usize) -> Failure {
+        self.usable = fields;
+        self
+    }
+
+    pub(super) fn with_line(mut self, end: usize) -> Failure {
+        self.line_end = Some(end);
+        self
+    }
+}
+
+impl Fields {
+    /// No records yet; about `bytes` of them will come.
+    pub(super) fn new(width: usize, bytes: usize) -> Fields {
+        // A guess: eight bytes to a field.
+        Fields {
+            width,
+            spans: Vec::with_capacity(bytes / 8 + width),
+            rewritten: String::new(),
+            records: Vec::with_capacity(bytes / 8 / width.max(1) + 1),
+            count: 0,
+        }
+    }
+
+    /// Adds a field to the record under construction; beyond the width it is only counted.
+    pub(super) fn push(&mut self, span: Span) {
+        if self.count < self.width {
+            self.spans.push(span);
+        }
+        self.count += 1;
+    }
+
+    /// Number of the field that comes next in the record under construction, from 0.
+    pub(super) fn next_field(&self) -> usize {
+        self.count
+    }
+
+    /// Ends the record that lies at `start..end` and says how many fields it had.
+    pub(super) fn end_record(&mut self, start: usize, end: usize) -> usize {
+        if self.count < self.width {
+            self.spans.resize((self.records.len() + 1) * self.width, Span::NULL);
+        }
+        self.records.push((offset(start), offset(end)));
+        std::mem::take(&mut self.count)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Where record `record` lies in the chunk.
+    pub(super) fn record(&self, record: usize) -> std::ops::Range<usize> {
+        let (start, end) = self.records[record];
+        to_usize(start)..to_usize(end)
+    }
+
+    /// Field `column` of record `record` as text; `chunk` is what was split.
+    pub(super) fn text<'a>(&'a self, chunk: &'a str, record: usize, column: usize) -> Field<&'a str> {
+        let span = self.spans[record * self.width + column];
+        if span.start == u32::MAX {
+            return if span == Span::NULL { Field::Null } else { Field::Default };
+        }
+        Field::Value(if span.start & REWRITTEN == 0 {
+            &chunk[to_usize(span.start)..to_usize(span.end)]
+        } else {
+            &self.rewritten[to_usize(span.start & !REWRITTEN)..to_usize(span.end)]
+        })
+    }
+
+    /// Field `column` of record `record` as bytes of `chunk`.
+    pub(super) fn bytes<'a>(&self, chunk: &'a [u8], record: usize, column: usize) -> Option<&'a [u8]> {
+        let span = self.spans[record * self.width + column];
+        (span.start != u32::MAX).then(|| &chunk[to_usize(span.start)..to_usize(span.end)])
+    }
+}
+
+fn offset(position: usize) -> u32 {
+    let position = u32::try_from(position).expect("a chunk is at most RECORD_MAX and one piece long");
+    debug_assert!(position < REWRITTEN, "the top bit marks rewritten text");
+    position
+}
+
+fn to_usize(position: u32) -> usize {
+    usize::try_from(position).expect("32 bits fit a usize")
+}

@@ -1,0 +1,32 @@
+//! HEADER match: the first line must name our columns, in order.
+
+use types::{SqlError, SqlResult};
+
+use super::cut_binary::bad_format;
+use super::fields::{Field, Fields};
+use super::layout::Target;
+
+/// Checks the `count` names of the only record of `names`, which was split from `text`.
+pub(super) fn check(names: &Fields, text: &str, count: usize, columns: &[Target], null: &str) -> SqlResult<()> {
+    if count != columns.len() {
+        return Err(bad_format(format!(
+            "wrong number of fields in header line: got {count}, expected {}",
+            columns.len()
+        )));
+    }
+    for (index, column) in columns.iter().enumerate() {
+        let number = index + 1;
+        let mismatch = |got: String| -> SqlError {
+            bad_format(format!(
+                "column name mismatch in header line field {number}: got {got}, expected \"{}\"",
+                column.name
+            ))
+        };
+        match names.text(text, 0, index) {
+            Field::Value(name) if name == column.name => {}
+            Field::Value(name) => return Err(mismatch(format!("\"{name}\""))),
+            Field::Null | Field::Default => return Err(mismatch(format!("null value (\"{null}\")"))),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! COPY FROM in format parquet: columns are found by name and brought to the table's types where that loses nothing but
+//! what assignment may lose.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
+use arrow::datatypes::{DataType, SchemaRef};
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use planner::CopyFromPlan;
+use shards::ForeignFile;
+use shards::stored_form::from_stored;
+use tokio_util::sync::CancellationToken;
+use types::text::DateContext;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::source::Inputs;
+use crate::copy::files::cannot_read;
+use crate::decode::ColumnBuilder;
+use crate::error::from_shards;
+use crate::progress::Progress;
+use crate::run::cancelled;
+
+/// The largest file that a client may send: it is kept in memory, for a Parquet file is read from its end.
+const STDIN_BYTES_MAX: usize = 1 << 30;
+
+/// The rows of all files, in their order, as batches of the columns of `plan`.
+pub(super) fn rows(
+    plan: &CopyFromPlan,
+    inputs: Inputs,
+    dates: DateContext,
+    progress: Arc<Progress>,
+    cancel: CancellationToken,
+) -> BoxStream<'static, SqlResult<RecordBatch>> {
+    let columns: Arc<[Target]> = plan
+        .columns
+        .iter()
+        .map(|column| Target { name: column.name.clone(), sql_type: column.sql_type.clone() })
+        .collect();
+    let table = plan.table.name.clone();
+    files(inputs)
+        .and_then(move |file| {
+            let (columns, table, progress) = (Arc::clone(&columns), table.clone(), Arc::clone(&progress));
+            async move {
+                let context = format!("COPY {table}, file \"{}\"", file.name());
+                let place = {
+                    let context = context.clone();
+                    move |error: SqlError| error.with_context(context.clone())
+                };
+                let reading = Reading::new(columns, file.schema(), dates).map_err(&place)?;
+                let batches = file.read(&reading.read).map_err(unreadable).map_err(&place)?;
+                let converted = batches.map(move |batch| {
+                    let batch = batch.map_err(unreadable).and_then(|batch| reading.batch(&batch)).map_err(&place)?;
+                    progress.add_tuples(batch.num_rows());
+                    Ok(batch)
+                });
+                Ok(converted.boxed())
+            }
+        })
+        .try_flatten()
+        .take_until(cancel.clone().cancelled_owned())
+        // A stream that is cut off must not look like one that ended.
+        .chain(
+            stream::once(async move { if cancel.is_cancelled() { Some(Err(cancelled())) } else { None } })
+                .filter_map(std::future::ready),
+        )
+        .boxed()
+}
+
+/// Opens the inputs one after the other.
+fn files(inputs: Inputs) -> BoxStream<'static, SqlResult<ForeignFile>> {
+    match inputs {
+        Inputs::Client(data) => stream::once(async move {
+            let bytes = collect(data).await?;
+            ForeignFile::open_bytes("STDIN", bytes).await.map_err(unreadable)
+        })
+        .boxed(),
+        Inputs::Files(paths) => stream::iter(paths)
+            .then(async |path| {
+                ForeignFile::open_path(&path).await.map_err(|error| match error {
+                    shards::Error::File { source, .. } => cannot_read(&path, &source),
+                    other => unreadable(other),
+                })
+            })
+            .boxed(),
+        Inputs::Objects(objects, found) => stream::iter(found)
+            .then(move |object| {
+                let objects = objects.clone();
+                async move { ForeignFile::open_object(&objects, &object.name, object.bytes).await.map_err(unreadable) }
+            })
+            .boxed(),
+    }
+}
+
+/// What is wrong with a file of somebody else is the data's fault, not ours: `22P04`.
+fn unreadable(error: shards::Error) -> SqlError {
+    let is_format = matches!(error, shards::Error::Decode { .. });
+    let mut told = from_shards(error);
+    if is_format {
+        told.condition = Condition::BadCopyFileFormat;
+    }
+    told
+}
+
+async fn collect(mut data: BoxStream<'static, SqlResult<Bytes>>) -> SqlResult<Bytes> {
+    let mut all = BytesMut::new();
+    while let Some(bytes) = data.next().await {
+        all.extend_from_slice(&bytes?);
+        if STDIN_BYTES_MAX < all.len() {
+            return Err(SqlError::new(Condition::ProgramLimitExceeded, "a Parquet file from STDIN exceeds 1 GB")
+                .with_hint("Put the file where the server reads it: COPY … FROM 's3://…'."));
+        }
+    }
+    Ok(all.freeze())
+}
+
+/// A column to be filled.
+struct Target {
+    name: String,
+    sql_type: SqlType,
+}
+
+/// How the batches of one file become ours.
+struct Reading {
+    columns: Arc<[Target]>,
+    /// Positions in the file, ascending.
+    read: Vec<usize>,
+    /// For each column its place in `read`.
+    places: Vec<usize>,
+    dates: DateContext,
+}
+
+impl Reading {
+    fn new(columns: Arc<[Target]>, file: &SchemaRef, dates: DateContext) -> SqlResult<Self> {
+        let mut positions = Vec::with_capacity(columns.len());
+        for target in columns.iter() {
+            let position = position(file, &target.name)?;
+            let found = file.field(position);
+            let from = SqlType::from_arrow_field(found);
+            if !from.as_ref().is_some_and(|from| is_assignable(from, found.data_type(), &target.sql_type)) {
+                let from = from.map_or_else(|| found.data_type().to_string(), |from| from.to_string());
+                let (name, wanted) = (&target.name, &target.sql_type);
+                let message = format!("column \"{name}\" is of type {wanted} but that of the file is of type {from}");
+                return Err(SqlError::new(Condition::DatatypeMismatch, message).with_column(name));
+            }
+            positions.push(position);
+        }
+        let mut read = positions.clone();
+        read.sort_unstable();
+        read.dedup();
+        let place = |position| read.binary_search(position).expect("every position is read");
+        let places = positions.iter().map(place).collect();
+        Ok(Self { columns, read, places, dates })
+    }
+
+    fn batch(&self, batch: &RecordBatch) -> SqlResult<RecordBatch> {
+        let mut values = Vec::with_capacity(self.columns.len());
+        let mut fields = Vec::with_capacity(self.columns.len());
+        for (target, place) in self.columns.iter().zip(&self.places) {
+            values.push(self.convert(batch.column(*place), target)?);
+            fields.push(target.sql_type.arrow_field(&target.name, true));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::new(arrow::datatypes::Schema::new(fields)), values, &options)
+            .map_err(|error| SqlError::internal(format!("rows of a Parquet file: {error}")))
+    }
+
+    fn convert(&self, values: &ArrayRef, target: &Target) -> SqlResult<ArrayRef> {
+        let wanted = target.sql_type.arrow_type();
+        let is_free = match &target.sql_type {
+            SqlType::Varchar(Some(_)) | SqlType::Char(_) | SqlType::Json | SqlType::Jsonb => false,
+            _ => !is_text(values.data_type()) || wanted == DataType::Utf8View,
+        };
+        if target.sql_type == SqlType::Interval && matches!(values.data_type(), DataType::FixedSizeBinary(_)) {
+            return from_stored(values, &target.sql_type).map_err(from_shards);
+        }
+        if is_free {
+            // A value that does not fit is an error, not NULL.
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            return cast_with_options(values, &wanted, &options).map_err(|error| {
+                let message = format!("value out of range for type {}", target.sql_type);
+                SqlError::new(Condition::NumericValueOutOfRange, message)
+                    .with_detail(error.to_string())
+                    .with_column(&target.name)
+            });
+        }
+        // Text is read as a literal of the type would be: checked, padded, brought into its form.
+        let text = cast(values, &DataType::Utf8View).map_err(|error| SqlError::internal(error.to_string()))?;
+        let mut builder = ColumnBuilder::new(&target.sql_type, &self.dates, values.len());
+        for value in text.as_string_view() {
+            match value {
+                Some(value) => builder.push_text(value)?,
+                None => builder.push_null(),
+            }
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// The file's column called `name`; written otherwise only in the case of its letters where that is the only one.
+fn position(file: &SchemaRef, name: &str) -> SqlResult<usize> {
+    if let Some((position, _)) = file.fields().find(name) {
+        return Ok(position);
+    }
+    let alike = |field: &str| field.to_lowercase() == name.to_lowercase();
+    let mut found = file.fields().iter().enumerate().filter(|(_, field)| alike(field.name()));
+    match (found.next(), found.next()) {
+        (Some((position, _)), None) => Ok(position),
+        _ => Err(SqlError::new(Condition::UndefinedColumn, format!("the file has no column \"{name}\""))),
+    }
+}
+
+/// Whether values of a file's column may be put into a column of the table.
+fn is_assignable(from: &SqlType, data_type: &DataType, to: &SqlType) -> bool {
+    if is_text(data_type) {
+        return !matches!(to, SqlType::Array(_));
+    }
+    let is_integer = |sql_type: &SqlType| matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8);
+    let is_decimal = |sql_type: &SqlType| matches!(sql_type, SqlType::Numeric { .. });
+    let is_float = |sql_type: &SqlType| matches!(sql_type, SqlType::Float4 | SqlType::Float8);
+    let is_moment = |sql_type: &SqlType| matches!(sql_type, SqlType::Timestamp | SqlType::TimestampTz);
+    let fits = match (from, to) {
+        (SqlType::Array(from), SqlType::Array(to)) => from == to,
+        (SqlType::Date, to) if is_moment(to) => true,
+        (SqlType::Uuid | SqlType::Bytea, SqlType::Interval) => return *data_type == DataType::FixedSizeBinary(16),
+        (from, to) if is_integer(from) => is_integer(to) || is_decimal(to) || is_float(to),
+        (from, to) if is_decimal(from) => is_decimal(to) || is_float(to),
+        (from, to) if is_float(from) => is_float(to),
+        (from, to) if is_moment(from) => is_moment(to),
+        (from, to) => from == to,
+    };
+    fits && can_cast_types(data_type, &to.arrow_type())
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        other => matches!(other, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+    }
+}

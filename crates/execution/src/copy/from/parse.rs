@@ -1,0 +1,383 @@
+//! One chunk of text, CSV or binary to one batch; runs on any core, knows nothing of its neighbours.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::filter_record_batch;
+use types::{Condition, SqlError, SqlResult};
+
+use super::context::{Origin, Part};
+use super::csv::CsvSplitter;
+use super::cut::{Chunk, Eol};
+use super::cut_binary::{Record, bad_format, header_length, record_length};
+use super::fields::{Failure, Field, Fields, Span};
+use super::header;
+use super::layout::{Dialect, Header, Layout, Marks, Target};
+use super::text::TextSplitter;
+use crate::decode::{ColumnBuilder, invalid_utf8};
+
+/// What a chunk held.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) batch: RecordBatch,
+    /// Records left out for values their type does not take.
+    pub(super) skipped: Vec<Skipped>,
+    /// The records that became rows, where not all did.
+    pub(super) kept: Option<Vec<usize>>,
+}
+
+/// A record left out.
+#[derive(Debug)]
+pub(super) struct Skipped {
+    pub(super) line: u64,
+    pub(super) column: String,
+    pub(super) value: Option<String>,
+}
+
+/// Parses `chunk`, which comes from `origin`.
+pub(super) fn parse(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Parsed> {
+    match &layout.dialect {
+        Dialect::Binary => parse_binary(layout, origin, chunk),
+        Dialect::Text(marks) | Dialect::Csv { marks, .. } => parse_lines(layout, origin, chunk, marks),
+    }
+}
+
+/// Where a record of `chunk`, which is well formed, stands: its line, with its text if it is one.
+pub(super) fn place(layout: &Layout, origin: &Origin, chunk: &Chunk, record: usize) -> String {
+    let (text, _) = readable(&chunk.bytes);
+    let (Dialect::Text(marks) | Dialect::Csv { marks, .. }) = &layout.dialect else {
+        return origin.context(chunk.first_line + u64::try_from(record).expect("a count fits 64 bits"), Part::Line);
+    };
+    let mut splitter = Splitter::new(layout, text, marks, chunk.eol);
+    let has_header = chunk.is_first && marks.header != Header::Absent;
+    if has_header {
+        // It was checked when the chunk was parsed.
+        let _ = splitter.record(&mut Fields::new(usize::from(u16::MAX), 0));
+    }
+    let mut fields = Fields::new(layout.columns.len(), text.len());
+    while fields.len() <= record && matches!(splitter.record(&mut fields), Ok(Some(_))) {}
+    let lines = Lines { chunk, text, counts_newlines: matches!(layout.dialect, Dialect::Csv { .. }) };
+    let record = record.min(fields.len().saturating_sub(1));
+    origin.context(lines.line(record, &fields, has_header), Part::Text(&text[fields.record(record)]))
+}
+
+/// Either splitter; chosen once per chunk, asked once per record.
+enum Splitter<'a> {
+    Text(TextSplitter<'a>),
+    Csv(CsvSplitter<'a>),
+}
+
+impl<'a> Splitter<'a> {
+    fn new(layout: &Layout, text: &'a str, marks: &'a Marks, eol: Eol) -> Self {
+        match &layout.dialect {
+            Dialect::Csv { quote, escape, .. } => Splitter::Csv(CsvSplitter::new(text, marks, *quote, *escape, eol)),
+            Dialect::Text(_) | Dialect::Binary => Splitter::Text(TextSplitter::new(text, marks, eol)),
+        }
+    }
+
+    fn position(&self) -> usize {
+        match self {
+            Splitter::Text(splitter) => splitter.position(),
+            Splitter::Csv(splitter) => splitter.position(),
+        }
+    }
+
+    fn record(&mut self, fields: &mut Fields) -> Result<Option<usize>, Failure> {
+        match self {
+            Splitter::Text(splitter) => splitter.record(fields),
+            Splitter::Csv(splitter) => splitter.record(fields),
+        }
+    }
+}
+
+fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -> SqlResult<Parsed> {
+    let (text, broken) = readable(&chunk.bytes);
+    let mut splitter = Splitter::new(layout, text, marks, chunk.eol);
+    let is_csv = matches!(layout.dialect, Dialect::Csv { .. });
+    let lines = Lines { chunk, text, counts_newlines: is_csv };
+    let has_header = chunk.is_first && marks.header != Header::Absent;
+    if has_header {
+        // As many fields as it likes: how many is part of what is checked.
+        let mut names = Fields::new(usize::from(u16::MAX), 0);
+        let end = splitter.record(&mut names).map_err(|failure| origin.place(failure.error, 1, Part::Line))?;
+        if let (Header::Match, Some(count)) = (marks.header, end) {
+            header::check(&names, text, count, &layout.columns, &marks.null)
+                .map_err(|error| origin.place(error, 1, Part::Text(&text[names.record(0)])))?;
+        }
+    }
+    let width = layout.columns.len();
+    let mut fields = Fields::new(width, text.len());
+    let mut failure = loop {
+        let start = splitter.position();
+        match splitter.record(&mut fields) {
+            Ok(None) => break None,
+            Ok(Some(count)) if count == width => {}
+            Ok(Some(count)) => {
+                let end = fields.record(fields.len() - 1).end;
+                break Some(wrong_width(count, &layout.columns).with_line(end));
+            }
+            Err(failure) => {
+                let end = failure.line_end.unwrap_or_else(|| {
+                    memchr::memchr2(b'\n', b'\r', &text.as_bytes()[start..]).map_or(text.len(), |length| start + length)
+                });
+                fields.end_record(start, end);
+                break Some(failure);
+            }
+        }
+    };
+    if let Some(error) = broken {
+        // The last record may have been cut by the broken bytes; what is wrong with it is those bytes.
+        let reaches_break = fields.len() > 0 && fields.record(fields.len() - 1).end == text.len();
+        if failure.is_none() || reaches_break {
+            if !reaches_break {
+                fields.end_record(text.len(), text.len());
+            }
+            failure = Some(Failure::new(error));
+        }
+    }
+    let line_of = |record: usize| lines.line(record, &fields, has_header);
+    let converted = convert(
+        layout,
+        origin,
+        fields.len(),
+        failure.as_ref().map(|failure| failure.usable),
+        &line_of,
+        |builder, column, record| {
+            let target = &layout.columns[column];
+            let value = match fields.text(text, record, column) {
+                Field::Null if target.force_not_null => Some(marks.null.as_str()),
+                Field::Null => None,
+                Field::Value(value) if target.force_null && value == marks.null => None,
+                Field::Value(value) => Some(value),
+                Field::Default => default_of(target)?,
+            };
+            match value {
+                None => builder.push_null(),
+                Some(value) => {
+                    builder.push_text(value).map_err(|error| Rejected { error, value: Some(value.to_owned()) })?
+                }
+            }
+            Ok(())
+        },
+    )?;
+    match failure {
+        None => Ok(converted),
+        Some(failure) => {
+            let record = fields.len() - 1;
+            let part = match failure.line_end {
+                Some(end) => Part::Text(&text[fields.record(record).start..end]),
+                None => Part::Line,
+            };
+            Err(origin.place(failure.error, line_of(record), part))
+        }
+    }
+}
+
+/// The part of `bytes` that is text, and what is wrong behind it.
+fn readable(bytes: &[u8]) -> (&str, Option<SqlError>) {
+    let (text, mut broken) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let at = error.valid_up_to();
+            let text = std::str::from_utf8(&bytes[..at]).expect("validated up to here");
+            (text, Some(invalid_utf8(bytes, at)))
+        }
+    };
+    match memchr::memchr(0, text.as_bytes()) {
+        None => (text, broken),
+        Some(at) => {
+            broken = Some(invalid_utf8(bytes, at));
+            (&text[..at], broken)
+        }
+    }
+}
+
+/// PostgreSQL's complaint about a record of `count` fields.
+fn wrong_width(count: usize, columns: &[Target]) -> Failure {
+    match columns.get(count) {
+        Some(missing) => {
+            Failure::bad_format(format!("missing data for column \"{}\"", missing.name)).with_usable(count)
+        }
+        None => Failure::bad_format("extra data after last expected column"),
+    }
+}
+
+/// Numbers the lines of a chunk; asked only when something is wrong.
+struct Lines<'a> {
+    chunk: &'a Chunk,
+    text: &'a str,
+    /// CSV counts the newlines within quotes too; in text format a record is a line.
+    counts_newlines: bool,
+}
+
+impl Lines<'_> {
+    /// The line on which `record` ends.
+    fn line(&self, record: usize, fields: &Fields, has_header: bool) -> u64 {
+        let before = if self.counts_newlines {
+            let newline = if self.chunk.eol == Eol::Cr { b'\r' } else { b'\n' };
+            memchr::memchr_iter(newline, &self.text.as_bytes()[..fields.record(record).end]).count()
+        } else {
+            record + usize::from(has_header)
+        };
+        self.chunk.first_line + u64::try_from(before).expect("a count fits 64 bits")
+    }
+}
+
+fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Parsed> {
+    let bytes = &chunk.bytes;
+    let mut at = 0;
+    if chunk.is_first {
+        let unfinished = |bytes: &[u8]| match bytes.len() {
+            0..11 => bad_format("COPY file signature not recognized"),
+            11..15 => bad_format("invalid COPY file header (missing flags)"),
+            15..19 => bad_format("invalid COPY file header (missing length)"),
+            _ => bad_format("invalid COPY file header (wrong length)"),
+        };
+        at = header_length(bytes)?.ok_or_else(|| unfinished(bytes))?;
+    }
+    let width = layout.columns.len();
+    let mut fields = Fields::new(width, bytes.len());
+    let mut failure = None;
+    while at < bytes.len() {
+        let start = at;
+        match record_length(&bytes[at..], width) {
+            Record::Whole(length) => {
+                at += size_of::<i16>();
+                for _ in 0..width {
+                    let value = at + size_of::<i32>();
+                    let length = i32::from_be_bytes(bytes[at..value].try_into().expect("a length is four bytes"));
+                    at = value;
+                    match usize::try_from(length) {
+                        Err(_) => fields.push(Span::NULL),
+                        Ok(length) => {
+                            at += length;
+                            fields.push(Span::of_chunk(value, at));
+                        }
+                    }
+                }
+                at = start + length;
+                fields.end_record(start, at);
+            }
+            // The trailer never becomes part of a chunk.
+            Record::Trailer | Record::Partial => {
+                failure = Some(bad_format("unexpected EOF in COPY data"));
+                break;
+            }
+            Record::Malformed => {
+                failure = Some(malformed(&bytes[at..], width));
+                break;
+            }
+        }
+    }
+    let line_of = |record: usize| chunk.first_line + u64::try_from(record).expect("a count fits 64 bits");
+    let converted = convert(layout, origin, fields.len(), None, &line_of, |builder, column, record| {
+        match fields.bytes(bytes, record, column) {
+            None => builder.push_null(),
+            Some(value) => builder.push_binary(value).map_err(|error| Rejected { error, value: None })?,
+        }
+        Ok(())
+    })?;
+    match failure {
+        None => Ok(converted),
+        Some(error) => Err(origin.place(error, line_of(fields.len()), Part::Line)),
+    }
+}
+
+/// What is wrong with a binary record that has a wrong field count or a negative length.
+fn malformed(bytes: &[u8], width: usize) -> SqlError {
+    match bytes.first_chunk::<2>().map(|count| i16::from_be_bytes(*count)) {
+        Some(count) if usize::try_from(count).ok() != Some(width) => {
+            bad_format(format!("row field count is {count}, expected {width}"))
+        }
+        _ => bad_format("invalid field size"),
+    }
+}
+
+/// A value its column does not take.
+struct Rejected {
+    error: SqlError,
+    /// The value, where it can be shown.
+    value: Option<String>,
+}
+
+impl From<SqlError> for Rejected {
+    fn from(error: SqlError) -> Self {
+        Rejected { error, value: None }
+    }
+}
+
+/// Converts column by column, so that each loop stays in one type. Of several failures the one that comes first in the input is reported.
+///
+/// `last_usable`: the last record is incomplete, only so many of its fields count.
+fn convert(
+    layout: &Layout,
+    origin: &Origin,
+    records: usize,
+    last_usable: Option<usize>,
+    line_of: &dyn Fn(usize) -> u64,
+    push: impl Fn(&mut ColumnBuilder, usize, usize) -> Result<(), Rejected>,
+) -> SqlResult<Parsed> {
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(layout.columns.len());
+    let mut first_failure: Option<SqlError> = None;
+    // Records before this one are still of interest.
+    let mut limit = records;
+    let mut is_skipped = Vec::new();
+    let mut skipped = Vec::new();
+    for (column, target) in layout.columns.iter().enumerate() {
+        let mut builder = ColumnBuilder::new(&target.sql_type, &layout.dates, limit);
+        let usable = if last_usable.is_some_and(|usable| column >= usable) { limit.min(records - 1) } else { limit };
+        for record in 0..usable {
+            if is_skipped.get(record).copied().unwrap_or(false) {
+                builder.push_null();
+                continue;
+            }
+            let Err(rejected) = push(&mut builder, column, record) else { continue };
+            let is_bad_value =
+                !matches!(rejected.error.condition, Condition::FeatureNotSupported | Condition::InternalError);
+            if layout.skips_bad_records && is_bad_value {
+                builder.push_null();
+                is_skipped.resize(records, false);
+                is_skipped[record] = true;
+                skipped.push(Skipped { line: line_of(record), column: target.name.clone(), value: rejected.value });
+                continue;
+            }
+            let part = match (&layout.dialect, &rejected.value) {
+                (Dialect::Binary, _) => Part::Column(&target.name),
+                (_, value) => Part::Value(&target.name, value.as_deref()),
+            };
+            first_failure = Some(origin.place(rejected.error, line_of(record), part));
+            limit = record;
+            break;
+        }
+        columns.push(builder.finish());
+    }
+    if let Some(error) = first_failure {
+        return Err(error);
+    }
+    if last_usable.is_some() {
+        // The columns are of unequal length and the caller has a failure to report.
+        return Ok(Parsed { batch: RecordBatch::new_empty(Arc::clone(&layout.schema)), skipped, kept: None });
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(records));
+    let built = RecordBatch::try_new_with_options(Arc::clone(&layout.schema), columns, &options).and_then(|batch| {
+        if is_skipped.is_empty() {
+            return Ok(batch);
+        }
+        let kept = BooleanBuffer::collect_bool(records, |record| !is_skipped[record]);
+        filter_record_batch(&batch, &BooleanArray::new(kept, None))
+    });
+    let batch = built.map_err(|error| SqlError::internal(format!("a chunk of COPY as a batch: {error}")))?;
+    skipped.sort_by_key(|record| record.line);
+    let kept = (!is_skipped.is_empty()).then(|| (0..records).filter(|record| !is_skipped[*record]).collect());
+    Ok(Parsed { batch, skipped, kept })
+}
+
+/// What the DEFAULT marker stands for in a column.
+fn default_of(target: &Target) -> SqlResult<Option<&str>> {
+    match &target.default {
+        Some(text) => Ok(text.as_deref()),
+        None => Err(bad_format("unexpected default marker in COPY data")
+            .with_detail(format!("Column \"{}\" has no default value.", target.name))),
+    }
+}

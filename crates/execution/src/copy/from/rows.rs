@@ -1,0 +1,121 @@
+//! Pieces in, batches out: the whole of parsing as one stream.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use arrow::array::RecordBatch;
+use futures::stream::{BoxStream, StreamExt};
+use parking_lot::Mutex;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+use types::{Condition, SqlError, SqlResult};
+
+use super::chunks::{Pieces, chunks};
+use super::context::Origin;
+use super::cut::Chunk;
+use super::layout::Layout;
+use super::parse::{Parsed, parse, place};
+use crate::progress::Progress;
+
+/// What came of the records so far.
+#[derive(Debug, Default)]
+pub(crate) struct RowCount {
+    /// Records left out by ON_ERROR ignore.
+    pub(crate) skipped: u64,
+    /// One line for each of them, when LOG_VERBOSITY asks for it.
+    pub(crate) notices: Vec<String>,
+    /// What was given last: where its rows stand is asked when one of them violates a constraint.
+    pub(crate) last: Option<Given>,
+}
+
+/// A batch that was given, and the chunk it came from.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) batch: RecordBatch,
+    layout: Arc<Layout>,
+    origin: Arc<Origin>,
+    chunk: Chunk,
+    /// The records that became rows, where not all did.
+    kept: Option<Vec<usize>>,
+}
+
+impl Given {
+    /// Where a row of the batch stands in the input, as errors say it.
+    pub(crate) fn place(&self, row: usize) -> String {
+        let record = self.kept.as_ref().map_or(row, |kept| kept[row]);
+        place(&self.layout, &self.origin, &self.chunk, record)
+    }
+}
+
+/// Limits of ON_ERROR ignore.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tolerance {
+    /// REJECT_LIMIT: more records left out than this fail the COPY.
+    pub(crate) reject_limit: Option<u64>,
+    /// LOG_VERBOSITY verbose: each record left out is told.
+    pub(crate) is_verbose: bool,
+}
+
+/// The batches of all inputs, in the order of the input; the next chunks are parsed while a batch is being used.
+pub(crate) fn rows(
+    layout: Arc<Layout>,
+    pieces: Pieces,
+    tolerance: Tolerance,
+    count: Arc<Mutex<RowCount>>,
+    progress: Arc<Progress>,
+    cancel: CancellationToken,
+) -> BoxStream<'static, SqlResult<RecordBatch>> {
+    let cores = available_parallelism().map_or(1, std::num::NonZero::get);
+    let chunks = chunks(Arc::clone(&layout), pieces, Arc::clone(&progress), cancel);
+    let parsed = chunks
+        .map(move |chunk| {
+            let layout = Arc::clone(&layout);
+            async move {
+                let (origin, chunk) = chunk?;
+                spawn_blocking(move || {
+                    let Parsed { batch, skipped, kept } = parse(&layout, &origin, &chunk)?;
+                    Ok::<_, SqlError>((Given { batch, layout, origin, chunk, kept }, skipped))
+                })
+                .await
+                .map_err(|error| SqlError::internal(format!("a parser of COPY stopped: {error}")))?
+            }
+        })
+        // One more than cores, so that none waits while the oldest chunk's batch is handed over.
+        .buffered(cores + 1);
+    let counted = parsed.map(move |parsed| {
+        let (given, skipped) = parsed?;
+        let batch = given.batch.clone();
+        progress.add_tuples(batch.num_rows());
+        let mut count = count.lock();
+        count.last = Some(given);
+        if !skipped.is_empty() {
+            progress.add_skipped(skipped.len());
+            count.skipped += u64::try_from(skipped.len()).expect("a count fits 64 bits");
+            if tolerance.is_verbose {
+                count.notices.extend(skipped.iter().map(|record| {
+                    let value =
+                        record.value.as_ref().map_or_else(|| "null input".to_owned(), |value| format!("\"{value}\""));
+                    format!(
+                        "skipping row due to data type incompatibility at line {} for column \"{}\": {value}",
+                        record.line, record.column
+                    )
+                }));
+            }
+            if let Some(limit) = tolerance.reject_limit.filter(|limit| count.skipped > *limit) {
+                return Err(SqlError::new(
+                    Condition::InvalidTextRepresentation,
+                    format!("skipped more than REJECT_LIMIT ({limit}) rows due to data type incompatibility"),
+                ));
+            }
+        }
+        Ok(batch)
+    });
+    // After a failure nothing more may come.
+    counted
+        .scan(false, |failed, batch| {
+            let next = (!*failed).then_some(batch);
+            *failed |= matches!(next, Some(Err(_)));
+            std::future::ready(next)
+        })
+        .boxed()
+}

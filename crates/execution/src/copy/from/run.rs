@@ -1,0 +1,201 @@
+//! A whole COPY FROM: inputs are found, parsed and written by the plan's write.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use catalog::Column;
+use datafusion::catalog::TableProvider;
+use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use parking_lot::Mutex;
+use planner::error::{from_datafusion, to_datafusion};
+use planner::{CopyFormat, CopyFromPlan, CopyHeader, CopyOptions, CopySource, OnError, WritePlan};
+use txn::Transaction;
+use types::text::DateContext;
+use types::{Condition, SqlError, SqlResult};
+
+use super::cut::CHUNK_BYTES;
+use super::rows::Given;
+use super::source::Inputs;
+use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
+use crate::progress::CopyKind;
+use crate::{Execution, RunContext};
+
+/// What a COPY FROM did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Rows added to the table.
+    pub rows: u64,
+    /// How many rows ON_ERROR ignore left out.
+    pub notices: Vec<SqlError>,
+}
+
+impl Execution {
+    /// COPY FROM: the rows are staged once this returns. `stdin` is the client's data for COPY FROM STDIN; an error in it
+    /// ends the COPY.
+    ///
+    /// # Errors
+    /// What is wrong with the data, with file, line and column in the error's context; as [`Execution::write`].
+    pub async fn copy_from(
+        &self,
+        plan: &CopyFromPlan,
+        stdin: Option<BoxStream<'static, SqlResult<Bytes>>>,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Copied> {
+        let dates = context.settings.date_context(self.clock.now_us());
+        let dialect = dialect(&plan.options);
+        let medium = if plan.source == CopySource::Stdin { "PIPE" } else { "FILE" };
+        context.progress.start_copy(CopyKind { table: plan.table.oid, command: "COPY FROM", medium });
+        let mut inputs = Inputs::find(self, &plan.source, stdin).await?;
+        context.progress.set_bytes_total(inputs.bytes().await?);
+        let count = Arc::new(Mutex::new(RowCount::default()));
+        let (progress, cancel) = (Arc::clone(&context.progress), context.cancel.clone());
+        let batches = match dialect {
+            None => parquet::rows(plan, inputs, dates, progress, cancel),
+            Some(dialect) => {
+                let layout = Arc::new(layout(plan, dialect, dates)?);
+                let tolerance = Tolerance { reject_limit: plan.options.reject_limit, is_verbose: false };
+                rows(layout, inputs.pieces(), tolerance, Arc::clone(&count), progress, cancel)
+            }
+        };
+        let schema = plan.input.schema();
+        let fed = {
+            let schema = Arc::clone(&schema);
+            batches.map(move |batch| batch.and_then(|batch| with_schema(&batch, &schema)).map_err(to_datafusion))
+        };
+        plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
+        let rows = match self.write(&in_order(&plan.write), transaction, context).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                let last = count.lock().last.take();
+                return Err(self.place_violation(plan, error, last, context).await);
+            }
+        };
+        let skipped = count.lock().skipped;
+        Ok(Copied { rows, notices: skipped_notice(skipped).into_iter().collect() })
+    }
+}
+
+impl Execution {
+    /// The error with the place of the row that violates a constraint: the first of those given last that fails alone.
+    async fn place_violation(
+        &self,
+        plan: &CopyFromPlan,
+        error: SqlError,
+        last: Option<Given>,
+        context: &RunContext,
+    ) -> SqlError {
+        let is_violation = matches!(error.condition, Condition::NotNullViolation | Condition::CheckViolation);
+        if !is_violation || error.context.is_some() {
+            return error;
+        }
+        let Some(last) = last else { return error };
+        // All rows before `first` are good, and one of those from there up to `end` is bad.
+        let (mut first, mut end) = (0, last.batch.num_rows());
+        while 1 < end - first {
+            let middle = first + (end - first) / 2;
+            match self.try_rows(plan, last.batch.slice(first, middle - first), context).await {
+                Ok(()) => first = middle,
+                Err(_) => end = middle,
+            }
+        }
+        match self.try_rows(plan, last.batch.slice(first, end - first), context).await {
+            Err(violation) if violation.context.is_none() => violation.with_context(last.place(first)),
+            _ => error,
+        }
+    }
+
+    /// Whether rows pass all that the write checks.
+    async fn try_rows(&self, plan: &CopyFromPlan, rows: RecordBatch, context: &RunContext) -> SqlResult<()> {
+        let Some(input) = in_order(&plan.write).input else { return Ok(()) };
+        let schema = plan.input.schema();
+        let rows = with_schema(&rows, &schema)?;
+        let fed = stream::once(async move { Ok(rows) });
+        plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
+        self.run(context, async move {
+            let task = input.state.task_ctx();
+            let mut checked = execute_stream(input.physical().await?, task).map_err(from_datafusion)?;
+            while let Some(batch) = checked.next().await {
+                batch.map_err(from_datafusion)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// The write with operators that keep the order of their input: each shard is a contiguous range of it.
+fn in_order(write: &WritePlan) -> WritePlan {
+    let mut write = write.clone();
+    if let Some(input) = &mut write.input {
+        let mut state = input.state.as_ref().clone();
+        state.config_mut().options_mut().execution.target_partitions = 1;
+        input.state = Arc::new(state);
+    }
+    write
+}
+
+fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> SqlResult<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)
+        .map_err(|error| SqlError::internal(format!("rows of COPY for their plan: {error}")))
+}
+
+/// How bytes become records; `None` for Parquet, which has none.
+fn dialect(options: &CopyOptions) -> Option<Dialect> {
+    let marks = Marks {
+        delimiter: options.delimiter,
+        null: options.null.clone(),
+        default: options.default.clone(),
+        header: match options.header {
+            CopyHeader::Absent => Header::Absent,
+            CopyHeader::Present => Header::Skip,
+            CopyHeader::Match => Header::Match,
+        },
+    };
+    match options.format {
+        CopyFormat::Text => Some(Dialect::Text(marks)),
+        CopyFormat::Csv => Some(Dialect::Csv { marks, quote: options.quote, escape: options.escape }),
+        CopyFormat::Binary => Some(Dialect::Binary),
+        CopyFormat::Parquet => None,
+    }
+}
+
+fn layout(plan: &CopyFromPlan, dialect: Dialect, dates: DateContext) -> SqlResult<Layout> {
+    let options = &plan.options;
+    if options.default.is_some() && plan.columns.iter().any(|column| column.default.is_some()) {
+        return Err(SqlError::unsupported("COPY FROM with DEFAULT for a column that has one"));
+    }
+    let target = |column: &Column| Target {
+        name: column.name.clone(),
+        sql_type: column.sql_type.clone(),
+        force_null: options.force_null.contains(&column.name),
+        force_not_null: options.force_not_null.contains(&column.name),
+        default: None,
+    };
+    let columns: Vec<Target> = plan.columns.iter().map(target).collect();
+    Ok(Layout {
+        table: plan.table.name.clone(),
+        schema: Layout::schema_of(&columns),
+        columns,
+        dialect,
+        dates,
+        skips_bad_records: options.on_error == OnError::Ignore,
+        chunk_bytes: CHUNK_BYTES,
+    })
+}
+
+/// As PostgreSQL tells it at the end.
+fn skipped_notice(skipped: u64) -> Option<SqlError> {
+    let message = match skipped {
+        0 => return None,
+        1 => "1 row was skipped due to data type incompatibility".to_owned(),
+        count => format!("{count} rows were skipped due to data type incompatibility"),
+    };
+    Some(SqlError::new(Condition::SuccessfulCompletion, message))
+}

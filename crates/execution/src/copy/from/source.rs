@@ -1,0 +1,118 @@
+//! Where COPY FROM gets its bytes: a client, files of the server, objects behind a URL.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use objects::{Object, Objects};
+use planner::CopySource;
+use types::{Condition, SqlError, SqlResult};
+
+use super::{Piece, Pieces};
+use crate::Execution;
+use crate::copy::files::{expand, matches, read_files, total_bytes};
+use crate::error::from_objects;
+
+/// The inputs of a COPY, found but not yet read.
+pub(crate) enum Inputs {
+    Client(BoxStream<'static, SqlResult<Bytes>>),
+    Files(Vec<PathBuf>),
+    Objects(Objects, Vec<Object>),
+}
+
+impl Inputs {
+    /// Finds what `source` names. `stdin` is the client's data.
+    ///
+    /// # Errors
+    /// `58P01` and its kin where there is nothing, what the storage reports.
+    pub(crate) async fn find(
+        execution: &Execution,
+        source: &CopySource,
+        stdin: Option<BoxStream<'static, SqlResult<Bytes>>>,
+    ) -> SqlResult<Self> {
+        let files = |pattern: String| async move { blocking(move || expand(&pattern)).await.map(Inputs::Files) };
+        match source {
+            CopySource::Stdin => {
+                stdin.map(Inputs::Client).ok_or_else(|| SqlError::internal("COPY FROM STDIN without a client's data"))
+            }
+            CopySource::File(pattern) => files(pattern.clone()).await,
+            CopySource::Url(url) => match url.strip_prefix("file://") {
+                Some(path) => files(path.to_owned()).await,
+                None => objects_at(execution, url).await,
+            },
+        }
+    }
+
+    /// Bytes of all inputs; 0 where that is not known.
+    pub(crate) async fn bytes(&mut self) -> SqlResult<u64> {
+        match self {
+            Inputs::Client(_) => Ok(0),
+            Inputs::Files(paths) => {
+                let paths = paths.clone();
+                blocking(move || total_bytes(&paths)).await
+            }
+            Inputs::Objects(_, found) => Ok(found.iter().map(|object| object.bytes).sum()),
+        }
+    }
+
+    /// All bytes in order, each input opened by a piece with its name.
+    pub(crate) fn pieces(self) -> Pieces {
+        match self {
+            Inputs::Client(data) => {
+                let opened = stream::once(async { Ok(Piece::Open(None)) });
+                opened.chain(data.map_ok(Piece::Bytes)).boxed()
+            }
+            Inputs::Files(paths) => read_files(paths),
+            Inputs::Objects(objects, found) => {
+                stream::iter(found).then(move |object| read_object(objects.clone(), object)).try_flatten().boxed()
+            }
+        }
+    }
+}
+
+async fn read_object(objects: Objects, object: Object) -> SqlResult<Pieces> {
+    let bytes = objects.stream(&object.name).await.map_err(from_objects)?;
+    let opened = Piece::Open(Some(objects.object_url(&object.name)));
+    let pieces = bytes.map_ok(Piece::Bytes).map_err(from_objects);
+    Ok(stream::once(async { Ok(opened) }).chain(pieces).boxed())
+}
+
+/// The objects that a URL names; its last parts may be a pattern as for files.
+async fn objects_at(execution: &Execution, url: &str) -> SqlResult<Inputs> {
+    let nothing = || SqlError::new(Condition::UndefinedFile, format!("no object matches \"{url}\""));
+    let (scheme, path) = url.split_once("://").ok_or_else(nothing)?;
+    let (bucket, name) = path.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(nothing)?;
+    let (clock, random) = (Arc::clone(&execution.clock), Arc::clone(&execution.random));
+    let objects = Objects::open(&format!("{scheme}://{bucket}"), clock, random).map_err(from_objects)?;
+    let Some(first_sign) = name.find(['*', '?', '[']) else {
+        let object = objects.head(name).await.map_err(from_objects)?;
+        return Ok(Inputs::Objects(objects, vec![object]));
+    };
+    let folder = name[..first_sign].rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut found = objects.list(folder).await.map_err(from_objects)?;
+    found.retain(|object| is_match(name, &object.name));
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    if found.is_empty() {
+        return Err(nothing());
+    }
+    Ok(Inputs::Objects(objects, found))
+}
+
+/// Whether a name matches a pattern, part by part: a `*` does not reach over a slash.
+fn is_match(pattern: &str, name: &str) -> bool {
+    let (mut patterns, mut names) = (pattern.split('/'), name.split('/'));
+    loop {
+        match (patterns.next(), names.next()) {
+            (None, None) => return true,
+            (Some(pattern), Some(name)) if matches(pattern, name) => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Runs what waits for a disk on a thread that may.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> SqlResult<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(SqlError::internal(format!("COPY stopped: {error}"))))
+}

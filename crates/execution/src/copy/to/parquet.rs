@@ -1,0 +1,99 @@
+//! COPY TO in format parquet: the rows as a file that any Parquet reader opens, encoded as shards are.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::cast;
+use arrow::datatypes::Schema;
+use arrow::error::ArrowError;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use planner::OutputColumn;
+use shards::{ColumnDef, Encoder, WriteOptions};
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use super::run::CopyPiece;
+use crate::error::from_shards;
+use crate::{Progress, RowStream};
+
+/// The bytes of the file.
+///
+/// # Errors
+/// `42701` for columns of one name, which a file cannot have.
+pub(super) fn pieces(rows: RowStream, progress: Arc<Progress>) -> SqlResult<BoxStream<'static, SqlResult<CopyPiece>>> {
+    let columns = columns(&rows.columns)?;
+    let encoder = Some(Encoder::new("the file", &columns, WriteOptions::default()));
+    let state = Pieces { rows, columns, encoder, progress };
+    Ok(stream::unfold(state, async |mut state| Some((state.next().await?, state))).boxed())
+}
+
+fn columns(output: &[OutputColumn]) -> SqlResult<Vec<ColumnDef>> {
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(output.len());
+    for (id, column) in (1..).zip(output) {
+        if columns.iter().any(|known| known.name == column.name) {
+            let message = format!("column \"{}\" specified more than once", column.name);
+            return Err(SqlError::new(Condition::DuplicateColumn, message)
+                .with_hint("Columns of a Parquet file need names of their own."));
+        }
+        columns.push(ColumnDef {
+            id: ColumnId(id),
+            name: column.name.clone(),
+            sql_type: column.sql_type.clone(),
+            nullable: true,
+            missing: None,
+        });
+    }
+    Ok(columns)
+}
+
+struct Pieces {
+    rows: RowStream,
+    columns: Vec<ColumnDef>,
+    /// `None` once the file is whole, or failed.
+    encoder: Option<Encoder>,
+    progress: Arc<Progress>,
+}
+
+impl Pieces {
+    async fn next(&mut self) -> Option<SqlResult<CopyPiece>> {
+        let mut encoder = self.encoder.take()?;
+        let piece = match self.rows.stream.next().await {
+            Some(Ok(batch)) => {
+                let encoded = encode(&self.columns, &mut encoder, &batch).await;
+                self.encoder = encoded.is_ok().then_some(encoder);
+                encoded.map(|bytes| (bytes, batch.num_rows()))
+            }
+            Some(Err(error)) => Err(error),
+            None => encoder.finish().await.map(|end| (joined([end.pages, end.tail]), 0)).map_err(from_shards),
+        };
+        Some(piece.map(|(bytes, rows)| {
+            self.progress.add_tuples(rows);
+            self.progress.add_bytes(bytes.len());
+            CopyPiece { bytes, ends: Vec::new(), rows: rows as u64 }
+        }))
+    }
+}
+
+/// The bytes of the file that `batch` completes.
+async fn encode(columns: &[ColumnDef], encoder: &mut Encoder, batch: &RecordBatch) -> SqlResult<Bytes> {
+    let mut values = Vec::with_capacity(columns.len());
+    let mut fields = Vec::with_capacity(columns.len());
+    for (column, found) in columns.iter().zip(batch.columns()) {
+        let field = column.sql_type.arrow_field(&column.name, true);
+        values.push(cast(found, field.data_type()).map_err(failed)?);
+        fields.push(field);
+    }
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), values).map_err(failed)?;
+    Ok(joined(encoder.write(&batch).await.map_err(from_shards)?))
+}
+
+fn joined(parts: impl IntoIterator<Item = Bytes>) -> Bytes {
+    let mut all = BytesMut::new();
+    parts.into_iter().for_each(|part| all.extend_from_slice(&part));
+    all.freeze()
+}
+
+fn failed(error: ArrowError) -> SqlError {
+    SqlError::internal(format!("rows for a Parquet file: {error}"))
+}

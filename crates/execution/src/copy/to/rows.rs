@@ -1,0 +1,213 @@
+//! Batches as rows of text, CSV or binary COPY.
+
+use arrow::array::RecordBatch;
+use bytes::{BufMut, BytesMut};
+use types::{SessionZone, SqlResult, SqlType};
+
+use crate::copy::from::{SIGNATURE, TRAILER};
+use crate::encode::{BinaryEncoder, TextEncoder};
+
+/// How rows are written; the same for all batches of a COPY.
+#[derive(Debug)]
+pub(crate) struct RowFormat {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) style: Style,
+    /// Shows `timestamptz`.
+    pub(crate) zone: SessionZone,
+}
+
+/// A column of the output.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) sql_type: SqlType,
+    /// FORCE_QUOTE: every value but NULL is quoted.
+    pub(crate) force_quote: bool,
+}
+
+/// The three formats.
+#[derive(Debug)]
+pub(crate) enum Style {
+    Text { delimiter: u8, null: String, header: bool },
+    Csv { delimiter: u8, null: String, header: bool, quote: u8, escape: u8 },
+    Binary,
+}
+
+/// Bytes of whole rows, and where each ends.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) bytes: BytesMut,
+    pub(crate) ends: Vec<usize>,
+}
+
+impl RowFormat {
+    /// What comes before the first row: a line of names as a row of its own, or the signature, which joins the first row.
+    pub(crate) fn start(&self, rows: &mut Rows) {
+        let names = |rows: &mut Rows, delimiter: u8, write: &dyn Fn(&str, &mut BytesMut)| {
+            for (index, column) in self.columns.iter().enumerate() {
+                if index > 0 {
+                    rows.bytes.put_u8(delimiter);
+                }
+                write(&column.name, &mut rows.bytes);
+            }
+            rows.end_line();
+        };
+        match &self.style {
+            Style::Text { delimiter, header: true, .. } => {
+                let escapes = text_escapes(*delimiter);
+                names(rows, *delimiter, &|name, out| write_escaped(name, &escapes, out));
+            }
+            Style::Csv { delimiter, header: true, quote, escape, null } => {
+                let quoting = Quoting::new(*delimiter, *quote, *escape, null, self.columns.len());
+                names(rows, *delimiter, &|name, out| quoting.write(name, false, out));
+            }
+            Style::Binary => {
+                rows.bytes.put_slice(SIGNATURE);
+                // No flags, no header extension.
+                rows.bytes.put_u64(0);
+            }
+            Style::Text { .. } | Style::Csv { .. } => {}
+        }
+    }
+
+    /// Appends the rows of `batch`.
+    pub(crate) fn batch(&self, batch: &RecordBatch, rows: &mut Rows) -> SqlResult<()> {
+        match &self.style {
+            Style::Binary => {
+                let mut encoders = self
+                    .columns
+                    .iter()
+                    .zip(batch.columns())
+                    .map(|(column, values)| BinaryEncoder::new(values, &column.sql_type))
+                    .collect::<SqlResult<Vec<_>>>()?;
+                let count = i16::try_from(encoders.len()).expect("a table has at most 1,600 columns");
+                for row in 0..batch.num_rows() {
+                    rows.bytes.put_i16(count);
+                    for encoder in &mut encoders {
+                        encoder.write_field(row, &mut rows.bytes);
+                    }
+                    rows.ends.push(rows.bytes.len());
+                }
+            }
+            Style::Text { delimiter, null, .. } => {
+                let escapes = text_escapes(*delimiter);
+                self.lines(batch, rows, *delimiter, null, |_, text, out| write_escaped(text, &escapes, out))?;
+            }
+            Style::Csv { delimiter, null, quote, escape, .. } => {
+                let quoting = Quoting::new(*delimiter, *quote, *escape, null, self.columns.len());
+                self.lines(batch, rows, *delimiter, null, |column, text, out| {
+                    quoting.write(text, column.force_quote, out);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What comes after the last row.
+    pub(crate) fn finish(&self, rows: &mut Rows) {
+        if matches!(self.style, Style::Binary) {
+            rows.bytes.put_i16(TRAILER);
+            rows.ends.push(rows.bytes.len());
+        }
+    }
+
+    fn lines(
+        &self,
+        batch: &RecordBatch,
+        rows: &mut Rows,
+        delimiter: u8,
+        null: &str,
+        write: impl Fn(&Column, &str, &mut BytesMut),
+    ) -> SqlResult<()> {
+        let mut encoders = self
+            .columns
+            .iter()
+            .zip(batch.columns())
+            .map(|(column, values)| Ok((column, TextEncoder::new(values, &column.sql_type, &self.zone)?)))
+            .collect::<SqlResult<Vec<_>>>()?;
+        for row in 0..batch.num_rows() {
+            for (index, (column, encoder)) in encoders.iter_mut().enumerate() {
+                if index > 0 {
+                    rows.bytes.put_u8(delimiter);
+                }
+                match encoder.text(row) {
+                    None => rows.bytes.put_slice(null.as_bytes()),
+                    Some(text) => write(column, text, &mut rows.bytes),
+                }
+            }
+            rows.end_line();
+        }
+        Ok(())
+    }
+}
+
+impl Rows {
+    fn end_line(&mut self) {
+        self.bytes.put_u8(b'\n');
+        self.ends.push(self.bytes.len());
+    }
+}
+
+/// What stands behind the backslash for each byte that text format escapes, 0 for the others.
+fn text_escapes(delimiter: u8) -> [u8; 256] {
+    let mut escapes = [0; 256];
+    escapes[usize::from(delimiter)] = delimiter;
+    for (byte, letter) in
+        [(b'\\', b'\\'), (0x08, b'b'), (0x0c, b'f'), (b'\n', b'n'), (b'\r', b'r'), (b'\t', b't'), (0x0b, b'v')]
+    {
+        escapes[usize::from(byte)] = letter;
+    }
+    escapes
+}
+
+fn write_escaped(text: &str, escapes: &[u8; 256], out: &mut BytesMut) {
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|byte| escapes[usize::from(*byte)] != 0) {
+        out.put_slice(&rest[..at]);
+        out.put_u8(b'\\');
+        out.put_u8(escapes[usize::from(rest[at])]);
+        rest = &rest[at + 1..];
+    }
+    out.put_slice(rest);
+}
+
+/// When and how CSV quotes a value.
+struct Quoting<'a> {
+    quote: u8,
+    escape: u8,
+    null: &'a str,
+    is_single_column: bool,
+    needs_quotes: [bool; 256],
+}
+
+impl<'a> Quoting<'a> {
+    fn new(delimiter: u8, quote: u8, escape: u8, null: &'a str, columns: usize) -> Self {
+        let mut needs_quotes = [false; 256];
+        for byte in [delimiter, quote, b'\n', b'\r'] {
+            needs_quotes[usize::from(byte)] = true;
+        }
+        Self { quote, escape, null, is_single_column: columns == 1, needs_quotes }
+    }
+
+    fn write(&self, text: &str, force: bool, out: &mut BytesMut) {
+        let is_quoted = force
+            || text == self.null
+            || text.bytes().any(|byte| self.needs_quotes[usize::from(byte)])
+            // Alone on a line it would end the data.
+            || (self.is_single_column && text == "\\.");
+        if !is_quoted {
+            out.put_slice(text.as_bytes());
+            return;
+        }
+        out.put_u8(self.quote);
+        let mut rest = text.as_bytes();
+        while let Some(at) = memchr::memchr2(self.quote, self.escape, rest) {
+            out.put_slice(&rest[..at]);
+            out.put_u8(self.escape);
+            out.put_u8(rest[at]);
+            rest = &rest[at + 1..];
+        }
+        out.put_slice(rest);
+        out.put_u8(self.quote);
+    }
+}

@@ -1,0 +1,210 @@
+//! A whole COPY TO: messages for a client, or a file on the server or in object storage.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use objects::{Objects, Writer};
+use planner::{CopyFormat, CopyHeader, CopyOptions, CopyTarget, CopyToPlan};
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::parquet;
+use super::rows::{Column, RowFormat, Rows, Style};
+use crate::copy::files::FileWriter;
+use crate::encode::Format;
+use crate::progress::CopyKind;
+use crate::{Execution, Progress, RowStream, RunContext};
+
+/// Rows on their way to a client.
+pub struct CopyOut {
+    /// Text for text and CSV.
+    pub format: Format,
+    /// Columns of a row.
+    pub columns: usize,
+    /// Made as they are asked for; dropping it stops the query.
+    pub pieces: BoxStream<'static, SqlResult<CopyPiece>>,
+}
+
+/// Some rows, encoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyPiece {
+    pub bytes: Bytes,
+    /// Where each message ends: a row, a header, a trailer.
+    pub ends: Vec<usize>,
+    /// Rows of the query in it.
+    pub rows: u64,
+}
+
+impl Execution {
+    /// COPY TO STDOUT: starts the query.
+    ///
+    /// # Errors
+    /// As [`Execution::query`]; `0A000` for a format that clients cannot be sent.
+    pub async fn copy_out(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
+        let format = row_format(plan, context)?;
+        context.progress.start_copy(kind(plan));
+        let rows = self.query(&plan.query, context).await?;
+        Ok(CopyOut {
+            format: if plan.options.format == CopyFormat::Binary { Format::Binary } else { Format::Text },
+            columns: format.columns.len(),
+            pieces: pieces(rows, format, Arc::clone(&context.progress)),
+        })
+    }
+
+    /// COPY TO a file or a URL, which is there once this returns: the number of rows.
+    ///
+    /// # Errors
+    /// As [`Execution::query`], and what is wrong with the file.
+    pub async fn copy_to_file(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
+        let mut sink = self.sink(plan, context)?;
+        let mut pieces = match plan.options.format {
+            CopyFormat::Parquet => {
+                context.progress.start_copy(kind(plan));
+                parquet::pieces(self.query(&plan.query, context).await?, Arc::clone(&context.progress))?
+            }
+            _ => self.copy_out(plan, context).await?.pieces,
+        };
+        let run = async move {
+            let mut rows = 0;
+            while let Some(piece) = pieces.next().await {
+                let piece = piece?;
+                rows += piece.rows;
+                sink.write(piece.bytes).await?;
+            }
+            sink.finish().await?;
+            Ok(rows)
+        };
+        self.run(context, run).await
+    }
+
+    fn sink(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<Sink> {
+        let file = |path: &str| FileWriter::create(Path::new(path), context.query_id).map(Sink::File);
+        match &plan.target {
+            CopyTarget::Stdout => Err(SqlError::internal("STDOUT is no file")),
+            CopyTarget::File(path) => file(path),
+            CopyTarget::Url(url) => match url.strip_prefix("file://") {
+                Some(path) => file(path),
+                None => {
+                    let (folder, name) =
+                        url.rsplit_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(|| {
+                            let message = format!("\"{url}\" names no object to write");
+                            SqlError::new(Condition::InvalidParameterValue, message)
+                        })?;
+                    let objects = Objects::open(folder, Arc::clone(&self.clock), Arc::clone(&self.random));
+                    let writer = objects.and_then(|objects| objects.writer(name)).map_err(failed)?;
+                    Ok(Sink::Object(Box::new(writer)))
+                }
+            },
+        }
+    }
+}
+
+/// Where the bytes go when they do not go to the client.
+enum Sink {
+    File(FileWriter),
+    Object(Box<Writer>),
+}
+
+impl Sink {
+    async fn write(&mut self, bytes: Bytes) -> SqlResult<()> {
+        match self {
+            Sink::File(file) => file.write(&bytes),
+            Sink::Object(object) => object.write(bytes).await.map_err(failed),
+        }
+    }
+
+    async fn finish(self) -> SqlResult<()> {
+        match self {
+            Sink::File(file) => file.finish(),
+            Sink::Object(object) => object.finish().await.map(drop).map_err(failed),
+        }
+    }
+}
+
+fn failed(error: objects::Error) -> SqlError {
+    let condition = match &error {
+        objects::Error::Denied { .. } => Condition::InsufficientPrivilege,
+        objects::Error::NotFound { .. } => Condition::UndefinedFile,
+        objects::Error::Url { .. } | objects::Error::Name { .. } => Condition::InvalidParameterValue,
+        _ => Condition::IoError,
+    };
+    let detail = std::error::Error::source(&error).map(ToString::to_string);
+    let told = SqlError::new(condition, error.to_string());
+    if let Some(detail) = detail { told.with_detail(detail) } else { told }
+}
+
+fn kind(plan: &CopyToPlan) -> CopyKind {
+    let medium = if plan.target == CopyTarget::Stdout { "PIPE" } else { "FILE" };
+    CopyKind { table: Oid(0), command: "COPY TO", medium }
+}
+
+fn row_format(plan: &CopyToPlan, context: &RunContext) -> SqlResult<RowFormat> {
+    let options = &plan.options;
+    let columns = plan.query.columns.iter().map(|column| Column {
+        name: column.name.clone(),
+        sql_type: column.sql_type.clone(),
+        force_quote: options.force_quote.contains(&column.name),
+    });
+    Ok(RowFormat { columns: columns.collect(), style: style(options)?, zone: context.settings.zone() })
+}
+
+fn style(options: &CopyOptions) -> SqlResult<Style> {
+    let (delimiter, null) = (options.delimiter, options.null.clone());
+    let header = options.header != CopyHeader::Absent;
+    match options.format {
+        CopyFormat::Text => Ok(Style::Text { delimiter, null, header }),
+        CopyFormat::Csv => Ok(Style::Csv { delimiter, null, header, quote: options.quote, escape: options.escape }),
+        CopyFormat::Binary => Ok(Style::Binary),
+        CopyFormat::Parquet => Err(SqlError::unsupported("COPY TO STDOUT in format parquet")),
+    }
+}
+
+/// Batches as bytes, with what comes before the first row and after the last.
+fn pieces(rows: RowStream, format: RowFormat, progress: Arc<Progress>) -> BoxStream<'static, SqlResult<CopyPiece>> {
+    let mut encoded = Rows::default();
+    format.start(&mut encoded);
+    let state = Pieces { rows, format, progress, encoded, ended: false };
+    stream::unfold(state, async |mut state| Some((state.next().await?, state))).boxed()
+}
+
+struct Pieces {
+    rows: RowStream,
+    format: RowFormat,
+    progress: Arc<Progress>,
+    /// Not yet given: the start, until the first batch comes.
+    encoded: Rows,
+    ended: bool,
+}
+
+impl Pieces {
+    async fn next(&mut self) -> Option<SqlResult<CopyPiece>> {
+        if self.ended {
+            return None;
+        }
+        let count = match self.rows.stream.next().await.transpose() {
+            Ok(Some(batch)) => self.format.batch(&batch, &mut self.encoded).map(|()| batch.num_rows()),
+            Ok(None) => {
+                self.ended = true;
+                self.format.finish(&mut self.encoded);
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        };
+        let count = match count {
+            Ok(count) => count,
+            Err(error) => {
+                self.ended = true;
+                return Some(Err(error));
+            }
+        };
+        // Bytes behind the last end belong to the next row: a binary signature waits for one.
+        let end = self.encoded.ends.last().copied().unwrap_or(0);
+        let bytes = self.encoded.bytes.split_to(end).freeze();
+        let ends = std::mem::take(&mut self.encoded.ends);
+        self.progress.add_tuples(count);
+        self.progress.add_bytes(bytes.len());
+        Some(Ok(CopyPiece { bytes, ends, rows: count as u64 }))
+    }
+}

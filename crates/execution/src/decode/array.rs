@@ -1,0 +1,81 @@
+//! Arrays in PostgreSQL's binary form, of one dimension.
+
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::binary::Reader;
+use super::column::{ColumnBuilder, left_over, too_short};
+
+/// The elements of a binary array, and what its header says of them.
+pub(super) struct BinaryArray<'a> {
+    count: usize,
+    elements: Reader<'a>,
+}
+
+impl<'a> BinaryArray<'a> {
+    /// Reads the header and checks it against the element type.
+    pub(super) fn read(bytes: &'a [u8], element: &SqlType) -> SqlResult<Self> {
+        let mut reader = Reader(bytes);
+        let dimensions = reader.i32()?;
+        let flags = reader.i32()?;
+        let found = reader.u32()?;
+        if flags != 0 && flags != 1 {
+            return Err(SqlError::new(Condition::InvalidBinaryRepresentation, "invalid array flags"));
+        }
+        if found != element.oid() {
+            return Err(SqlError::new(
+                Condition::DatatypeMismatch,
+                format!(
+                    "binary data has array element type {found} ({}) instead of expected {} ({element})",
+                    SqlType::from_oid(found, -1).map_or_else(|| "???".to_owned(), |found| found.to_string()),
+                    element.oid(),
+                ),
+            ));
+        }
+        match dimensions {
+            0 if reader.0.is_empty() => Ok(Self { count: 0, elements: reader }),
+            0 => Err(left_over()),
+            1 => {
+                let count = reader.i32()?;
+                let _lower_bound = reader.i32()?;
+                let count = usize::try_from(count)
+                    .map_err(|_| SqlError::new(Condition::InvalidBinaryRepresentation, "invalid array length"))?;
+                // Each element brings at least its length, so a forged count cannot make us reserve memory.
+                if count > reader.0.len() / 4 {
+                    return Err(too_short());
+                }
+                Ok(Self { count, elements: reader })
+            }
+            2..=6 => Err(SqlError::unsupported("an array of more than one dimension")),
+            other => Err(SqlError::new(
+                Condition::InvalidBinaryRepresentation,
+                format!("invalid number of dimensions: {other}"),
+            )),
+        }
+    }
+
+    /// Gives each element's bytes (`None` for NULL) to `visit`; nothing may be left over.
+    pub(super) fn each(mut self, mut visit: impl FnMut(Option<&'a [u8]>) -> SqlResult<()>) -> SqlResult<()> {
+        for _ in 0..self.count {
+            match self.elements.i32()? {
+                -1 => visit(None)?,
+                length => {
+                    let length = usize::try_from(length).map_err(|_| too_short())?;
+                    visit(Some(self.elements.take(length)?))?;
+                }
+            }
+        }
+        if self.elements.0.is_empty() { Ok(()) } else { Err(left_over()) }
+    }
+}
+
+/// Appends the elements of a binary array to `items`.
+pub(super) fn read_binary(bytes: &[u8], items: &mut ColumnBuilder) -> SqlResult<()> {
+    let array = BinaryArray::read(bytes, items.sql_type())?;
+    array.each(|element| {
+        match element {
+            Some(element) => items.push_binary(element)?,
+            None => items.push_null(),
+        }
+        Ok(())
+    })
+}

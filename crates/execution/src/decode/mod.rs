@@ -1,0 +1,80 @@
+//! PostgreSQL value bytes, text and binary, to Arrow: parameters of a statement, and the columns COPY FROM reads.
+//!
+//! Start at [`ColumnBuilder`]: a parameter is a column of one value.
+
+mod array;
+mod binary;
+mod column;
+mod numeric;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use datafusion::common::ScalarValue;
+use types::text::DateContext;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+pub use column::ColumnBuilder;
+
+use crate::encode::Format;
+
+/// The value of parameter `number` (from 1), sent as `bytes` (`None` for NULL) for a parameter of `sql_type`, in that type's Arrow form.
+///
+/// A `numeric` keeps the precision and scale it was sent with, as a literal would; parameters carry no modifier.
+///
+/// # Errors
+/// 22P02 and its kin for text that is no such value, 22P03 for bytes left over, 08P01 for bytes missing, 22021 for text that is not UTF-8.
+pub fn parameter(
+    number: usize,
+    bytes: Option<&[u8]>,
+    format: Format,
+    sql_type: &SqlType,
+    dates: &DateContext,
+) -> SqlResult<ScalarValue> {
+    let own_digits = match bytes {
+        Some(bytes) => numeric::own_digits(bytes, format, sql_type)?,
+        None => None,
+    };
+    let mut column = ColumnBuilder::new(own_digits.as_ref().unwrap_or(sql_type), dates, 1);
+    match (bytes, format) {
+        (None, _) => column.push_null(),
+        (Some(bytes), Format::Text) => column.push_text(utf8(bytes)?)?,
+        (Some(bytes), Format::Binary) => column.push_binary(bytes).map_err(|error| {
+            if error.condition == Condition::InvalidBinaryRepresentation && error.message == column::LEFT_OVER {
+                SqlError::new(error.condition, format!("{} in bind parameter {number}", column::LEFT_OVER))
+            } else {
+                error
+            }
+        })?,
+    }
+    ScalarValue::try_from_array(&column.finish(), 0)
+        .map_err(|error| SqlError::internal(format!("parameter ${number} of type {sql_type}: {error}")))
+}
+
+/// `bytes` as text, or 22021 in PostgreSQL's words; a zero byte is no text either.
+///
+/// # Errors
+/// 22021 with the first offending bytes in hexadecimal.
+pub(crate) fn utf8(bytes: &[u8]) -> SqlResult<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;
+    match memchr::memchr(0, bytes) {
+        Some(at) => Err(invalid_utf8(bytes, at)),
+        None => Ok(text),
+    }
+}
+
+/// 22021 for the sequence that starts at `at`: as many bytes as its first byte announces, up to the end.
+pub(crate) fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
+    let announced = match bytes.get(at) {
+        Some(0xc0..=0xdf) => 2,
+        Some(0xe0..=0xef) => 3,
+        Some(0xf0..=0xf7) => 4,
+        _ => 1,
+    };
+    let shown: Vec<String> = bytes[at..].iter().take(announced).map(|byte| format!("0x{byte:02x}")).collect();
+    SqlError::new(
+        Condition::CharacterNotInRepertoire,
+        format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
+    )
+}

@@ -1,0 +1,191 @@
+//! `numeric` in PostgreSQL's binary form, and the digits a numeric parameter brings along.
+
+use types::numeric::{digit_count, power_of_ten};
+use types::sql_type::NUMERIC_PRECISION_MAX;
+use types::text::{parse_array, parse_numeric, parse_numeric_exact};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::array::BinaryArray;
+use super::binary::Reader;
+use super::column::left_over;
+use super::utf8;
+use crate::encode::Format;
+
+const NEGATIVE: u16 = 0x4000;
+const NOT_A_NUMBER: u16 = 0xc000;
+const INFINITY: u16 = 0xd000;
+const MINUS_INFINITY: u16 = 0xf000;
+/// PostgreSQL keeps the scale in 14 bits.
+const SCALE_MAX: u16 = 0x3fff;
+const BASE: u16 = 10_000;
+/// Decimal digits in one digit to base 10,000.
+const GROUP: i32 = 4;
+
+/// A number as it came: digits to base 10,000, the first worth 10,000^`weight`, of which `scale` decimals after the point count.
+pub(super) struct Wire<'a> {
+    digits: &'a [u8],
+    weight: i16,
+    negative: bool,
+    scale: u16,
+}
+
+/// Reads and checks the binary form.
+pub(super) fn read(bytes: &[u8]) -> SqlResult<Wire<'_>> {
+    let malformed = |what: &str| {
+        SqlError::new(Condition::InvalidBinaryRepresentation, format!("invalid {what} in external \"numeric\" value"))
+    };
+    let mut reader = Reader(bytes);
+    let count = reader.u16()?;
+    let weight = reader.i16()?;
+    let sign = reader.u16()?;
+    let scale = reader.u16()?;
+    match sign {
+        0 | NEGATIVE => {}
+        NOT_A_NUMBER => return Err(SqlError::unsupported("numeric NaN")),
+        INFINITY | MINUS_INFINITY => return Err(SqlError::unsupported("numeric infinity")),
+        _ => return Err(malformed("sign")),
+    }
+    if scale > SCALE_MAX {
+        return Err(malformed("scale"));
+    }
+    let digits = reader.take(2 * usize::from(count))?;
+    if digits.chunks_exact(2).any(|digit| u16::from_be_bytes([digit[0], digit[1]]) >= BASE) {
+        return Err(malformed("digit"));
+    }
+    if !reader.0.is_empty() {
+        return Err(left_over());
+    }
+    Ok(Wire { digits, weight, negative: sign == NEGATIVE, scale })
+}
+
+impl Wire<'_> {
+    /// The value times 10^`scale`, rounded half away from zero; 22003 beyond `precision` digits.
+    pub(super) fn value(&self, precision: u8, scale: u8) -> SqlResult<i128> {
+        match self.scaled(scale).filter(|value| digit_count(*value) <= precision) {
+            Some(value) => Ok(value),
+            // Rounding, cut digits and errors are rare and have one home.
+            None => parse_numeric(&self.to_text(), precision, scale),
+        }
+    }
+
+    /// The value times 10^`scale` where that is a whole number of 128 bits and no digit lies beyond the wire's own scale.
+    fn scaled(&self, scale: u8) -> Option<i128> {
+        let mut value: i128 = 0;
+        let mut exponent = (i32::from(self.weight) + 1) * GROUP;
+        let mut digits = self.groups().peekable();
+        while let Some(mut group) = digits.next() {
+            let mut length = GROUP;
+            // The last group is often padded on its right, which 38 digits would not survive.
+            while digits.peek().is_none() && length > 0 && group % 10 == 0 {
+                group /= 10;
+                length -= 1;
+            }
+            exponent -= length;
+            value = value.checked_mul(10_i128.pow(u32::try_from(length).ok()?))?.checked_add(i128::from(group))?;
+        }
+        if value == 0 {
+            return Some(0);
+        }
+        if exponent < -i32::from(self.scale) {
+            return None;
+        }
+        let missing = u8::try_from(exponent + i32::from(scale)).ok().filter(|missing| *missing <= 38)?;
+        let value = value.checked_mul(power_of_ten(missing))?;
+        Some(if self.negative { -value } else { value })
+    }
+
+    fn groups(&self) -> impl Iterator<Item = u16> {
+        self.digits.chunks_exact(2).map(|digit| u16::from_be_bytes([digit[0], digit[1]]))
+    }
+
+    fn to_text(&self) -> String {
+        use std::fmt::Write as _;
+        let group = |index: i32| {
+            let at = 2 * usize::try_from(index).ok()?;
+            let digit = self.digits.get(at..at + 2)?;
+            Some(u16::from_be_bytes([digit[0], digit[1]]))
+        };
+        let mut text = String::new();
+        if self.negative {
+            text.push('-');
+        }
+        let weight = i32::from(self.weight);
+        text.push('0');
+        for index in 0..=weight {
+            write!(text, "{:04}", group(index).unwrap_or(0)).expect("a String takes everything");
+        }
+        text.push('.');
+        let point = text.len();
+        let scale = usize::from(self.scale);
+        let mut index = weight + 1;
+        while text.len() - point < scale {
+            write!(text, "{:04}", group(index).unwrap_or(0)).expect("a String takes everything");
+            index += 1;
+        }
+        text.truncate(point + scale);
+        if scale == 0 {
+            text.pop();
+        }
+        text
+    }
+}
+
+/// The type with the precision and scale that a numeric parameter, or the widest element of an array of them, was sent with;
+/// `None` for other types.
+pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<Option<SqlType>> {
+    match sql_type {
+        SqlType::Numeric { .. } => Ok(Some(digits_of(bytes, format)?.sql_type())),
+        SqlType::Array(element) if matches!(**element, SqlType::Numeric { .. }) => {
+            let mut widest = Digits { whole: 1, scale: 0 };
+            match format {
+                Format::Text => parse_array(utf8(bytes)?, &mut |element| {
+                    if let Some(element) = element {
+                        widest = widest.widest(digits_of(element.as_bytes(), format)?);
+                    }
+                    Ok(())
+                })?,
+                Format::Binary => BinaryArray::read(bytes, element)?.each(|element| {
+                    if let Some(element) = element {
+                        widest = widest.widest(digits_of(element, format)?);
+                    }
+                    Ok(())
+                })?,
+            }
+            Ok(Some(SqlType::Array(Box::new(widest.sql_type()))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Digits before and after the point.
+#[derive(Clone, Copy)]
+struct Digits {
+    whole: u8,
+    scale: u8,
+}
+
+impl Digits {
+    fn widest(self, other: Digits) -> Digits {
+        Digits { whole: self.whole.max(other.whole), scale: self.scale.max(other.scale) }
+    }
+
+    fn sql_type(self) -> SqlType {
+        SqlType::Numeric {
+            precision: (self.whole + self.scale).clamp(1, NUMERIC_PRECISION_MAX),
+            scale: self.scale.min(NUMERIC_PRECISION_MAX),
+        }
+    }
+}
+
+fn digits_of(bytes: &[u8], format: Format) -> SqlResult<Digits> {
+    let text;
+    let text = match format {
+        Format::Text => utf8(bytes)?,
+        Format::Binary => {
+            text = read(bytes)?.to_text();
+            &text
+        }
+    };
+    let (_, precision, scale) = parse_numeric_exact(text)?;
+    Ok(Digits { whole: precision - scale, scale })
+}

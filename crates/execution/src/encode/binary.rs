@@ -1,0 +1,136 @@
+//! Values as PostgreSQL's `typsend` functions send them.
+
+use arrow::array::ArrayRef;
+use arrow::buffer::NullBuffer;
+use bytes::{BufMut, BytesMut};
+use types::{SqlResult, SqlType};
+
+use super::numeric::write_numeric;
+use super::prepare::{Values, prepare};
+use super::{NULL_LENGTH, array, wire_length};
+
+/// Days from 1970-01-01 to 2000-01-01, where PostgreSQL counts from.
+pub(crate) const POSTGRES_EPOCH_DAYS: i32 = 10_957;
+/// Microseconds from 1970-01-01 to 2000-01-01.
+pub(crate) const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
+/// The only version of `jsonb`'s binary form: this byte, then the text.
+pub(crate) const JSONB_VERSION: u8 = 1;
+
+/// One column of a batch, ready to be written row by row in binary.
+#[derive(Debug)]
+pub struct BinaryEncoder {
+    values: Values,
+    nulls: Option<NullBuffer>,
+    /// Encoder of a list's elements and their type's number.
+    items: Option<(Box<BinaryEncoder>, u32)>,
+}
+
+impl BinaryEncoder {
+    /// Prepares `column`, whose values are of `sql_type`.
+    ///
+    /// # Errors
+    /// When the column's Arrow type cannot be sent as `sql_type`, or a value does not fit it.
+    pub fn new(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<Self> {
+        let (values, nulls) = prepare(column, sql_type)?;
+        let items = match &values {
+            Values::List { items, element, .. } => Some((Box::new(Self::new(items, element)?), element.oid())),
+            _ => None,
+        };
+        Ok(Self { values, nulls, items })
+    }
+
+    /// Whether `row` is NULL.
+    #[must_use]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// Appends the value of `row` with its length before it, -1 for NULL.
+    pub fn write_field(&mut self, row: usize, out: &mut BytesMut) {
+        if self.is_null(row) {
+            out.put_i32(NULL_LENGTH);
+            return;
+        }
+        match &self.values {
+            Values::Null => out.put_i32(NULL_LENGTH),
+            Values::Bool(values) => {
+                out.put_i32(1);
+                out.put_u8(u8::from(values.value(row)));
+            }
+            Values::Int2(values) => {
+                out.put_i32(2);
+                out.put_i16(values.value(row));
+            }
+            Values::Int4(values) => {
+                out.put_i32(4);
+                out.put_i32(values.value(row));
+            }
+            Values::Int8(values) => {
+                out.put_i32(8);
+                out.put_i64(values.value(row));
+            }
+            Values::Oid(values) | Values::Regtype(values) => {
+                out.put_i32(4);
+                out.put_u32(values.value(row));
+            }
+            Values::Numeric(values, scale) => {
+                with_length(out, |out| write_numeric(values.value(row), *scale, out));
+            }
+            Values::Float4(values) => {
+                out.put_i32(4);
+                out.put_f32(values.value(row));
+            }
+            Values::Float8(values) => {
+                out.put_i32(8);
+                out.put_f64(values.value(row));
+            }
+            Values::Text(values) => write_bytes(values.value(row).as_bytes(), out),
+            Values::Jsonb(values) => {
+                let text = values.value(row).as_bytes();
+                out.put_i32(wire_length(text.len() + 1));
+                out.put_u8(JSONB_VERSION);
+                out.put_slice(text);
+            }
+            Values::Date(values) => {
+                out.put_i32(4);
+                out.put_i32(values.value(row).saturating_sub(POSTGRES_EPOCH_DAYS));
+            }
+            Values::Time(values) => {
+                out.put_i32(8);
+                out.put_i64(values.value(row));
+            }
+            Values::Timestamp(values) | Values::TimestampTz(values) => {
+                out.put_i32(8);
+                out.put_i64(values.value(row).saturating_sub(POSTGRES_EPOCH_US));
+            }
+            Values::Interval(values) => {
+                let value = values.value(row);
+                out.put_i32(16);
+                out.put_i64(value.nanoseconds / 1_000);
+                out.put_i32(value.days);
+                out.put_i32(value.months);
+            }
+            Values::Bytea(values) => write_bytes(values.value(row), out),
+            Values::Uuid(values) => write_bytes(values.value(row), out),
+            Values::List { offsets, form, .. } => {
+                let (items, oid) = self.items.as_mut().expect("a list is prepared with its elements");
+                let range = array::range(offsets, row);
+                with_length(out, |out| array::write_binary(items, *oid, *form, range, out));
+            }
+        }
+    }
+}
+
+fn write_bytes(bytes: &[u8], out: &mut BytesMut) {
+    out.put_i32(wire_length(bytes.len()));
+    out.put_slice(bytes);
+}
+
+/// Appends what `write` appends with its length before it.
+pub(super) fn with_length(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
+    let start = out.len();
+    out.put_i32(0);
+    write(out);
+    let length = wire_length(out.len() - start - 4);
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}

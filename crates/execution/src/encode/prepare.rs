@@ -1,0 +1,137 @@
+//! A column brought to the one Arrow form its SQL type has, and downcast, once per batch.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray,
+    Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, StringViewArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
+};
+use types::{SqlError, SqlResult, SqlType};
+
+/// The values of a column in the form its SQL type has in every batch.
+#[derive(Debug)]
+pub(super) enum Values {
+    Null,
+    Bool(BooleanArray),
+    Int2(Int16Array),
+    Int4(Int32Array),
+    Int8(Int64Array),
+    Oid(UInt32Array),
+    /// Type names are shown in text; the number is sent in binary.
+    Regtype(UInt32Array),
+    Numeric(Decimal128Array, u8),
+    Float4(Float32Array),
+    Float8(Float64Array),
+    Text(StringViewArray),
+    Jsonb(StringViewArray),
+    Date(Date32Array),
+    Time(Time64MicrosecondArray),
+    Timestamp(TimestampMicrosecondArray),
+    TimestampTz(TimestampMicrosecondArray),
+    Interval(IntervalMonthDayNanoArray),
+    Bytea(BinaryArray),
+    Uuid(FixedSizeBinaryArray),
+    List {
+        offsets: OffsetBuffer<i32>,
+        items: ArrayRef,
+        element: SqlType,
+        form: ListForm,
+    },
+}
+
+/// How a list is written as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListForm {
+    /// `{1,2}`, counted from 1.
+    Braces,
+    /// `1 2`, counted from 0: the vectors of the system catalog.
+    Blanks,
+}
+
+/// Brings `column` to the form of `sql_type`: free where it has it already, one cast of the batch otherwise.
+pub(super) fn prepare(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<(Values, Option<NullBuffer>)> {
+    if *column.data_type() == DataType::Null {
+        return Ok((Values::Null, Some(NullBuffer::new_null(column.len()))));
+    }
+    let column = normalise(column, sql_type)?;
+    let nulls = column.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    let values = match sql_type {
+        SqlType::Bool => Values::Bool(column.as_boolean().clone()),
+        SqlType::Int2 => Values::Int2(column.as_primitive::<Int16Type>().clone()),
+        SqlType::Int4 => Values::Int4(column.as_primitive::<Int32Type>().clone()),
+        SqlType::Int8 => Values::Int8(column.as_primitive::<Int64Type>().clone()),
+        SqlType::Oid | SqlType::Regclass | SqlType::Regproc | SqlType::Regnamespace | SqlType::Regrole => {
+            Values::Oid(column.as_primitive::<UInt32Type>().clone())
+        }
+        SqlType::Regtype => Values::Regtype(column.as_primitive::<UInt32Type>().clone()),
+        SqlType::Numeric { .. } => {
+            let values = column.as_primitive::<Decimal128Type>().clone();
+            let scale = u8::try_from(values.scale()).expect("normalise casts a negative scale away");
+            Values::Numeric(values, scale)
+        }
+        SqlType::Float4 => Values::Float4(column.as_primitive::<Float32Type>().clone()),
+        SqlType::Float8 => Values::Float8(column.as_primitive::<Float64Type>().clone()),
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Json
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Unknown => Values::Text(column.as_string_view().clone()),
+        SqlType::Jsonb => Values::Jsonb(column.as_string_view().clone()),
+        SqlType::Date => Values::Date(column.as_primitive::<Date32Type>().clone()),
+        SqlType::Time => Values::Time(column.as_primitive::<Time64MicrosecondType>().clone()),
+        SqlType::Timestamp => Values::Timestamp(column.as_primitive::<TimestampMicrosecondType>().clone()),
+        SqlType::TimestampTz => Values::TimestampTz(column.as_primitive::<TimestampMicrosecondType>().clone()),
+        SqlType::Interval => Values::Interval(column.as_primitive::<IntervalMonthDayNanoType>().clone()),
+        SqlType::Bytea => Values::Bytea(column.as_binary::<i32>().clone()),
+        SqlType::Uuid => Values::Uuid(column.as_fixed_size_binary().clone()),
+        SqlType::Array(element) => list(&column, element, ListForm::Braces),
+        SqlType::Int2Vector => list(&column, &SqlType::Int2, ListForm::Blanks),
+        SqlType::OidVector => list(&column, &SqlType::Oid, ListForm::Blanks),
+    };
+    Ok((values, nulls))
+}
+
+fn list(column: &ArrayRef, element: &SqlType, form: ListForm) -> Values {
+    let list = column.as_list::<i32>();
+    Values::List { offsets: list.offsets().clone(), items: Arc::clone(list.values()), element: element.clone(), form }
+}
+
+/// The column in its SQL type's Arrow form. A decimal keeps its own scale, and a list its own item field.
+fn normalise(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> {
+    let wanted = match (sql_type, column.data_type()) {
+        (SqlType::Numeric { .. }, DataType::Decimal128(_, scale)) if *scale >= 0 => return Ok(Arc::clone(column)),
+        (SqlType::Numeric { .. }, DataType::Decimal256(_, scale)) if *scale >= 0 => DataType::Decimal128(38, *scale),
+        (SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector, DataType::List(_)) => {
+            return Ok(Arc::clone(column));
+        }
+        (
+            SqlType::Array(_),
+            DataType::LargeList(item)
+            | DataType::FixedSizeList(item, _)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item),
+        ) => DataType::List(Arc::clone(item)),
+        (SqlType::TimestampTz, DataType::Timestamp(TimeUnit::Microsecond, _))
+        | (SqlType::Timestamp, DataType::Timestamp(TimeUnit::Microsecond, None))
+        | (SqlType::Interval, DataType::Interval(IntervalUnit::MonthDayNano)) => return Ok(Arc::clone(column)),
+        (_, found) => {
+            let wanted = sql_type.arrow_type();
+            if wanted == *found {
+                return Ok(Arc::clone(column));
+            }
+            wanted
+        }
+    };
+    let strict = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    arrow::compute::cast_with_options(column, &wanted, &strict).map_err(|error| {
+        SqlError::internal(format!("a column of {} cannot be sent as {sql_type}: {error}", column.data_type()))
+    })
+}

@@ -1,0 +1,98 @@
+//! Values as PostgreSQL's output functions print them.
+
+use arrow::array::ArrayRef;
+use arrow::buffer::NullBuffer;
+use bytes::{BufMut, BytesMut};
+use types::{Interval, SessionZone, SqlResult, SqlType, text};
+
+use super::prepare::{Values, prepare};
+use super::{NULL_LENGTH, array, wire_length};
+
+/// One column of a batch, ready to be read row by row as text.
+#[derive(Debug)]
+pub struct TextEncoder {
+    values: Values,
+    nulls: Option<NullBuffer>,
+    zone: SessionZone,
+    /// Encoder of a list's elements.
+    items: Option<Box<TextEncoder>>,
+    /// The last value that had to be formatted.
+    scratch: String,
+}
+
+impl TextEncoder {
+    /// Prepares `column`, whose values are of `sql_type`; `zone` shows `timestamptz`.
+    ///
+    /// # Errors
+    /// When the column's Arrow type cannot be shown as `sql_type`, or a value does not fit it.
+    pub fn new(column: &ArrayRef, sql_type: &SqlType, zone: &SessionZone) -> SqlResult<Self> {
+        let (values, nulls) = prepare(column, sql_type)?;
+        let items = match &values {
+            Values::List { items, element, .. } => Some(Box::new(Self::new(items, element, zone)?)),
+            _ => None,
+        };
+        Ok(Self { values, nulls, zone: *zone, items, scratch: String::new() })
+    }
+
+    /// The value of `row`, `None` for NULL; valid until the next call.
+    pub fn text(&mut self, row: usize) -> Option<&str> {
+        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            return None;
+        }
+        let out = &mut self.scratch;
+        out.clear();
+        match &self.values {
+            Values::Null => return None,
+            Values::Text(values) | Values::Jsonb(values) => return Some(values.value(row)),
+            Values::Bool(values) => text::format_bool(values.value(row), out),
+            Values::Int2(values) => text::format_int(i64::from(values.value(row)), out),
+            Values::Int4(values) => text::format_int(i64::from(values.value(row)), out),
+            Values::Int8(values) => text::format_int(values.value(row), out),
+            Values::Oid(values) => text::format_int(i64::from(values.value(row)), out),
+            Values::Regtype(values) => format_regtype(values.value(row), out),
+            Values::Numeric(values, scale) => text::format_numeric(values.value(row), *scale, out),
+            Values::Float4(values) => text::format_float4(values.value(row), out),
+            Values::Float8(values) => text::format_float8(values.value(row), out),
+            Values::Date(values) => text::format_date(values.value(row), out),
+            Values::Time(values) => text::format_time(values.value(row), out),
+            Values::Timestamp(values) => text::format_timestamp(values.value(row), out),
+            Values::TimestampTz(values) => text::format_timestamptz(values.value(row), &self.zone, out),
+            Values::Interval(values) => {
+                let value = values.value(row);
+                let interval =
+                    Interval { months: value.months, days: value.days, microseconds: value.nanoseconds / 1_000 };
+                text::format_interval(&interval, out);
+            }
+            Values::Bytea(values) => text::format_bytea(values.value(row), out),
+            Values::Uuid(values) => {
+                let bytes = values.value(row).try_into().expect("a uuid column holds 16 bytes a value");
+                text::format_uuid(bytes, out);
+            }
+            Values::List { offsets, form, .. } => {
+                let items = self.items.as_mut().expect("a list is prepared with its elements");
+                array::write_text(items, *form, array::range(offsets, row), out);
+            }
+        }
+        Some(&self.scratch)
+    }
+
+    /// Appends the value of `row` with its length before it, -1 for NULL.
+    pub fn write_field(&mut self, row: usize, out: &mut BytesMut) {
+        match self.text(row) {
+            None => out.put_i32(NULL_LENGTH),
+            Some(text) => {
+                out.put_i32(wire_length(text.len()));
+                out.put_slice(text.as_bytes());
+            }
+        }
+    }
+}
+
+/// A type's name; a number that is no type of ours is shown as the number, `-` for none, as `regtypeout` does.
+fn format_regtype(oid: u32, out: &mut String) {
+    match SqlType::from_oid(oid, -1) {
+        Some(sql_type) => out.push_str(&sql_type.to_string()),
+        None if oid == 0 => out.push('-'),
+        None => text::format_int(i64::from(oid), out),
+    }
+}

@@ -1,0 +1,55 @@
+//! Failures of the crates below, as clients are told of them.
+
+use std::error::Error;
+
+use types::{Condition, SqlError};
+
+/// The error of a shard. What is wrong with the file is `XX001`, what is wrong with the storage `58030`.
+pub(crate) fn from_shards(error: shards::Error) -> SqlError {
+    match error {
+        shards::Error::Objects(error) => from_objects(error),
+        shards::Error::Damaged { .. } | shards::Error::Foreign { .. } | shards::Error::Decode { .. } => {
+            SqlError::new(Condition::DataCorrupted, chain(&error))
+        }
+        other => SqlError::internal(chain(&other)),
+    }
+}
+
+/// The error of the storage.
+pub(crate) fn from_objects(error: objects::Error) -> SqlError {
+    let condition = match &error {
+        objects::Error::NotFound { .. } => Condition::UndefinedFile,
+        objects::Error::Denied { .. } => Condition::InsufficientPrivilege,
+        objects::Error::Url { .. } | objects::Error::Name { .. } => Condition::InvalidParameterValue,
+        objects::Error::Truncated { .. } | objects::Error::Range { .. } => Condition::DataCorrupted,
+        _ => Condition::IoError,
+    };
+    SqlError::new(condition, chain(&error))
+}
+
+/// The error of a transaction's step while rows are written.
+pub(crate) fn from_txn(error: txn::Error) -> SqlError {
+    let condition = match &error {
+        txn::Error::Conflict(_) => Condition::SerializationFailure,
+        txn::Error::Catalog(catalog::Error::DuplicateName { .. }) => Condition::DuplicateTable,
+        txn::Error::Poisoned => Condition::CannotConnectNow,
+        txn::Error::InDoubt(_) | txn::Error::Store(_) => Condition::IoError,
+        txn::Error::Damaged { .. } => Condition::DataCorrupted,
+        _ => Condition::InternalError,
+    };
+    SqlError::new(condition, chain(&error))
+}
+
+/// The error's text and those of its causes that it does not repeat.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let reason = error.to_string();
+        if !text.contains(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        cause = error.source();
+    }
+    text
+}

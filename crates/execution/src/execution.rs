@@ -1,0 +1,87 @@
+//! What a server holds to run plans.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::execution::runtime_env::RuntimeEnv;
+use objects::Objects;
+use planner::PlanScan;
+use txn::Transactions;
+use types::{Clock, Condition, Random, SqlError, SqlResult};
+
+use crate::runtime::runtime;
+use crate::scan::ScanPlanner;
+use crate::threads::Threads;
+
+/// How much of the machine queries may use.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Memory of all running operators together: sorts, aggregates and joins that need more spill, or fail with 53200.
+    pub memory_bytes: usize,
+    /// Where operators spill; what is left there from an earlier run is removed.
+    pub spill_folder: PathBuf,
+    /// The most that lies in the spill folder at any moment.
+    pub spill_bytes_max: u64,
+    /// Threads that run operators.
+    pub threads: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 1 << 30,
+            spill_folder: std::env::temp_dir().join("kiln-spill"),
+            spill_bytes_max: 100 << 30,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// Runs the plans of a server.
+pub struct Execution {
+    pub(crate) objects: Objects,
+    #[expect(dead_code, reason = "writes come")]
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) threads: Threads,
+    runtime: Arc<RuntimeEnv>,
+}
+
+impl Execution {
+    /// Starts the threads and cleans the spill folder.
+    ///
+    /// # Errors
+    /// `58030` where the spill folder cannot be used or threads cannot be started.
+    pub fn new(
+        objects: Objects,
+        transactions: Arc<Transactions>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        config: Config,
+    ) -> SqlResult<Arc<Self>> {
+        let runtime = runtime(&config)?;
+        let threads = Threads::start(config.threads)
+            .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
+        Ok(Arc::new(Self { objects, transactions, clock, random, threads, runtime }))
+    }
+
+    /// What plans the scans of tables.
+    #[must_use]
+    pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
+        Arc::new(ScanPlanner::new(self.objects.clone()))
+    }
+
+    /// Memory and spill space, shared by all plans.
+    #[must_use]
+    pub fn runtime(&self) -> Arc<RuntimeEnv> {
+        Arc::clone(&self.runtime)
+    }
+}
+
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution").field("objects", &self.objects).finish_non_exhaustive()
+    }
+}

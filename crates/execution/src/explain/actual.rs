@@ -1,0 +1,105 @@
+//! What operators did, by their metrics.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
+use planner::ExplainPlan;
+
+use super::node::{Property, Value};
+use crate::scan::{ShardScanExec, counter};
+
+/// What an operator did, all of its partitions together.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Actual {
+    pub(super) rows: u64,
+    /// When it started and ended, in milliseconds since the first operator started; `None` where it was not measured.
+    pub(super) time_ms: Option<(f64, f64)>,
+}
+
+/// Counts from when the first operator started.
+#[derive(Debug)]
+pub(super) struct Clock {
+    start: Option<DateTime<Utc>>,
+}
+
+impl Clock {
+    pub(super) fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
+        Self { start: first_start(root) }
+    }
+
+    /// `None` where the operator counts nothing.
+    pub(super) fn actual(&self, operator: &dyn ExecutionPlan) -> Option<Actual> {
+        let metrics = operator.metrics()?;
+        let rows = metrics.output_rows()?;
+        let time = |moment: Option<DateTime<Utc>>| {
+            let since = moment? - self.start?;
+            #[expect(clippy::cast_precision_loss, reason = "microseconds of a query fit 53 bits")]
+            Some(since.num_microseconds()? as f64 / 1000.0)
+        };
+        let time_ms = time(start(&metrics)).zip(time(end(&metrics)));
+        Some(Actual { rows: rows as u64, time_ms })
+    }
+}
+
+fn first_start(operator: &Arc<dyn ExecutionPlan>) -> Option<DateTime<Utc>> {
+    let own = operator.metrics().and_then(|metrics| start(&metrics));
+    operator.children().into_iter().filter_map(first_start).chain(own).min()
+}
+
+fn start(metrics: &MetricsSet) -> Option<DateTime<Utc>> {
+    let starts = metrics.iter().filter_map(|metric| match metric.value() {
+        MetricValue::StartTimestamp(moment) => moment.value(),
+        _ => None,
+    });
+    starts.min()
+}
+
+fn end(metrics: &MetricsSet) -> Option<DateTime<Utc>> {
+    let ends = metrics.iter().filter_map(|metric| match metric.value() {
+        MetricValue::EndTimestamp(moment) => moment.value(),
+        _ => None,
+    });
+    ends.max()
+}
+
+/// Lines about an operator that was run.
+pub(super) fn properties(operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
+    let Some(metrics) = operator.metrics() else { return Vec::new() };
+    let mut properties = Vec::new();
+    if operator.is::<ShardScanExec>() {
+        properties.extend(pruning(&metrics));
+    }
+    let spills = metrics.spill_count().unwrap_or(0);
+    if 0 < spills {
+        properties.push(Property::new("Spilled Files", Value::Count(spills as u64)));
+        properties.push(Property::new("Spilled", Value::Bytes(metrics.spilled_bytes().unwrap_or(0) as u64)));
+    }
+    if plan.timing
+        && let Some(nanoseconds) = metrics.elapsed_compute()
+    {
+        #[expect(clippy::cast_precision_loss, reason = "shown in microseconds")]
+        properties.push(Property::new("CPU", Value::Milliseconds(nanoseconds as f64 / 1e6)));
+    }
+    properties
+}
+
+fn pruning(metrics: &MetricsSet) -> Vec<Property> {
+    let count = |name: &str| metrics.sum_by_name(name).map_or(0, |value| value.as_usize() as u64);
+    let counter = |key, name| Property::new(key, Value::Count(count(name)));
+    vec![
+        counter("Shards Pruned", counter::SHARDS_PRUNED),
+        counter("Row Groups Pruned", counter::ROW_GROUPS_PRUNED),
+        counter("Pages", counter::PAGES),
+        counter("Pages Pruned", counter::PAGES_PRUNED),
+        Property::new("Read", Value::Bytes(count(counter::BYTES))),
+    ]
+}
+
+/// Lines about the build side of a join that was run.
+pub(super) fn build_properties(join: &HashJoinExec) -> Vec<Property> {
+    let bytes = join.metrics().and_then(|metrics| metrics.sum_by_name("build_mem_used"));
+    bytes.map(|bytes| Property::new("Memory", Value::Bytes(bytes.as_usize() as u64))).into_iter().collect()
+}

@@ -1,0 +1,82 @@
+//! What operators are expected to give and to cost, in PostgreSQL's units: a page of 8 KB read is 1.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::scan::ShardScanExec;
+
+const PAGE_BYTES: f64 = 8192.0;
+const ROW_COST: f64 = 0.01;
+const OPERATOR_COST: f64 = 0.0025;
+
+/// Expected work of an operator and all below it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Estimate {
+    /// Cost until the first row.
+    pub(super) startup: f64,
+    /// Cost until the last.
+    pub(super) total: f64,
+    pub(super) rows: u64,
+    /// Mean bytes of a row.
+    pub(super) width: u64,
+}
+
+/// Makes estimates; remembers statistics that several of them need.
+#[derive(Default)]
+pub(super) struct Estimates {
+    statistics: StatisticsContext,
+}
+
+impl Estimates {
+    pub(super) fn of(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
+        let inputs: Vec<Estimate> = operator.children().into_iter().map(|input| self.of(input)).collect();
+        let rows_in = inputs.iter().map(|input| input.rows).max().unwrap_or(0);
+        let rows = self.rows(operator.as_ref()).unwrap_or(rows_in);
+        let below: f64 = inputs.iter().map(|input| input.total).sum();
+        let own = own_cost(operator.as_ref(), inputs.iter().map(|input| input.rows).sum(), rows);
+        let total = below + own;
+        let startup = match operator.pipeline_behavior() {
+            EmissionType::Final => total - rows.min(rows_in) as f64 * ROW_COST,
+            EmissionType::Incremental | EmissionType::Both => inputs.iter().fold(0.0, |sum, input| sum + input.startup),
+        };
+        Estimate { startup: startup.clamp(0.0, total), total, rows, width: width(&operator.schema()) }
+    }
+
+    fn rows(&self, operator: &dyn ExecutionPlan) -> Option<u64> {
+        let statistics = self.statistics.compute(operator, &StatisticsArgs::new()).ok()?;
+        statistics.num_rows.get_value().map(|rows| *rows as u64)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn own_cost(operator: &dyn ExecutionPlan, rows_in: u64, rows: u64) -> f64 {
+    let (rows_in, rows) = (rows_in as f64, rows as f64);
+    if let Some(scan) = operator.downcast_ref::<ShardScanExec>() {
+        let scan = &scan.scan;
+        let bytes: u64 = scan.shards.iter().map(|shard| shard.bytes).sum();
+        return bytes as f64 / PAGE_BYTES + rows * ROW_COST;
+    }
+    if operator.is::<FilterExec>() {
+        return rows_in * OPERATOR_COST;
+    }
+    match operator.name() {
+        "SortExec" => rows_in * (rows_in + 2.0).log2() * 2.0 * OPERATOR_COST,
+        "NestedLoopJoinExec" | "CrossJoinExec" => rows_in * OPERATOR_COST + rows * ROW_COST,
+        _ => rows_in * OPERATOR_COST + rows.min(rows_in) * ROW_COST / 2.0,
+    }
+}
+
+/// Mean bytes of a row: exact where all values of a type have one size, PostgreSQL's guess of 32 elsewhere.
+fn width(schema: &Schema) -> u64 {
+    let bytes = |data_type: &DataType| match data_type {
+        DataType::Boolean => 1,
+        DataType::FixedSizeBinary(bytes) => u64::try_from(*bytes).unwrap_or(0),
+        other => other.primitive_width().map_or(32, |bytes| bytes as u64),
+    };
+    schema.fields().iter().map(|field| bytes(field.data_type())).sum()
+}

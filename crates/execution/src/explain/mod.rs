@@ -1,0 +1,114 @@
+//! EXPLAIN: the operators of a statement as a tree in PostgreSQL's manner, with what they are expected to do and, with
+//! ANALYZE, what they did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::TryStreamExt;
+use planner::{ExplainFormat, ExplainPlan, Planned, QueryPlan, WritePlan};
+use txn::Transaction;
+use types::{SqlError, SqlResult};
+
+use crate::error::from_txn;
+use crate::write::Load;
+use crate::{Execution, RunContext};
+
+mod actual;
+mod estimate;
+mod expressions;
+mod json;
+mod node;
+mod operator;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use node::Node;
+
+/// What EXPLAIN says.
+#[derive(Debug)]
+struct Explained {
+    root: Node,
+    planning: Duration,
+    /// With ANALYZE.
+    execution: Option<Duration>,
+}
+
+impl Execution {
+    /// The lines that EXPLAIN answers with, one for a whole JSON document. With ANALYZE the statement is run; what it writes
+    /// is staged.
+    ///
+    /// # Errors
+    /// As running the statement; `0A000` for a statement that has no plan.
+    pub async fn explain(
+        &self,
+        plan: &ExplainPlan,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Vec<String>> {
+        let explained = match plan.inner.as_ref() {
+            Planned::Query(query) => self.explain_query(plan, query, context).await?,
+            Planned::CopyTo(copy) => self.explain_query(plan, &copy.query, context).await?,
+            Planned::Write(write) => self.explain_write(plan, write, transaction, context).await?,
+            _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
+        };
+        Ok(match plan.format {
+            ExplainFormat::Text => text::lines(&explained, plan),
+            ExplainFormat::Json => vec![json::document(&explained, plan)],
+        })
+    }
+
+    async fn explain_query(&self, plan: &ExplainPlan, query: &QueryPlan, context: &RunContext) -> SqlResult<Explained> {
+        let (operators, task, planning) = self.operators(query, context).await?;
+        let mut execution = None;
+        if plan.analyze {
+            let start = self.clock.monotonic();
+            let rows = self.stream(Arc::clone(&operators), task, context);
+            rows.try_for_each(async |_| Ok(())).await?;
+            execution = Some(self.clock.monotonic().saturating_sub(start));
+        }
+        Ok(Explained { root: node::tree(&operators, plan), planning, execution })
+    }
+
+    async fn explain_write(
+        &self,
+        plan: &ExplainPlan,
+        write: &WritePlan,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Explained> {
+        let Some(query) = &write.input else {
+            return Err(SqlError::unsupported("EXPLAIN of a statement that writes no rows"));
+        };
+        let (operators, task, planning) = self.operators(query, context).await?;
+        let mut execution = None;
+        let mut rows = None;
+        if plan.analyze {
+            let start = self.clock.monotonic();
+            transaction.stage(write.before.clone()).map_err(from_txn)?;
+            let load = Load::new(self, &write.table, transaction);
+            let operators = Arc::clone(&operators);
+            let loaded = self.run(context, async move { load.run(operators, task).await }).await?;
+            rows = Some(loaded.stage(transaction)?);
+            execution = Some(self.clock.monotonic().saturating_sub(start));
+        }
+        let input = node::tree(&operators, plan);
+        Ok(Explained { root: node::insert(&write.table.name, input, rows), planning, execution })
+    }
+
+    /// The operators of a query, and how long they took to plan.
+    async fn operators(
+        &self,
+        query: &QueryPlan,
+        context: &RunContext,
+    ) -> SqlResult<(Arc<dyn ExecutionPlan>, Arc<TaskContext>, Duration)> {
+        let start = self.clock.monotonic();
+        let task = query.state.task_ctx();
+        let query = query.clone();
+        let operators = self.run(context, async move { query.physical().await }).await?;
+        Ok((operators, task, self.clock.monotonic().saturating_sub(start)))
+    }
+}

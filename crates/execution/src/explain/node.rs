@@ -1,0 +1,197 @@
+//! The tree that is shown: operators that only hand batches on are left out, filters go to the scan below them.
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
+use planner::ExplainPlan;
+
+use super::actual::{Actual, Clock};
+use super::estimate::{Estimate, Estimates};
+use super::{actual, expressions, operator};
+use crate::scan::ShardScanExec;
+
+/// One operator as it is shown.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// `Hash Join`
+    pub(super) name: String,
+    /// The table it works on.
+    pub(super) relation: Option<String>,
+    pub(super) properties: Vec<Property>,
+    pub(super) estimate: Estimate,
+    /// With ANALYZE.
+    pub(super) actual: Option<Actual>,
+    /// Plans that run before the others, for one value.
+    pub(super) init_plans: Vec<Node>,
+    pub(super) children: Vec<Node>,
+}
+
+/// A line below an operator.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Property {
+    pub(super) key: &'static str,
+    pub(super) value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    List(Vec<String>),
+    Count(u64),
+    Bytes(u64),
+    Milliseconds(f64),
+}
+
+impl Property {
+    pub(super) fn new(key: &'static str, value: Value) -> Self {
+        Self { key, value }
+    }
+
+    pub(super) fn text(key: &'static str, text: impl Into<String>) -> Self {
+        Self::new(key, Value::Text(text.into()))
+    }
+
+    pub(super) fn list(key: &'static str, items: impl IntoIterator<Item = String>) -> Self {
+        Self::new(key, Value::List(items.into_iter().collect()))
+    }
+}
+
+/// The tree of `operators`, with what they did if they were run.
+pub(super) fn tree(operators: &Arc<dyn ExecutionPlan>, plan: &ExplainPlan) -> Node {
+    let clock = plan.analyze.then(|| Clock::of(operators));
+    Shower { plan, clock, estimates: Estimates::default() }.show(operators)
+}
+
+/// A write over the tree of its input.
+pub(super) fn insert(table: &str, input: Node, rows: Option<u64>) -> Node {
+    let actual = rows.and_then(|_| input.actual.clone());
+    Node {
+        name: "Insert".to_owned(),
+        relation: Some(table.to_owned()),
+        properties: rows.map(|rows| Property::new("Rows Written", Value::Count(rows))).into_iter().collect(),
+        estimate: Estimate { rows: 0, width: 0, ..input.estimate },
+        actual: actual.map(|actual| Actual { rows: 0, ..actual }),
+        init_plans: Vec::new(),
+        children: vec![input],
+    }
+}
+
+struct Shower<'a> {
+    plan: &'a ExplainPlan,
+    /// With ANALYZE.
+    clock: Option<Clock>,
+    estimates: Estimates,
+}
+
+impl Shower<'_> {
+    fn show(&self, operator: &Arc<dyn ExecutionPlan>) -> Node {
+        if let Some(input) = self.handed_on(operator) {
+            return self.show(input);
+        }
+        if let Some(node) = self.filtered_scan(operator) {
+            return node;
+        }
+        if let Some(subqueries) = operator.downcast_ref::<ScalarSubqueryExec>() {
+            let mut node = self.show(subqueries.input());
+            node.init_plans = subqueries.subqueries().iter().map(|subquery| self.show(&subquery.plan)).collect();
+            return node;
+        }
+        let children = match operator.downcast_ref::<HashJoinExec>() {
+            Some(join) => vec![self.show(join.right()), self.hash(join)],
+            None => operator.children().into_iter().map(|child| self.show(child)).collect(),
+        };
+        self.node(operator, children)
+    }
+
+    fn node(&self, operator: &Arc<dyn ExecutionPlan>, children: Vec<Node>) -> Node {
+        let shown = operator::describe(operator.as_ref());
+        let mut properties = shown.properties;
+        if let Some(removed) = self.removed_by_filter(operator) {
+            properties.push(removed);
+        }
+        if self.plan.verbose {
+            properties.insert(0, Property::list("Output", expressions::output(operator.as_ref())));
+        }
+        if self.plan.analyze {
+            properties.extend(actual::properties(operator.as_ref(), self.plan));
+        }
+        Node {
+            name: shown.name,
+            relation: shown.relation,
+            properties,
+            estimate: self.estimates.of(operator),
+            actual: self.clock.as_ref().and_then(|clock| clock.actual(operator.as_ref())),
+            init_plans: Vec::new(),
+            children,
+        }
+    }
+
+    /// The build side of a join, as a node of its own.
+    fn hash(&self, join: &HashJoinExec) -> Node {
+        let input = self.show(join.left());
+        let properties = if self.plan.analyze { actual::build_properties(join) } else { Vec::new() };
+        let total = input.estimate.total;
+        Node {
+            name: "Hash".to_owned(),
+            relation: None,
+            properties,
+            estimate: Estimate { startup: total, ..input.estimate },
+            actual: input.actual.clone(),
+            init_plans: Vec::new(),
+            children: vec![input],
+        }
+    }
+
+    /// A filter right above a scan is shown as the scan's.
+    fn filtered_scan(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<Node> {
+        let filter = operator.downcast_ref::<FilterExec>()?;
+        let mut input = filter.input();
+        while let Some(below) = self.handed_on(input) {
+            input = below;
+        }
+        input.downcast_ref::<ShardScanExec>()?;
+        let mut node = self.node(input, Vec::new());
+        let output = usize::from(self.plan.verbose);
+        node.properties.insert(output, Property::text("Filter", expressions::sql(filter.predicate())));
+        node.estimate = self.estimates.of(operator);
+        if let Some(clock) = &self.clock {
+            node.actual = clock.actual(operator.as_ref());
+        }
+        if let Some(removed) = self.removed_by_filter(operator) {
+            node.properties.insert(output + 1, removed);
+        }
+        Some(node)
+    }
+
+    /// With ANALYZE, how many rows a filter did not let through.
+    fn removed_by_filter(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<Property> {
+        let filter = operator.downcast_ref::<FilterExec>()?;
+        let clock = self.clock.as_ref()?;
+        let mut input = filter.input();
+        while let Some(below) = self.handed_on(input) {
+            input = below;
+        }
+        let rows = |operator: &Arc<dyn ExecutionPlan>| clock.actual(operator.as_ref()).map_or(0, |actual| actual.rows);
+        Some(Property::new("Rows Removed by Filter", Value::Count(rows(input).saturating_sub(rows(operator)))))
+    }
+
+    /// The input of an operator that only hands rows on.
+    fn handed_on<'b>(&self, operator: &'b Arc<dyn ExecutionPlan>) -> Option<&'b Arc<dyn ExecutionPlan>> {
+        if operator.is::<CooperativeExec>() || operator.name() == "BufferExec" {
+            return operator.children().first().copied();
+        }
+        if let Some(gather) = operator.downcast_ref::<CoalescePartitionsExec>() {
+            let partitions = gather.input().properties().output_partitioning().partition_count();
+            return (partitions == 1 && gather.fetch().is_none()).then(|| gather.input());
+        }
+        let projection = operator.downcast_ref::<ProjectionExec>()?;
+        let is_plain = projection.expr().iter().all(|output| output.expr.is::<Column>());
+        (is_plain && !self.plan.verbose).then(|| projection.input())
+    }
+}

@@ -1,0 +1,214 @@
+//! Operators by PostgreSQL's names, where it has them.
+
+use std::sync::Arc;
+
+use datafusion::common::JoinType;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, PartitionMode, SortMergeJoinExec};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
+
+use super::expressions::{sort_key, sql};
+use super::node::{Property, Value};
+use crate::scan::ShardScanExec;
+
+/// What is said of an operator before it runs.
+pub(super) struct Shown {
+    pub(super) name: String,
+    pub(super) relation: Option<String>,
+    pub(super) properties: Vec<Property>,
+}
+
+pub(super) fn describe(operator: &dyn ExecutionPlan) -> Shown {
+    scan(operator)
+        .or_else(|| join(operator))
+        .or_else(|| grouping(operator))
+        .or_else(|| ordering(operator))
+        .or_else(|| exchange(operator))
+        .unwrap_or_else(|| other(operator))
+}
+
+fn shown(name: impl Into<String>, properties: Vec<Property>) -> Shown {
+    Shown { name: name.into(), relation: None, properties }
+}
+
+fn scan(operator: &dyn ExecutionPlan) -> Option<Shown> {
+    let exec = operator.downcast_ref::<ShardScanExec>()?;
+    let scan = &exec.scan;
+    let mut properties = vec![
+        Property::text("Shards", format!("{} of {}", scan.shards.len(), scan.shard_count)),
+        Property::new("Row Groups", Value::Count(exec.row_group_count() as u64)),
+    ];
+    if let Some(limit) = exec.fetch() {
+        properties.push(Property::new("Limit", Value::Count(limit as u64)));
+    }
+    Some(Shown { name: "Seq Scan".to_owned(), relation: Some(scan.table.name.clone()), properties })
+}
+
+fn join(operator: &dyn ExecutionPlan) -> Option<Shown> {
+    if let Some(join) = operator.downcast_ref::<HashJoinExec>() {
+        // The build side is shown second, as in PostgreSQL, so the sides swap their names.
+        let kind = kind(join.join_type().swap());
+        let on = join.on().iter().map(|(build, probe)| (probe, build));
+        let mut properties = vec![condition("Hash Cond", on)];
+        properties.extend(join.filter().map(join_filter));
+        if *join.partition_mode() == PartitionMode::Partitioned {
+            properties.push(Property::text("Mode", "partitioned"));
+        }
+        return Some(shown(format!("Hash{kind} Join"), properties));
+    }
+    if let Some(join) = operator.downcast_ref::<SortMergeJoinExec>() {
+        let mut properties = vec![condition("Merge Cond", join.on().iter().map(|(left, right)| (left, right)))];
+        properties.extend(join.filter().as_ref().map(join_filter));
+        return Some(shown(format!("Merge{} Join", kind(join.join_type())), properties));
+    }
+    if let Some(join) = operator.downcast_ref::<NestedLoopJoinExec>() {
+        let name = match kind(*join.join_type()) {
+            "" => "Nested Loop".to_owned(),
+            kind => format!("Nested Loop{kind} Join"),
+        };
+        return Some(shown(name, join.filter().map(join_filter).into_iter().collect()));
+    }
+    (operator.name() == "CrossJoinExec").then(|| shown("Nested Loop", Vec::new()))
+}
+
+fn kind(join_type: JoinType) -> &'static str {
+    match join_type {
+        JoinType::Inner => "",
+        JoinType::Left => " Left",
+        JoinType::Right => " Right",
+        JoinType::Full => " Full",
+        JoinType::LeftSemi => " Semi",
+        JoinType::LeftAnti => " Anti",
+        JoinType::RightSemi => " Right Semi",
+        JoinType::RightAnti => " Right Anti",
+        JoinType::LeftMark | JoinType::RightMark => " Mark",
+    }
+}
+
+fn condition<'a>(
+    key: &'static str,
+    on: impl Iterator<Item = (&'a Arc<dyn PhysicalExpr>, &'a Arc<dyn PhysicalExpr>)>,
+) -> Property {
+    let equalities: Vec<String> = on.map(|(left, right)| format!("({} = {})", sql(left), sql(right))).collect();
+    let text = equalities.join(" AND ");
+    Property::text(key, if equalities.len() == 1 { text } else { format!("({text})") })
+}
+
+fn join_filter(filter: &JoinFilter) -> Property {
+    Property::text("Join Filter", sql(filter.expression()))
+}
+
+fn grouping(operator: &dyn ExecutionPlan) -> Option<Shown> {
+    if let Some(windows) = operator.downcast_ref::<WindowAggExec>() {
+        return Some(shown("WindowAgg", vec![window_functions(windows.window_expr())]));
+    }
+    if let Some(windows) = operator.downcast_ref::<BoundedWindowAggExec>() {
+        return Some(shown("WindowAgg", vec![window_functions(windows.window_expr())]));
+    }
+    let aggregate = operator.downcast_ref::<AggregateExec>()?;
+    let group = aggregate.group_expr();
+    let strategy = match (group.is_empty(), aggregate.input_order_mode()) {
+        (true, _) => "Aggregate",
+        (false, InputOrderMode::Linear) => "HashAggregate",
+        (false, _) => "GroupAggregate",
+    };
+    let step = match aggregate.mode() {
+        AggregateMode::Partial | AggregateMode::PartialReduce => "Partial ",
+        AggregateMode::Final | AggregateMode::FinalPartitioned => "Finalize ",
+        AggregateMode::Single | AggregateMode::SinglePartitioned => "",
+    };
+    let mut properties = Vec::new();
+    if !group.is_empty() {
+        properties.push(Property::list("Group Key", group.expr().iter().map(|(key, _)| sql(key))));
+    }
+    if group.has_grouping_set() {
+        properties.push(Property::new("Grouping Sets", Value::Count(group.groups().len() as u64)));
+    }
+    let functions = aggregate.aggr_expr().iter();
+    let functions: Vec<String> =
+        functions.map(|function| function.human_display().unwrap_or_else(|| function.name()).to_owned()).collect();
+    if !functions.is_empty() {
+        properties.push(Property::list("Aggregates", functions));
+    }
+    if let Some(limit) = aggregate.limit_options() {
+        properties.push(Property::new("Limit", Value::Count(limit.limit() as u64)));
+    }
+    Some(shown(format!("{step}{strategy}"), properties))
+}
+
+fn window_functions(windows: &[Arc<dyn WindowExpr>]) -> Property {
+    Property::list("Functions", windows.iter().map(|window| window.name().to_owned()))
+}
+
+fn ordering(operator: &dyn ExecutionPlan) -> Option<Shown> {
+    if let Some(sort) = operator.downcast_ref::<SortExec>() {
+        let keys = Property::list("Sort Key", sort.expr().iter().map(sort_key));
+        return Some(match sort.fetch() {
+            Some(fetch) => shown("Top-N Sort", vec![keys, Property::new("Limit", Value::Count(fetch as u64))]),
+            None => shown("Sort", vec![keys]),
+        });
+    }
+    let limit = |fetch: Option<usize>, skip: usize| {
+        let fetch = fetch.map(|fetch| Property::new("Limit", Value::Count(fetch as u64)));
+        let skip = (0 < skip).then(|| Property::new("Offset", Value::Count(skip as u64)));
+        shown("Limit", fetch.into_iter().chain(skip).collect())
+    };
+    if let Some(global) = operator.downcast_ref::<GlobalLimitExec>() {
+        return Some(limit(global.fetch(), global.skip()));
+    }
+    operator.downcast_ref::<LocalLimitExec>().map(|local| limit(Some(local.fetch()), 0))
+}
+
+fn exchange(operator: &dyn ExecutionPlan) -> Option<Shown> {
+    let partitions = |operator: &dyn ExecutionPlan| {
+        let count = operator.properties().output_partitioning().partition_count();
+        Property::new("Partitions", Value::Count(count as u64))
+    };
+    if let Some(merge) = operator.downcast_ref::<SortPreservingMergeExec>() {
+        let keys = Property::list("Sort Key", merge.expr().iter().map(sort_key));
+        return Some(shown("Gather Merge", vec![partitions(merge.input().as_ref()), keys]));
+    }
+    if let Some(repartition) = operator.downcast_ref::<RepartitionExec>() {
+        let mut properties = vec![partitions(operator)];
+        if let Partitioning::Hash(keys, _) = repartition.partitioning() {
+            properties.push(Property::list("Hash Key", keys.iter().map(sql)));
+        }
+        return Some(shown("Redistribute", properties));
+    }
+    if operator.name() == "CoalescePartitionsExec" {
+        let input = operator.children().first().map(|input| partitions(input.as_ref()));
+        return Some(shown("Gather", input.into_iter().collect()));
+    }
+    None
+}
+
+fn other(operator: &dyn ExecutionPlan) -> Shown {
+    if let Some(filter) = operator.downcast_ref::<FilterExec>() {
+        return shown("Filter", vec![Property::text("Filter", sql(filter.predicate()))]);
+    }
+    let name = operator.name();
+    let name = match name {
+        "ProjectionExec" => "Project",
+        "UnionExec" | "InterleaveExec" => "Append",
+        "PlaceholderRowExec" | "EmptyExec" => "Result",
+        "DataSourceExec" => "Values Scan",
+        "StreamingTableExec" => "Function Scan",
+        "UnnestExec" => "ProjectSet",
+        "RecursiveQueryExec" => "Recursive Union",
+        "WorkTableExec" => "WorkTable Scan",
+        "PartitionedTopKExec" => "Top-N per Group",
+        "PartialSortExec" => "Incremental Sort",
+        "PiecewiseMergeJoinExec" => "Merge Join",
+        name => name.strip_suffix("Exec").unwrap_or(name),
+    };
+    let never = Property::text("One-Time Filter", "false");
+    shown(name, if operator.name() == "EmptyExec" { vec![never] } else { Vec::new() })
+}

@@ -1,0 +1,63 @@
+use crate::sql_fixture::Sql;
+
+async fn tables() -> Sql {
+    let sql = Sql::new();
+    sql.run("create table a (id bigint, v text)").await.unwrap();
+    sql.run("create table b (id bigint, a bigint)").await.unwrap();
+    sql.run("insert into a select i, 'v' || i from generate_series(1, 50) as g(i)").await.unwrap();
+    sql.run("insert into b select i, i % 50 from generate_series(1, 500) as g(i)").await.unwrap();
+    sql
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_have_postgresqls_names_and_layout() {
+    let sql = tables().await;
+    let plan = sql.run("explain (costs off) select v from a where id > 10 order by v limit 3").await.unwrap();
+    assert!(plan[0].starts_with("Top-N Sort") || plan[0].starts_with("Gather Merge"), "{plan:#?}");
+    let scan = plan.iter().find(|line| line.contains("Seq Scan on a")).expect("a scan");
+    assert!(scan.trim_start().starts_with("->  Seq Scan on a"), "{plan:#?}");
+    assert!(plan.iter().any(|line| line.trim_start() == "Filter: id > 10"), "{plan:#?}");
+
+    let plan = sql.run("explain select count(*) from a join b on a.id = b.a group by a.v").await.unwrap().join("\n");
+    for part in ["Hash Join", "Hash Cond: (", "->  Hash", "HashAggregate", "Group Key: ", "(cost=", "width="] {
+        assert!(plan.contains(part), "{part} in {plan}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn analyze_runs_and_counts() {
+    let sql = tables().await;
+    let plan = sql.run("explain analyze select * from b where id <= 100").await.unwrap();
+    let scan = plan.iter().find(|line| line.contains("Seq Scan on b")).expect("a scan");
+    assert!(scan.contains("rows=100 loops=1"), "{plan:#?}");
+    assert!(plan.iter().any(|line| line.trim_start() == "Rows Removed by Filter: 400"), "{plan:#?}");
+    assert!(plan.iter().any(|line| line.starts_with("Execution Time: ")), "{plan:#?}");
+    let untimed = sql.run("explain (analyze, timing off, summary off) select * from b").await.unwrap().join("\n");
+    assert!(!untimed.contains("time=") && !untimed.contains("Time:"), "{untimed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn analyze_of_an_insert_writes() {
+    let sql = tables().await;
+    let plan = sql.run("explain insert into a values (1000, 'x')").await.unwrap();
+    assert!(plan[0].starts_with("Insert on a"), "{plan:#?}");
+    assert_eq!(sql.run("select count(*) from a").await.unwrap(), ["50"]);
+    sql.run("explain analyze insert into a values (1000, 'x')").await.unwrap();
+    assert_eq!(sql.run("select count(*) from a").await.unwrap(), ["51"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_one_document() {
+    let sql = tables().await;
+    let document = sql.run("explain (analyze, format json) select v from a where id = 7").await.unwrap();
+    assert_eq!(document.len(), 1);
+    let document: serde_json::Value = serde_json::from_str(&document[0]).unwrap();
+    let mut node = &document[0]["Plan"];
+    while node["Relation Name"].is_null() {
+        node = &node["Plans"][0];
+    }
+    assert_eq!(node["Node Type"], "Seq Scan");
+    assert_eq!(node["Relation Name"], "a");
+    assert_eq!(node["Actual Rows"], 1);
+    assert!(document[0]["Execution Time"].is_number());
+}

@@ -1,0 +1,80 @@
+//! EXPLAIN's text, in PostgreSQL's layout.
+
+use std::time::Duration;
+
+use planner::ExplainPlan;
+
+use super::Explained;
+use super::node::{Node, Property, Value};
+
+pub(super) fn lines(explained: &Explained, plan: &ExplainPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    Writer { plan, lines: &mut lines }.node(&explained.root, 0, "");
+    if plan.summary {
+        lines.push(format!("Planning Time: {:.3} ms", milliseconds(explained.planning)));
+        if let Some(execution) = explained.execution {
+            lines.push(format!("Execution Time: {:.3} ms", milliseconds(execution)));
+        }
+    }
+    lines
+}
+
+pub(super) fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+struct Writer<'a> {
+    plan: &'a ExplainPlan,
+    lines: &'a mut Vec<String>,
+}
+
+impl Writer<'_> {
+    /// `indent` counts the columns before the node's name, `arrow` is what stands there.
+    fn node(&mut self, node: &Node, indent: usize, arrow: &str) {
+        let arrow_start = indent - arrow.len();
+        let mut line = format!("{:arrow_start$}{arrow}{}", "", node.name);
+        if let Some(relation) = &node.relation {
+            line.push_str(" on ");
+            line.push_str(relation);
+        }
+        if self.plan.costs {
+            let estimate = &node.estimate;
+            let (startup, total) = (estimate.startup, estimate.total);
+            line.push_str(&format!(
+                "  (cost={startup:.2}..{total:.2} rows={} width={})",
+                estimate.rows, estimate.width
+            ));
+        }
+        if let Some(actual) = &node.actual {
+            let time = match actual.time_ms.filter(|_| self.plan.timing) {
+                Some((start, end)) => format!("time={start:.3}..{end:.3} "),
+                None => String::new(),
+            };
+            line.push_str(&format!(" (actual {time}rows={} loops=1)", actual.rows));
+        }
+        self.lines.push(line);
+        // Below an arrow PostgreSQL indents by two more than the arrow's own six.
+        let inner = indent + 2;
+        for property in &node.properties {
+            self.lines.push(format!("{:inner$}{}", "", shown(property)));
+        }
+        for (number, init_plan) in node.init_plans.iter().enumerate() {
+            self.lines.push(format!("{:inner$}InitPlan {}", "", number + 1));
+            self.node(init_plan, inner + 6, "->  ");
+        }
+        for child in &node.children {
+            self.node(child, indent + 6, "->  ");
+        }
+    }
+}
+
+fn shown(property: &Property) -> String {
+    let key = property.key;
+    match &property.value {
+        Value::Text(text) => format!("{key}: {text}"),
+        Value::List(items) => format!("{key}: {}", items.join(", ")),
+        Value::Count(count) => format!("{key}: {count}"),
+        Value::Bytes(bytes) => format!("{key}: {}kB", bytes.div_ceil(1024)),
+        Value::Milliseconds(time) => format!("{key}: {time:.3} ms"),
+    }
+}

@@ -1,0 +1,28 @@
+//! Runs plans: shard scans, writes, COPY both ways, EXPLAIN, and values between Arrow and PostgreSQL's formats.
+//!
+//! Never parses SQL and never decides visibility: `planner` makes the plans, `txn` commits what they wrote.
+//!
+//! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `scan/`, `write/` for rows on their
+//! way into tables, `copy/` for loading and unloading, `encode/` and `decode/` for values on the wire.
+
+pub mod copy;
+pub mod decode;
+pub mod encode;
+mod error;
+mod execution;
+mod explain;
+#[cfg(test)]
+mod fixtures;
+pub mod progress;
+mod run;
+mod runtime;
+mod scan;
+#[cfg(test)]
+mod sql_fixture;
+mod table_columns;
+mod threads;
+mod write;
+
+pub use execution::{Config, Execution};
+pub use progress::Progress;
+pub use run::{RowStream, RunContext};

@@ -1,0 +1,151 @@
+//! How a query runs: planned and executed on the query threads, its batches handed over one by one.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use planner::error::from_datafusion;
+use planner::{OutputColumn, QueryPlan, Settings};
+use tokio::sync::mpsc;
+use tokio::task::JoinError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use types::{Condition, QueryId, SqlError, SqlResult};
+
+use crate::{Execution, Progress};
+
+#[cfg(test)]
+mod tests;
+
+/// Batches that wait for a slow reader: with those in the operators' hands all that a result of any size needs.
+const BATCHES_AHEAD: usize = 2;
+
+/// The surroundings of one run.
+#[derive(Debug, Clone)]
+pub struct RunContext {
+    pub query_id: QueryId,
+    /// Fires when the run shall stop: everything it waits for answers 57014 at once.
+    pub cancel: CancellationToken,
+    pub settings: Arc<Settings>,
+    pub progress: Arc<Progress>,
+}
+
+/// The rows of a query, made as they are asked for. Dropping it stops the query.
+pub struct RowStream {
+    pub columns: Vec<OutputColumn>,
+    /// Ends after its first error.
+    pub stream: BoxStream<'static, SqlResult<RecordBatch>>,
+}
+
+impl Execution {
+    /// Plans the operators of `plan` and starts them; rows come as they are asked for.
+    ///
+    /// # Errors
+    /// What constant folding and scans find while they are planned; `57014` when cancelled.
+    pub async fn query(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
+        let columns = plan.columns.clone();
+        let task = plan.state.task_ctx();
+        let plan = plan.clone();
+        let operators = self.run(context, async move { plan.physical().await }).await?;
+        Ok(RowStream { columns, stream: self.stream(operators, task, context) })
+    }
+
+    /// The rows of `operators`, all partitions as one.
+    pub(crate) fn stream(
+        &self,
+        operators: Arc<dyn ExecutionPlan>,
+        task: Arc<TaskContext>,
+        context: &RunContext,
+    ) -> BoxStream<'static, SqlResult<RecordBatch>> {
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let producer = self.threads.spawn(produce(operators, task, sender));
+        let reading = Reading { receiver, producer: Some(producer), cancel: context.cancel.clone() };
+        stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
+    }
+
+    /// Runs `task` on the query threads; a cancelled or dropped run leaves nothing behind.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        context: &RunContext,
+        task: impl Future<Output = SqlResult<T>> + Send + 'static,
+    ) -> SqlResult<T> {
+        let task = self.threads.spawn(task);
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(cancelled()),
+            ended = task => ended.unwrap_or_else(|error| Err(crashed(error))),
+        }
+    }
+}
+
+/// `57014`.
+pub(crate) fn cancelled() -> SqlError {
+    SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
+}
+
+async fn produce(
+    operators: Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+    sender: mpsc::Sender<SqlResult<RecordBatch>>,
+) {
+    let mut rows = match execute_stream(operators, task) {
+        Ok(rows) => rows,
+        Err(error) => {
+            // A reader that has gone does not miss it.
+            let _ = sender.send(Err(from_datafusion(error))).await;
+            return;
+        }
+    };
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(from_datafusion);
+        let failed = batch.is_err();
+        if sender.send(batch).await.is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// The reader's end of a running query.
+struct Reading {
+    receiver: mpsc::Receiver<SqlResult<RecordBatch>>,
+    /// `None` once the stream has ended.
+    producer: Option<AbortOnDropHandle<()>>,
+    cancel: CancellationToken,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<SqlResult<RecordBatch>> {
+        let producer = self.producer.as_mut()?;
+        let next = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Some(Err(cancelled())),
+            batch = self.receiver.recv() => match batch {
+                Some(batch) => Some(batch),
+                // All batches are here, unless the producer died.
+                None => producer.await.err().map(|error| Err(crashed(error))),
+            },
+        };
+        if !matches!(next, Some(Ok(_))) {
+            self.producer = None;
+        }
+        next
+    }
+}
+
+/// `XX000`: an operator panicked.
+fn crashed(error: JoinError) -> SqlError {
+    match error.try_into_panic() {
+        Ok(panic) => SqlError::internal(format!("the query crashed: {}", panic_text(&*panic))),
+        Err(_) => SqlError::new(Condition::AdminShutdown, "terminating the query: the server is shutting down"),
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
+}

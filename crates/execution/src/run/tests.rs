@@ -1,0 +1,93 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use planner::Planned;
+use types::{Clock, Condition, SystemClock};
+
+use crate::fixtures::context;
+use crate::sql_fixture::Sql;
+
+/// Far more rows than a test has time for: pairs of `a` and `b`.
+const ENDLESS: [&str; 4] = [
+    "select count(*) from a, b where x + y <> 0",
+    "select x, y from a, b order by (x * y) % 1000",
+    "select (x * y) % 100000, count(*) from a, b group by 1",
+    "select sum(n) from (select row_number() over (order by x * y) as n from a, b) as s",
+];
+
+async fn tables() -> Sql {
+    let sql = Sql::new();
+    for (table, column) in [("a", "x"), ("b", "y")] {
+        sql.run(&format!("create table {table} ({column} bigint)")).await.unwrap();
+        sql.run(&format!("insert into {table} select i from generate_series(1, 100000) as g(i)")).await.unwrap();
+    }
+    sql
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_query_answers_at_once() {
+    let sql = tables().await;
+    let clock = SystemClock::new();
+    for query in ENDLESS {
+        let context = context();
+        let cancel = context.cancel.clone();
+        let clock = &clock;
+        let (answer, cancelled) = tokio::join!(sql.run_with(query, &context), async move {
+            clock.sleep(Duration::from_millis(200)).await;
+            cancel.cancel();
+            clock.monotonic()
+        });
+        let waited = clock.monotonic() - cancelled;
+        assert_eq!(answer.unwrap_err().condition, Condition::QueryCanceled, "{query}");
+        assert!(waited < Duration::from_millis(100), "{query}: {waited:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_queries_do_not_pile_up_memory() {
+    let sql = tables().await;
+    let pool = Arc::clone(&sql.warehouse.execution.runtime().memory_pool);
+    let cancel_all = async || {
+        for query in ENDLESS {
+            let context = context();
+            let cancel = context.cancel.clone();
+            let (answer, ()) = tokio::join!(sql.run_with(query, &context), async move {
+                SystemClock::new().sleep(Duration::from_millis(100)).await;
+                cancel.cancel();
+            });
+            assert!(answer.is_err());
+        }
+    };
+    // A build side of the last of them may still be held: one, however many came before.
+    let held = 2 << 20;
+    for _ in 0..3 {
+        cancel_all().await;
+    }
+    let clock = SystemClock::new();
+    for _ in 0..100 {
+        if pool.reserved() < held {
+            return;
+        }
+        clock.sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} bytes are still reserved", pool.reserved());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_come_before_the_last_is_made() {
+    let sql = tables().await;
+    let Planned::Query(query) = sql.plan("select x, y from a, b").unwrap() else {
+        panic!("a query");
+    };
+    let mut rows = sql.warehouse.execution.query(&query, &context()).await.unwrap().stream;
+    let first = rows.try_next().await.unwrap().unwrap();
+    assert!(0 < first.num_rows());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_end_a_query() {
+    let sql = Sql::new();
+    let error = sql.run("select 1 / (x - 5) from generate_series(1, 10) a(x)").await.unwrap_err();
+    assert_eq!(error.condition, Condition::DivisionByZero);
+}

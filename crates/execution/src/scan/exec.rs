@@ -1,0 +1,186 @@
+//! The operator of a scan.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result as DfResult, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use shards::ShardReader;
+
+use super::Scan;
+use super::parts::{Parts, Runs};
+use super::rows::{PartitionScan, counter};
+
+/// Reads the shards of a table. Partitions take row groups from one queue, so that none waits for another.
+#[derive(Debug)]
+pub(crate) struct ShardScanExec {
+    pub(crate) scan: Arc<Scan>,
+    parts: Parts,
+    limit: Option<usize>,
+    /// Filters of operators above that grow stricter while the query runs; they prune, and are tested again above.
+    dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    properties: Arc<PlanProperties>,
+    runs: Runs,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ShardScanExec {
+    pub(super) fn new(scan: Arc<Scan>, parts: Parts, partitions: usize, limit: Option<usize>) -> Self {
+        let schema = ShardReader::schema(&scan.columns);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
+        let dynamic = Vec::new();
+        Self::assemble(scan, parts, limit, dynamic, properties)
+    }
+
+    fn assemble(
+        scan: Arc<Scan>,
+        parts: Parts,
+        limit: Option<usize>,
+        dynamic: Vec<Arc<dyn PhysicalExpr>>,
+        properties: Arc<PlanProperties>,
+    ) -> Self {
+        let metrics = ExecutionPlanMetricsSet::new();
+        let pruned = scan.shard_count - scan.shards.len();
+        MetricBuilder::new(&metrics).global_counter(counter::SHARDS_PRUNED).add(pruned);
+        Self { scan, parts, limit, dynamic, properties, runs: Runs::default(), metrics }
+    }
+
+    /// The same scan, not run yet.
+    fn fresh(&self, limit: Option<usize>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+        let (scan, properties) = (Arc::clone(&self.scan), Arc::clone(&self.properties));
+        Self::assemble(scan, self.parts.clone(), limit, dynamic, properties)
+    }
+
+    /// How many row groups it reads at most.
+    pub(crate) fn row_group_count(&self) -> usize {
+        self.parts.row_groups()
+    }
+}
+
+impl DisplayAs for ShardScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scan = &self.scan;
+        write!(f, "ShardScan: {}, shards={} of {}", scan.table.name, scan.shards.len(), scan.shard_count)?;
+        if let Some(limit) = self.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ShardScanExec {
+    fn name(&self) -> &'static str {
+        "ShardScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        for filter in &self.dynamic {
+            if visit(filter)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.fresh(self.limit, self.dynamic.clone())))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        let scan = PartitionScan {
+            scan: Arc::clone(&self.scan),
+            queue: self.runs.queue(&self.parts, partition, partitions),
+            dynamic: self.dynamic.clone(),
+            batch_rows: context.session_config().batch_size(),
+            limit: self.limit,
+        };
+        let rows = scan.rows(self.schema(), &self.metrics, partition);
+        Ok(Box::pin(cooperative(rows)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> DfResult<Arc<Statistics>> {
+        if args.partition().is_some() {
+            // Which rows a partition reads shows when it runs.
+            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
+        }
+        let statistics = self.scan.statistics.clone();
+        Ok(Arc::new(match self.limit {
+            Some(limit) => statistics.with_fetch(Some(limit), 0, 1)?,
+            None => statistics,
+        }))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        false
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(Arc::new(self.fresh(limit, self.dynamic.clone())))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        pushed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> DfResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = pushed.parent_filters.iter().map(|filter| &filter.filter);
+        let propagation =
+            FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; pushed.parent_filters.len()]);
+        let mut dynamic = self.dynamic.clone();
+        if phase == FilterPushdownPhase::Post {
+            dynamic.extend(filters.filter(|filter| is_dynamic(filter)).map(Arc::clone));
+        }
+        if dynamic.len() == self.dynamic.len() {
+            return Ok(propagation);
+        }
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(self.fresh(self.limit, dynamic));
+        Ok(propagation.with_updated_node(scan))
+    }
+}
+
+fn is_dynamic(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    filter.is::<DynamicFilterPhysicalExpr>() || filter.children().into_iter().any(is_dynamic)
+}

@@ -1,0 +1,156 @@
+//! Scans of tables: which shards, divided into which parts, read by whom.
+
+use std::sync::Arc;
+
+use datafusion::catalog::Session;
+use datafusion::common::{DFSchema, Result as DfResult, Statistics};
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+use objects::Objects;
+use planner::{PlanScan, ShardTable};
+use shards::{ColumnDef, Predicate, ShardMeta, prune};
+
+use crate::table_columns::column_defs;
+
+mod exec;
+mod opened;
+mod parts;
+mod predicates;
+mod rows;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use exec::ShardScanExec;
+use opened::OpenedShards;
+use parts::Parts;
+pub(crate) use rows::counter;
+
+/// Plans scans over one storage.
+#[derive(Debug)]
+pub(crate) struct ScanPlanner {
+    objects: Objects,
+    opened: Arc<OpenedShards>,
+}
+
+/// What a scan reads: the same for all of its partitions.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) objects: Objects,
+    pub(crate) opened: Arc<OpenedShards>,
+    pub(crate) table: Arc<catalog::Table>,
+    /// The columns of the batches, in order.
+    pub(crate) columns: Arc<[ColumnDef]>,
+    /// All columns of the table.
+    pub(crate) table_columns: Arc<[ColumnDef]>,
+    /// Rows that fail them may be left out.
+    pub(crate) predicates: Vec<Predicate>,
+    /// The shards that are left, in the table's order.
+    pub(crate) shards: Vec<Arc<ShardMeta>>,
+    /// Shards of the table.
+    pub(crate) shard_count: usize,
+    pub(crate) statistics: Statistics,
+}
+
+impl ScanPlanner {
+    pub(crate) fn new(objects: Objects) -> Self {
+        Self { objects, opened: Arc::default() }
+    }
+}
+
+impl PlanScan for ScanPlanner {
+    fn plan_scan(
+        &self,
+        table: &ShardTable,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+        session: &dyn Session,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let table_columns: Arc<[ColumnDef]> = column_defs(&table.table).into();
+        let columns = match projection {
+            Some(projection) => projection.iter().map(|column| table_columns[*column].clone()).collect(),
+            None => Arc::clone(&table_columns),
+        };
+        let predicates = static_predicates(table, filters, &table_columns, session)?;
+        let mut shards: Vec<Arc<ShardMeta>> = table.shards.shards.iter().map(Arc::clone).collect();
+        shards.retain(|shard| prune::may_match(shard, &predicates, &table_columns));
+
+        let shard_count = table.shards.shards.len();
+        let statistics = table.table_statistics().project(projection);
+        let statistics = if shards.len() == shard_count { statistics } else { scaled(statistics, table, &shards) };
+        let scan = Scan {
+            objects: self.objects.clone(),
+            opened: Arc::clone(&self.opened),
+            table: Arc::clone(&table.table),
+            columns,
+            table_columns,
+            predicates,
+            shard_count,
+            statistics,
+            shards,
+        };
+        let parts = Parts::of(&scan.shards, limit);
+        let partitions = session.config().target_partitions().clamp(1, parts.len().max(1));
+        Ok(Arc::new(ShardScanExec::new(Arc::new(scan), parts, partitions, limit)))
+    }
+}
+
+/// What of the filters shards can be pruned by.
+fn static_predicates(
+    table: &ShardTable,
+    filters: &[Expr],
+    columns: &[ColumnDef],
+    session: &dyn Session,
+) -> DfResult<Vec<Predicate>> {
+    if filters.is_empty() {
+        return Ok(Vec::new());
+    }
+    let schema = datafusion::catalog::TableProvider::schema(table);
+    // Filters name columns with or without their table.
+    let schema = DFSchema::try_from(schema)?;
+    let mut predicates = Vec::new();
+    for filter in filters {
+        let filter = unqualified(filter.clone())?;
+        // What has no physical form here is filtered above all the same.
+        if let Ok(filter) = session.create_physical_expr(filter, &schema) {
+            predicates.extend(predicates::of(&filter, columns));
+        }
+    }
+    Ok(predicates)
+}
+
+fn unqualified(filter: Expr) -> DfResult<Expr> {
+    use datafusion::common::Column as Name;
+    use datafusion::common::tree_node::{Transformed, TreeNode};
+    let plain = filter.transform(|expr| {
+        Ok(match expr {
+            Expr::Column(name) if name.relation.is_some() => {
+                Transformed::yes(Expr::Column(Name::new_unqualified(name.name)))
+            }
+            other => Transformed::no(other),
+        })
+    });
+    plain.map(|plain| plain.data)
+}
+
+/// Estimates for the shards that are left.
+fn scaled(statistics: Statistics, table: &ShardTable, shards: &[Arc<ShardMeta>]) -> Statistics {
+    use datafusion::common::stats::Precision;
+    let rows: u64 = shards.iter().map(|shard| shard.rows).sum();
+    let bytes: u64 = shards.iter().map(|shard| shard.bytes).sum();
+    let part = |count: Precision<usize>| match count.get_value() {
+        #[expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "an estimate")]
+        #[expect(clippy::cast_possible_truncation, reason = "not more than the count itself")]
+        Some(count) => Precision::Inexact((*count as f64 * rows as f64 / table.shards.rows.max(1) as f64) as usize),
+        None => Precision::Absent,
+    };
+    let mut statistics = statistics.to_inexact();
+    statistics.num_rows = Precision::Inexact(usize::try_from(rows).unwrap_or(usize::MAX));
+    statistics.total_byte_size = Precision::Inexact(usize::try_from(bytes).unwrap_or(usize::MAX));
+    for column in &mut statistics.column_statistics {
+        column.null_count = part(column.null_count);
+        column.byte_size = part(column.byte_size);
+    }
+    statistics
+}

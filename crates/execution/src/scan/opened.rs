@@ -1,0 +1,70 @@
+//! Shards that were opened lately: what their tails say is read once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use objects::Objects;
+use parking_lot::Mutex;
+use shards::{ShardMeta, ShardReader};
+use tokio::sync::OnceCell;
+use types::ShardId;
+
+/// Memory that opened shards may take.
+const MEMORY_BYTES_MAX: usize = 128 << 20;
+
+/// Opened shards; those used least lately go first.
+#[derive(Debug, Default)]
+pub(crate) struct OpenedShards {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    shards: HashMap<ShardId, Entry>,
+    /// Counts uses.
+    clock: u64,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    reader: Arc<OnceCell<ShardReader>>,
+    used: u64,
+    /// 0 until it is opened.
+    bytes: usize,
+}
+
+impl OpenedShards {
+    /// The shard, opened now if it is not yet; who asks meanwhile waits for the same read.
+    pub(crate) async fn get(&self, objects: &Objects, meta: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
+        let cell = self.inner.lock().touch(meta.id);
+        if let Some(reader) = cell.get() {
+            return Ok(reader.clone());
+        }
+        let reader = cell.get_or_try_init(|| ShardReader::open(objects, meta)).await?.clone();
+        self.inner.lock().opened(meta.id, reader.memory_bytes());
+        Ok(reader)
+    }
+}
+
+impl Inner {
+    fn touch(&mut self, id: ShardId) -> Arc<OnceCell<ShardReader>> {
+        self.clock += 1;
+        let fresh = || Entry { reader: Arc::default(), used: 0, bytes: 0 };
+        let entry = self.shards.entry(id).or_insert_with(fresh);
+        entry.used = self.clock;
+        Arc::clone(&entry.reader)
+    }
+
+    fn opened(&mut self, id: ShardId, bytes: usize) {
+        let Some(entry) = self.shards.get_mut(&id).filter(|entry| entry.bytes == 0) else { return };
+        entry.bytes = bytes;
+        self.bytes += bytes;
+        while MEMORY_BYTES_MAX < self.bytes {
+            let oldest = self.shards.iter().filter(|(_, entry)| 0 < entry.bytes).min_by_key(|(_, entry)| entry.used);
+            let Some(oldest) = oldest.map(|(id, _)| *id) else { return };
+            let gone = self.shards.remove(&oldest).expect("found above");
+            self.bytes -= gone.bytes;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The parts of a scan, and who reads which.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use shards::{SEGMENT_ROWS, ShardMeta};
+
+/// Neighbouring rows of one row group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The shard's position among those of the scan.
+    pub(crate) shard: usize,
+    pub(crate) row_group: usize,
+    pub(crate) rows: Range<usize>,
+}
+
+/// All parts of a scan, in the table's order.
+#[derive(Debug, Clone)]
+pub(crate) struct Parts {
+    parts: Arc<[Part]>,
+}
+
+impl Parts {
+    /// The row groups of `shards` in pieces of a few pages; no more of them than hold `limit` rows.
+    pub(crate) fn of(shards: &[Arc<ShardMeta>], limit: Option<usize>) -> Self {
+        let row_groups = shards.iter().enumerate().flat_map(|(shard, meta)| {
+            meta.row_groups.iter().enumerate().map(move |(row_group, group)| (shard, row_group, group.rows))
+        });
+        let pieces = row_groups.flat_map(|(shard, row_group, rows)| {
+            let rows = usize::try_from(rows).expect("a row group's rows fit in memory");
+            let piece = move |start| Part { shard, row_group, rows: start..rows.min(start + SEGMENT_ROWS) };
+            (0..rows).step_by(SEGMENT_ROWS).map(piece)
+        });
+        let limit = limit.unwrap_or(usize::MAX);
+        let mut rows = 0;
+        let enough = pieces.take_while(|piece| {
+            let is_wanted = rows < limit;
+            rows += piece.rows.len();
+            is_wanted
+        });
+        Self { parts: enough.collect() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// How many row groups the parts are of.
+    pub(crate) fn row_groups(&self) -> usize {
+        self.parts.iter().filter(|part| part.rows.start == 0).count()
+    }
+}
+
+/// Hands out each part once, in order, to whoever is free.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    parts: Parts,
+    next: AtomicUsize,
+}
+
+impl Queue {
+    pub(crate) fn next(&self) -> Option<Part> {
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        self.parts.parts.get(next).cloned()
+    }
+}
+
+/// One run of a scan after the other: the partitions of a run share its queue.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    current: Mutex<Option<Run>>,
+}
+
+#[derive(Debug)]
+struct Run {
+    queue: Arc<Queue>,
+    /// Which partitions have begun.
+    begun: Vec<bool>,
+}
+
+impl Runs {
+    /// The queue for `partition` of the current run; a partition that begins again begins a new run.
+    pub(crate) fn queue(&self, parts: &Parts, partition: usize, partitions: usize) -> Arc<Queue> {
+        let mut current = self.current.lock();
+        let run = current.take().filter(|run| !run.begun[partition]);
+        let mut run = run.unwrap_or_else(|| Run {
+            queue: Arc::new(Queue { parts: parts.clone(), next: AtomicUsize::new(0) }),
+            begun: vec![false; partitions],
+        });
+        run.begun[partition] = true;
+        let queue = Arc::clone(&run.queue);
+        *current = Some(run);
+        queue
+    }
+}

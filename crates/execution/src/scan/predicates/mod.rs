@@ -1,0 +1,198 @@
+//! Filters as tests that statistics can answer. A test may pass more rows than its filter, never fewer.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal,
+};
+use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
+use shards::{ColumnDef, Datum, Op, Predicate, Test};
+use types::SqlType;
+
+#[cfg(test)]
+mod tests;
+
+/// The longest list that is tested value by value; beyond it only the bounds count.
+const LIST_VALUES_MAX: usize = 256;
+
+/// What `filter` says about each of its columns; `columns` are those that its column indexes count.
+pub(super) fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicate> {
+    let Some(filter) = current(filter) else { return Vec::new() };
+    let mut used: Vec<usize> = collect_columns(&filter).iter().map(Column::index).collect();
+    used.sort_unstable();
+    used.dedup();
+    let predicate = |index: usize| {
+        let column = columns.get(index)?;
+        let test = Narrowing { index, column }.test(&filter)?;
+        Some(Predicate { column: column.id, test })
+    };
+    used.into_iter().filter_map(predicate).collect()
+}
+
+/// The filter as it stands now, where it changes while the query runs.
+fn current(filter: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
+    match filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
+        Some(dynamic) => dynamic.current().ok(),
+        None => Some(Arc::clone(filter)),
+    }
+}
+
+/// Reads filters for what they say about one column.
+struct Narrowing<'a> {
+    index: usize,
+    column: &'a ColumnDef,
+}
+
+impl Narrowing<'_> {
+    /// What the column must pass where `filter` is true; `None` where the filter says nothing about it alone.
+    fn test(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Test> {
+        let filter = current(filter)?;
+        if let Some(literal) = filter.downcast_ref::<Literal>() {
+            // Never true: nothing passes.
+            return (*literal.value() != ScalarValue::Boolean(Some(true))).then(|| Test::Any(Vec::new()));
+        }
+        if let Some(binary) = filter.downcast_ref::<BinaryExpr>() {
+            return self.binary(binary);
+        }
+        if let Some(test) = filter.downcast_ref::<IsNullExpr>() {
+            return self.is_column(test.arg()).then_some(Test::IsNull);
+        }
+        if let Some(test) = filter.downcast_ref::<IsNotNullExpr>() {
+            return self.is_column(test.arg()).then_some(Test::IsNotNull);
+        }
+        if let Some(list) = filter.downcast_ref::<InListExpr>() {
+            return self.list(list);
+        }
+        if let Some(like) = filter.downcast_ref::<LikeExpr>() {
+            return self.like(like);
+        }
+        if let Some(case) = filter.downcast_ref::<CaseExpr>() {
+            // The filters of a partitioned join: one for each partition.
+            let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
+            return branches.map(|branch| self.test(branch)).collect::<Option<_>>().map(Test::Any);
+        }
+        // A boolean column by itself.
+        let is_flag = self.is_column(&filter) && self.column.sql_type == SqlType::Bool;
+        is_flag.then_some(Test::Compare(Op::Eq, Datum::Bool(true)))
+    }
+
+    fn binary(&self, binary: &BinaryExpr) -> Option<Test> {
+        let (left, right) = (binary.left(), binary.right());
+        match binary.op() {
+            Operator::And => match (self.test(left), self.test(right)) {
+                (Some(left), Some(right)) => Some(Test::All(vec![left, right])),
+                (left, right) => left.or(right),
+            },
+            Operator::Or => Some(Test::Any(vec![self.test(left)?, self.test(right)?])),
+            operator => {
+                if self.is_column(left) {
+                    self.compare(*operator, right)
+                } else if self.is_column(right) {
+                    self.compare(operator.swap()?, left)
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    fn compare(&self, operator: Operator, value: &Arc<dyn PhysicalExpr>) -> Option<Test> {
+        let value = value.downcast_ref::<Literal>()?.value();
+        let op = match operator {
+            Operator::Eq => Op::Eq,
+            Operator::NotEq => Op::NotEq,
+            Operator::Lt => Op::Less,
+            Operator::LtEq => Op::LessEq,
+            Operator::Gt => Op::Greater,
+            Operator::GtEq => Op::GreaterEq,
+            _ => return None,
+        };
+        if value.is_null() {
+            return Some(Test::Any(Vec::new()));
+        }
+        Some(Test::Compare(op, self.datum(value)?))
+    }
+
+    fn list(&self, list: &InListExpr) -> Option<Test> {
+        if list.negated() || !self.is_column(list.expr()) {
+            return None;
+        }
+        let mut values = Vec::with_capacity(list.len());
+        for value in list.list() {
+            let value = value.downcast_ref::<Literal>()?.value();
+            if !value.is_null() {
+                values.push(self.datum(value)?);
+            }
+        }
+        if values.len() <= LIST_VALUES_MAX {
+            return Some(Test::In(values));
+        }
+        let mut low = values.first()?.clone();
+        let mut high = low.clone();
+        for value in values {
+            if value < low {
+                low = value;
+            } else if value > high {
+                high = value;
+            }
+        }
+        Some(Test::Between(low, high))
+    }
+
+    /// A pattern that begins with plain characters bounds the text.
+    fn like(&self, like: &LikeExpr) -> Option<Test> {
+        let is_text = matches!(self.column.sql_type, SqlType::Text | SqlType::Varchar(_));
+        if like.negated() || like.case_insensitive() || !self.is_column(like.expr()) || !is_text {
+            return None;
+        }
+        let pattern = like.pattern().downcast_ref::<Literal>()?.value().try_as_str()??;
+        let prefix: String = pattern.chars().take_while(|c| !matches!(c, '%' | '_' | '\\')).collect();
+        if prefix.is_empty() {
+            return None;
+        }
+        let from = Test::Compare(Op::GreaterEq, Datum::Text(prefix.clone()));
+        // Text that begins with the prefix is less than the prefix with its last character stepped up.
+        let mut above = prefix;
+        let next = above.pop().and_then(|last| char::from_u32(u32::from(last) + 1));
+        let Some(next) = next else { return Some(from) };
+        above.push(next);
+        Some(Test::All(vec![from, Test::Compare(Op::Less, Datum::Text(above))]))
+    }
+
+    fn is_column(&self, expr: &Arc<dyn PhysicalExpr>) -> bool {
+        expr.downcast_ref::<Column>().is_some_and(|column| column.index() == self.index)
+    }
+
+    /// A literal as statistics of the column compare it; `None` where they are of another type.
+    fn datum(&self, value: &ScalarValue) -> Option<Datum> {
+        Some(match (value, &self.column.sql_type) {
+            (ScalarValue::Boolean(Some(value)), SqlType::Bool) => Datum::Bool(*value),
+            (ScalarValue::Int16(Some(value)), SqlType::Int2) => Datum::Int(i64::from(*value)),
+            (ScalarValue::Int32(Some(value)), SqlType::Int4) => Datum::Int(i64::from(*value)),
+            (ScalarValue::Int64(Some(value)), SqlType::Int8) => Datum::Int(*value),
+            (ScalarValue::UInt32(Some(value)), SqlType::Oid) => Datum::Int(i64::from(*value)),
+            (ScalarValue::Date32(Some(value)), SqlType::Date) => Datum::Int(i64::from(*value)),
+            (ScalarValue::Time64Microsecond(Some(value)), SqlType::Time) => Datum::Int(*value),
+            (ScalarValue::TimestampMicrosecond(Some(value), None), SqlType::Timestamp)
+            | (ScalarValue::TimestampMicrosecond(Some(value), Some(_)), SqlType::TimestampTz) => Datum::Int(*value),
+            (ScalarValue::Decimal128(Some(value), _, found), SqlType::Numeric { scale, .. })
+                if i8::try_from(*scale) == Ok(*found) =>
+            {
+                Datum::Decimal(*value)
+            }
+            (ScalarValue::Float32(Some(value)), SqlType::Float4) => Datum::Float(f64::from(*value)),
+            (ScalarValue::Float64(Some(value)), SqlType::Float8) => Datum::Float(*value),
+            (
+                ScalarValue::Utf8(Some(value))
+                | ScalarValue::Utf8View(Some(value))
+                | ScalarValue::LargeUtf8(Some(value)),
+                SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_),
+            ) => Datum::Text(value.clone()),
+            (ScalarValue::Binary(Some(value)), SqlType::Bytea) => Datum::Bytes(value.clone()),
+            (ScalarValue::FixedSizeBinary(16, Some(value)), SqlType::Uuid) => Datum::Bytes(value.clone()),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
+use datafusion::physical_expr::expressions::{in_list, is_not_null, is_null, like, lit};
+use proptest::prelude::*;
+use shards::ShardReader;
+use shards::predicate::Zone;
+use types::ColumnId;
+
+use super::*;
+
+fn columns() -> Vec<ColumnDef> {
+    let column = |id, name: &str, sql_type| ColumnDef {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        sql_type,
+        nullable: true,
+        missing: None,
+    };
+    vec![column(1, "n", SqlType::Int8), column(2, "t", SqlType::Text)]
+}
+
+fn n() -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new("n", 0))
+}
+
+fn t() -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new("t", 1))
+}
+
+fn number(value: Option<i64>) -> Arc<dyn PhysicalExpr> {
+    lit(ScalarValue::Int64(value))
+}
+
+fn text(value: Option<String>) -> Arc<dyn PhysicalExpr> {
+    lit(ScalarValue::Utf8View(value))
+}
+
+fn binary(left: Arc<dyn PhysicalExpr>, op: Operator, right: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    Arc::new(BinaryExpr::new(left, op, right))
+}
+
+fn filter() -> impl Strategy<Value = Arc<dyn PhysicalExpr>> {
+    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    let op = || prop::sample::select(vec![Eq, NotEq, Lt, LtEq, Gt, GtEq]);
+    let numbers = || prop::option::weighted(0.9, -4_i64..4);
+    let texts = || prop::option::weighted(0.9, "[ab]{0,2}");
+    let leaf = prop_oneof![
+        (op(), numbers()).prop_map(|(op, value)| binary(n(), op, number(value))),
+        (op(), numbers()).prop_map(|(op, value)| binary(number(value), op, n())),
+        (op(), texts()).prop_map(|(op, value)| binary(t(), op, text(value))),
+        prop::sample::select(vec![0, 1]).prop_map(|which| is_null(if which == 0 { n() } else { t() }).unwrap()),
+        Just(is_not_null(n()).unwrap()),
+        (prop::collection::vec(numbers(), 1..4), any::<bool>()).prop_map(|(values, negated)| {
+            let values = values.into_iter().map(number).collect();
+            in_list(n(), values, &negated, &ShardReader::schema(&columns())).unwrap()
+        }),
+        ("[ab%_]{0,3}", any::<bool>()).prop_map(|(pattern, negated)| {
+            like(negated, false, t(), text(Some(pattern)), &ShardReader::schema(&columns())).unwrap()
+        }),
+        any::<bool>().prop_map(lit),
+    ];
+    leaf.prop_recursive(3, 8, 2, |inner| {
+        let op = prop::sample::select(vec![Operator::And, Operator::Or]);
+        (inner.clone(), op, inner).prop_map(|(left, op, right)| binary(left, op, right))
+    })
+}
+
+proptest! {
+    #[test]
+    fn rows_that_pass_a_filter_pass_its_tests(
+        filter in filter(),
+        rows in prop::collection::vec((prop::option::of(-4_i64..4), prop::option::of("[ab]{0,2}")), 1..20),
+    ) {
+        let columns = columns();
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(rows.iter().map(|row| row.0).collect::<Int64Array>()),
+            Arc::new(rows.iter().map(|row| row.1.clone()).collect::<StringViewArray>()),
+        ];
+        let batch = RecordBatch::try_new(ShardReader::schema(&columns), arrays).unwrap();
+        let passed = filter.evaluate(&batch).unwrap().into_array(rows.len()).unwrap();
+        let predicates = of(&filter, &columns);
+        for row in 0..rows.len() {
+            if passed.as_boolean().iter().nth(row).flatten() != Some(true) {
+                continue;
+            }
+            for predicate in &predicates {
+                let values = batch.column(if predicate.column == ColumnId(1) { 0 } else { 1 });
+                let value = Datum::at(values.as_ref(), row);
+                let nulls = Some(u64::from(value.is_none()));
+                let zone = Zone { rows: 1, nulls, min: value.as_ref(), max: value.as_ref(), exact: true };
+                prop_assert!(predicate.test.may_pass(&zone), "{filter} says {predicate:?}, row {row} has {value:?}");
+            }
+        }
+    }
+}
+
+fn tests(filter: &Arc<dyn PhysicalExpr>) -> Vec<Test> {
+    of(filter, &columns()).into_iter().map(|predicate| predicate.test).collect()
+}
+
+#[test]
+fn what_can_be_said_is_said() {
+    let seven = Datum::Int(7);
+    assert_eq!(
+        tests(&binary(number(Some(7)), Operator::Lt, n())),
+        [Test::Compare(Op::Greater, seven.clone())],
+        "sides may be swapped"
+    );
+    // The filter of a top-k over two columns, seen from the first.
+    let first = binary(t(), Operator::Lt, text(Some("m".to_owned())));
+    let second = binary(
+        binary(t(), Operator::Eq, text(Some("m".to_owned()))),
+        Operator::And,
+        binary(n(), Operator::Lt, number(Some(7))),
+    );
+    let m = Datum::Text("m".to_owned());
+    let expected = Test::Any(vec![Test::Compare(Op::Less, m.clone()), Test::Compare(Op::Eq, m)]);
+    assert_eq!(tests(&binary(first, Operator::Or, second)), [expected]);
+    let prefix = like(false, false, t(), text(Some("ab_%".to_owned())), &ShardReader::schema(&columns())).unwrap();
+    assert_eq!(
+        tests(&prefix),
+        [Test::All(vec![
+            Test::Compare(Op::GreaterEq, Datum::Text("ab".to_owned())),
+            Test::Compare(Op::Less, Datum::Text("ac".to_owned())),
+        ])]
+    );
+}
+
+#[test]
+fn what_cannot_be_said_is_left_to_the_filter() {
+    assert!(tests(&binary(n(), Operator::Eq, lit(ScalarValue::Int32(Some(7))))).is_empty(), "another type");
+    let sum = binary(n(), Operator::Plus, number(Some(1)));
+    assert!(tests(&binary(sum, Operator::Eq, number(Some(7)))).is_empty());
+    let either = binary(
+        binary(n(), Operator::Eq, number(Some(7))),
+        Operator::Or,
+        binary(t(), Operator::Eq, text(Some("a".to_owned()))),
+    );
+    assert!(tests(&either).is_empty(), "says nothing of one column alone");
+}
+
+#[test]
+fn dynamic_filters_count_as_they_stand() {
+    let dynamic = Arc::new(DynamicFilterPhysicalExpr::new(vec![n()], lit(true)));
+    let filter: Arc<dyn PhysicalExpr> = Arc::clone(&dynamic) as _;
+    assert!(tests(&filter).is_empty());
+    dynamic.update(binary(n(), Operator::GtEq, number(Some(7)))).unwrap();
+    assert_eq!(tests(&filter), [Test::Compare(Op::GreaterEq, Datum::Int(7))]);
+}

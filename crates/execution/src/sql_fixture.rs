@@ -1,0 +1,91 @@
+//! SQL against a warehouse in memory, for tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use arrow::array::RecordBatch;
+use arrow::util::display::array_value_to_string;
+use catalog::Role;
+use futures::TryStreamExt;
+use planner::{NoActivity, Planned, Planner, Settings, StatementContext};
+use types::random::SeededRandom;
+use types::{Oid, QueryId, SqlResult};
+
+use crate::RunContext;
+use crate::fixtures::{Warehouse, context};
+
+/// A session: every statement commits by itself.
+pub(crate) struct Sql {
+    pub(crate) warehouse: Warehouse,
+    planner: Planner,
+    next_oid: Arc<AtomicU32>,
+    pub(crate) settings: Settings,
+}
+
+impl Sql {
+    pub(crate) fn new() -> Self {
+        let warehouse = Warehouse::new();
+        let execution = &warehouse.execution;
+        let planner = Planner::new(execution.scan_planner(), execution.runtime());
+        Self { planner, warehouse, next_oid: Arc::new(AtomicU32::new(30_000)), settings: Settings::default() }
+    }
+
+    pub(crate) fn plan(&self, sql: &str) -> SqlResult<Planned> {
+        let snapshot = Arc::clone(&self.warehouse.transactions.current().state);
+        let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).unwrap());
+        let next_oid = Arc::clone(&self.next_oid);
+        let statement = StatementContext {
+            assignments: Arc::default(),
+            settings: Arc::new(self.settings.clone()),
+            session_role: Arc::clone(&role),
+            role,
+            snapshot,
+            database: "kiln".to_owned(),
+            query_id: QueryId(1),
+            statement_us: 1_800_000_000_000_000,
+            transaction_us: 1_800_000_000_000_000,
+            backend_pid: 1,
+            new_oid: Arc::new(move || Oid(next_oid.fetch_add(1, Ordering::Relaxed))),
+            activity: Arc::new(NoActivity),
+            random: Arc::new(SeededRandom::new(1)),
+            clock: Arc::new(types::SystemClock::new()),
+        };
+        let parsed = self.planner.parse(sql)?;
+        self.planner.plan(&parsed[0], &[], &Arc::new(statement))
+    }
+
+    /// Runs one statement and gives its rows as text, columns split by `|`.
+    pub(crate) async fn run(&self, sql: &str) -> SqlResult<Vec<String>> {
+        self.run_with(sql, &context()).await
+    }
+
+    pub(crate) async fn run_with(&self, sql: &str, context: &RunContext) -> SqlResult<Vec<String>> {
+        let execution = &self.warehouse.execution;
+        let mut transaction = self.warehouse.begin();
+        let rows = match self.plan(sql)? {
+            Planned::Query(query) => {
+                let batches: Vec<RecordBatch> = execution.query(&query, context).await?.stream.try_collect().await?;
+                batches.iter().flat_map(texts).collect()
+            }
+            Planned::Write(write) => {
+                vec![execution.write(&write, &mut transaction, context).await?.to_string()]
+            }
+            Planned::Define(define) => {
+                transaction.stage(define.changes).unwrap();
+                Vec::new()
+            }
+            Planned::Explain(explain) => execution.explain(&explain, &mut transaction, context).await?,
+            other => panic!("{other:?} is not for these tests"),
+        };
+        transaction.commit().await.unwrap();
+        Ok(rows)
+    }
+}
+
+fn texts(batch: &RecordBatch) -> Vec<String> {
+    let text = |row| {
+        let cells = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());
+        cells.collect::<Vec<_>>().join("|")
+    };
+    (0..batch.num_rows()).map(text).collect()
+}

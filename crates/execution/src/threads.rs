@@ -1,0 +1,40 @@
+//! The threads that run operators, apart from those that serve connections: a busy query never delays a cancel request.
+
+use std::future::Future;
+use std::io;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::task::AbortOnDropHandle;
+
+/// A runtime for operators.
+pub(crate) struct Threads {
+    /// `None` only while dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Threads {
+    /// Starts `count` threads, at least one.
+    pub(crate) fn start(count: usize) -> io::Result<Self> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(count.max(1)).thread_name("query").enable_all().build()?;
+        Ok(Self { runtime: Some(runtime) })
+    }
+
+    /// Runs `task` on these threads until it ends or the handle is dropped.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> AbortOnDropHandle<T> {
+        let runtime = self.runtime.as_ref().expect("the runtime lives until the drop");
+        AbortOnDropHandle::new(runtime.spawn(task))
+    }
+}
+
+/// A runtime must not be waited for where it is dropped in the midst of asynchronous code.
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

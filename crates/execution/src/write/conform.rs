@@ -1,0 +1,55 @@
+//! The last check before rows are written: batches have exactly the table's columns.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::SchemaRef;
+use catalog::Table;
+use planner::schema_of;
+use types::{Condition, SqlError, SqlResult};
+
+/// Gives batches the table's schema.
+pub(super) struct Conform {
+    table: Arc<Table>,
+    schema: SchemaRef,
+}
+
+impl Conform {
+    pub(super) fn new(table: &Arc<Table>) -> Self {
+        Self { schema: schema_of(&table.columns), table: Arc::clone(table) }
+    }
+
+    /// `batch` with the table's schema; values in another layout (text that is no view) are brought into ours.
+    pub(super) fn batch(&self, batch: RecordBatch) -> SqlResult<RecordBatch> {
+        let (found, wanted) = (batch.num_columns(), self.schema.fields().len());
+        if found != wanted {
+            return Err(SqlError::internal(format!("{found} columns for the {wanted} of \"{}\"", self.table.name)));
+        }
+        let mut columns = Vec::with_capacity(wanted);
+        for ((column, field), values) in self.table.columns.iter().zip(self.schema.fields()).zip(batch.columns()) {
+            // The plan has checked it with more to say; a file must not lie about it in any case.
+            if column.not_null && 0 < values.null_count() {
+                return Err(not_null(&self.table, &column.name));
+            }
+            columns.push(if values.data_type() == field.data_type() {
+                Arc::clone(values)
+            } else {
+                cast(values, field.data_type()).map_err(|error| {
+                    SqlError::internal(format!("column \"{}\" as {}: {error}", column.name, column.sql_type))
+                })?
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(|error| SqlError::internal(format!("rows for \"{}\": {error}", self.table.name)))
+    }
+}
+
+fn not_null(table: &Table, column: &str) -> SqlError {
+    SqlError::new(
+        Condition::NotNullViolation,
+        format!("null value in column \"{column}\" of relation \"{}\" violates not-null constraint", table.name),
+    )
+    .with_column(column)
+}

@@ -1,0 +1,43 @@
+//! Places on a Hilbert curve: points that are close to each other on it are close in every dimension.
+
+/// Where the point with these coordinates, each below 2^`bits`, lies on the curve that fills their cube. The coordinates are
+/// used up; together they must not have more than 64 bits.
+///
+/// J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
+pub(super) fn place(coordinates: &mut [u32], bits: u32) -> u64 {
+    let top = 1_u32 << (bits - 1);
+    let mut bit = top;
+    while 1 < bit {
+        let below = bit - 1;
+        for index in 0..coordinates.len() {
+            if coordinates[index] & bit != 0 {
+                coordinates[0] ^= below;
+            } else {
+                let swapped = (coordinates[0] ^ coordinates[index]) & below;
+                coordinates[0] ^= swapped;
+                coordinates[index] ^= swapped;
+            }
+        }
+        bit >>= 1;
+    }
+    for index in 1..coordinates.len() {
+        coordinates[index] ^= coordinates[index - 1];
+    }
+    let last = coordinates.last().copied().unwrap_or(0);
+    let mut flipped = 0;
+    bit = top;
+    while 1 < bit {
+        if last & bit != 0 {
+            flipped ^= bit - 1;
+        }
+        bit >>= 1;
+    }
+    // The place is the coordinates' bits, the highest of all first.
+    let mut place = 0;
+    for bit in (0..bits).rev() {
+        for coordinate in coordinates.iter() {
+            place = (place << 1) | u64::from(((coordinate ^ flipped) >> bit) & 1);
+        }
+    }
+    place
+}

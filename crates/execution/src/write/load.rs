@@ -1,0 +1,145 @@
+//! One load: every stream of rows is cut into shards on its own, what is too little for a shard of its own goes together.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use catalog::{Change, Sample, Table};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
+use futures::StreamExt;
+use objects::Objects;
+use parking_lot::Mutex;
+use planner::error::from_datafusion;
+use shards::{ColumnDef, RowSample, ShardMeta, ShardWriter, WriteOptions};
+use tokio::task::JoinSet;
+use txn::{Transaction, Uploads};
+use types::{Random, ShardId, SqlError, SqlResult};
+
+use super::conform::Conform;
+use super::shards_of::ShardsOf;
+use super::{order, sample};
+use crate::Execution;
+use crate::error::{from_shards, from_txn};
+use crate::table_columns::column_defs;
+
+/// The size of file at which a shard ends and the next begins.
+const SHARD_BYTES: u64 = 100 << 20;
+
+/// A load into one table, before it runs. Shared by the tasks that write its shards.
+pub(crate) struct Load {
+    pub(super) table: Arc<Table>,
+    pub(super) columns: Vec<ColumnDef>,
+    pub(super) shard_bytes: u64,
+    objects: Objects,
+    random: Arc<dyn Random>,
+    /// Kept as long as objects are written: see [`Uploads`].
+    uploads: Uploads,
+    sample: Mutex<RowSample>,
+}
+
+/// What a load has written and not staged yet.
+pub(crate) struct Loaded {
+    table: Arc<Table>,
+    rows: u64,
+    shards: Vec<Arc<ShardMeta>>,
+    /// Some of the rows.
+    sample: RecordBatch,
+}
+
+impl Load {
+    /// A load into `table` within `transaction`.
+    pub(crate) fn new(execution: &Execution, table: &Arc<Table>, transaction: &Transaction) -> Self {
+        Self {
+            columns: column_defs(table),
+            shard_bytes: SHARD_BYTES,
+            objects: execution.objects.clone(),
+            random: Arc::clone(&execution.random),
+            uploads: transaction.uploads(),
+            sample: Mutex::new(RowSample::new(sample::schema(table), Sample::ROW_COUNT_MAX)),
+            table: Arc::clone(table),
+        }
+    }
+
+    /// Writes all rows of `operators`, in the table's order.
+    pub(crate) async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<Loaded> {
+        let operators = order::ordered(&self.table, operators, &task).await?;
+        let streams = execute_stream_partitioned(operators, task).map_err(from_datafusion)?;
+        let load = Arc::new(self);
+        let mut portions = match <[_; 1]>::try_from(streams) {
+            Ok([stream]) => vec![portion(Arc::clone(&load), stream).await?],
+            Err(streams) => side_by_side(&load, streams).await?,
+        };
+        let mut shards: Vec<_> = portions.iter_mut().flat_map(|portion| std::mem::take(&mut portion.shards)).collect();
+        let mut rest = ShardsOf::rest(Arc::clone(&load));
+        for batch in portions.into_iter().flat_map(|portion| portion.held) {
+            rest.push(batch).await?;
+        }
+        shards.extend(rest.finish().await?.shards);
+        let load = Arc::into_inner(load).ok_or_else(|| SqlError::internal("a load goes on after its end"))?;
+        let rows = shards.iter().map(|shard| shard.rows).sum();
+        let sample = load.sample.into_inner().finish().map_err(from_shards)?;
+        Ok(Loaded { table: load.table, rows, shards, sample })
+    }
+
+    /// A new shard of the table, announced.
+    pub(super) async fn create_shard(&self) -> SqlResult<ShardWriter> {
+        let id = ShardId(self.random.uuid());
+        let object = format!("tables/{}/{id}.parquet", self.table.oid);
+        self.uploads.announce(&object).await.map_err(from_txn)?;
+        ShardWriter::create(&self.objects, id, &object, &self.columns, WriteOptions::default()).map_err(from_shards)
+    }
+
+    fn count(&self, batch: &RecordBatch) -> SqlResult<()> {
+        let mut sample = self.sample.lock();
+        sample.add(&sample::renamed(batch, &self.table)?).map_err(from_shards)
+    }
+}
+
+impl Loaded {
+    /// Makes the rows part of the transaction; their number.
+    pub(crate) fn stage(self, transaction: &mut Transaction) -> SqlResult<u64> {
+        if self.rows == 0 {
+            return Ok(0);
+        }
+        let view = transaction.view();
+        let sample = sample::next(view.state.shards(self.table.oid), &self.sample, self.rows, &self.table)?;
+        let change = Change::AddShards { table: self.table.oid, shards: self.shards, sample };
+        transaction.stage(vec![change]).map_err(from_txn)?;
+        Ok(self.rows)
+    }
+}
+
+/// What became of one stream of rows.
+pub(super) struct Portion {
+    pub(super) shards: Vec<Arc<ShardMeta>>,
+    /// Rows behind them, too few for a shard of their own.
+    pub(super) held: Vec<RecordBatch>,
+}
+
+/// The portions of all streams, in their order. The first failure ends all of them.
+async fn side_by_side(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>) -> SqlResult<Vec<Portion>> {
+    let mut tasks = JoinSet::new();
+    for (index, stream) in streams.into_iter().enumerate() {
+        let load = Arc::clone(load);
+        tasks.spawn(async move { Ok::<_, SqlError>((index, portion(load, stream).await?)) });
+    }
+    let mut portions = Vec::with_capacity(tasks.len());
+    while let Some(ended) = tasks.join_next().await {
+        portions.push(ended.map_err(|error| SqlError::internal(format!("a load stopped: {error}")))??);
+    }
+    portions.sort_unstable_by_key(|(index, _)| *index);
+    Ok(portions.into_iter().map(|(_, portion)| portion).collect())
+}
+
+async fn portion(load: Arc<Load>, mut stream: SendableRecordBatchStream) -> SqlResult<Portion> {
+    let conform = Conform::new(&load.table);
+    let mut shards = ShardsOf::stream(Arc::clone(&load));
+    while let Some(batch) = stream.next().await {
+        let batch = conform.batch(batch.map_err(from_datafusion)?)?;
+        if 0 < batch.num_rows() {
+            load.count(&batch)?;
+            shards.push(batch).await?;
+        }
+    }
+    shards.finish().await
+}

@@ -1,0 +1,68 @@
+//! Rows in a table's order before they are cut into shards, so that each shard is sorted and spans little of the key.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use catalog::{SortColumn, Table, TableOrder};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use types::{ColumnId, SqlError, SqlResult};
+
+use super::cluster::clustered;
+
+/// `rows` in the order of `table`, as one stream; as they are for a table without one. What does not fit memory is spilled.
+pub(super) async fn ordered(
+    table: &Arc<Table>,
+    rows: Arc<dyn ExecutionPlan>,
+    task: &Arc<TaskContext>,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let ascending = |column: &ColumnId| SortColumn { column: *column, descending: false, nulls_first: false };
+    match &table.order {
+        TableOrder::None => Ok(rows),
+        TableOrder::Sort(columns) => sorted(table, columns, rows),
+        // Of one column there is nothing to interleave.
+        TableOrder::Cluster(columns) if columns.len() < 2 => {
+            sorted(table, &columns.iter().map(ascending).collect::<Vec<_>>(), rows)
+        }
+        TableOrder::Cluster(columns) => clustered(table, columns, rows, task).await,
+    }
+}
+
+fn sorted(table: &Table, columns: &[SortColumn], rows: Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let mut keys = Vec::with_capacity(columns.len());
+    for column in columns {
+        let options = SortOptions { descending: column.descending, nulls_first: column.nulls_first };
+        keys.push(sort_key(table, column.column, options)?);
+    }
+    Ok(match LexOrdering::new(keys) {
+        Some(ordering) => sort(ordering, rows),
+        None => rows,
+    })
+}
+
+/// All partitions of `rows`, each sorted, merged into one.
+pub(super) fn sort(ordering: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let partitions = rows.output_partitioning().partition_count();
+    let sorted = SortExec::new(ordering.clone(), rows).with_preserve_partitioning(true);
+    if partitions == 1 {
+        return Arc::new(sorted);
+    }
+    Arc::new(SortPreservingMergeExec::new(ordering, Arc::new(sorted)))
+}
+
+/// A column of the table as a sort key.
+pub(super) fn sort_key(table: &Table, column: ColumnId, options: SortOptions) -> SqlResult<PhysicalSortExpr> {
+    let position = position(table, column)?;
+    let name = &table.columns[position].name;
+    Ok(PhysicalSortExpr::new(Arc::new(Column::new(name, position)), options))
+}
+
+/// Where the column stands in the table.
+pub(super) fn position(table: &Table, column: ColumnId) -> SqlResult<usize> {
+    let found = table.columns.iter().position(|candidate| candidate.id == column);
+    found.ok_or_else(|| SqlError::internal(format!("the order of \"{}\" names a column it lacks", table.name)))
+}

@@ -1,0 +1,119 @@
+//! The sample of a table's rows, as it grows with the table.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use bytes::Bytes;
+use catalog::{Sample, Table, TableShards};
+use types::{SqlError, SqlResult};
+
+/// A sample lies in the catalog: it may not be large, however large the rows.
+const BYTES_MAX: usize = 4 << 20;
+
+/// A sample is drawn anew when the table has grown by more than one part in so many since: a small load into a large table
+/// costs no rewriting of its sample.
+const GROWTH_PARTS: u64 = 4;
+
+/// The schema of samples: columns of the table, named by their ids.
+pub(super) fn schema(table: &Table) -> SchemaRef {
+    let field = |column: &catalog::Column| column.sql_type.arrow_field(&column.id.to_string(), true);
+    Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// A batch of the table's rows with the schema of samples.
+pub(super) fn renamed(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema(table), batch.columns().to_vec(), &options).map_err(failed)
+}
+
+/// The table's sample once `rows` rows more are in it, of which `added` is a sample; `None` where the old one will do.
+pub(super) fn next(
+    shards: &TableShards,
+    added: &RecordBatch,
+    rows: u64,
+    table: &Table,
+) -> SqlResult<Option<Arc<Sample>>> {
+    let all = shards.rows + rows;
+    let known = shards.sample.as_deref();
+    if known.is_some_and(|known| all <= known.of + known.of / GROWTH_PARTS) {
+        return Ok(None);
+    }
+    let schema = schema(table);
+    let old = match known {
+        Some(known) => read(known, &schema).unwrap_or_else(|_| RecordBatch::new_empty(Arc::clone(&schema))),
+        None => RecordBatch::new_empty(Arc::clone(&schema)),
+    };
+    // Rows that came since the old sample are represented by those of this load.
+    let old_of = known.map_or(0, |known| known.of);
+    let (old_rows, added_rows) = shares(old.num_rows(), old_of, added.num_rows(), all - old_of);
+    let chosen = [every(&old, old_rows), every(added, added_rows)];
+    let mut sample = concat_batches(&schema, &chosen).map_err(failed)?;
+    loop {
+        let ipc = write(&sample).map_err(failed)?;
+        let count = sample.num_rows();
+        if ipc.len() <= BYTES_MAX || count == 0 {
+            return Ok(Some(Arc::new(Sample { rows: count as u64, of: all, ipc })));
+        }
+        let half = every(&sample, count / 2);
+        sample = concat_batches(&schema, [&half]).map_err(failed)?;
+    }
+}
+
+/// How many rows to take of two samples, so that each part of the table has its share.
+fn shares(first: usize, first_of: u64, second: usize, second_of: u64) -> (usize, usize) {
+    if first + second <= Sample::ROW_COUNT_MAX {
+        return (first, second);
+    }
+    let capacity = Sample::ROW_COUNT_MAX as u128;
+    let wanted = capacity * u128::from(first_of) / u128::from((first_of + second_of).max(1));
+    let wanted = usize::try_from(wanted).expect("no more than the capacity");
+    let first = first.min(wanted.max(Sample::ROW_COUNT_MAX.saturating_sub(second)));
+    (first, second.min(Sample::ROW_COUNT_MAX - first))
+}
+
+/// `count` rows of the batch, evenly spread.
+fn every(batch: &RecordBatch, count: usize) -> RecordBatch {
+    if batch.num_rows() <= count {
+        return batch.clone();
+    }
+    let indices = (0..count).map(|index| (index * batch.num_rows() / count) as u32);
+    let indices = arrow::array::UInt32Array::from_iter_values(indices);
+    arrow::compute::take_record_batch(batch, &indices).expect("the indices are of the batch's rows")
+}
+
+fn write(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
+    let mut bytes = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut bytes, &batch.schema())?;
+    writer.write(batch)?;
+    writer.finish()?;
+    drop(writer);
+    Ok(Bytes::from(bytes))
+}
+
+/// The rows of a sample, with the columns that the table has now; those added since are NULL.
+fn read(sample: &Sample, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let reader = StreamReader::try_new(Cursor::new(&sample.ipc), None)?;
+    let written = reader.schema();
+    let batches = reader.collect::<Result<Vec<_>, _>>()?;
+    let rows = concat_batches(&written, &batches)?;
+    let columns: Vec<ArrayRef> = schema
+        .fields()
+        .iter()
+        .map(|field| match rows.column_by_name(field.name()) {
+            Some(values) if values.data_type() == field.data_type() => Arc::clone(values),
+            _ => new_null_array(field.data_type(), rows.num_rows()),
+        })
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
+fn failed(error: ArrowError) -> SqlError {
+    SqlError::internal(format!("the sample of a table: {error}"))
+}

@@ -1,0 +1,102 @@
+//! Cuts one stream of rows into shards, each a contiguous range of it.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use shards::{ShardMeta, ShardWriter};
+use tokio_util::task::AbortOnDropHandle;
+use types::{SqlError, SqlResult};
+
+use super::load::{Load, Portion};
+use crate::error::from_shards;
+
+/// Rows that are held back until it is clear that there are enough of them for a shard of their own.
+const HELD_ROWS_MAX: usize = 65_536;
+/// … and their bytes.
+const HELD_BYTES_MAX: usize = 16 << 20;
+
+/// The shards of one stream.
+pub(super) struct ShardsOf {
+    load: Arc<Load>,
+    /// The first rows, while they are few.
+    held: Vec<RecordBatch>,
+    held_rows: usize,
+    held_bytes: usize,
+    holds: bool,
+    open: Option<ShardWriter>,
+    /// A full shard on its way to the storage, while the next one fills.
+    ending: Option<AbortOnDropHandle<Result<ShardMeta, shards::Error>>>,
+    done: Vec<Arc<ShardMeta>>,
+}
+
+impl ShardsOf {
+    /// For one of several streams: few rows at its end are given back.
+    pub(super) fn stream(load: Arc<Load>) -> Self {
+        Self {
+            load,
+            held: Vec::new(),
+            held_rows: 0,
+            held_bytes: 0,
+            holds: true,
+            open: None,
+            ending: None,
+            done: Vec::new(),
+        }
+    }
+
+    /// For what the streams have given back: however few, they become a shard.
+    pub(super) fn rest(load: Arc<Load>) -> Self {
+        Self { holds: false, ..Self::stream(load) }
+    }
+
+    pub(super) async fn push(&mut self, batch: RecordBatch) -> SqlResult<()> {
+        if self.holds && self.open.is_none() {
+            self.held_rows += batch.num_rows();
+            self.held_bytes += batch.get_array_memory_size();
+            self.held.push(batch);
+            if HELD_ROWS_MAX <= self.held_rows || HELD_BYTES_MAX <= self.held_bytes {
+                (self.held_rows, self.held_bytes) = (0, 0);
+                for batch in std::mem::take(&mut self.held) {
+                    self.write(&batch).await?;
+                }
+            }
+            return Ok(());
+        }
+        self.write(&batch).await
+    }
+
+    /// Ends the stream.
+    pub(super) async fn finish(mut self) -> SqlResult<Portion> {
+        self.end_shard().await?;
+        self.join().await?;
+        Ok(Portion { shards: self.done, held: self.held })
+    }
+
+    async fn write(&mut self, batch: &RecordBatch) -> SqlResult<()> {
+        let shard = match &mut self.open {
+            Some(shard) => shard,
+            none => none.insert(self.load.create_shard().await?),
+        };
+        shard.write(batch).await.map_err(from_shards)?;
+        if self.load.shard_bytes <= shard.bytes() {
+            self.end_shard().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends the open shard off; waits for the one before it.
+    async fn end_shard(&mut self) -> SqlResult<()> {
+        let Some(shard) = self.open.take() else { return Ok(()) };
+        self.join().await?;
+        self.ending = Some(AbortOnDropHandle::new(tokio::spawn(shard.finish())));
+        Ok(())
+    }
+
+    async fn join(&mut self) -> SqlResult<()> {
+        if let Some(ending) = self.ending.take() {
+            let ended = ending.await.map_err(|error| SqlError::internal(format!("a load stopped: {error}")))?;
+            self.done.push(Arc::new(ended.map_err(from_shards)?));
+        }
+        Ok(())
+    }
+}

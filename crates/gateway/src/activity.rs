@@ -1,0 +1,327 @@
+//! Who is connected and what they do: the list behind `pg_stat_activity`, CancelRequest and the connection limit.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use bytes::Bytes;
+use execution::Progress;
+use parking_lot::Mutex;
+use pgwire::messages::response::TransactionStatus;
+use planner::{Activity, CopyProgressRow, SessionRow};
+use types::{Condition, QueryId, Random, SqlError, SqlResult};
+
+use crate::interrupt::{Interrupt, Reason};
+
+#[cfg(test)]
+mod tests;
+
+/// Every session, by process id.
+#[derive(Debug)]
+pub(crate) struct Backends {
+    sessions: Mutex<BTreeMap<i32, Arc<Backend>>>,
+    next_pid: AtomicI32,
+    connections_max: usize,
+    connections_reserved: usize,
+    started_us: i64,
+}
+
+/// One session as others see it.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    /// No process of the operating system: a number that stands for the connection, as clients expect one.
+    pub(crate) pid: i32,
+    /// What a CancelRequest must show; 32 bytes, of which protocol 3.0 uses four.
+    pub(crate) secret: Bytes,
+    pub(crate) role: String,
+    pub(crate) role_oid: types::Oid,
+    pub(crate) database: String,
+    pub(crate) peer: SocketAddr,
+    pub(crate) started_us: i64,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) doing: Mutex<Doing>,
+}
+
+/// What a session does right now.
+#[derive(Debug, Clone)]
+pub(crate) struct Doing {
+    pub(crate) state: State,
+    pub(crate) application_name: String,
+    /// The running statement, or the last one.
+    pub(crate) query: String,
+    pub(crate) query_id: Option<QueryId>,
+    pub(crate) query_start_us: Option<i64>,
+    pub(crate) transaction_start_us: Option<i64>,
+    pub(crate) state_change_us: i64,
+    /// Counters of a running COPY.
+    pub(crate) copy: Option<Arc<Progress>>,
+}
+
+/// `pg_stat_activity.state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Active,
+    Idle,
+    IdleInTransaction,
+    IdleInFailedTransaction,
+}
+
+impl State {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            State::Active => "active",
+            State::Idle => "idle",
+            State::IdleInTransaction => "idle in transaction",
+            State::IdleInFailedTransaction => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// Who a new session belongs to.
+#[derive(Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) role: Arc<catalog::Role>,
+    pub(crate) database: String,
+    pub(crate) peer: SocketAddr,
+    /// Bytes of the secret for cancelling: 4 in protocol 3.0, 32 since.
+    pub(crate) secret_bytes: usize,
+    pub(crate) now_us: i64,
+}
+
+impl Backends {
+    /// An empty list of at most `connections_max` sessions, some of them reserved for superusers.
+    pub(crate) fn new(connections_max: usize, connections_reserved: usize, started_us: i64) -> Self {
+        Self {
+            sessions: Mutex::default(),
+            next_pid: AtomicI32::new(1),
+            connections_max,
+            connections_reserved,
+            started_us,
+        }
+    }
+
+    /// Enters a session into the list; it leaves when the returned guard is dropped.
+    ///
+    /// # Errors
+    /// 53300 where there is no room for it.
+    pub(crate) fn enter(self: &Arc<Self>, newcomer: Newcomer, random: &dyn Random) -> SqlResult<Guard> {
+        let mut secret = vec![0; newcomer.secret_bytes];
+        random.fill(&mut secret);
+        let mut sessions = self.sessions.lock();
+        let role = &newcomer.role;
+        if sessions.len() >= self.connections_max {
+            return Err(too_many("sorry, too many clients already"));
+        }
+        if !role.superuser && sessions.len() + self.connections_reserved >= self.connections_max {
+            return Err(too_many("remaining connection slots are reserved for superusers"));
+        }
+        if let Ok(limit) = usize::try_from(role.connection_limit) {
+            let mine = sessions.values().filter(|session| session.role_oid == role.oid).count();
+            if mine >= limit && !role.superuser {
+                return Err(too_many(format!("too many connections for role \"{}\"", role.name)));
+            }
+        }
+        let pid = self.free_pid(&sessions);
+        let backend = Arc::new(Backend {
+            pid,
+            secret: secret.into(),
+            role: role.name.clone(),
+            role_oid: role.oid,
+            database: newcomer.database,
+            peer: newcomer.peer,
+            started_us: newcomer.now_us,
+            interrupt: Interrupt::default(),
+            doing: Mutex::new(Doing {
+                state: State::Idle,
+                application_name: String::new(),
+                query: String::new(),
+                query_id: None,
+                query_start_us: None,
+                transaction_start_us: None,
+                state_change_us: newcomer.now_us,
+                copy: None,
+            }),
+        });
+        sessions.insert(pid, Arc::clone(&backend));
+        Ok(Guard { backends: Arc::clone(self), backend })
+    }
+
+    fn free_pid(&self, sessions: &BTreeMap<i32, Arc<Backend>>) -> i32 {
+        loop {
+            let pid = self.next_pid.fetch_add(1, Ordering::Relaxed) & i32::MAX;
+            if pid != 0 && !sessions.contains_key(&pid) {
+                return pid;
+            }
+        }
+    }
+
+    /// CancelRequest: stops the statement of session `pid`, if the secret is its own.
+    pub(crate) fn cancel_request(&self, pid: i32, secret: &[u8]) {
+        match self.find(pid) {
+            Some(backend) if same(&backend.secret, secret) => backend.interrupt.stop_statement(Reason::User),
+            Some(_) => tracing::info!(pid, "wrong key in cancel request"),
+            None => tracing::info!(pid, "cancel request for a session that does not exist"),
+        }
+    }
+
+    pub(crate) fn find(&self, pid: i32) -> Option<Arc<Backend>> {
+        self.sessions.lock().get(&pid).map(Arc::clone)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.sessions.lock().len()
+    }
+
+    /// Every session, by process id.
+    pub(crate) fn all(&self) -> Vec<Arc<Backend>> {
+        self.sessions.lock().values().map(Arc::clone).collect()
+    }
+
+    pub(crate) fn terminate_all(&self) {
+        for backend in self.all() {
+            backend.interrupt.terminate();
+        }
+    }
+}
+
+/// The system tables' view of it.
+impl Activity for Backends {
+    fn sessions(&self) -> Vec<SessionRow> {
+        self.all().iter().map(|backend| backend.row()).collect()
+    }
+
+    fn copies(&self) -> Vec<CopyProgressRow> {
+        self.all().iter().filter_map(|backend| backend.copy_row()).collect()
+    }
+
+    fn cancel(&self, pid: i32) -> bool {
+        self.find(pid).is_some_and(|backend| {
+            backend.interrupt.stop_statement(Reason::User);
+            true
+        })
+    }
+
+    fn terminate(&self, pid: i32) -> bool {
+        self.find(pid).is_some_and(|backend| {
+            backend.interrupt.terminate();
+            true
+        })
+    }
+
+    fn started_us(&self) -> i64 {
+        self.started_us
+    }
+}
+
+/// Whether two secrets are equal, in a time that does not tell how much of them is.
+fn same(ours: &[u8], theirs: &[u8]) -> bool {
+    ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+fn too_many(message: impl Into<String>) -> SqlError {
+    SqlError::new(Condition::TooManyConnections, message)
+}
+
+impl Backend {
+    fn row(&self) -> SessionRow {
+        let doing = self.doing.lock();
+        SessionRow {
+            pid: self.pid,
+            role: self.role.clone(),
+            role_oid: self.role_oid,
+            database: self.database.clone(),
+            application_name: doing.application_name.clone(),
+            client_addr: Some(self.peer.ip().to_canonical().to_string()),
+            client_port: Some(i32::from(self.peer.port())),
+            backend_start_us: self.started_us,
+            transaction_start_us: doing.transaction_start_us,
+            query_start_us: doing.query_start_us,
+            state_change_us: doing.state_change_us,
+            state: doing.state.text(),
+            query_id: doing.query_id.map(|id| id.0.cast_signed()),
+            query: doing.query.clone(),
+        }
+    }
+
+    fn copy_row(&self) -> Option<CopyProgressRow> {
+        let progress = self.doing.lock().copy.as_ref()?.copy()?;
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        Some(CopyProgressRow {
+            pid: self.pid,
+            table: progress.kind.table,
+            command: progress.kind.command,
+            source: progress.kind.medium,
+            bytes_processed: count(progress.bytes_processed),
+            bytes_total: count(progress.bytes_total),
+            rows_processed: count(progress.tuples_processed),
+            rows_excluded: count(progress.tuples_excluded),
+        })
+    }
+
+    /// A COPY shows its counters as long as the returned value lives.
+    pub(crate) fn copying(self: &Arc<Self>, progress: &Arc<Progress>) -> Copying {
+        self.doing.lock().copy = Some(Arc::clone(progress));
+        Copying(Arc::clone(self))
+    }
+
+    /// A statement begins.
+    pub(crate) fn work(&self, query: &str, query_id: QueryId, now_us: i64) {
+        let mut doing = self.doing.lock();
+        doing.state = State::Active;
+        doing.query.clear();
+        doing.query.push_str(shown(query));
+        doing.query_id = Some(query_id);
+        doing.query_start_us = Some(now_us);
+        doing.transaction_start_us.get_or_insert(now_us);
+        doing.state_change_us = now_us;
+    }
+
+    /// The session waits for its client.
+    pub(crate) fn rest(&self, status: TransactionStatus, now_us: i64) {
+        let mut doing = self.doing.lock();
+        doing.state = match status {
+            TransactionStatus::Idle => State::Idle,
+            TransactionStatus::Transaction => State::IdleInTransaction,
+            TransactionStatus::Error => State::IdleInFailedTransaction,
+        };
+        if status == TransactionStatus::Idle {
+            doing.transaction_start_us = None;
+        }
+        doing.state_change_us = now_us;
+    }
+}
+
+/// A running COPY in `pg_stat_progress_copy`.
+#[derive(Debug)]
+pub(crate) struct Copying(Arc<Backend>);
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        self.0.doing.lock().copy = None;
+    }
+}
+
+/// As much of a statement as the list keeps; PostgreSQL keeps 1,024 bytes.
+const QUERY_BYTES_SHOWN: usize = 1024;
+
+fn shown(query: &str) -> &str {
+    let mut end = query.len().min(QUERY_BYTES_SHOWN);
+    while !query.is_char_boundary(end) {
+        end -= 1;
+    }
+    &query[..end]
+}
+
+/// Keeps a session in the list while it lives.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    backends: Arc<Backends>,
+    pub(crate) backend: Arc<Backend>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.backends.sessions.lock().remove(&self.backend.pid);
+    }
+}

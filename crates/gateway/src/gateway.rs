@@ -1,0 +1,123 @@
+//! What all connections share.
+
+use std::io;
+use std::sync::Arc;
+
+use execution::Execution;
+use parking_lot::Mutex;
+use planner::Planner;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use txn::Transactions;
+use types::{Clock, Random};
+
+use crate::activity::Backends;
+use crate::config::GatewayConfig;
+use crate::http;
+use crate::http::metrics::Metrics;
+use crate::pg;
+use crate::pg::tls::{Tls, TlsError};
+
+/// The front doors over one warehouse.
+pub struct Gateway {
+    pub(crate) planner: Arc<Planner>,
+    pub(crate) execution: Arc<Execution>,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) config: GatewayConfig,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) backends: Arc<Backends>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Makes up verifiers for roles that do not exist.
+    pub(crate) decoy_secret: [u8; 32],
+    registry: Mutex<Registry>,
+    stopping: CancellationToken,
+}
+
+impl Gateway {
+    /// Puts the front doors together; nothing listens yet.
+    ///
+    /// # Errors
+    /// [`TlsError`] where certificate or key cannot be used.
+    pub fn new(
+        planner: Arc<Planner>,
+        execution: Arc<Execution>,
+        transactions: Arc<Transactions>,
+        config: GatewayConfig,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Arc<Self>, TlsError> {
+        let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        let metrics = Arc::new(Metrics::new());
+        let mut decoy_secret = [0; 32];
+        random.fill(&mut decoy_secret);
+        Ok(Arc::new(Self {
+            planner,
+            execution,
+            transactions,
+            backends: Arc::new(Backends::new(config.connections_max, config.connections_reserved, clock.now_us())),
+            config,
+            clock,
+            random,
+            tls,
+            registry: Mutex::new(metrics.registry()),
+            metrics,
+            decoy_secret,
+            stopping: CancellationToken::new(),
+        }))
+    }
+
+    /// Serves PostgreSQL clients until `shutdown` fires and the last of them has gone: idle ones at once, running
+    /// statements after they end or after the grace period, with 57P01.
+    ///
+    /// # Errors
+    /// None at present; a connection that fails is its own matter.
+    pub async fn serve_pg(self: &Arc<Self>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
+        pg::server::serve(Arc::clone(self), listener, shutdown).await
+    }
+
+    /// Serves `/healthz`, `/readyz` and `/metrics` until `shutdown` fires.
+    ///
+    /// # Errors
+    /// Where the listener fails.
+    pub async fn serve_http(self: &Arc<Self>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
+        http::serve(Arc::clone(self), listener, shutdown).await
+    }
+
+    /// From now on `/readyz` says no, so that no new client is sent here.
+    pub fn announce_shutdown(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Adds other crates' numbers to `/metrics`.
+    pub fn register_metrics(&self, register: impl FnOnce(&mut Registry)) {
+        register(&mut self.registry.lock());
+    }
+
+    /// Whether queries can be taken.
+    pub(crate) fn readiness(&self) -> Result<(), &'static str> {
+        if self.stopping.is_cancelled() {
+            return Err("shutting down");
+        }
+        if self.transactions.is_poisoned() {
+            return Err("the catalog could not be written: restart to recover");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn metrics_text(&self) -> String {
+        self.metrics.connections.set(i64::try_from(self.backends.count()).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry.lock())
+            .expect("writing to a string does not fail");
+        text
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,103 @@
+//! What `/metrics` counts.
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// Every number of the front doors; cheap to bump from anywhere.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    pub(crate) connections: Gauge,
+    pub(crate) connections_total: Counter,
+    pub(crate) connections_refused: Counter,
+    pub(crate) statements: Family<StatementLabels, Counter>,
+    pub(crate) statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
+    pub(crate) rows_out: Counter,
+    pub(crate) rows_in: Counter,
+    pub(crate) bytes_in: Counter,
+    pub(crate) bytes_out: Counter,
+}
+
+/// Which statements a counter counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct StatementLabels {
+    pub(crate) kind: Kind,
+    pub(crate) outcome: Outcome,
+}
+
+/// Which statements a histogram times.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct KindLabel {
+    pub(crate) kind: Kind,
+}
+
+/// What a statement does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Kind {
+    Query,
+    Write,
+    Copy,
+    Define,
+    Session,
+    /// It failed before anyone knew.
+    Unknown,
+}
+
+/// How a statement ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub(crate) enum Outcome {
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl Metrics {
+    /// Counts from nothing.
+    #[must_use]
+    pub(crate) fn new() -> Self {
+        Self {
+            connections: Gauge::default(),
+            connections_total: Counter::default(),
+            connections_refused: Counter::default(),
+            statements: Family::default(),
+            statement_seconds: Family::new_with_constructor(latency),
+            rows_out: Counter::default(),
+            rows_in: Counter::default(),
+            bytes_in: Counter::default(),
+            bytes_out: Counter::default(),
+        }
+    }
+
+    /// A registry under `kiln_` names; other crates' numbers may be added to it.
+    #[must_use]
+    pub(crate) fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("kiln");
+        registry.register("connections", "Open PostgreSQL connections", self.connections.clone());
+        registry.register("connections_opened", "PostgreSQL connections accepted", self.connections_total.clone());
+        registry.register(
+            "connections_refused",
+            "PostgreSQL connections refused: too many, or not authenticated",
+            self.connections_refused.clone(),
+        );
+        registry.register("statements", "Statements by kind and outcome", self.statements.clone());
+        registry.register_with_unit(
+            "statement_duration",
+            "Time from a statement's arrival to its last row",
+            Unit::Seconds,
+            self.statement_seconds.clone(),
+        );
+        registry.register("rows_returned", "Rows sent to clients", self.rows_out.clone());
+        registry.register("rows_written", "Rows written by INSERT, CREATE TABLE AS and COPY", self.rows_in.clone());
+        registry.register_with_unit("received", "Bytes from clients", Unit::Bytes, self.bytes_in.clone());
+        registry.register_with_unit("sent", "Bytes to clients", Unit::Bytes, self.bytes_out.clone());
+        registry
+    }
+}
+
+/// From 0.1 ms to about half an hour.
+fn latency() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 4.0, 13))
+}

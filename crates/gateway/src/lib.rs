@@ -1,0 +1,19 @@
+//! Owns the front doors: the PostgreSQL wire protocol and the HTTP port; who may come in; sessions with their settings,
+//! prepared statements, portals and transaction blocks; and what a client is told, errors and SQLSTATEs included.
+//!
+//! Never plans and never reads or writes a row: statements go to `planner`, plans to `execution`, changes to `txn`.
+//!
+//! Start at `session/mod.rs`: `Session::run` is one statement from text to its last row. Then `pg/connection.rs` for how
+//! messages become such calls, and `gateway.rs` for what all connections share.
+
+mod activity;
+mod config;
+mod gateway;
+mod http;
+mod interrupt;
+mod pg;
+mod session;
+
+pub use config::GatewayConfig;
+pub use gateway::Gateway;
+pub use pg::tls::{TlsError, TlsFiles};

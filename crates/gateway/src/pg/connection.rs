@@ -1,0 +1,243 @@
+//! One client from authentication to goodbye: messages in, the protocol's state, errors out.
+
+use std::sync::Arc;
+
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::data::{NoData, ParameterDescription};
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
+use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery};
+use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
+use tokio_util::sync::CancellationToken;
+use types::SqlResult;
+
+use crate::activity::Backend;
+use crate::gateway::Gateway;
+use crate::interrupt::terminated;
+use crate::pg::client::Client;
+use crate::pg::frontend::{Decoded, Frontend, Target, violation};
+use crate::pg::parameters::Reported;
+use crate::pg::rows::row_description;
+use crate::pg::sqlstate::Severity;
+use crate::pg::startup::Opened;
+use crate::pg::transport::{Outbox, start_reading};
+use crate::session::{Place, Session};
+
+/// A client that is in.
+pub(crate) struct Connection {
+    gateway: Arc<Gateway>,
+    backend: Arc<Backend>,
+    session: Session,
+    client: Client,
+    reported: Reported,
+    /// An extended-protocol message failed: everything is passed over up to the next Sync.
+    skipping: bool,
+}
+
+/// What follows a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Further messages of the batch; no answer is due.
+    Listen,
+    /// ReadyForQuery.
+    Ready,
+    /// The client said goodbye.
+    Close,
+}
+
+impl Connection {
+    /// Tells an authenticated client that it is in, and everything it wants to know beforehand.
+    pub(crate) fn new(gateway: Arc<Gateway>, opened: Opened, mut session: Session) -> Self {
+        let backend = Arc::clone(session.backend());
+        let (read_half, write_half) = tokio::io::split(opened.stream);
+        let metrics = Arc::clone(&gateway.metrics);
+        let mut outbox = Outbox::new(write_half, Arc::clone(&metrics));
+        outbox.put(PgWireBackendMessage::Authentication(Authentication::Ok));
+        let secret = SecretKey::Bytes(backend.secret.clone());
+        let mut reported = Reported::default();
+        reported.report(&session, &mut outbox);
+        outbox.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(backend.pid, secret)));
+        let inbox = start_reading(read_half, opened.read, metrics);
+        session.hung_up = inbox.gone();
+        Self { gateway, backend, session, client: Client { inbox, outbox }, reported, skipping: false }
+    }
+
+    /// Serves until the client leaves, or is made to.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        let mut next = Next::Ready;
+        while next != Next::Close {
+            if next == Next::Ready && self.ready().await.is_err() {
+                break;
+            }
+            // Between the messages of one extended query a session is not idle: its answer ends with Sync.
+            let idle = next == Next::Ready;
+            next = match self.listen(&shutdown, idle).await {
+                Ok(Some(decoded)) => Box::pin(self.handle(decoded)).await,
+                Ok(None) => Next::Close,
+                Err(fatal) => {
+                    self.client.error(Severity::Fatal, &fatal, None);
+                    Next::Close
+                }
+            };
+            if self.backend.interrupt.termination().is_cancelled() {
+                self.client.error(Severity::Fatal, &terminated(), None);
+                next = Next::Close;
+            }
+        }
+        self.session.abandon();
+        tokio::select! {
+            // The client may be gone, or not reading: nothing that it says matters now.
+            _ = self.client.outbox.close() => {}
+            () = self.gateway.clock.sleep(GOODBYE_MAX) => {}
+        }
+    }
+
+    /// ReadyForQuery, after the settings that have changed.
+    async fn ready(&mut self) -> std::io::Result<()> {
+        self.tell_notices();
+        self.reported.report(&self.session, &mut self.client.outbox);
+        let status = self.session.status();
+        self.backend.rest(status, self.gateway.clock.now_us());
+        self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)));
+        self.client.outbox.flush().await
+    }
+
+    /// The next message; `None` once the client is gone.
+    async fn listen(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<Decoded>> {
+        let timeout = self.session.idle_timeout();
+        let clock = &self.gateway.clock;
+        let idle_for_long = async {
+            match timeout {
+                Some((limit, error)) => {
+                    clock.sleep(limit).await;
+                    error
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled(), if idle => Err(terminated()),
+            () = self.backend.interrupt.termination().cancelled() => Err(terminated()),
+            decoded = self.client.inbox.next() => decoded.transpose(),
+            error = idle_for_long => Err(error),
+        }
+    }
+
+    async fn handle(&mut self, decoded: Decoded) -> Next {
+        let extended = b"PBDECH".contains(&decoded.kind);
+        if self.skipping && !matches!(decoded.kind, b'S' | b'X') {
+            return Next::Listen;
+        }
+        let result = match decoded.message {
+            Ok(message) => Box::pin(self.answer(message)).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(next) => {
+                self.session.take_query_id();
+                next
+            }
+            Err(error) => {
+                self.session.fail();
+                self.tell_notices();
+                let query_id = self.session.take_query_id();
+                self.client.error(Severity::Error, &error, query_id);
+                self.skipping = extended;
+                if extended { Next::Listen } else { Next::Ready }
+            }
+        }
+    }
+
+    async fn answer(&mut self, message: Frontend) -> SqlResult<Next> {
+        match message {
+            Frontend::Query(sql) => {
+                self.query(&sql).await?;
+                return Ok(Next::Ready);
+            }
+            Frontend::Parse { name, sql, parameter_types } => {
+                self.session.prepare(&name, &sql, &parameter_types).await?;
+                self.client.put(PgWireBackendMessage::ParseComplete(ParseComplete::new()));
+            }
+            Frontend::Bind(bind) => {
+                self.session.bind(bind).await?;
+                self.client.put(PgWireBackendMessage::BindComplete(BindComplete::new()));
+            }
+            Frontend::Describe(target) => self.describe(&target)?,
+            Frontend::Execute { portal, rows_max } => {
+                let rows_max = u64::try_from(rows_max).ok().filter(|rows_max| *rows_max > 0);
+                self.session.execute_portal(&portal, rows_max, &mut self.client).await?;
+                self.tell_notices();
+                self.client.outbox.flush_if_full().await.map_err(crate::pg::client::lost)?;
+            }
+            Frontend::Close(target) => {
+                self.session.close(&target);
+                self.client.put(PgWireBackendMessage::CloseComplete(CloseComplete::new()));
+            }
+            Frontend::Flush => {
+                self.client.outbox.flush().await.map_err(crate::pg::client::lost)?;
+            }
+            Frontend::Sync => {
+                self.skipping = false;
+                self.session.sync().await?;
+                return Ok(Next::Ready);
+            }
+            // The rest of a COPY that failed: its sender has not noticed yet.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
+            Frontend::Terminate => return Ok(Next::Close),
+            Frontend::Password(_) => return Err(violation("a password was sent, but none was asked for")),
+        }
+        Ok(Next::Listen)
+    }
+
+    /// The simple protocol: the statements of a string one after the other, each answered before the next begins.
+    async fn query(&mut self, sql: &str) -> SqlResult<()> {
+        let statements = self.session.parse(sql)?;
+        if statements.is_empty() {
+            self.client.put(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
+            return self.session.sync().await;
+        }
+        // The unnamed statement and portal do not outlive a simple query.
+        self.session.close(&Target::Statement(String::new()));
+        self.session.close(&Target::Portal(String::new()));
+        let count = statements.len();
+        for (index, parsed) in statements.iter().enumerate() {
+            let place = Place { last: index + 1 == count, alone: count == 1 };
+            self.session.run(parsed, place, &mut self.client).await?;
+            self.tell_notices();
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self, target: &Target) -> SqlResult<()> {
+        let (columns, formats) = match target {
+            Target::Statement(name) => {
+                let described = self.session.describe_statement(name)?;
+                let types = described.parameters.iter().map(types::SqlType::oid).collect();
+                self.client.put(PgWireBackendMessage::ParameterDescription(ParameterDescription::new(types)));
+                // How a statement's result will be sent is not known before it is bound: text, says PostgreSQL.
+                (described.columns.clone(), None)
+            }
+            Target::Portal(name) => {
+                let (columns, formats) = self.session.describe_portal(name)?;
+                (columns, Some(formats))
+            }
+        };
+        self.client.put(match columns {
+            Some(columns) => {
+                let formats = formats.unwrap_or_else(|| vec![execution::encode::Format::Text; columns.len()]);
+                PgWireBackendMessage::RowDescription(row_description(&columns, &formats))
+            }
+            None => PgWireBackendMessage::NoData(NoData::new()),
+        });
+        Ok(())
+    }
+
+    fn tell_notices(&mut self) {
+        for (severity, notice) in self.session.take_notices() {
+            self.client.notice(severity, &notice);
+        }
+    }
+}
+
+/// What a client that does not read gets before its connection is dropped.
+const GOODBYE_MAX: std::time::Duration = std::time::Duration::from_secs(1);

@@ -1,0 +1,250 @@
+//! What a client says: frames cut from the byte stream and decoded with every length checked.
+//!
+//! The messages that Kiln sends are `pgwire`'s; those it receives are decoded here, because `pgwire` 0.42.1 reads past the
+//! end of a message whose inner lengths lie, and turns text that is not UTF-8 into other text.
+
+use bytes::{Buf, Bytes, BytesMut};
+use types::{Condition, SqlError, SqlResult};
+
+#[cfg(test)]
+mod tests;
+
+/// The longest message of a client that has not yet proved who it is, in bytes; PostgreSQL's limit.
+pub(crate) const STARTUP_BYTES_MAX: usize = 10_000;
+/// The longest message during the password exchange, in bytes.
+pub(crate) const PASSWORD_BYTES_MAX: usize = 65_535;
+/// The longest message of a known client, in bytes; PostgreSQL's limit.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 0x3fff_ffff;
+
+/// One message of a client after start-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Frontend {
+    Query(String),
+    Parse { name: String, sql: String, parameter_types: Vec<u32> },
+    Bind(Bind),
+    Describe(Target),
+    Execute { portal: String, rows_max: i32 },
+    Close(Target),
+    Flush,
+    Sync,
+    Password(Bytes),
+    CopyData(Bytes),
+    CopyDone,
+    CopyFail(String),
+    Terminate,
+}
+
+/// A portal to make from a prepared statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bind {
+    pub(crate) portal: String,
+    pub(crate) statement: String,
+    /// None: all text; one: for all; else one for each parameter. 0 is text, 1 is binary.
+    pub(crate) parameter_formats: Vec<i16>,
+    /// `None` is NULL.
+    pub(crate) parameters: Vec<Option<Bytes>>,
+    /// As `parameter_formats`, for the columns of the result.
+    pub(crate) result_formats: Vec<i16>,
+}
+
+/// What Describe and Close are about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    Statement(String),
+    Portal(String),
+}
+
+/// The first packet of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// The client would like TLS before it says more.
+    TlsRequest,
+    /// The client would like GSSAPI encryption before it says more.
+    GssRequest,
+    /// A running statement of another connection shall stop.
+    Cancel { pid: i32, secret: Bytes },
+    /// Protocol version, and pairs as sent; names beginning `_pq_.` are protocol options.
+    Startup { major: u16, minor: u16, parameters: Vec<(String, String)> },
+}
+
+const CANCEL_CODE: u32 = 80_877_102;
+const TLS_CODE: u32 = 80_877_103;
+const GSS_CODE: u32 = 80_877_104;
+
+/// Cuts the first packet off `buffer` and decodes it; `None` while it is incomplete.
+///
+/// # Errors
+/// `ProtocolViolation` where the bytes are no such packet; the connection cannot go on.
+pub(crate) fn decode_opening(buffer: &mut BytesMut) -> SqlResult<Option<Opening>> {
+    let Some(length) = peek_length(buffer, 0) else { return Ok(None) };
+    if !(8..=STARTUP_BYTES_MAX).contains(&length) {
+        return Err(violation("invalid length of startup packet"));
+    }
+    if buffer.len() < length {
+        return Ok(None);
+    }
+    let mut body = Body(buffer.split_to(length).freeze());
+    body.0.advance(4);
+    let code = body.u32()?;
+    Ok(Some(match code {
+        TLS_CODE => Opening::TlsRequest,
+        GSS_CODE => Opening::GssRequest,
+        CANCEL_CODE => {
+            let pid = body.i32()?;
+            if !(4..=256).contains(&body.0.len()) {
+                return Err(violation("invalid length of cancel request"));
+            }
+            Opening::Cancel { pid, secret: body.0 }
+        }
+        version => {
+            let mut parameters = Vec::new();
+            loop {
+                let name = body.text()?;
+                if name.is_empty() {
+                    break;
+                }
+                parameters.push((name, body.text()?));
+            }
+            if !body.0.is_empty() {
+                return Err(violation("invalid startup packet layout: expected terminator as last byte"));
+            }
+            let [high, low] = [version >> 16, version & 0xffff].map(|half| u16::try_from(half).expect("16 bits"));
+            Opening::Startup { major: high, minor: low, parameters }
+        }
+    }))
+}
+
+/// Cuts one message off `buffer` and decodes it; `None` while it is incomplete.
+///
+/// # Errors
+/// `ProtocolViolation` where the frame itself makes no sense (unknown kind, impossible length): the stream has lost step
+/// and the connection must end. Where only the content is wrong the frame is consumed and the error is in [`Decoded`].
+pub(crate) fn decode(buffer: &mut BytesMut, bytes_max: usize) -> SqlResult<Option<Decoded>> {
+    let Some(&kind) = buffer.first() else { return Ok(None) };
+    if !b"QPBDECHSpdcfX".contains(&kind) {
+        return Err(violation(format!("invalid frontend message type {kind}")));
+    }
+    let Some(length) = peek_length(buffer, 1) else { return Ok(None) };
+    if !(4..=bytes_max).contains(&length) {
+        return Err(violation(format!("invalid message length {length}")));
+    }
+    if buffer.len() < length + 1 {
+        return Ok(None);
+    }
+    let mut body = Body(buffer.split_to(length + 1).freeze());
+    body.0.advance(5);
+    Ok(Some(Decoded { kind, message: decode_body(kind, body) }))
+}
+
+/// A frame that was whole, and what was in it.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) kind: u8,
+    pub(crate) message: SqlResult<Frontend>,
+}
+
+fn decode_body(kind: u8, mut body: Body) -> SqlResult<Frontend> {
+    let message = match kind {
+        b'Q' => Frontend::Query(body.text()?),
+        b'P' => {
+            let (name, sql) = (body.text()?, body.text()?);
+            let count = body.count()?;
+            Frontend::Parse { name, sql, parameter_types: (0..count).map(|_| body.u32()).collect::<SqlResult<_>>()? }
+        }
+        b'B' => {
+            let (portal, statement) = (body.text()?, body.text()?);
+            let parameter_formats = body.formats()?;
+            let count = body.count()?;
+            let parameters = (0..count).map(|_| body.value()).collect::<SqlResult<_>>()?;
+            let result_formats = body.formats()?;
+            Frontend::Bind(Bind { portal, statement, parameter_formats, parameters, result_formats })
+        }
+        b'D' => Frontend::Describe(body.target("DESCRIBE")?),
+        b'C' => Frontend::Close(body.target("CLOSE")?),
+        b'E' => Frontend::Execute { portal: body.text()?, rows_max: body.i32()? },
+        b'H' => Frontend::Flush,
+        b'S' => Frontend::Sync,
+        b'X' => Frontend::Terminate,
+        b'c' => Frontend::CopyDone,
+        b'f' => Frontend::CopyFail(body.text()?),
+        b'p' => return Ok(Frontend::Password(body.0)),
+        b'd' => return Ok(Frontend::CopyData(body.0)),
+        other => return Err(violation(format!("invalid frontend message type {other}"))),
+    };
+    if body.0.is_empty() { Ok(message) } else { Err(violation("invalid message format")) }
+}
+
+/// The length field at `offset`, which counts itself; `None` until all four bytes are there.
+fn peek_length(buffer: &BytesMut, offset: usize) -> Option<usize> {
+    let field = buffer.get(offset..offset + 4)?;
+    // A negative length becomes a huge one, which no limit admits.
+    Some(u32::from_be_bytes(field.try_into().expect("four bytes")) as usize)
+}
+
+/// The rest of a message, taken from the front; nothing is read that is not there.
+pub(crate) struct Body(pub(crate) Bytes);
+
+impl Body {
+    fn take(&mut self, length: usize) -> SqlResult<Bytes> {
+        if self.0.len() < length {
+            return Err(violation("insufficient data left in message"));
+        }
+        Ok(self.0.split_to(length))
+    }
+
+    pub(crate) fn u32(&mut self) -> SqlResult<u32> {
+        Ok(self.take(4)?.get_u32())
+    }
+
+    pub(crate) fn i32(&mut self) -> SqlResult<i32> {
+        Ok(self.take(4)?.get_i32())
+    }
+
+    fn count(&mut self) -> SqlResult<u16> {
+        Ok(self.take(2)?.get_u16())
+    }
+
+    fn formats(&mut self) -> SqlResult<Vec<i16>> {
+        let count = self.count()?;
+        (0..count).map(|_| Ok(self.take(2)?.get_i16())).collect()
+    }
+
+    fn value(&mut self) -> SqlResult<Option<Bytes>> {
+        match self.i32()? {
+            -1 => Ok(None),
+            length => match usize::try_from(length) {
+                Ok(length) => self.take(length).map(Some),
+                Err(_) => Err(violation("invalid message format")),
+            },
+        }
+    }
+
+    /// Text up to its zero byte.
+    pub(crate) fn text(&mut self) -> SqlResult<String> {
+        let Some(end) = self.0.iter().position(|byte| *byte == 0) else {
+            return Err(violation("invalid string in message"));
+        };
+        let text = self.0.split_to(end);
+        self.0.advance(1);
+        match std::str::from_utf8(&text) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(error) => {
+                let bad = text.get(error.valid_up_to()).copied().unwrap_or_default();
+                let message = format!("invalid byte sequence for encoding \"UTF8\": 0x{bad:02x}");
+                Err(SqlError::new(Condition::CharacterNotInRepertoire, message))
+            }
+        }
+    }
+
+    fn target(&mut self, message: &str) -> SqlResult<Target> {
+        match self.take(1)?.get_u8() {
+            b'S' => Ok(Target::Statement(self.text()?)),
+            b'P' => Ok(Target::Portal(self.text()?)),
+            other => Err(violation(format!("invalid {message} message subtype {other}"))),
+        }
+    }
+}
+
+pub(crate) fn violation(message: impl Into<String>) -> SqlError {
+    SqlError::new(Condition::ProtocolViolation, message)
+}

@@ -1,0 +1,19 @@
+//! The PostgreSQL front door: bytes to messages, messages to session calls, results and errors back to bytes.
+//!
+//! `server.rs` accepts, `startup.rs` and `authenticate.rs` let a client in, `connection.rs` is its life.
+
+mod authenticate;
+pub(crate) mod client;
+pub(crate) mod connection;
+pub(crate) mod frontend;
+mod parameters;
+pub(crate) mod rows;
+pub(crate) mod scram;
+pub(crate) mod server;
+pub(crate) mod sqlstate;
+mod startup;
+pub(crate) mod tls;
+mod transport;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Settings that clients are told of without asking, at start and whenever they change.
+
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::startup::ParameterStatus;
+
+use crate::pg::transport::Outbox;
+use crate::session::Session;
+
+/// The settings PostgreSQL reports, in its order.
+const REPORTED: [&str; 13] = [
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "IntervalStyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+];
+
+/// What a client was last told.
+#[derive(Debug, Default)]
+pub(crate) struct Reported {
+    values: [Option<String>; REPORTED.len()],
+}
+
+impl Reported {
+    /// Tells the client what it does not know yet.
+    pub(crate) fn report(&mut self, session: &Session, outbox: &mut Outbox) {
+        for (name, known) in REPORTED.iter().zip(&mut self.values) {
+            let value = session.reported_value(name);
+            if known.as_ref() != Some(&value) {
+                outbox.put(PgWireBackendMessage::ParameterStatus(ParameterStatus::new(
+                    (*name).to_owned(),
+                    value.clone(),
+                )));
+                *known = Some(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Rows on their way out: batches are encoded value by value straight into the buffer that the socket empties.
+
+use std::task::Poll;
+
+use arrow::array::RecordBatch;
+use bytes::{BufMut, BytesMut};
+use execution::encode::{ColumnEncoder, Format};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use pgwire::messages::data::{FieldDescription, RowDescription};
+use planner::OutputColumn;
+use tokio_util::sync::DropGuard;
+use txn::Snapshot;
+use types::{Condition, SessionZone, SqlError, SqlResult};
+
+use crate::pg::client::lost;
+use crate::pg::frontend::violation;
+use crate::pg::transport::Outbox;
+
+/// A result that is being sent, and may be sent in parts.
+pub(crate) struct Rows {
+    pub(crate) columns: Vec<OutputColumn>,
+    stream: BoxStream<'static, SqlResult<RecordBatch>>,
+    zone: SessionZone,
+    batch: Option<Batch>,
+    /// Rows sent or passed over so far.
+    position: u64,
+    finished: bool,
+    /// What has to live as long as rows are read.
+    _hold: Option<Hold>,
+}
+
+/// Keeps a query going, and the objects it reads from being deleted.
+pub(crate) struct Hold {
+    /// Stops execution when the rows are no longer wanted.
+    pub(crate) _cancel: DropGuard,
+    pub(crate) _snapshot: Snapshot,
+}
+
+struct Batch {
+    rows: RecordBatch,
+    next: usize,
+    /// Prepared for the formats they were last asked for.
+    encoders: Vec<ColumnEncoder>,
+    formats: Vec<Format>,
+}
+
+/// How far a send got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) rows: u64,
+    /// There is no further row.
+    pub(crate) finished: bool,
+}
+
+impl Rows {
+    pub(crate) fn new(
+        stream: BoxStream<'static, SqlResult<RecordBatch>>,
+        columns: Vec<OutputColumn>,
+        zone: SessionZone,
+        hold: Option<Hold>,
+    ) -> Self {
+        Self { columns, stream, zone, batch: None, position: 0, finished: false, _hold: hold }
+    }
+
+    /// Sends up to `rows_max` rows as DataRow messages; the socket's pace bounds what is buffered. Dropping the future
+    /// half-way leaves whole messages in the buffer.
+    pub(crate) async fn send(
+        &mut self,
+        outbox: &mut Outbox,
+        formats: &[Format],
+        rows_max: Option<u64>,
+    ) -> SqlResult<Sent> {
+        let mut sent = 0;
+        while rows_max.is_none_or(|rows_max| sent < rows_max) {
+            if !self.fetch(Some(outbox)).await? {
+                return Ok(Sent { rows: sent, finished: true });
+            }
+            let batch = self.batch.as_mut().expect("fetch left one");
+            batch.prepare(&self.columns, formats, &self.zone)?;
+            while batch.next < batch.rows.num_rows() && rows_max.is_none_or(|rows_max| sent < rows_max) {
+                batch.encode_row(&mut outbox.buffer)?;
+                sent += 1;
+                self.position += 1;
+                outbox.flush_if_full().await.map_err(lost)?;
+            }
+        }
+        Ok(Sent { rows: sent, finished: false })
+    }
+
+    /// Rows sent or passed over so far.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Passes over up to `rows_max` rows.
+    pub(crate) async fn skip(&mut self, rows_max: Option<u64>) -> SqlResult<Sent> {
+        let mut skipped = 0;
+        while rows_max.is_none_or(|rows_max| skipped < rows_max) {
+            if !self.fetch(None).await? {
+                return Ok(Sent { rows: skipped, finished: true });
+            }
+            let batch = self.batch.as_mut().expect("fetch left one");
+            let left = (batch.rows.num_rows() - batch.next) as u64;
+            let step = rows_max.map_or(left, |rows_max| left.min(rows_max - skipped));
+            batch.next += usize::try_from(step).expect("at most the rows of a batch");
+            skipped += step;
+            self.position += step;
+        }
+        Ok(Sent { rows: skipped, finished: false })
+    }
+
+    /// Makes sure that there is a row to take; `false` at the end. What is buffered is sent before waiting for more.
+    async fn fetch(&mut self, outbox: Option<&mut Outbox>) -> SqlResult<bool> {
+        let mut outbox = outbox;
+        while !self.finished {
+            if self.batch.as_ref().is_some_and(|batch| batch.next < batch.rows.num_rows()) {
+                return Ok(true);
+            }
+            self.batch = None;
+            let next = match futures::poll!(self.stream.next()) {
+                Poll::Ready(next) => next,
+                Poll::Pending => {
+                    if let Some(outbox) = outbox.as_deref_mut() {
+                        outbox.flush().await.map_err(lost)?;
+                    }
+                    self.stream.next().await
+                }
+            };
+            match next.transpose()? {
+                Some(rows) => {
+                    self.batch = Some(Batch { rows, next: 0, encoders: Vec::new(), formats: Vec::new() });
+                }
+                None => self.finished = true,
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Batch {
+    fn prepare(&mut self, columns: &[OutputColumn], formats: &[Format], zone: &SessionZone) -> SqlResult<()> {
+        if self.encoders.len() == columns.len() && self.formats == formats {
+            return Ok(());
+        }
+        if self.rows.num_columns() != columns.len() || formats.len() != columns.len() {
+            return Err(SqlError::internal(format!(
+                "a batch of {} columns for a result of {}",
+                self.rows.num_columns(),
+                columns.len()
+            )));
+        }
+        self.encoders = self
+            .rows
+            .columns()
+            .iter()
+            .zip(columns)
+            .zip(formats)
+            .map(|((values, column), format)| ColumnEncoder::new(*format, values, &column.sql_type, zone))
+            .collect::<SqlResult<_>>()?;
+        self.formats = formats.to_vec();
+        Ok(())
+    }
+
+    /// Appends the next row as one DataRow message.
+    fn encode_row(&mut self, out: &mut BytesMut) -> SqlResult<()> {
+        let start = out.len();
+        out.put_u8(b'D');
+        out.put_u32(0);
+        out.put_u16(column_count(self.encoders.len())?);
+        for encoder in &mut self.encoders {
+            encoder.write_field(self.next, out);
+        }
+        self.next += 1;
+        let Ok(length) = i32::try_from(out.len() - start - 1) else {
+            out.truncate(start);
+            return Err(SqlError::new(Condition::ProgramLimitExceeded, "a row is larger than a message can be"));
+        };
+        out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+}
+
+fn column_count(count: usize) -> SqlResult<u16> {
+    u16::try_from(count).map_err(|_| SqlError::new(Condition::ProgramLimitExceeded, "too many columns in a result"))
+}
+
+/// What the client needs to know to read the rows.
+pub(crate) fn row_description(columns: &[OutputColumn], formats: &[Format]) -> RowDescription {
+    let field = |(column, format): (&OutputColumn, &Format)| {
+        // PostgreSQL's own fields are signed here; clients read them back unsigned.
+        let table = column.table.map_or(0, |table| table.0.cast_signed());
+        let attribute = column.column.and_then(|column| i16::try_from(column.0).ok()).unwrap_or(0);
+        FieldDescription::new(
+            column.name.clone(),
+            table,
+            attribute,
+            column.sql_type.oid(),
+            column.sql_type.typlen(),
+            column.sql_type.typmod(),
+            format_code(*format),
+        )
+    };
+    RowDescription::new(columns.iter().zip(formats).map(field).collect())
+}
+
+/// The format of each of `count` values, from the codes of a Bind message: none (all text), one for all, or one each.
+pub(crate) fn formats(codes: &[i16], count: usize, what: &str, of: &str) -> SqlResult<Vec<Format>> {
+    let format = |code: &i16| match code {
+        0 => Ok(Format::Text),
+        1 => Ok(Format::Binary),
+        other => Err(SqlError::new(Condition::InvalidParameterValue, format!("unsupported format code: {other}"))),
+    };
+    match codes {
+        [] => Ok(vec![Format::Text; count]),
+        [code] => Ok(vec![format(code)?; count]),
+        codes if codes.len() == count => codes.iter().map(format).collect(),
+        codes => Err(violation(format!("bind message has {} {what} formats but {count} {of}", codes.len()))),
+    }
+}
+
+pub(crate) fn format_code(format: Format) -> i16 {
+    match format {
+        Format::Text => 0,
+        Format::Binary => 1,
+    }
+}

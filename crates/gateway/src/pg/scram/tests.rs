@@ -1,0 +1,76 @@
+use bytes::{BufMut, Bytes, BytesMut};
+use proptest::prelude::*;
+use types::random::SeededRandom;
+
+use super::*;
+
+/// The verifier PostgreSQL 15 keeps for `pencil` with this salt.
+#[test]
+fn a_verifier_in_postgresql_form_is_taken_over() {
+    let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
+                WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+    let taken = verifier(text, &SeededRandom::new(1));
+    assert_eq!(taken.iterations, 4096);
+    // The same salt and RFC 7677's password give the same keys.
+    let salted = gen_salted_password("pencil", &taken.salt, 4096);
+    let ScramSecret::Verifier { stored_key, server_key, .. } =
+        ScramSecret::verifier_from_salted_password(taken.salt.clone(), salted, 4096)
+    else {
+        panic!("asked for a verifier")
+    };
+    assert_eq!((taken.stored_key.to_vec(), taken.server_key.to_vec()), (stored_key, server_key));
+}
+
+#[test]
+fn text_that_only_looks_like_a_verifier_is_a_password() {
+    let random = SeededRandom::new(1);
+    for password in ["secret", "SCRAM-SHA-256$", "SCRAM-SHA-256$0:AA==$AA==:AA==", "SCRAM-SHA-256$4096:AA==$x:y"] {
+        assert!(parse_verifier(password).is_none(), "{password}");
+        assert_eq!(verifier(password, &random).salt.len(), SALT_BYTES);
+    }
+}
+
+#[test]
+fn the_same_password_twice_has_two_salts() {
+    let random = SeededRandom::new(1);
+    assert_ne!(verifier("x", &random).salt, verifier("x", &random).salt);
+}
+
+fn initial(mechanism: &str, message: &[u8]) -> Bytes {
+    let mut body = BytesMut::new();
+    body.put_slice(mechanism.as_bytes());
+    body.put_u8(0);
+    body.put_u32(u32::try_from(message.len()).unwrap());
+    body.put_slice(message);
+    body.freeze()
+}
+
+#[test]
+fn a_wrong_proof_is_28p01() {
+    let mut exchange = Exchange::new(None);
+    let answer = exchange.first(initial(PLAIN, b"n,,n=,r=abc"), &verifier("right", &SeededRandom::new(1))).unwrap();
+    let nonce = answer.split(',').next().unwrap();
+    let proof = STANDARD.encode([0; 32]);
+    let error = exchange.last(format!("c=biws,{nonce},p={proof}").as_bytes()).unwrap_err();
+    assert_eq!(error.condition, Condition::InvalidPassword);
+}
+
+#[test]
+fn a_mechanism_that_was_not_offered_is_refused() {
+    let mut exchange = Exchange::new(None);
+    let error = exchange.first(initial(BOUND, b"p=tls-server-end-point,,n=,r=abc"), &decoy("x", &[7; 32])).unwrap_err();
+    assert_eq!(error.condition, Condition::ProtocolViolation);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_error_not_a_panic(first in ".{0,60}", last in ".{0,60}", raw in proptest::collection::vec(any::<u8>(), 0..60)) {
+        let decoy = decoy("x", &[7; 32]);
+        let mut exchange = Exchange::new(None);
+        let _ = exchange.first(Bytes::from(raw), &decoy);
+        if exchange.first(initial(PLAIN, format!("n,,n=a,r={first}").as_bytes()), &decoy).is_ok() {
+            prop_assert!(exchange.last(last.as_bytes()).is_err());
+        }
+        prop_assert!(exchange.last(b"").is_err());
+    }
+}

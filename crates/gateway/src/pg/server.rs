@@ -1,0 +1,148 @@
+//! The accept loop: one task for each connection, and an orderly end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::tokio::server::MaybeTls;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::activity::Newcomer;
+use crate::gateway::Gateway;
+use crate::pg::authenticate::authenticate;
+use crate::pg::connection::Connection;
+use crate::pg::sqlstate::{Severity, error_response};
+use crate::pg::startup::{self, Beginning, Opened, OpeningError};
+use crate::session::Session;
+
+/// Connections that are still on their way in, beside those that are in.
+const STARTING_MAX: usize = 200;
+/// How long cancelled statements get to say goodbye once the grace period is over.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// After a failed accept (too many open files, mostly): trying at once would only burn the processor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until `shutdown` fires and every connection has ended. Idle sessions end at once with 57P01; running
+/// statements get the grace period, then are cancelled with 57P01.
+pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
+    let connections = TaskTracker::new();
+    loop {
+        let (stream, peer) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection");
+                    gateway.clock.sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+            () = shutdown.cancelled() => break,
+        };
+        gateway.metrics.connections_total.inc();
+        if connections.len() >= gateway.config.connections_max + STARTING_MAX {
+            gateway.metrics.connections_refused.inc();
+            let error = SqlError::new(Condition::TooManyConnections, "sorry, too many clients already");
+            refuse(&mut MaybeTls::Plain(stream), &error).await;
+            continue;
+        }
+        let span = tracing::info_span!("connection", %peer, pid = tracing::field::Empty, role = tracing::field::Empty);
+        connections.spawn(one(Arc::clone(&gateway), stream, peer, shutdown.clone()).instrument(span));
+    }
+    drop(listener);
+    connections.close();
+    tokio::select! {
+        () = connections.wait() => return Ok(()),
+        () = gateway.clock.sleep(gateway.config.shutdown_grace) => {}
+    }
+    tracing::info!(connections = connections.len(), "the grace period is over: cancelling what still runs");
+    gateway.backends.terminate_all();
+    tokio::select! {
+        () = connections.wait() => {}
+        () = gateway.clock.sleep(LAST_WORDS) => tracing::warn!(connections = connections.len(), "left connections behind"),
+    }
+    Ok(())
+}
+
+/// One connection from its first byte to its last.
+async fn one(gateway: Arc<Gateway>, stream: TcpStream, peer: SocketAddr, shutdown: CancellationToken) {
+    let opening = Box::pin(enter(&gateway, stream, peer));
+    let connection = tokio::select! {
+        connection = opening => connection,
+        () = gateway.clock.sleep(gateway.config.startup_timeout) => return tracing::debug!("timed out before it began"),
+        () = shutdown.cancelled() => return,
+    };
+    if let Some(connection) = connection {
+        Box::pin(connection.run(shutdown)).await;
+    }
+}
+
+/// Start-up and authentication; a refusal is told to the client.
+async fn enter(gateway: &Arc<Gateway>, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
+    match startup::open(stream, peer, gateway.tls.as_ref()).await {
+        Ok(Some(Beginning::Session(mut opened))) => match welcome(gateway, &mut opened).await {
+            Ok(Some(session)) => Some(Connection::new(Arc::clone(gateway), *opened, session)),
+            Ok(None) => None,
+            Err(error) => {
+                gateway.metrics.connections_refused.inc();
+                tracing::info!(user = opened.request.user, %error, "connection refused");
+                refuse(&mut opened.stream, &error).await;
+                None
+            }
+        },
+        Ok(Some(Beginning::Cancel { pid, secret })) => {
+            gateway.backends.cancel_request(pid, &secret);
+            None
+        }
+        Ok(None) => None,
+        Err(OpeningError::Refused(refused)) => {
+            let (mut stream, error) = *refused;
+            gateway.metrics.connections_refused.inc();
+            refuse(&mut stream, &error).await;
+            None
+        }
+        Err(OpeningError::Broken(error)) => {
+            tracing::debug!(%error, "connection broke before it began");
+            None
+        }
+    }
+}
+
+/// Authentication, a seat in the list of sessions, and the settings to start with; `None` if the client left.
+async fn welcome(gateway: &Arc<Gateway>, opened: &mut Opened) -> SqlResult<Option<Session>> {
+    if let Some(negotiation) = opened.request.negotiation.take() {
+        let mut bytes = bytes::BytesMut::new();
+        if negotiation.message().encode(&mut bytes).is_err() || opened.stream.write_all(&bytes).await.is_err() {
+            return Ok(None);
+        }
+    }
+    let Some(role) = authenticate(opened, gateway).await? else { return Ok(None) };
+    let newcomer = Newcomer {
+        role: Arc::clone(&role),
+        database: opened.request.database.clone(),
+        peer: opened.peer,
+        secret_bytes: if opened.request.minor == 0 { 4 } else { 32 },
+        now_us: gateway.clock.now_us(),
+    };
+    let seat = gateway.backends.enter(newcomer, &*gateway.random)?;
+    let span = tracing::Span::current();
+    span.record("pid", seat.backend.pid);
+    span.record("role", &role.name);
+    Session::new(Arc::clone(gateway), seat, role, &opened.request.settings).map(Some)
+}
+
+async fn refuse<S: AsyncWrite + Unpin>(stream: &mut S, error: &SqlError) {
+    let mut bytes = bytes::BytesMut::new();
+    let message = PgWireBackendMessage::ErrorResponse(error_response(Severity::Fatal, error, None));
+    if message.encode(&mut bytes).is_ok() {
+        // The client may be gone already, which is no loss here.
+        let _ = stream.write_all(&bytes).await;
+        let _ = stream.shutdown().await;
+    }
+}

@@ -1,0 +1,262 @@
+//! The first packets of a connection: encryption, protocol version, who wants in, and with which settings.
+
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{GssEncResponse, SslResponse};
+use pgwire::messages::startup::NegotiateProtocolVersion;
+use pgwire::tokio::server::MaybeTls;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::pg::frontend::{self, Frontend, Opening, violation};
+use crate::pg::tls::{self, Tls};
+
+#[cfg(test)]
+mod tests;
+
+/// The newest protocol minor that Kiln speaks: 3.2, with secrets for cancelling longer than four bytes.
+const NEWEST_MINOR: u16 = 2;
+
+/// A client that has said who it is, not yet believed.
+pub(crate) struct Opened {
+    pub(crate) stream: MaybeTls,
+    /// Bytes read beyond the start-up packet.
+    pub(crate) read: BytesMut,
+    pub(crate) peer: SocketAddr,
+    pub(crate) request: Request,
+}
+
+/// What a client's first packets ask for.
+pub(crate) enum Beginning {
+    Session(Box<Opened>),
+    /// Stop another connection's statement; no answer is expected.
+    Cancel {
+        pid: i32,
+        secret: Bytes,
+    },
+}
+
+/// What the start-up packet says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) user: String,
+    pub(crate) database: String,
+    /// Settings for the session, in the order given.
+    pub(crate) settings: Vec<(String, String)>,
+    /// 0 or 2.
+    pub(crate) minor: u16,
+    /// Sent before authentication where the client asked for more than there is.
+    pub(crate) negotiation: Option<Negotiation>,
+}
+
+/// What of a client's wishes about the protocol cannot be met.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Negotiation {
+    pub(crate) unknown_options: Vec<String>,
+}
+
+impl Negotiation {
+    pub(crate) fn message(self) -> PgWireBackendMessage {
+        let newest = (3 << 16) | i32::from(NEWEST_MINOR);
+        PgWireBackendMessage::NegotiateProtocolVersion(NegotiateProtocolVersion::new(newest, self.unknown_options))
+    }
+}
+
+/// Why a connection ended before it began.
+pub(crate) enum OpeningError {
+    /// Worth telling the client.
+    Refused(Box<(MaybeTls, SqlError)>),
+    /// The client is gone, or speaks something else altogether.
+    Broken(std::io::Error),
+}
+
+impl From<std::io::Error> for OpeningError {
+    fn from(error: std::io::Error) -> Self {
+        OpeningError::Broken(error)
+    }
+}
+
+/// Answers requests for encryption, then reads what the client wants. `tls_offer` is `None` where TLS is not configured.
+pub(crate) async fn open(
+    tcp: TcpStream,
+    peer: SocketAddr,
+    tls_offer: Option<&Tls>,
+) -> Result<Option<Beginning>, OpeningError> {
+    tcp.set_nodelay(true)?;
+    let mut first = [0];
+    if tcp.peek(&mut first).await? == 0 {
+        return Ok(None);
+    }
+    let mut stream = MaybeTls::Plain(tcp);
+    if first == [TLS_HANDSHAKE] {
+        stream = accept_tls(stream, tls_offer, true).await?;
+    }
+    let mut read = BytesMut::new();
+    let mut gss_refused = false;
+    let mut tls_answered = false;
+    loop {
+        let opening = match frontend::decode_opening(&mut read) {
+            Ok(Some(opening)) => opening,
+            Ok(None) => {
+                if stream.read_buf(&mut read).await? == 0 {
+                    return Ok(None);
+                }
+                continue;
+            }
+            Err(error) => return Err(OpeningError::Refused(Box::new((stream, error)))),
+        };
+        match opening {
+            Opening::TlsRequest if !tls_answered && matches!(stream, MaybeTls::Plain(_)) => {
+                tls_answered = true;
+                let offered = tls_offer.is_some();
+                answer(&mut stream, if offered { SslResponse::Accept } else { SslResponse::Refuse }).await?;
+                if offered {
+                    if !read.is_empty() {
+                        // Plain bytes sent ahead of the handshake could be an attacker's: they must not count as encrypted.
+                        let error = violation("received unencrypted data after SSL request");
+                        return Err(OpeningError::Refused(Box::new((stream, error))));
+                    }
+                    stream = accept_tls(stream, tls_offer, false).await?;
+                }
+            }
+            Opening::GssRequest if !gss_refused => {
+                gss_refused = true;
+                stream.write_all(&[GssEncResponse::BYTE_REFUSE]).await?;
+            }
+            Opening::TlsRequest | Opening::GssRequest => {
+                let error = violation("unexpected encryption request");
+                return Err(OpeningError::Refused(Box::new((stream, error))));
+            }
+            Opening::Cancel { pid, secret } => return Ok(Some(Beginning::Cancel { pid, secret })),
+            Opening::Startup { major, minor, parameters } => {
+                return match request(major, minor, parameters) {
+                    Ok(request) => Ok(Some(Beginning::Session(Box::new(Opened { stream, read, peer, request })))),
+                    Err(error) => Err(OpeningError::Refused(Box::new((stream, error)))),
+                };
+            }
+        }
+    }
+}
+
+/// The first byte of a TLS record that opens a handshake; no start-up packet is so long that it begins with it.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+async fn answer(stream: &mut MaybeTls, response: SslResponse) -> std::io::Result<()> {
+    let byte = match response {
+        SslResponse::Accept => SslResponse::BYTE_ACCEPT,
+        _ => SslResponse::BYTE_REFUSE,
+    };
+    stream.write_all(&[byte]).await
+}
+
+async fn accept_tls(stream: MaybeTls, tls_offer: Option<&Tls>, direct: bool) -> std::io::Result<MaybeTls> {
+    let invalid = |reason| std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
+    let MaybeTls::Plain(tcp) = stream else { return Err(invalid("TLS within TLS")) };
+    let Some(offer) = tls_offer else { return Err(invalid("TLS is not configured")) };
+    let encrypted = offer.acceptor.accept(tcp).await?;
+    // Without the name a browser's or another protocol's bytes could be taken for ours.
+    if direct && encrypted.get_ref().1.alpn_protocol() != Some(tls::ALPN) {
+        return Err(invalid("direct TLS without the postgresql protocol name"));
+    }
+    Ok(MaybeTls::Tls(Box::new(encrypted)))
+}
+
+/// Reads one message of the password exchange.
+pub(crate) async fn read_password(stream: &mut MaybeTls, read: &mut BytesMut) -> Result<Option<Bytes>, SqlError> {
+    loop {
+        if let Some(decoded) = frontend::decode(read, frontend::PASSWORD_BYTES_MAX)? {
+            return match decoded.message? {
+                Frontend::Password(body) => Ok(Some(body)),
+                Frontend::Terminate => Ok(None),
+                _ => Err(violation(format!("expected password response, got message type {}", decoded.kind))),
+            };
+        }
+        match stream.read_buf(read).await {
+            Ok(0) | Err(_) => return Ok(None),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Makes sense of a start-up packet.
+fn request(major: u16, minor: u16, parameters: Vec<(String, String)>) -> SqlResult<Request> {
+    if major != 3 {
+        let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}");
+        return Err(SqlError::new(Condition::FeatureNotSupported, message));
+    }
+    let mut user = None;
+    let mut database = None;
+    let mut settings = Vec::new();
+    let mut unknown_options = Vec::new();
+    for (name, value) in parameters {
+        match name.as_str() {
+            "user" => user = Some(value),
+            "database" => database = Some(value),
+            "options" => settings.extend(options(&value)?),
+            "replication" => {
+                if !matches!(value.as_str(), "false" | "off" | "no" | "0") {
+                    return Err(SqlError::unsupported("replication"));
+                }
+            }
+            option if option.starts_with("_pq_.") => unknown_options.push(option.to_owned()),
+            _ => settings.push((name, value)),
+        }
+    }
+    let Some(user) = user.filter(|user| !user.is_empty()) else {
+        let message = "no PostgreSQL user name specified in startup packet";
+        return Err(SqlError::new(Condition::InvalidAuthorization, message));
+    };
+    let database = database.filter(|database| !database.is_empty()).unwrap_or_else(|| user.clone());
+    // 3.1 was never used; a client that asks for it, or for what is to come, gets the newest there is.
+    let known = matches!(minor, 0 | NEWEST_MINOR);
+    let negotiation = (!known || !unknown_options.is_empty()).then_some(Negotiation { unknown_options });
+    let minor = if minor == 0 { 0 } else { NEWEST_MINOR };
+    Ok(Request { user, database, settings, minor, negotiation })
+}
+
+/// Splits the `options` parameter: `-c name=value` and `--name=value`, blanks escaped with a backslash.
+fn options(text: &str) -> SqlResult<Vec<(String, String)>> {
+    let mut settings = Vec::new();
+    let mut arguments = arguments(text).into_iter();
+    while let Some(argument) = arguments.next() {
+        let setting = if let Some(long) = argument.strip_prefix("--") {
+            long.to_owned()
+        } else if argument == "-c" {
+            arguments.next().unwrap_or_default()
+        } else if let Some(short) = argument.strip_prefix("-c") {
+            short.to_owned()
+        } else {
+            let message = format!("invalid command-line argument for server process: {argument}");
+            return Err(SqlError::new(Condition::SyntaxError, message));
+        };
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(SqlError::new(Condition::SyntaxError, format!("-c {setting} requires a value")));
+        };
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
+fn arguments(text: &str) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut argument = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => argument.extend(characters.next()),
+            blank if blank.is_ascii_whitespace() => {
+                if !argument.is_empty() {
+                    arguments.push(std::mem::take(&mut argument));
+                }
+            }
+            other => argument.push(other),
+        }
+    }
+    if !argument.is_empty() {
+        arguments.push(argument);
+    }
+    arguments
+}

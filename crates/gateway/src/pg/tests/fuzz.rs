@@ -1,0 +1,99 @@
+//! Whatever bytes arrive: an error or a hang-up for who sent them, and nothing for anybody else.
+
+use types::Random;
+use types::random::SeededRandom;
+
+use super::Door;
+use super::wire::{Wire, bind, execute, message, parse, startup, sync, text};
+
+const ROUNDS: u64 = 300;
+
+fn bytes(random: &SeededRandom, most: u64) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(random.next_u64() % most).unwrap()];
+    random.fill(&mut bytes);
+    bytes
+}
+
+/// Sends and reads until the server hangs up or has nothing more to say.
+async fn throw(door: &Door, mut wire: Wire, bytes: &[u8]) {
+    wire.throw(bytes).await;
+    wire.finish().await;
+    while let Ok(Some(_)) = tokio::time::timeout(std::time::Duration::from_secs(5), wire.next()).await {}
+    drop(wire);
+    let _ = door;
+}
+
+async fn still_serves(door: &Door) {
+    let said = door.client().await.query("").await;
+    assert_eq!(super::wire::kinds(&said), "IZ");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_bytes_before_start_up() {
+    let door = Door::open().await;
+    let random = SeededRandom::new(1);
+    for _ in 0..ROUNDS {
+        throw(&door, Wire::open(door.address).await, &bytes(&random, 4096)).await;
+    }
+    still_serves(&door).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn start_up_packets_with_bytes_changed_or_missing() {
+    let door = Door::open().await;
+    let random = SeededRandom::new(2);
+    let whole = startup(&[("user", "kiln"), ("database", "kiln"), ("options", "-c search_path=a")]);
+    for _ in 0..ROUNDS {
+        let mut packet = whole.to_vec();
+        let at = usize::try_from(random.next_u64()).unwrap() % packet.len();
+        packet[at] = random.next_u64().to_le_bytes()[0];
+        packet.truncate(1 + usize::try_from(random.next_u64()).unwrap() % packet.len());
+        throw(&door, Wire::open(door.address).await, &packet).await;
+    }
+    still_serves(&door).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_of_random_content_and_messages_cut_short() {
+    let door = Door::open().await;
+    let random = SeededRandom::new(3);
+    let batch = [
+        parse("s", "select $1::int4", &[23]),
+        bind("p", "s", &[Some("7")], &[0]),
+        execute("p", 0),
+        sync(),
+        message('Q', &text("begin; select 1; commit")),
+    ]
+    .concat();
+    for round in 0..ROUNDS {
+        let wire = door.client().await;
+        let sent = match round % 3 {
+            0 => {
+                let kind = b"QPBDECHSpdcfX"[usize::try_from(random.next_u64() % 13).unwrap()];
+                message(char::from(kind), &bytes(&random, 256)).to_vec()
+            }
+            1 => {
+                let mut sent = batch.clone();
+                let at = usize::try_from(random.next_u64()).unwrap() % sent.len();
+                sent[at] = random.next_u64().to_le_bytes()[0];
+                sent
+            }
+            _ => batch[..usize::try_from(random.next_u64()).unwrap() % batch.len()].to_vec(),
+        };
+        throw(&door, wire, &sent).await;
+    }
+    still_serves(&door).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_length_beyond_every_limit_is_refused_at_once() {
+    let door = Door::open().await;
+    let mut stranger = Wire::open(door.address).await;
+    stranger.send_raw(&[&u32::MAX.to_be_bytes()[..], &[0; 4]].concat()).await;
+    assert_eq!(stranger.next().await.unwrap().field('C').as_deref(), Some("08P01"));
+    let mut client = door.client().await;
+    client.send_raw(&[&b"Q"[..], &0x7fff_ffff_u32.to_be_bytes()].concat()).await;
+    let said = client.next().await.unwrap();
+    assert_eq!((said.field('S').unwrap(), said.field('C').unwrap()), ("FATAL".into(), "08P01".into()));
+    assert_eq!(client.next().await, None);
+}

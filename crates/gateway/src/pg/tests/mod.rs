@@ -1,0 +1,97 @@
+//! The front door on a real socket, over a warehouse in a temporary folder.
+
+mod fuzz;
+mod protocol;
+mod start;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::{Change, Role};
+use execution::Execution;
+use objects::Objects;
+use planner::Planner;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use txn::{Isolation, Transactions};
+use types::{Clock, Random, SystemClock, SystemRandom};
+
+use self::wire::Wire;
+use crate::{Gateway, GatewayConfig};
+
+/// A gateway that serves on a loopback port.
+struct Door {
+    address: SocketAddr,
+    gateway: Arc<Gateway>,
+    shutdown: CancellationToken,
+    served: JoinHandle<std::io::Result<()>>,
+    folder: TempDir,
+}
+
+impl Door {
+    async fn open() -> Self {
+        Self::open_with(TempDir::new().unwrap(), GatewayConfig::default()).await
+    }
+
+    async fn open_with(folder: TempDir, config: GatewayConfig) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let random: Arc<dyn Random> = Arc::new(SystemRandom);
+        let storage = format!("file://{}", folder.path().join("storage").display());
+        let objects = Objects::open(&storage, Arc::clone(&clock), Arc::clone(&random)).unwrap();
+        let kv = kv::redb::open(folder.path().join("catalog.redb")).unwrap();
+        let transactions = Transactions::open(Arc::new(kv), objects.clone(), Arc::clone(&clock)).unwrap();
+        let limits = execution::Config {
+            memory_bytes: 256 << 20,
+            spill_folder: folder.path().join("spill"),
+            threads: 2,
+            ..execution::Config::default()
+        };
+        let execution =
+            Execution::new(objects, Arc::clone(&transactions), Arc::clone(&clock), Arc::clone(&random), limits)
+                .unwrap();
+        let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
+        let gateway = Gateway::new(planner, execution, transactions, config, clock, random).unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn({
+            let (gateway, shutdown) = (Arc::clone(&gateway), shutdown.clone());
+            async move { gateway.serve_pg(listener, shutdown).await }
+        });
+        Self { address, gateway, shutdown, served, folder }
+    }
+
+    /// A client that may ask.
+    async fn client(&self) -> Wire {
+        Wire::start(self.address).await
+    }
+
+    /// Makes a role that may log in, with a password where one is given.
+    async fn add_role(&self, name: &str, password: Option<&str>) {
+        let role = Role {
+            oid: self.gateway.transactions.allocate_oid(),
+            name: name.to_owned(),
+            superuser: false,
+            login: true,
+            create_role: false,
+            create_db: false,
+            inherit: true,
+            connection_limit: -1,
+            valid_until: None,
+            scram: password.map(|password| super::scram::verifier(password, &*self.gateway.random)),
+            settings: std::iter::once(("application_name".to_owned(), "from the role".to_owned())).collect(),
+            comment: None,
+        };
+        let mut transaction = self.gateway.transactions.begin(Isolation::ReadCommitted);
+        transaction.stage(vec![Change::PutRole(Arc::new(role))]).unwrap();
+        transaction.commit().await.unwrap();
+    }
+
+    async fn sleep(&self, milliseconds: u64) {
+        self.gateway.clock.sleep(Duration::from_millis(milliseconds)).await;
+    }
+}

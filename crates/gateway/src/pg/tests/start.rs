@@ -1,0 +1,178 @@
+//! Who gets in, and what they are told at the door.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+use tempfile::TempDir;
+use tokio_postgres::config::{ChannelBinding, SslMode};
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::Door;
+use super::wire::{Said, Wire, kinds, message, startup, text};
+use crate::{GatewayConfig, TlsFiles};
+
+async fn refusal(door: &Door, parameters: &[(&str, &str)]) -> (String, String) {
+    let mut wire = Wire::open(door.address).await;
+    wire.send_raw(&startup(parameters)).await;
+    let said = wire.until_ready().await;
+    let last = said.last().expect("an answer");
+    assert_eq!((last.kind, last.field('S').as_deref()), ('E', Some("FATAL")), "{said:?}");
+    (last.field('C').unwrap(), last.field('M').unwrap())
+}
+
+fn setting(said: &[Said], name: &str) -> Option<String> {
+    let status = said.iter().find(|said| said.kind == 'S' && said.text() == name)?;
+    let value = &status.body[name.len() + 1..];
+    Some(String::from_utf8(value[..value.len() - 1].to_vec()).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_is_told_settings_and_its_key() {
+    let door = Door::open().await;
+    let mut wire = Wire::open(door.address).await;
+    let parameters = [("user", "kiln"), ("options", r"-c TimeZone=Europe/Rome"), ("application_name", "a test")];
+    wire.send_raw(&startup(&parameters)).await;
+    let said = wire.until_ready().await;
+    assert_eq!(kinds(&said), format!("R{}KZ", "S".repeat(13)));
+    assert_eq!(setting(&said, "TimeZone").as_deref(), Some("Europe/Rome"));
+    assert_eq!(setting(&said, "application_name").as_deref(), Some("a test"));
+    assert_eq!(setting(&said, "is_superuser").as_deref(), Some("on"));
+    assert_eq!(setting(&said, "integer_datetimes").as_deref(), Some("on"));
+    assert_eq!(setting(&said, "server_encoding").as_deref(), Some("UTF8"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_unknown_or_asks_for_the_impossible_is_refused() {
+    let door = Door::open().await;
+    let code = |refusal: (String, String)| refusal.0;
+    assert_eq!(refusal(&door, &[("user", "nobody")]).await, ("28000".into(), "role \"nobody\" does not exist".into()));
+    assert_eq!(
+        refusal(&door, &[("user", "kiln"), ("database", "other")]).await,
+        ("3D000".into(), "database \"other\" does not exist".into())
+    );
+    assert_eq!(code(refusal(&door, &[]).await), "28000");
+    assert_eq!(code(refusal(&door, &[("user", "kiln"), ("no_such_setting", "1")]).await), "42704");
+    assert_eq!(code(refusal(&door, &[("user", "kiln"), ("client_encoding", "LATIN1")]).await), "0A000");
+    assert_eq!(code(refusal(&door, &[("user", "kiln"), ("replication", "true")]).await), "0A000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_is_proved_by_scram() {
+    let door = Door::open().await;
+    door.add_role("ada", Some("pencil")).await;
+    let connect = |password: &'static str| {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(door.address.port()).user("ada").dbname("kiln").password(password);
+        async move { config.connect(NoTls).await.map(drop) }
+    };
+    connect("pencil").await.unwrap();
+    let error = connect("pen").await.unwrap_err();
+    assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("28P01"));
+    let mut cleartext = Wire::open(door.address).await;
+    cleartext.send_raw(&startup(&[("user", "ada"), ("database", "kiln")])).await;
+    assert_eq!(cleartext.next().await.unwrap().kind, 'R');
+    cleartext.send_raw(&message('p', &text("pencil"))).await;
+    assert_eq!(cleartext.next().await.unwrap().field('C').as_deref(), Some("08P01"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_of_a_role_hold_unless_the_client_says_otherwise() {
+    let door = Door::open().await;
+    door.add_role("ada", None).await;
+    for (own, expected) in [(None, "from the role"), (Some("mine"), "mine")] {
+        let mut wire = Wire::open(door.address).await;
+        let parameters: Vec<_> = [("user", "ada"), ("database", "kiln")]
+            .into_iter()
+            .chain(own.map(|name| ("application_name", name)))
+            .collect();
+        wire.send_raw(&startup(&parameters)).await;
+        let said = wire.until_ready().await;
+        assert_eq!(setting(&said, "application_name").as_deref(), Some(expected));
+        assert_eq!(setting(&said, "is_superuser").as_deref(), Some("off"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_connections_are_reserved_and_one_more_is_refused() {
+    let config = GatewayConfig { connections_max: 3, connections_reserved: 1, ..GatewayConfig::default() };
+    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    door.add_role("ada", None).await;
+    let (_first, _second) = (door.client().await, door.client().await);
+    let (code, message) = refusal(&door, &[("user", "ada"), ("database", "kiln")]).await;
+    assert_eq!((code.as_str(), message.as_str()), ("53300", "remaining connection slots are reserved for superusers"));
+    let third = door.client().await;
+    assert_eq!(refusal(&door, &[("user", "kiln")]).await.1, "sorry, too many clients already");
+    drop(third);
+    for _ in 0..100 {
+        if door.gateway.backends.count() == 2 {
+            break;
+        }
+        door.sleep(20).await;
+    }
+    door.client().await;
+}
+
+/// A certificate for `localhost` and the files the server reads.
+fn certificate() -> (TempDir, TlsFiles, CertificateDer<'static>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let folder = TempDir::new().unwrap();
+    let files = TlsFiles { certificate: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+    fs::write(&files.certificate, made.cert.pem()).unwrap();
+    fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+    (folder, files, made.cert.der().clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_with_a_password_bound_to_the_certificate() {
+    let (_files, tls, root) = certificate();
+    let config = GatewayConfig { tls: Some(tls), ..GatewayConfig::default() };
+    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    door.add_role("ada", Some("pencil")).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(root).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connect = |password: &'static str| {
+        let mut config = Config::new();
+        config.host("localhost").hostaddr(door.address.ip()).port(door.address.port());
+        config.user("ada").dbname("kiln").password(password);
+        config.ssl_mode(SslMode::Require).channel_binding(ChannelBinding::Require);
+        let tls = MakeRustlsConnect::new(client.clone());
+        async move { config.connect(tls).await.map(drop) }
+    };
+    connect("pencil").await.unwrap();
+    assert_eq!(connect("pen").await.unwrap_err().code().map(tokio_postgres::error::SqlState::code), Some("28P01"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_certificate_encryption_is_declined_and_the_client_goes_on() {
+    let door = Door::open().await;
+    let mut wire = Wire::open(door.address).await;
+    for code in [80_877_104_u32, 80_877_103] {
+        wire.send_raw(&[&8_u32.to_be_bytes()[..], &code.to_be_bytes()[..]].concat()).await;
+        assert_eq!(wire.byte().await, b'N');
+    }
+    wire.send_raw(&startup(&[("user", "kiln")])).await;
+    assert_eq!(wire.until_ready().await.last().unwrap().kind, 'Z');
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_ends_idle_sessions_with_57p01() {
+    let config = GatewayConfig { shutdown_grace: Duration::from_millis(200), ..GatewayConfig::default() };
+    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    let mut idle = door.client().await;
+    door.shutdown.cancel();
+    let said = idle.next().await.unwrap();
+    assert_eq!((said.field('S').unwrap(), said.field('C').unwrap()), ("FATAL".into(), "57P01".into()));
+    assert_eq!(idle.next().await, None);
+    door.served.await.unwrap().unwrap();
+    drop(door.folder);
+}

@@ -1,0 +1,78 @@
+//! TLS by rustls with the one provider of the tree.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pgwire::api::auth::sasl::scram::ScramServerAuth;
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// The protocol name a client offers when it begins with TLS at once, as of PostgreSQL 17.
+pub(crate) const ALPN: &[u8] = b"postgresql";
+
+/// Where certificate and key lie; both PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate first, then those that lead to its root.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// Why TLS cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("could not read {path}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path} holds no usable PEM {what}")]
+    Pem { path: PathBuf, what: &'static str, source: rustls_pki_types::pem::Error },
+    #[error("{path} holds no certificate")]
+    NoCertificate { path: PathBuf },
+    #[error("the certificate in {certificate} and the key in {key} cannot be used")]
+    Unusable { certificate: PathBuf, key: PathBuf, source: rustls::Error },
+}
+
+/// The server's end of TLS, and SCRAM bound to its certificate where the certificate's algorithm allows.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) scram: ScramServerAuth,
+}
+
+impl Tls {
+    pub(crate) fn load(files: &TlsFiles) -> Result<Self, TlsError> {
+        let certificate_pem = read(&files.certificate)?;
+        let key_pem = read(&files.key)?;
+        let pem = |path: &Path, what| {
+            let path = path.to_owned();
+            move |source| TlsError::Pem { path, what, source }
+        };
+        let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&certificate_pem)
+            .collect::<Result<_, _>>()
+            .map_err(pem(&files.certificate, "certificate"))?;
+        if certificates.is_empty() {
+            return Err(TlsError::NoCertificate { path: files.certificate.clone() });
+        }
+        let key = PrivateKeyDer::from_pem_slice(&key_pem).map_err(pem(&files.key, "private key"))?;
+        let unusable =
+            |source| TlsError::Unusable { certificate: files.certificate.clone(), key: files.key.clone(), source };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_no_client_auth()
+            .with_single_cert(certificates, key)
+            .map_err(unusable)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        let mut scram = ScramServerAuth::new();
+        if let Err(error) = scram.configure_certificate(&certificate_pem) {
+            tracing::info!(%error, "SCRAM is offered without channel binding");
+        }
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), scram })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
+}

@@ -1,0 +1,285 @@
+//! The transaction a session is in: implicit around what runs, or a block that BEGIN opened; and the settings that
+//! commit and roll back with it.
+
+use std::sync::Arc;
+
+use pgwire::messages::response::TransactionStatus;
+use txn::{Isolation, Snapshot, Transaction, Transactions};
+use types::{Condition, SqlError, SqlResult};
+
+use crate::session::error::from_txn;
+use crate::session::held::Held;
+
+/// Transaction, failure, savepoints and settings of one session.
+pub(crate) struct Block {
+    transactions: Arc<Transactions>,
+    /// From the first statement to commit or rollback.
+    open: Option<Open>,
+    /// What holds right now, SET LOCAL included.
+    held: Held,
+}
+
+struct Open {
+    transaction: Transaction,
+    modes: Modes,
+    /// BEGIN was said: only COMMIT and ROLLBACK end it.
+    explicit: bool,
+    failed: bool,
+    /// A statement has looked at data in it: its modes are fixed.
+    used: bool,
+    started_us: i64,
+    /// As they were before it: what a rollback restores.
+    before: Held,
+    /// As they will be after a commit: SET counts, SET LOCAL does not.
+    after: Held,
+    savepoints: Vec<Savepoint>,
+}
+
+struct Savepoint {
+    name: String,
+    current: Held,
+    after: Held,
+}
+
+/// What BEGIN and SET TRANSACTION may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Modes {
+    pub(crate) isolation: Isolation,
+    pub(crate) read_only: bool,
+}
+
+impl Block {
+    pub(crate) fn new(transactions: Arc<Transactions>, held: Held) -> Self {
+        Self { transactions, open: None, held }
+    }
+
+    /// What ReadyForQuery says.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match &self.open {
+            Some(open) if open.failed => TransactionStatus::Error,
+            Some(open) if open.explicit => TransactionStatus::Transaction,
+            _ => TransactionStatus::Idle,
+        }
+    }
+
+    pub(crate) fn is_explicit(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.explicit)
+    }
+
+    pub(crate) fn is_failed(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.failed)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Settings and roles as they hold now.
+    pub(crate) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// The transaction that the next statement runs in: the open one with a view as of now, else a new one.
+    pub(crate) fn enter(&mut self, modes: Modes, now_us: i64) -> SqlResult<()> {
+        match &mut self.open {
+            Some(open) if open.failed => Err(SqlError::new(
+                Condition::InFailedTransaction,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )),
+            // Nothing has been seen yet: what the transaction sees is fixed by its first look, not by BEGIN.
+            Some(open) if !open.used => {
+                open.transaction = self.transactions.begin(open.modes.isolation);
+                Ok(())
+            }
+            Some(open) => open.transaction.refresh().map_err(from_txn),
+            None => {
+                self.open = Some(Open {
+                    transaction: self.transactions.begin(modes.isolation),
+                    modes,
+                    explicit: false,
+                    failed: false,
+                    used: false,
+                    started_us: now_us,
+                    before: self.held.clone(),
+                    after: self.held.clone(),
+                    savepoints: Vec::new(),
+                });
+                self.show_modes(modes);
+                Ok(())
+            }
+        }
+    }
+
+    /// BEGIN: the open transaction, implicit so far, becomes a block; `false` if it was one already.
+    pub(crate) fn begin(&mut self, modes: Modes, now_us: i64) -> SqlResult<bool> {
+        let fresh = self.open.as_ref().is_none_or(|open| !open.used);
+        if fresh && !self.is_explicit() {
+            self.roll_back();
+        }
+        self.enter(modes, now_us)?;
+        let open = self.open.as_mut().expect("entered");
+        let was = std::mem::replace(&mut open.explicit, true);
+        Ok(!was)
+    }
+
+    /// SET TRANSACTION, before any query of the block.
+    pub(crate) fn set_modes(&mut self, modes: Modes) -> SqlResult<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.modes.isolation != modes.isolation {
+            if open.used {
+                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(SqlError::new(Condition::ActiveTransaction, message));
+            }
+            open.transaction = self.transactions.begin(modes.isolation);
+        }
+        if open.modes.read_only && !modes.read_only && open.used {
+            let message = "transaction read-write mode must be set before any query";
+            return Err(SqlError::new(Condition::ActiveTransaction, message));
+        }
+        open.modes = modes;
+        self.show_modes(modes);
+        Ok(())
+    }
+
+    /// SHOW transaction_isolation and transaction_read_only tell what holds.
+    fn show_modes(&mut self, modes: Modes) {
+        let isolation = match modes.isolation {
+            Isolation::ReadCommitted => "read committed",
+            Isolation::RepeatableRead => "repeatable read",
+        };
+        let read_only = if modes.read_only { "on" } else { "off" };
+        for (name, value) in [("transaction_isolation", isolation), ("transaction_read_only", read_only)] {
+            if self.held.settings.get(name).is_ok_and(|shown| shown != value) {
+                self.held.settings_mut().set_internal(name, value);
+            }
+        }
+    }
+
+    pub(crate) fn modes(&self) -> Option<Modes> {
+        self.open.as_ref().map(|open| open.modes)
+    }
+
+    /// The open transaction, for a statement that looks at data or changes it.
+    pub(crate) fn transaction(&mut self) -> &mut Transaction {
+        let open = self.open.as_mut().expect("a statement runs in a transaction");
+        open.used = true;
+        &mut open.transaction
+    }
+
+    /// What the open transaction sees, for planning.
+    pub(crate) fn view(&self) -> Snapshot {
+        match &self.open {
+            Some(open) => open.transaction.view(),
+            None => self.transactions.current(),
+        }
+    }
+
+    /// When the open transaction began.
+    pub(crate) fn started_us(&self) -> Option<i64> {
+        self.open.as_ref().map(|open| open.started_us)
+    }
+
+    /// Refuses what a read-only transaction must not do.
+    pub(crate) fn check_writable(&self, command: &str) -> SqlResult<()> {
+        if self.open.as_ref().is_some_and(|open| open.modes.read_only) {
+            let message = format!("cannot execute {command} in a read-only transaction");
+            return Err(SqlError::new(Condition::ReadOnlyTransaction, message));
+        }
+        Ok(())
+    }
+
+    /// A statement failed: a block waits for its end or a savepoint, an implicit transaction is rolled back.
+    pub(crate) fn fail(&mut self) {
+        match &mut self.open {
+            Some(open) if open.explicit => open.failed = true,
+            _ => self.roll_back(),
+        }
+    }
+
+    /// Ends the transaction and keeps what it did.
+    pub(crate) async fn commit(&mut self) -> SqlResult<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        match open.transaction.commit().await {
+            Ok(_) => {
+                self.held = open.after;
+                Ok(())
+            }
+            Err(error) => {
+                self.held = open.before;
+                Err(from_txn(error))
+            }
+        }
+    }
+
+    /// Ends the transaction and forgets what it did.
+    pub(crate) fn roll_back(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.held = open.before;
+            open.transaction.rollback();
+        }
+    }
+
+    /// Changes settings or roles: for the transaction only, or for the session if the transaction commits.
+    pub(crate) fn change(&mut self, local: bool, change: impl Fn(&mut Held) -> SqlResult<()>) -> SqlResult<()> {
+        let mut held = self.held.clone();
+        change(&mut held)?;
+        if let Some(open) = &mut self.open
+            && !local
+        {
+            let mut after = open.after.clone();
+            change(&mut after)?;
+            open.after = after;
+        }
+        self.held = held;
+        Ok(())
+    }
+
+    pub(crate) fn savepoint(&mut self, name: &str) -> SqlResult<()> {
+        let current = self.held.clone();
+        let open = self.explicit("SAVEPOINT")?;
+        open.used = true;
+        open.transaction.savepoint(name);
+        open.savepoints.push(Savepoint { name: name.to_owned(), current, after: open.after.clone() });
+        Ok(())
+    }
+
+    /// ROLLBACK TO: back to the savepoint, which stays; a failed block lives again.
+    pub(crate) fn roll_back_to(&mut self, name: &str) -> SqlResult<()> {
+        let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
+        let index = find(&open.savepoints, name)?;
+        open.transaction.rollback_to(name).map_err(from_txn)?;
+        open.savepoints.truncate(index + 1);
+        open.failed = false;
+        open.after = open.savepoints[index].after.clone();
+        self.held = open.savepoints[index].current.clone();
+        Ok(())
+    }
+
+    pub(crate) fn release(&mut self, name: &str) -> SqlResult<()> {
+        let open = self.explicit("RELEASE SAVEPOINT")?;
+        let index = find(&open.savepoints, name)?;
+        open.transaction.release(name).map_err(from_txn)?;
+        open.savepoints.truncate(index);
+        Ok(())
+    }
+
+    fn explicit(&mut self, command: &str) -> SqlResult<&mut Open> {
+        match &mut self.open {
+            Some(open) if open.explicit => Ok(open),
+            _ => Err(outside(command)),
+        }
+    }
+}
+
+/// The newest savepoint of that name.
+fn find(savepoints: &[Savepoint], name: &str) -> SqlResult<usize> {
+    savepoints
+        .iter()
+        .rposition(|savepoint| savepoint.name == name)
+        .ok_or_else(|| SqlError::new(Condition::InvalidSavepoint, format!("savepoint \"{name}\" does not exist")))
+}
+
+/// What makes sense within a block only.
+pub(crate) fn outside(command: &str) -> SqlError {
+    SqlError::new(Condition::NoActiveTransaction, format!("{command} can only be used in transaction blocks"))
+}

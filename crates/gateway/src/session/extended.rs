@@ -1,0 +1,230 @@
+//! The extended protocol: a statement's steps in messages of their own.
+//!
+//! Parse plans once to learn the parameters' and columns' types, Bind plans again with what is known by then, Execute runs
+//! and may stop half-way. All up to Sync is one implicit transaction.
+
+use std::sync::Arc;
+
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::{Expr, Value};
+use execution::decode;
+use execution::encode::Format;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::extendedquery::PortalSuspended;
+use pgwire::messages::response::EmptyQueryResponse;
+use planner::{OutputColumn, Parsed};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use crate::pg::client::Client;
+use crate::pg::frontend::{Bind, Target, violation};
+use crate::pg::rows;
+use crate::session::Session;
+use crate::session::portal::{Portal, Progress, spent, unknown_portal};
+use crate::session::prepared::{Prepared, duplicate_statement, unknown_statement};
+use crate::session::run::{Flow, Ran};
+use crate::session::statement::Statement;
+
+impl Session {
+    /// Parse: a named statement, or the unnamed one, which replaces itself.
+    pub(crate) async fn prepare(&mut self, name: &str, sql: &str, type_oids: &[u32]) -> SqlResult<()> {
+        if !name.is_empty() && self.prepared.contains_key(name) {
+            return Err(duplicate_statement(name));
+        }
+        self.prepared.remove(name);
+        let declared = type_oids.iter().map(|oid| declared_type(*oid)).collect::<SqlResult<Vec<_>>>()?;
+        let mut statements = self.parse(sql)?;
+        if statements.len() > 1 {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(SqlError::new(Condition::SyntaxError, message));
+        }
+        let prepared = match statements.pop() {
+            Some(parsed) => {
+                let statement = self.begin(&parsed.text);
+                let steps = async { self.prepare_in(parsed, &declared, &statement) };
+                let prepared = statement.watch(steps).await;
+                note_failure(&statement, &prepared, sql);
+                prepared?
+            }
+            None => Prepared::empty(),
+        };
+        self.prepared.insert(name.to_owned(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// Finds the types of a statement's parameters and columns.
+    pub(crate) fn prepare_in(
+        &mut self,
+        parsed: Parsed,
+        declared: &[Option<SqlType>],
+        statement: &Statement,
+    ) -> SqlResult<Prepared> {
+        self.enter(Some(&parsed), statement)?;
+        let planned = self.plan(&parsed, declared, statement)?;
+        let columns = self.columns_of(&planned)?;
+        let parameters = planned.parameters();
+        Ok(Prepared { parsed: Some(parsed), parameters, columns })
+    }
+
+    /// Bind: a portal of a prepared statement and its parameters.
+    pub(crate) async fn bind(&mut self, bind: Bind) -> SqlResult<()> {
+        let prepared = self.prepared.get(&bind.statement).ok_or_else(|| unknown_statement(&bind.statement))?;
+        let prepared = Arc::clone(prepared);
+        if !bind.portal.is_empty() && self.portals.contains_key(&bind.portal) {
+            let message = format!("cursor \"{}\" already exists", bind.portal);
+            return Err(SqlError::new(Condition::DuplicateCursor, message));
+        }
+        self.portals.remove(&bind.portal);
+        let wanted = prepared.parameters.len();
+        let formats = rows::formats(&bind.parameter_formats, bind.parameters.len(), "parameter", "parameters")?;
+        if bind.parameters.len() != wanted {
+            return Err(violation(format!(
+                "bind message supplies {} parameters, but prepared statement \"{}\" requires {wanted}",
+                bind.parameters.len(),
+                bind.statement
+            )));
+        }
+        let portal = match &prepared.parsed {
+            None => Portal::empty(Arc::clone(&prepared)),
+            Some(parsed) => {
+                let statement = self.begin(&parsed.text);
+                let steps = async {
+                    self.enter(Some(parsed), &statement)?;
+                    let dates = self.settings().date_context(statement.started_us);
+                    let mut values = Vec::with_capacity(wanted);
+                    for (index, ((bytes, format), sql_type)) in
+                        bind.parameters.iter().zip(&formats).zip(&prepared.parameters).enumerate()
+                    {
+                        let bytes = bytes.as_deref();
+                        values.push(
+                            match bytes.filter(|_| *format == Format::Text).and_then(|text| name_of(text, sql_type)) {
+                                Some(name) => self.object_named(name, sql_type, &statement)?,
+                                None => decode::parameter(index + 1, bytes, *format, sql_type, &dates)?,
+                            },
+                        );
+                    }
+                    let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
+                    let planned = self.plan(parsed, &types, &statement)?.with_parameters(values)?;
+                    let columns = self.columns_of(&planned)?;
+                    prepared.check_columns(columns.as_deref())?;
+                    Ok(Portal::bound(Arc::clone(&prepared), planned, columns))
+                };
+                let portal = statement.watch(steps).await;
+                note_failure(&statement, &portal, prepared.text());
+                let mut portal = portal?;
+                let count = portal.columns.as_ref().map_or(0, Vec::len);
+                portal.formats = match portal.columns {
+                    Some(_) => rows::formats(&bind.result_formats, count, "result", "columns")?,
+                    None => Vec::new(),
+                };
+                portal
+            }
+        };
+        self.portals.insert(bind.portal, portal);
+        Ok(())
+    }
+
+    /// The value of a parameter of type `regclass` and its like that names its object: as a constant of the statement would be.
+    fn object_named(&self, name: &str, sql_type: &SqlType, statement: &Statement) -> SqlResult<ScalarValue> {
+        let constant = Expr::value(Value::SingleQuotedString(name.to_owned()));
+        let values =
+            self.gateway.planner.arguments(&[constant], std::slice::from_ref(sql_type), &self.context(statement))?;
+        values.into_iter().next().ok_or_else(|| SqlError::internal("a parameter has no value"))
+    }
+
+    /// Describe of a statement: what it takes and what it gives.
+    pub(crate) fn describe_statement(&self, name: &str) -> SqlResult<Arc<Prepared>> {
+        self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))
+    }
+
+    /// Describe of a portal: its columns and the format of each.
+    pub(crate) fn describe_portal(&self, name: &str) -> SqlResult<(Option<Vec<OutputColumn>>, Vec<Format>)> {
+        let portal = self.portals.get(name).ok_or_else(|| unknown_portal(name))?;
+        Ok((portal.columns.clone(), portal.formats.clone()))
+    }
+
+    /// Execute: some or all of a portal's rows, or its one effect.
+    pub(crate) async fn execute_portal(
+        &mut self,
+        name: &str,
+        rows_max: Option<u64>,
+        client: &mut Client,
+    ) -> SqlResult<()> {
+        let mut portal = self.portals.remove(name).ok_or_else(|| unknown_portal(name))?;
+        if matches!(portal.progress, Progress::Empty) {
+            client.put(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(());
+        }
+        let prepared = Arc::clone(&portal.prepared);
+        let statement = self.begin(prepared.text());
+        let steps = async {
+            self.enter(prepared.parsed.as_ref(), &statement)?;
+            if matches!(portal.progress, Progress::Spent) {
+                return Err(spent(name));
+            }
+            self.advance(&mut portal, rows_max, &statement, client).await
+        };
+        let ran = statement.watch(steps).await;
+        let (ran, suspended) = match ran {
+            Ok(Ran { tag, flow }) => (Ok(tag), flow == Flow::Suspended),
+            Err(error) => (Err(error), false),
+        };
+        let outcome = self.end(ran, false).await;
+        statement.note(prepared.text(), outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        let tag = outcome?;
+        if self.block.is_open() {
+            self.portals.insert(name.to_owned(), portal);
+        }
+        if suspended {
+            client.put(PgWireBackendMessage::PortalSuspended(PortalSuspended::new()));
+        } else {
+            self.complete(tag, client);
+        }
+        Ok(())
+    }
+
+    /// Close: the thing is gone; that it never was is no error.
+    pub(crate) fn close(&mut self, target: &Target) {
+        match target {
+            Target::Statement(name) => drop(self.prepared.remove(name)),
+            Target::Portal(name) => drop(self.portals.remove(name)),
+        }
+    }
+
+    /// Sync: the implicit transaction of the batch ends.
+    pub(crate) async fn sync(&mut self) -> SqlResult<()> {
+        if self.block.is_explicit() { Ok(()) } else { self.commit().await }
+    }
+}
+
+/// The name in a text parameter that stands for an object; `None` for its number, and for other types.
+fn name_of<'a>(text: &'a [u8], sql_type: &SqlType) -> Option<&'a str> {
+    let refers = matches!(
+        sql_type,
+        SqlType::Regclass | SqlType::Regtype | SqlType::Regproc | SqlType::Regnamespace | SqlType::Regrole
+    );
+    let is_number = text == b"-" || text.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(text).ok().filter(|_| refers && !is_number)
+}
+
+/// Parse and Bind are counted and logged where they fail; else Execute speaks for them.
+fn note_failure<T>(statement: &Statement, outcome: &SqlResult<T>, sql: &str) {
+    if let Err(error) = outcome {
+        statement.note(sql, Err(error), None);
+    }
+}
+
+/// The type a client declares for a parameter; 0 leaves it open.
+fn declared_type(oid: u32) -> SqlResult<Option<SqlType>> {
+    match oid {
+        0 => Ok(None),
+        oid => match SqlType::from_oid(oid, -1) {
+            Some(SqlType::Unknown) => Ok(None),
+            Some(known) => Ok(Some(known)),
+            None => {
+                let message = format!("type with OID {oid} does not exist");
+                Err(SqlError::new(Condition::UndefinedObject, message))
+            }
+        },
+    }
+}

@@ -1,0 +1,22 @@
+//! What a session has set: settings and role. It commits and rolls back with the transaction.
+
+use std::sync::Arc;
+
+use catalog::Role;
+use planner::Settings;
+
+/// Settings and roles as they hold at one moment; cheap to keep several of.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) settings: Arc<Settings>,
+    /// `session_user`: who logged in, or who SET SESSION AUTHORIZATION named.
+    pub(crate) session_role: Arc<Role>,
+    /// `current_user`: as SET ROLE left it.
+    pub(crate) role: Arc<Role>,
+}
+
+impl Held {
+    pub(crate) fn settings_mut(&mut self) -> &mut Settings {
+        Arc::make_mut(&mut self.settings)
+    }
+}

@@ -1,0 +1,325 @@
+//! One session: what a client has set, prepared and opened, and the steps of a statement.
+//!
+//! Read [`Session::run`] first: it is the whole way of a statement, from text to its last row. The extended protocol takes
+//! the same steps in three messages (`extended.rs`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::Role;
+use pgwire::messages::response::TransactionStatus;
+use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext};
+use tokio_util::sync::CancellationToken;
+use txn::Isolation;
+use types::{Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
+
+use crate::activity::{Backend, Guard};
+use crate::gateway::Gateway;
+use crate::pg::client::Client;
+use crate::pg::sqlstate::Severity;
+use crate::session::block::{Block, Modes};
+use crate::session::held::Held;
+use crate::session::portal::{Life, Portal};
+use crate::session::prepared::Prepared;
+use crate::session::statement::Statement;
+
+mod block;
+mod command;
+mod copy;
+mod cursor;
+mod error;
+mod extended;
+mod held;
+mod portal;
+mod prepared;
+mod run;
+mod statement;
+
+/// What lives as long as a connection.
+pub(crate) struct Session {
+    gateway: Arc<Gateway>,
+    /// Keeps the session in the list of sessions.
+    seat: Guard,
+    /// Who logged in; SET ROLE and SET SESSION AUTHORIZATION leave it.
+    login: Arc<Role>,
+    block: Block,
+    prepared: BTreeMap<String, Arc<Prepared>>,
+    portals: BTreeMap<String, Portal>,
+    notices: Vec<(Severity, SqlError)>,
+    /// COMMIT or ROLLBACK was said; done once the statement is over, where nothing interrupts it.
+    ending: Option<Ending>,
+    new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
+    /// What functions of the running statement set.
+    assignments: Arc<Assignments>,
+    /// Of the newest statement, until its failure is told.
+    query_id: Option<QueryId>,
+    /// Fires when the client has hung up.
+    pub(crate) hung_up: CancellationToken,
+}
+
+/// How a transaction block is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ending {
+    keep: bool,
+    /// A new block with the same modes follows.
+    chain: bool,
+}
+
+/// Where a statement stands in the string that a simple query is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The implicit transaction ends with it.
+    pub(crate) last: bool,
+    pub(crate) alone: bool,
+}
+
+impl Session {
+    /// One statement of a simple query. Read this first.
+    pub(crate) async fn run(&mut self, parsed: &Parsed, place: Place, client: &mut Client) -> SqlResult<()> {
+        let statement = self.begin(&parsed.text);
+        let steps = async {
+            self.enter(Some(parsed), &statement)?;
+            let planned = self.plan(parsed, &[], &statement)?;
+            self.deliver(planned, place, &statement, client).await
+        };
+        let outcome = statement.watch(steps).await;
+        let outcome = self.end(outcome, place.last).await;
+        statement.note(&parsed.text, outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        self.complete(outcome?, client);
+        Ok(())
+    }
+
+    /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
+    fn begin(&mut self, sql: &str) -> Statement {
+        let timeout = self.settings().statement_timeout();
+        let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, timeout, self.hung_up.clone());
+        self.query_id = Some(statement.query_id);
+        statement
+    }
+
+    /// Step 2: it runs in a transaction, its own or the block's, and sees what was committed up to now.
+    fn enter(&mut self, parsed: Option<&Parsed>, statement: &Statement) -> SqlResult<()> {
+        if self.block.is_failed() && parsed.is_some_and(Parsed::ends_transaction) {
+            return Ok(());
+        }
+        self.block.enter(self.default_modes(), statement.started_us)
+    }
+
+    /// Step 3: from text to a plan, by what the catalog and the settings say now.
+    fn plan(&self, parsed: &Parsed, parameters: &[Option<SqlType>], statement: &Statement) -> SqlResult<Planned> {
+        let context = self.context(statement);
+        self.gateway.planner.plan(parsed, parameters, &context)
+    }
+
+    // Step 4, running it, is `run.rs`.
+
+    /// Step 5: commit where the statement ends its transaction, or take note of the failure.
+    async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
+        let ending = self.ending.take();
+        let tag = match outcome {
+            Ok(tag) => tag,
+            Err(error) => {
+                self.fail();
+                return Err(error);
+            }
+        };
+        self.take_assignments()?;
+        match ending {
+            Some(ending) => self.end_block(ending).await,
+            None if last && !self.block.is_explicit() => self.commit().await.map(|()| tag),
+            None => Ok(tag),
+        }
+    }
+
+    /// What `set_config` set holds from the next statement on.
+    fn take_assignments(&mut self) -> SqlResult<()> {
+        let assignments = self.assignments.take();
+        for set in &assignments {
+            self.block.change(set.local, |held| held.settings_mut().set(&set.name, &set.value))?;
+        }
+        if !assignments.is_empty() {
+            self.application_name_changed();
+        }
+        Ok(())
+    }
+
+    /// What a statement is planned with.
+    fn context(&self, statement: &Statement) -> Arc<StatementContext> {
+        let view = self.block.view();
+        let held = self.block.held();
+        // ALTER ROLE of another session counts from the next statement on.
+        let fresh = |role: &Arc<Role>| Arc::clone(view.state.role(role.oid).unwrap_or(role));
+        Arc::new(StatementContext {
+            settings: Arc::clone(&held.settings),
+            role: fresh(&held.role),
+            session_role: fresh(&held.session_role),
+            database: self.seat.backend.database.clone(),
+            query_id: statement.query_id,
+            statement_us: statement.started_us,
+            transaction_us: self.block.started_us().unwrap_or(statement.started_us),
+            backend_pid: self.seat.backend.pid,
+            new_oid: Arc::clone(&self.new_oid),
+            activity: Arc::clone(&self.gateway.backends) as Arc<dyn planner::Activity>,
+            random: Arc::clone(&self.gateway.random),
+            clock: Arc::clone(&self.gateway.clock),
+            assignments: Arc::clone(&self.assignments),
+            snapshot: view.state,
+        })
+    }
+
+    /// A session of a client that has shown who it is; `settings` are those of its start-up packet.
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        seat: Guard,
+        login: Arc<Role>,
+        settings: &[(String, String)],
+    ) -> SqlResult<Self> {
+        let snapshot = gateway.transactions.current();
+        let mut held = Held {
+            settings: Arc::new(Settings::default()),
+            session_role: Arc::clone(&login),
+            role: Arc::clone(&login),
+        };
+        let defaults = snapshot.state.database().settings.iter().chain(&login.settings);
+        for (name, value) in defaults.chain(settings.iter().map(|(name, value)| (name, value))) {
+            held.settings_mut().set_default(name, value)?;
+        }
+        let transactions = Arc::clone(&gateway.transactions);
+        let new_oid = Arc::new(move || transactions.allocate_oid());
+        let session = Self {
+            block: Block::new(Arc::clone(&gateway.transactions), held),
+            gateway,
+            seat,
+            login,
+            prepared: BTreeMap::new(),
+            portals: BTreeMap::new(),
+            notices: Vec::new(),
+            ending: None,
+            new_oid,
+            assignments: Arc::default(),
+            query_id: None,
+            hung_up: CancellationToken::new(),
+        };
+        session.application_name_changed();
+        Ok(session)
+    }
+
+    /// The statements of a string, in order.
+    pub(crate) fn parse(&mut self, sql: &str) -> SqlResult<Vec<Parsed>> {
+        self.gateway.planner.parse(sql).inspect_err(|error| self.begin(sql).note(sql, Err(error), None))
+    }
+
+    /// Something failed: an implicit transaction is undone, a block waits to be ended.
+    pub(crate) fn fail(&mut self) {
+        self.ending = None;
+        drop(self.assignments.take());
+        if !self.block.is_explicit() {
+            self.end_portals(false);
+        }
+        self.block.fail();
+        self.application_name_changed();
+    }
+
+    /// The client is gone: what it had not committed is undone.
+    pub(crate) fn abandon(&mut self) {
+        self.portals.clear();
+        self.block.roll_back();
+    }
+
+    /// Ends a transaction; its portals end with it.
+    async fn commit(&mut self) -> SqlResult<()> {
+        let committed = self.block.commit().await;
+        self.end_portals(committed.is_ok());
+        committed
+    }
+
+    /// A transaction has ended: what is left are the cursors WITH HOLD of those that have committed.
+    fn end_portals(&mut self, committed: bool) {
+        self.portals.retain(|_, portal| {
+            if portal.life == Life::HeldByCommit && committed {
+                portal.life = Life::Session;
+            }
+            portal.life == Life::Session
+        });
+    }
+
+    /// What ReadyForQuery says.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        self.block.status()
+    }
+
+    /// How long the session may wait for its client as it is now, and what ends it then.
+    pub(crate) fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
+        let (limit, condition, what) = match self.block.status() {
+            TransactionStatus::Idle => {
+                (self.settings().idle_session_timeout(), Condition::IdleSessionTimeout, "idle-session")
+            }
+            _ => (
+                self.settings().idle_in_transaction_session_timeout(),
+                Condition::IdleInTransactionSessionTimeout,
+                "idle-in-transaction",
+            ),
+        };
+        Some((limit?, SqlError::new(condition, format!("terminating connection due to {what} timeout"))))
+    }
+
+    /// Tells the client that a statement is done; what there is to say about it comes first.
+    fn complete(&mut self, tag: String, client: &mut Client) {
+        for (severity, notice) in self.take_notices() {
+            client.notice(severity, &notice);
+        }
+        client.complete(tag);
+    }
+
+    /// What there is to say beside results, as far as the client wants to hear it.
+    pub(crate) fn take_notices(&mut self) -> Vec<(Severity, SqlError)> {
+        let least = match self.settings().client_min_messages() {
+            "error" => Severity::Error,
+            "warning" => Severity::Warning,
+            _ => Severity::Notice,
+        };
+        let mut notices = std::mem::take(&mut self.notices);
+        notices.retain(|(severity, _)| *severity >= least);
+        notices
+    }
+
+    /// The statement that runs or has just failed; `None` once that was told.
+    pub(crate) fn take_query_id(&mut self) -> Option<QueryId> {
+        self.query_id.take()
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.seat.backend
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.block.held().settings
+    }
+
+    /// The value of a setting that clients are told of.
+    pub(crate) fn reported_value(&self, name: &str) -> String {
+        let held = self.block.held();
+        match name {
+            "is_superuser" => if held.session_role.superuser { "on" } else { "off" }.to_owned(),
+            "session_authorization" => held.session_role.name.clone(),
+            other => held.settings.get(other).expect("every reported setting is one"),
+        }
+    }
+
+    /// Others see it in `pg_stat_activity`.
+    fn application_name_changed(&self) {
+        let name = self.settings().application_name().to_owned();
+        self.seat.backend.doing.lock().application_name = name;
+    }
+
+    /// The modes of a transaction that says nothing about them.
+    fn default_modes(&self) -> Modes {
+        let settings = self.settings();
+        let isolation = match settings.default_isolation() {
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+            IsolationLevel::RepeatableRead | IsolationLevel::Serializable => Isolation::RepeatableRead,
+        };
+        Modes { isolation, read_only: settings.default_read_only() }
+    }
+}

@@ -1,0 +1,89 @@
+//! Portals: bound statements that give their rows in parts. DECLARE CURSOR makes the same things by SQL.
+
+use std::sync::Arc;
+
+use execution::encode::Format;
+use planner::{OutputColumn, Planned};
+use types::{Condition, SqlError};
+
+use crate::pg::rows::Rows;
+use crate::session::prepared::Prepared;
+
+/// A statement with its parameters, somewhere between bound and finished.
+pub(crate) struct Portal {
+    pub(crate) prepared: Arc<Prepared>,
+    /// The columns of its rows; `None` where it has none.
+    pub(crate) columns: Option<Vec<OutputColumn>>,
+    pub(crate) formats: Vec<Format>,
+    pub(crate) progress: Progress,
+    pub(crate) life: Life,
+}
+
+/// How long a portal lives unless it is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// To the end of its transaction.
+    Transaction,
+    /// WITH HOLD: to the end of the session, if its transaction commits. The snapshot it reads stays as long.
+    HeldByCommit,
+    /// Its transaction has committed.
+    Session,
+}
+
+/// How far a portal has come.
+pub(crate) enum Progress {
+    /// The query string was empty.
+    Empty,
+    /// Nothing has run yet.
+    Bound(Box<Planned>),
+    /// Rows are flowing, with the tag's word.
+    Rows { rows: Box<Rows>, word: &'static str },
+    /// FETCH from a cursor, in parts; `left` rows are still wanted (`None`: all).
+    Fetching { cursor: String, left: Option<u64> },
+    /// Every row was given.
+    Finished { word: &'static str },
+    /// It ran, and cannot run again.
+    Spent,
+}
+
+impl Portal {
+    /// Of an empty query string.
+    pub(crate) fn empty(prepared: Arc<Prepared>) -> Self {
+        Self { prepared, columns: None, formats: Vec::new(), progress: Progress::Empty, life: Life::Transaction }
+    }
+
+    /// Of a plan with its parameters; the caller says the formats.
+    pub(crate) fn bound(prepared: Arc<Prepared>, planned: Planned, columns: Option<Vec<OutputColumn>>) -> Self {
+        Self {
+            prepared,
+            columns,
+            formats: Vec::new(),
+            progress: Progress::Bound(Box::new(planned)),
+            life: Life::Transaction,
+        }
+    }
+
+    /// A portal over rows already flowing, as DECLARE CURSOR makes it.
+    pub(crate) fn cursor(prepared: Arc<Prepared>, rows: Rows, format: Format, life: Life) -> Self {
+        let columns = rows.columns.clone();
+        Self {
+            prepared,
+            formats: vec![format; columns.len()],
+            columns: Some(columns),
+            progress: Progress::Rows { rows: Box::new(rows), word: "SELECT" },
+            life,
+        }
+    }
+}
+
+pub(crate) fn unknown_portal(name: &str) -> SqlError {
+    SqlError::new(Condition::InvalidCursorName, format!("portal \"{name}\" does not exist"))
+}
+
+pub(crate) fn unknown_cursor(name: &str) -> SqlError {
+    SqlError::new(Condition::InvalidCursorName, format!("cursor \"{name}\" does not exist"))
+}
+
+pub(crate) fn spent(name: &str) -> SqlError {
+    SqlError::new(Condition::ObjectNotInPrerequisiteState, format!("portal \"{name}\" cannot be run"))
+}

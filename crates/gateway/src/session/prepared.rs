@@ -1,0 +1,63 @@
+//! Prepared statements: text once parsed, planned anew at each use so that they follow the catalog.
+
+use std::sync::Arc;
+
+use planner::{OutputColumn, Parsed};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+/// A statement that Parse or PREPARE named.
+pub(crate) struct Prepared {
+    /// `None`: the query string was empty.
+    pub(crate) parsed: Option<Parsed>,
+    /// Types as found when it was prepared; they stay.
+    pub(crate) parameters: Vec<SqlType>,
+    /// Columns as found when it was prepared; `None` where it gives no rows.
+    pub(crate) columns: Option<Vec<OutputColumn>>,
+}
+
+impl Prepared {
+    /// Of an empty query string.
+    pub(crate) fn empty() -> Self {
+        Self { parsed: None, parameters: Vec::new(), columns: None }
+    }
+
+    /// What stands behind a cursor that DECLARE made.
+    pub(crate) fn of_cursor(columns: Vec<OutputColumn>) -> Arc<Self> {
+        Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns) })
+    }
+
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        self.parsed.as_ref().map_or("", |parsed| &parsed.text)
+    }
+
+    /// Clients read rows by the description they got: a plan that gives others now is refused.
+    pub(crate) fn check_columns(&self, columns: Option<&[OutputColumn]>) -> SqlResult<()> {
+        let same = match (&self.columns, columns) {
+            (Some(then), Some(now)) => {
+                then.len() == now.len()
+                    && then.iter().zip(now).all(|(then, now)| then.sql_type == now.sql_type && then.name == now.name)
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        if same {
+            Ok(())
+        } else {
+            Err(SqlError::new(Condition::FeatureNotSupported, "cached plan must not change result type"))
+        }
+    }
+}
+
+pub(crate) fn unknown_statement(name: &str) -> SqlError {
+    let message = if name.is_empty() {
+        "unnamed prepared statement does not exist".to_owned()
+    } else {
+        format!("prepared statement \"{name}\" does not exist")
+    };
+    SqlError::new(Condition::UndefinedPreparedStatement, message)
+}
+
+pub(crate) fn duplicate_statement(name: &str) -> SqlError {
+    SqlError::new(Condition::DuplicatePreparedStatement, format!("prepared statement \"{name}\" already exists"))
+}

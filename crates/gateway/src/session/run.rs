@@ -1,0 +1,280 @@
+//! Step 4 of a statement: a plan runs, and its client gets what it makes.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
+use arrow::datatypes::Schema;
+use catalog::Change;
+use execution::RunContext;
+use execution::encode::Format;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use pgwire::messages::PgWireBackendMessage;
+use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, WritePlan};
+use tokio_util::sync::CancellationToken;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::http::metrics::Kind;
+use crate::pg::client::Client;
+use crate::pg::rows::{Hold, Rows, row_description};
+use crate::pg::scram;
+use crate::pg::sqlstate::Severity;
+use crate::session::error::from_txn;
+use crate::session::portal::{Portal, Progress};
+use crate::session::statement::Statement;
+use crate::session::{Place, Session};
+
+/// What running a plan began.
+pub(crate) enum Started {
+    /// Rows that are made as they are asked for; the tag's word.
+    Rows(Box<Rows>, &'static str),
+    /// Rows of an open cursor, `count` of them (`None`: all).
+    Fetch { cursor: String, count: Option<u64> },
+    /// It is done; the whole tag.
+    Done(String),
+}
+
+/// How a portal's run ended.
+pub(crate) struct Ran {
+    pub(crate) tag: String,
+    pub(crate) flow: Flow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Complete,
+    Suspended,
+}
+
+impl Session {
+    /// Runs a plan to its end, all rows as text.
+    pub(crate) async fn deliver(
+        &mut self,
+        planned: Planned,
+        place: Place,
+        statement: &Statement,
+        client: &mut Client,
+    ) -> SqlResult<String> {
+        match Box::pin(self.start(planned, place, statement, client)).await? {
+            Started::Rows(mut rows, word) => {
+                let formats = vec![Format::Text; rows.columns.len()];
+                describe(&rows.columns, &formats, client);
+                let sent = rows.send(&mut client.outbox, &formats, None).await?;
+                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                Ok(tag(word, sent.rows))
+            }
+            Started::Fetch { cursor, count } => {
+                let (rows, formats) = self.cursor(&cursor)?;
+                describe(&rows.columns, formats, client);
+                let sent = rows.send(&mut client.outbox, formats, count).await?;
+                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                Ok(tag("FETCH", sent.rows))
+            }
+            Started::Done(tag) => Ok(tag),
+        }
+    }
+
+    /// Runs a portal until `rows_max` rows are sent, or to its end.
+    pub(crate) async fn advance(
+        &mut self,
+        portal: &mut Portal,
+        rows_max: Option<u64>,
+        statement: &Statement,
+        client: &mut Client,
+    ) -> SqlResult<Ran> {
+        let progress = match std::mem::replace(&mut portal.progress, Progress::Spent) {
+            Progress::Bound(planned) => {
+                let place = Place { last: false, alone: true };
+                match Box::pin(self.start(*planned, place, statement, client)).await? {
+                    Started::Rows(rows, word) => Progress::Rows { rows, word },
+                    Started::Fetch { cursor, count } => Progress::Fetching { cursor, left: count },
+                    Started::Done(tag) => return Ok(Ran { tag, flow: Flow::Complete }),
+                }
+            }
+            resumed => resumed,
+        };
+        match progress {
+            Progress::Rows { mut rows, word } => {
+                statement.is(Kind::Query);
+                let sent = rows.send(&mut client.outbox, &portal.formats, rows_max).await?;
+                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                let flow = if sent.finished { Flow::Complete } else { Flow::Suspended };
+                portal.progress = match flow {
+                    Flow::Complete => Progress::Finished { word },
+                    Flow::Suspended => Progress::Rows { rows, word },
+                };
+                Ok(Ran { tag: tag(word, sent.rows), flow })
+            }
+            Progress::Fetching { cursor, left } => {
+                statement.is(Kind::Query);
+                let limit = match (left, rows_max) {
+                    (Some(left), Some(rows_max)) => Some(left.min(rows_max)),
+                    (left, rows_max) => left.or(rows_max),
+                };
+                let sent = self.cursor_rows(&cursor)?.send(&mut client.outbox, &portal.formats, limit).await?;
+                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                let left = left.map(|left| left - sent.rows);
+                let finished = sent.finished || left == Some(0);
+                portal.progress =
+                    if finished { Progress::Finished { word: "FETCH" } } else { Progress::Fetching { cursor, left } };
+                let flow = if finished { Flow::Complete } else { Flow::Suspended };
+                Ok(Ran { tag: tag("FETCH", sent.rows), flow })
+            }
+            Progress::Finished { word } => {
+                portal.progress = Progress::Finished { word };
+                Ok(Ran { tag: tag(word, 0), flow: Flow::Complete })
+            }
+            Progress::Empty | Progress::Bound(_) | Progress::Spent => {
+                Ok(Ran { tag: String::new(), flow: Flow::Complete })
+            }
+        }
+    }
+
+    /// Begins to run a plan; what has no rows is done on return.
+    pub(crate) async fn start(
+        &mut self,
+        planned: Planned,
+        place: Place,
+        statement: &Statement,
+        client: &mut Client,
+    ) -> SqlResult<Started> {
+        statement.is(kind(&planned));
+        match planned {
+            Planned::Query(plan) => {
+                let rows = self.query(&plan, statement).await?;
+                Ok(Started::Rows(Box::new(rows), "SELECT"))
+            }
+            Planned::Write(plan) => {
+                let rows = self.write(&plan, statement).await?;
+                self.tell(plan.notices);
+                Ok(Started::Done(tag(plan.tag, rows)))
+            }
+            Planned::Define(plan) => self.define(plan, statement).await.map(Started::Done),
+            Planned::CopyFrom(plan) => self.copy_from(plan, statement, client).await.map(Started::Done),
+            Planned::CopyTo(plan) => self.copy_to(plan, statement, client).await.map(Started::Done),
+            Planned::Explain(plan) => {
+                if plan.analyze && matches!(*plan.inner, Planned::Write(_) | Planned::CopyFrom(_)) {
+                    self.block.check_writable("EXPLAIN ANALYZE")?;
+                }
+                let (context, hold) = self.run_context(statement);
+                let execution = Arc::clone(&self.gateway.execution);
+                let lines = execution.explain(&plan, self.block.transaction(), &context).await?;
+                let columns = vec![plan.column()];
+                let rows = explained(plan.format, lines, &columns)?;
+                Ok(Started::Rows(Box::new(Rows::new(rows, columns, self.settings().zone(), Some(hold))), "EXPLAIN"))
+            }
+            Planned::Session(command) => self.command(command, place, statement, client).await,
+        }
+    }
+
+    /// Opens a query: no row is made before it is asked for.
+    pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Rows> {
+        self.block.transaction();
+        let (context, hold) = self.run_context(statement);
+        let execution = Arc::clone(&self.gateway.execution);
+        let opened = execution.query(plan, &context).await?;
+        Ok(Rows::new(opened.stream, plan.columns.clone(), self.settings().zone(), Some(hold)))
+    }
+
+    async fn write(&mut self, plan: &WritePlan, statement: &Statement) -> SqlResult<u64> {
+        self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
+        let (context, _hold) = self.run_context(statement);
+        let execution = Arc::clone(&self.gateway.execution);
+        let rows = execution.write(plan, self.block.transaction(), &context).await?;
+        self.gateway.metrics.rows_in.inc_by(rows);
+        Ok(rows)
+    }
+
+    /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
+    async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> SqlResult<String> {
+        self.block.check_writable(&plan.tag)?;
+        for check in &plan.checks {
+            let mut rows = self.query(&check.query, statement).await?;
+            if rows.skip(Some(1)).await?.rows > 0 {
+                return Err(check.violation.clone());
+            }
+        }
+        for password in &plan.passwords {
+            self.put_password(&mut plan.changes, password);
+        }
+        self.block.transaction().stage(plan.changes).map_err(from_txn)?;
+        self.tell(plan.notices);
+        Ok(plan.tag)
+    }
+
+    /// Turns a password into the verifier that the catalog keeps; the password itself is kept nowhere.
+    fn put_password(&mut self, changes: &mut [Change], password: &Password) {
+        let verifier = match password.text.as_deref() {
+            None => None,
+            Some("") => {
+                let notice = "empty string is not a valid password, clearing password";
+                self.tell(vec![SqlError::new(Condition::InvalidPassword, notice)]);
+                None
+            }
+            Some(text) => Some(scram::verifier(text, &*self.gateway.random)),
+        };
+        for change in changes {
+            if let Change::PutRole(role) = change
+                && role.oid == password.role
+            {
+                Arc::make_mut(role).scram = verifier.clone();
+            }
+        }
+    }
+
+    pub(crate) fn tell(&mut self, notices: Vec<SqlError>) {
+        self.notices.extend(notices.into_iter().map(|notice| (Severity::Notice, notice)));
+    }
+
+    /// What execution needs to know, and what keeps it going: dropped, the work stops.
+    pub(crate) fn run_context(&self, statement: &Statement) -> (RunContext, Hold) {
+        let cancel = CancellationToken::new();
+        let context = RunContext {
+            query_id: statement.query_id,
+            cancel: cancel.clone(),
+            settings: Arc::clone(self.settings()),
+            progress: Arc::default(),
+        };
+        (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view() })
+    }
+}
+
+/// EXPLAIN's lines as rows: one for each line of text, one for a whole JSON document.
+fn explained(
+    format: ExplainFormat,
+    lines: Vec<String>,
+    columns: &[OutputColumn],
+) -> SqlResult<BoxStream<'static, SqlResult<RecordBatch>>> {
+    let lines = match format {
+        ExplainFormat::Text => lines,
+        ExplainFormat::Json => vec![lines.join("\n")],
+    };
+    let fields: Vec<_> = columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true)).collect();
+    let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(lines));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![values])
+        .map_err(|error| SqlError::internal(format!("EXPLAIN's answer: {error}")))?;
+    Ok(futures::stream::once(async move { Ok(batch) }).boxed())
+}
+
+fn describe(columns: &[OutputColumn], formats: &[Format], client: &mut Client) {
+    client.put(PgWireBackendMessage::RowDescription(row_description(columns, formats)));
+}
+
+/// The text that says what a statement did.
+pub(crate) fn tag(word: &str, rows: u64) -> String {
+    match word {
+        "INSERT" => format!("INSERT 0 {rows}"),
+        "SELECT" | "FETCH" | "MOVE" | "COPY" | "UPDATE" | "DELETE" => format!("{word} {rows}"),
+        other => other.to_owned(),
+    }
+}
+
+fn kind(planned: &Planned) -> Kind {
+    match planned {
+        Planned::Query(_) | Planned::Explain(_) => Kind::Query,
+        Planned::Write(_) => Kind::Write,
+        Planned::CopyFrom(_) | Planned::CopyTo(_) => Kind::Copy,
+        Planned::Define(_) => Kind::Define,
+        Planned::Session(_) => Kind::Session,
+    }
+}

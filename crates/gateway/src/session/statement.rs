@@ -1,0 +1,120 @@
+//! One running statement: its id, its span, its clock, and the ways it can be stopped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use types::{Condition, QueryId, SqlError, SqlResult};
+
+use crate::activity::Backend;
+use crate::gateway::Gateway;
+use crate::http::metrics::{Kind, KindLabel, Outcome, StatementLabels};
+use crate::interrupt::{Reason, Running};
+
+/// From a statement's arrival to its end; dropped, it can no longer be stopped.
+pub(crate) struct Statement {
+    pub(crate) query_id: QueryId,
+    pub(crate) started_us: i64,
+    /// What it turned out to be, for the counters.
+    kind: Mutex<Kind>,
+    running: Running,
+    hung_up: CancellationToken,
+    timeout: Option<Duration>,
+    started: Duration,
+    span: tracing::Span,
+    gateway: Arc<Gateway>,
+    backend: Arc<Backend>,
+}
+
+impl Statement {
+    pub(crate) fn begin(
+        gateway: &Arc<Gateway>,
+        backend: &Arc<Backend>,
+        sql: &str,
+        timeout: Option<Duration>,
+        hung_up: CancellationToken,
+    ) -> Self {
+        let query_id = QueryId(gateway.random.next_u64());
+        let started_us = gateway.clock.now_us();
+        backend.work(sql, query_id, started_us);
+        Self {
+            query_id,
+            started_us,
+            kind: Mutex::new(Kind::Unknown),
+            running: backend.interrupt.begin(),
+            hung_up,
+            timeout,
+            started: gateway.clock.monotonic(),
+            span: tracing::info_span!("statement", query_id = %query_id),
+            gateway: Arc::clone(gateway),
+            backend: Arc::clone(backend),
+        }
+    }
+
+    /// Runs `work` until it ends or the statement is stopped: by a cancel request, the time limit, the end of the
+    /// session or of the client. Work that is stopped is dropped where it waits.
+    pub(crate) async fn watch<T>(&self, work: impl Future<Output = SqlResult<T>>) -> SqlResult<T> {
+        let deadline = async {
+            match self.timeout {
+                Some(timeout) => self.gateway.clock.sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let result = tokio::select! {
+            biased;
+            () = self.running.token.cancelled() => return Err(self.stopped(Reason::User)),
+            () = self.hung_up.cancelled() => return Err(self.stopped(Reason::Gone)),
+            () = deadline => return Err(self.stopped(Reason::Timeout)),
+            result = work.instrument(self.span.clone()) => result,
+        };
+        match (result, self.running.reason()) {
+            // Execution noticed first: the client is told why all the same.
+            (Err(error), Some(reason)) if error.condition == Condition::QueryCanceled => Err(reason.error()),
+            (result, _) => result,
+        }
+    }
+
+    fn stopped(&self, reason: Reason) -> SqlError {
+        self.running.stop(reason);
+        self.running.reason().unwrap_or(reason).error()
+    }
+
+    /// It turned out to be of this kind.
+    pub(crate) fn is(&self, kind: Kind) {
+        *self.kind.lock() = kind;
+    }
+
+    /// Counts and logs how it went; `logged_from` is `log_min_duration_statement`.
+    pub(crate) fn note(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
+        let took = self.gateway.clock.monotonic().saturating_sub(self.started);
+        let kind = *self.kind.lock();
+        let outcome = match result {
+            Ok(()) => Outcome::Done,
+            Err(_) if self.running.reason().is_some() => Outcome::Cancelled,
+            Err(_) => Outcome::Failed,
+        };
+        let metrics = &self.gateway.metrics;
+        metrics.statements.get_or_create(&StatementLabels { kind, outcome }).inc();
+        metrics.statement_seconds.get_or_create(&KindLabel { kind }).observe(took.as_secs_f64());
+        self.span.in_scope(|| {
+            match result {
+                Err(error) if error.condition == Condition::InternalError => {
+                    tracing::error!(%error, detail = error.detail, sql, "statement failed inside");
+                }
+                Err(error) => tracing::info!(%error, "statement failed"),
+                Ok(()) => {}
+            }
+            if logged_from.is_some_and(|limit| took >= limit) {
+                tracing::info!(duration_ms = took.as_secs_f64() * 1e3, sql, "slow statement");
+            }
+        });
+    }
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        self.backend.interrupt.end();
+    }
+}

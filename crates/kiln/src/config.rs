@@ -1,0 +1,155 @@
+//! A server's settings: command line over `KILN_*` variables over a TOML file over defaults.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Deserialize;
+
+#[cfg(test)]
+mod tests;
+
+/// The options of `kiln serve`. All are optional; the same names, with `_` for `-`, stand in the TOML file.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ServeArguments {
+    /// TOML file with any of these options [default: kiln.toml in the data folder, where there is one]
+    #[arg(long, env = "KILN_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Folder of the catalog and of temporary files [default: kiln-data]
+    #[arg(long, env = "KILN_DATA", value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Address for PostgreSQL clients [default: 127.0.0.1:5433]
+    #[arg(long, env = "KILN_LISTEN", value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Address for /healthz, /readyz and /metrics [default: 127.0.0.1:8433]
+    #[arg(long, env = "KILN_HTTP", value_name = "ADDRESS:PORT")]
+    pub(crate) http: Option<SocketAddr>,
+
+    /// Where shards are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix; credentials come
+    /// from the cloud's usual variables [default: the folder `storage` in the data folder]
+    #[arg(long, env = "KILN_STORAGE", value_name = "URL")]
+    pub(crate) storage: Option<String>,
+
+    /// PEM file with the server's certificate chain; clients may then use TLS
+    #[arg(long, env = "KILN_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// PEM file with the certificate's private key
+    #[arg(long, env = "KILN_TLS_KEY", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Connections served at once; more are refused with 53300 [default: 500]
+    #[arg(long, env = "KILN_MAX_CONNECTIONS", value_name = "COUNT")]
+    pub(crate) max_connections: Option<usize>,
+
+    /// Memory all queries share, in megabytes [default: 60 % of the machine's]
+    #[arg(long, env = "KILN_MEMORY_MB", value_name = "MB")]
+    pub(crate) memory_mb: Option<u64>,
+
+    /// Seconds that running statements get to finish after SIGTERM before they are cancelled with 57P01 [default: 10]
+    #[arg(long, env = "KILN_SHUTDOWN_GRACE", value_name = "SECONDS")]
+    pub(crate) shutdown_grace: Option<u64>,
+
+    /// What is logged, as tracing filters: `info`, `gateway=debug,info` [default: info]
+    #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+
+    /// Log lines as text or json [default: text]
+    #[arg(long, env = "KILN_LOG_FORMAT", value_name = "FORMAT", value_parser = ["text", "json"])]
+    pub(crate) log_format: Option<String>,
+}
+
+/// The settings in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) data: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) http: SocketAddr,
+    pub(crate) storage: String,
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    pub(crate) connections_max: usize,
+    pub(crate) memory_bytes: u64,
+    pub(crate) shutdown_grace_seconds: u64,
+    pub(crate) log: String,
+    pub(crate) log_json: bool,
+}
+
+impl Config {
+    /// Reads the TOML file, if any, under the given arguments, and fills in the defaults.
+    pub(crate) fn load(arguments: ServeArguments) -> anyhow::Result<Self> {
+        let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from("kiln-data"));
+        let file = match &arguments.config {
+            Some(path) => read_file(path)?,
+            None => {
+                let path = data.join("kiln.toml");
+                if path.exists() { read_file(&path)? } else { ServeArguments::default() }
+            }
+        };
+        arguments.over(file).into_config()
+    }
+}
+
+impl ServeArguments {
+    /// These options, and `below`'s where these say nothing.
+    fn over(self, below: Self) -> Self {
+        Self {
+            config: self.config,
+            data: self.data.or(below.data),
+            listen: self.listen.or(below.listen),
+            http: self.http.or(below.http),
+            storage: self.storage.or(below.storage),
+            tls_cert: self.tls_cert.or(below.tls_cert),
+            tls_key: self.tls_key.or(below.tls_key),
+            max_connections: self.max_connections.or(below.max_connections),
+            memory_mb: self.memory_mb.or(below.memory_mb),
+            shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
+            log: self.log.or(below.log),
+            log_format: self.log_format.or(below.log_format),
+        }
+    }
+
+    fn into_config(self) -> anyhow::Result<Config> {
+        let data = self.data.unwrap_or_else(|| PathBuf::from("kiln-data"));
+        let data =
+            std::path::absolute(&data).with_context(|| format!("cannot resolve the data folder {}", data.display()))?;
+        let storage = self.storage.unwrap_or_else(|| format!("file://{}", data.join("storage").display()));
+        let tls = match (self.tls_cert, self.tls_key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => anyhow::bail!("TLS needs both --tls-cert and --tls-key"),
+        };
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Ok(Config {
+            data,
+            listen: self.listen.unwrap_or_else(|| local(5433)),
+            http: self.http.unwrap_or_else(|| local(8433)),
+            storage,
+            tls,
+            connections_max: self.max_connections.unwrap_or(500),
+            memory_bytes: self.memory_mb.map_or_else(default_memory_bytes, |megabytes| megabytes << 20),
+            shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
+            log: self.log.unwrap_or_else(|| "info".to_owned()),
+            log_json: self.log_format.as_deref() == Some("json"),
+        })
+    }
+}
+
+fn read_file(path: &Path) -> anyhow::Result<ServeArguments> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+}
+
+/// 60 % of the machine's memory: the rest is for the page cache, buffers in flight and everything uncounted.
+fn default_memory_bytes() -> u64 {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total_kb = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    total_kb.map_or(4 << 30, |kilobytes| kilobytes * 1024 / 10 * 6)
+}

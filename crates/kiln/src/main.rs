@@ -1,0 +1,58 @@
+//! `kiln`, the one binary: it reads the command line, wires the crates together and ends cleanly.
+//!
+//! Never holds logic of the warehouse: each role's work lives in a crate below.
+//!
+//! Start at `serve.rs` for how a server is put together, `sql/` for the client, `bench.rs` for the benchmark.
+
+mod bench;
+mod config;
+mod logging;
+mod serve;
+mod sql;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Kiln, an elastic SQL data warehouse: PostgreSQL outside, open Parquet at rest.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Run a warehouse: PostgreSQL's protocol on one port, health and metrics on another
+    Serve(config::ServeArguments),
+    /// Talk SQL to a warehouse
+    Sql(sql::SqlArguments),
+    /// Measure TPC-H or TPC-DS, alone or against peers
+    Bench(bench::BenchArguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(8 << 20).build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("cannot start the runtime: {error}")),
+    };
+    let outcome = match arguments.role {
+        Role::Serve(arguments) => runtime.block_on(Box::pin(serve::serve(arguments))),
+        Role::Sql(arguments) => runtime.block_on(Box::pin(sql::sql(arguments))),
+        Role::Bench(arguments) => runtime.block_on(Box::pin(bench::bench(arguments))),
+    };
+    // A statement stuck in a system call must not keep a stopped server alive.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    match outcome {
+        Ok(code) => code,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a program tells its user why it ends")]
+fn fail(reason: &str) -> ExitCode {
+    eprintln!("kiln: {reason}");
+    ExitCode::FAILURE
+}

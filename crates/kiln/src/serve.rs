@@ -1,0 +1,161 @@
+//! `kiln serve`: a warehouse put together from its parts, from the data folder up to the front doors, and taken down in turn.
+
+mod instance;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use execution::Execution;
+use gateway::{Gateway, GatewayConfig, TlsFiles};
+use objects::{Claim, Objects};
+use planner::Planner;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use txn::{CleanSettings, Transactions};
+use types::{Clock, Random, SystemClock, SystemRandom};
+
+use crate::config::Config;
+pub(crate) use crate::config::ServeArguments;
+use crate::logging;
+
+/// Name of the catalog's file in the data folder.
+const CATALOG: &str = "catalog.redb";
+/// Name of the folder in the data folder that queries spill to.
+const SPILL: &str = "spill";
+
+/// Serves until SIGTERM or SIGINT, or until the catalog can no longer be written; a second signal ends it at once.
+pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    let config = Config::load(arguments)?;
+    logging::start(&config.log, config.log_json)?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+
+    let mut server = start(config).await?;
+    let code = tokio::select! {
+        _ = terminate.recv() => { tracing::info!("SIGTERM: shutting down"); ExitCode::SUCCESS }
+        _ = interrupt.recv() => { tracing::info!("SIGINT: shutting down"); ExitCode::SUCCESS }
+        () = server.failed() => ExitCode::FAILURE,
+    };
+    tokio::select! {
+        () = server.stop() => tracing::info!("stopped"),
+        _ = terminate.recv() => tracing::warn!("second signal: ended without waiting"),
+        _ = interrupt.recv() => tracing::warn!("second signal: ended without waiting"),
+    }
+    Ok(code)
+}
+
+/// A running warehouse.
+pub(crate) struct Server {
+    pg_address: SocketAddr,
+    gateway: Arc<Gateway>,
+    transactions: Arc<Transactions>,
+    shutdown: CancellationToken,
+    doors: JoinSet<std::io::Result<()>>,
+    cleaner: tokio::task::JoinHandle<()>,
+    /// Held for as long as the warehouse may write to its storage.
+    _claim: Claim,
+}
+
+/// Opens everything, from the bottom up, and the doors last: who can connect can query.
+pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let random: Arc<dyn Random> = Arc::new(SystemRandom);
+    std::fs::create_dir_all(&config.data).with_context(|| format!("cannot make {}", config.data.display()))?;
+
+    // The catalog's file lock keeps a second process off this folder, so it comes before all else.
+    let catalog = config.data.join(CATALOG);
+    let kv = kv::redb::open(&catalog).with_context(|| format!("cannot open the catalog {}", catalog.display()))?;
+    let instance = instance::load_or_draw(&config.data, &*random)?;
+
+    let objects = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
+        .with_context(|| format!("cannot open the storage {}", config.storage))?;
+    let claim = Claim::acquire(&objects, instance, &about(&config)).await.context("cannot claim the storage")?;
+
+    let transactions =
+        Transactions::open(Arc::new(kv), objects.clone(), Arc::clone(&clock)).context("cannot read the catalog")?;
+    let execution = Execution::new(
+        objects,
+        Arc::clone(&transactions),
+        Arc::clone(&clock),
+        Arc::clone(&random),
+        execution::Config {
+            memory_bytes: usize::try_from(config.memory_bytes).unwrap_or(usize::MAX),
+            spill_folder: config.data.join(SPILL),
+            ..execution::Config::default()
+        },
+    )?;
+    let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
+    let gateway = Gateway::new(planner, execution, Arc::clone(&transactions), front_doors(&config), clock, random)
+        .context("cannot use the TLS certificate")?;
+
+    let cleaner = tokio::spawn({
+        let transactions = Arc::clone(&transactions);
+        async move { transactions.keep_clean(CleanSettings::default()).await }
+    });
+    let shutdown = CancellationToken::new();
+    let pg = listen(config.listen).await?;
+    let http = listen(config.http).await?;
+    let (pg_address, http_address) = (pg.local_addr()?, http.local_addr()?);
+    let mut doors = JoinSet::new();
+    doors.spawn({
+        let (gateway, shutdown) = (Arc::clone(&gateway), shutdown.clone());
+        async move { gateway.serve_http(http, shutdown).await }
+    });
+    doors.spawn({
+        let (gateway, shutdown) = (Arc::clone(&gateway), shutdown.clone());
+        async move { gateway.serve_pg(pg, shutdown).await }
+    });
+    tracing::info!(address = %http_address, "ready for HTTP");
+    tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
+    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, _claim: claim })
+}
+
+impl Server {
+    /// Where PostgreSQL clients connect.
+    pub(crate) fn pg_address(&self) -> SocketAddr {
+        self.pg_address
+    }
+
+    /// Completes when the server cannot go on.
+    async fn failed(&mut self) {
+        tokio::select! {
+            () = self.transactions.poisoned() => tracing::error!("the catalog could not be written: stopping; a restart recovers"),
+            ended = self.doors.join_next() => match ended {
+                Some(Ok(Err(error))) => tracing::error!(%error, "a front door failed"),
+                _ => tracing::error!("a front door ended"),
+            },
+        }
+    }
+
+    /// Closes the doors, lets running statements finish or cancels them after the grace period, and waits for all that.
+    pub(crate) async fn stop(mut self) {
+        self.gateway.announce_shutdown();
+        self.shutdown.cancel();
+        while self.doors.join_next().await.is_some() {}
+        self.cleaner.abort();
+    }
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+}
+
+fn front_doors(config: &Config) -> GatewayConfig {
+    GatewayConfig {
+        connections_max: config.connections_max,
+        shutdown_grace: Duration::from_secs(config.shutdown_grace_seconds),
+        tls: config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }),
+        ..GatewayConfig::default()
+    }
+}
+
+/// What another instance is told about this one when it wants the same storage.
+fn about(config: &Config) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", host.trim(), config.data.display())
+}

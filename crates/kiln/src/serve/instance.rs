@@ -1,0 +1,42 @@
+//! Who this warehouse is: a UUID drawn once and kept in the data folder. The storage's claim names it.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use types::Random;
+use uuid::Uuid;
+
+#[cfg(test)]
+mod tests;
+
+/// Name of the file in the data folder.
+const NAME: &str = "instance";
+
+/// The instance's id; drawn and made durable on the first start, so that a claim on the storage is recognised ever after.
+pub(crate) fn load_or_draw(data: &Path, random: &dyn Random) -> anyhow::Result<Uuid> {
+    let path = data.join(NAME);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let text = text.trim();
+            Uuid::parse_str(text).with_context(|| format!("{} holds {text:?}, which is no UUID", path.display()))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let instance = random.uuid();
+            write(data, instance).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(instance)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Whole or not at all, whenever the machine stops.
+fn write(data: &Path, instance: Uuid) -> std::io::Result<()> {
+    let draft = data.join(format!("{NAME}.new"));
+    let mut file = File::create(&draft)?;
+    writeln!(file, "{instance}")?;
+    file.sync_all()?;
+    fs::rename(&draft, data.join(NAME))?;
+    File::open(data)?.sync_all()
+}

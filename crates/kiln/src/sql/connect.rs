@@ -1,0 +1,154 @@
+//! Reaching a server: where, as whom, and with which trust.
+
+use std::future::poll_fn;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::sync::mpsc;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{AsyncMessage, Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// A server to connect to, reusable for a second connection.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) config: Config,
+    tls: MakeRustlsConnect,
+}
+
+/// An open connection and the notices the server sends on it.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    pub(crate) notices: mpsc::UnboundedReceiver<tokio_postgres::error::DbError>,
+}
+
+impl Target {
+    /// Parses `postgresql://user:password@host:port/database?sslmode=…`.
+    pub(crate) fn from_url(url: &str) -> anyhow::Result<Self> {
+        let mut config: Config = url.parse().with_context(|| format!("cannot understand the address {url:?}"))?;
+        config.application_name("kiln sql");
+        Ok(Self { config, tls: tls(None)? })
+    }
+
+    pub(crate) fn from_parts(
+        host: &str,
+        port: u16,
+        user: &str,
+        database: &str,
+        sslmode: &str,
+        root_certificates: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let mut config = Config::new();
+        config.host(host).port(port).user(user).dbname(database).application_name("kiln sql");
+        if let Ok(password) = std::env::var("PGPASSWORD") {
+            config.password(password);
+        }
+        let (mode, roots) = match (sslmode, root_certificates) {
+            ("disable", _) => (SslMode::Disable, None),
+            ("prefer" | "allow", _) => (SslMode::Prefer, None),
+            ("require", roots) => (SslMode::Require, roots),
+            ("verify-full", Some(roots)) => (SslMode::Require, Some(roots)),
+            ("verify-full", None) => anyhow::bail!("verify-full needs --sslrootcert"),
+            (other, _) => anyhow::bail!("unknown sslmode {other:?}: use disable, prefer, require or verify-full"),
+        };
+        config.ssl_mode(mode);
+        Ok(Self { config, tls: tls(roots)? })
+    }
+}
+
+/// Connects, and drives the connection in the background until the client is dropped.
+pub(crate) async fn connect(target: &Target) -> anyhow::Result<Connection> {
+    let (client, mut connection) = target.config.connect(target.tls.clone()).await.map_err(explain)?;
+    let (sender, notices) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notice(notice) = message {
+                // Nobody listening is no reason to stop the connection.
+                let _ = sender.send(notice);
+            }
+        }
+    });
+    Ok(Connection { client, notices })
+}
+
+/// Asks the server, on a connection of its own, to cancel what `token`'s connection runs.
+pub(crate) async fn cancel(target: &Target, token: tokio_postgres::CancelToken) -> Result<(), tokio_postgres::Error> {
+    token.cancel_query(target.tls.clone()).await
+}
+
+fn explain(error: tokio_postgres::Error) -> anyhow::Error {
+    match error.as_db_error() {
+        Some(told) => anyhow::anyhow!("{}: {} ({})", told.severity(), told.message(), told.code().code()),
+        None => anyhow::Error::new(error).context("cannot connect"),
+    }
+}
+
+/// With root certificates the server is verified; without, the line is only encrypted, as libpq's `require` does.
+fn tls(root_certificates: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let config = match root_certificates {
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            let unreadable = || format!("cannot read certificates from {}", path.display());
+            for certificate in CertificateDer::pem_file_iter(path).with_context(unreadable)? {
+                roots.add(certificate.with_context(unreadable)?)?;
+            }
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+        None => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Unverified { provider }))
+            .with_no_client_auth(),
+    };
+    Ok(MakeRustlsConnect::new(config))
+}
+
+/// Accepts any certificate, but still checks that the server holds its key.
+#[derive(Debug)]
+struct Unverified {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,254 @@
+//! Runs pieces of input against the server and shows what comes back.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt, TryStreamExt, pin_mut};
+use tokio_postgres::error::{DbError, ErrorPosition};
+use tokio_postgres::{Error, SimpleQueryMessage};
+use types::{Clock, SystemClock};
+
+use super::connect::{self, Connection, Target};
+use super::describe;
+use super::output::{Answer, Format};
+use super::progress::Progress;
+use super::statements::{Piece, split};
+
+/// Rows shown at a time: enough to align columns well, few enough that a long answer starts at once.
+const ROWS_PER_SCREEN: usize = 1_000;
+/// Bytes a COPY message carries.
+const COPY_CHUNK_BYTES: usize = 64 << 10;
+
+/// A connection with the way its answers are shown.
+pub(crate) struct Console {
+    connection: Connection,
+    target: Target,
+    format: Format,
+    timing: bool,
+    clock: SystemClock,
+}
+
+/// Whether to go on after a command.
+#[derive(PartialEq, Eq)]
+pub(crate) enum After {
+    Continue,
+    Quit,
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the client is for")]
+impl Console {
+    pub(crate) fn new(connection: Connection, target: Target, format: Format, timing: bool) -> Self {
+        Self { connection, target, format, timing, clock: SystemClock::new() }
+    }
+
+    /// Runs all of `text`; false at the first statement that fails.
+    pub(crate) async fn run_text(&mut self, text: &str) -> anyhow::Result<bool> {
+        let (mut pieces, rest) = split(text);
+        if !rest.trim().is_empty() {
+            pieces.push(Piece::Statement(rest));
+        }
+        for piece in pieces {
+            let succeeded = match piece {
+                Piece::Statement(sql) => self.run_statement(&sql).await?,
+                Piece::Command(command) => match self.run_command(&command).await {
+                    Ok(After::Continue) => true,
+                    Ok(After::Quit) => return Ok(true),
+                    Err(error) => {
+                        eprintln!("{error:#}");
+                        false
+                    }
+                },
+            };
+            if !succeeded {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs one statement and shows its rows; false if the server refused it. Ctrl-C cancels it.
+    pub(crate) async fn run_statement(&mut self, sql: &str) -> anyhow::Result<bool> {
+        let start = self.clock.monotonic();
+        let progress = Progress::start(&self.target, &self.connection.client).await;
+        let token = self.connection.client.cancel_token();
+        let outcome = {
+            let run = self.show(sql, &progress);
+            pin_mut!(run);
+            loop {
+                tokio::select! {
+                    outcome = &mut run => break outcome,
+                    _ = tokio::signal::ctrl_c() => {
+                        if let Err(error) = connect::cancel(&self.target, token.clone()).await {
+                            eprintln!("cannot cancel: {error}");
+                        }
+                    }
+                }
+            }
+        };
+        progress.stop();
+        self.show_notices();
+        match outcome {
+            Ok(()) => {}
+            Err(error) => match error.as_db_error() {
+                Some(told) => {
+                    eprintln!("{}", explain(told, sql));
+                    return Ok(false);
+                }
+                None => return Err(anyhow::Error::new(error).context("the connection is lost")),
+            },
+        }
+        if self.timing {
+            println!("Time: {:.3} ms", (self.clock.monotonic() - start).as_secs_f64() * 1e3);
+        }
+        Ok(true)
+    }
+
+    async fn show(&self, sql: &str, progress: &Progress) -> Result<(), Error> {
+        let messages = self.connection.client.simple_query_raw(sql).await?;
+        pin_mut!(messages);
+        let mut answer = Answer::default();
+        let mut row_count = 0;
+        let mut with_heading = true;
+        while let Some(message) = messages.try_next().await? {
+            match message {
+                SimpleQueryMessage::RowDescription(columns) => {
+                    answer.columns = columns.iter().map(|column| column.name().to_owned()).collect();
+                    (with_heading, row_count) = (true, 0);
+                }
+                SimpleQueryMessage::Row(row) => {
+                    answer.rows.push((0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect());
+                    row_count += 1;
+                    if ROWS_PER_SCREEN <= answer.rows.len() {
+                        progress.stop();
+                        print(&answer.render(self.format, with_heading));
+                        with_heading = false;
+                        answer.rows.clear();
+                    }
+                }
+                SimpleQueryMessage::CommandComplete(affected) => {
+                    progress.stop();
+                    if !answer.columns.is_empty() {
+                        print(&answer.render(self.format, with_heading));
+                        if self.format == Format::Table {
+                            println!("({row_count} {})\n", if row_count == 1 { "row" } else { "rows" });
+                        }
+                        answer = Answer::default();
+                    } else if self.format == Format::Table && 0 < affected {
+                        println!("{affected} {}", if affected == 1 { "row" } else { "rows" });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn show_notices(&mut self) {
+        while let Ok(notice) = self.connection.notices.try_recv() {
+            eprintln!("{}:  {}", notice.severity(), notice.message());
+        }
+    }
+
+    /// Runs a backslash command, given without its backslash.
+    pub(crate) async fn run_command(&mut self, command: &str) -> anyhow::Result<After> {
+        let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let argument = argument.trim().trim_end_matches(';').trim();
+        match name {
+            "q" | "quit" => return Ok(After::Quit),
+            "timing" => {
+                self.timing = !self.timing;
+                println!("Timing is {}.", if self.timing { "on" } else { "off" });
+            }
+            "format" => {
+                self.format = clap::ValueEnum::from_str(argument, true)
+                    .map_err(|_| anyhow::anyhow!("\\format takes table, csv or json"))?;
+            }
+            "i" => {
+                let text = std::fs::read_to_string(argument).with_context(|| format!("cannot read {argument}"))?;
+                Box::pin(self.run_text(&text)).await?;
+            }
+            "copy" => self.copy(argument).await?,
+            "?" | "help" => println!("{}", describe::HELP),
+            _ => match describe::queries(name, argument) {
+                Some(queries) => {
+                    for query in queries {
+                        self.run_statement(&query).await?;
+                    }
+                }
+                None => anyhow::bail!("unknown command \\{name}; \\? lists them"),
+            },
+        }
+        Ok(After::Continue)
+    }
+
+    /// `\copy table from file` and `\copy (query) to file`: COPY with the file on this side.
+    async fn copy(&mut self, argument: &str) -> anyhow::Result<()> {
+        let lowered = argument.to_ascii_lowercase();
+        let client = &self.connection.client;
+        let (at, keyword) = [(lowered.rfind(" from "), "FROM STDIN"), (lowered.rfind(" to "), "TO STDOUT")]
+            .into_iter()
+            .filter_map(|(at, keyword)| Some((at?, keyword)))
+            .max()
+            .context("\\copy takes TABLE from FILE [(options)] or TABLE to FILE [(options)]")?;
+        let (subject, rest) = argument.split_at(at);
+        let rest = rest.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest).trim();
+        let (path, options) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let path = path.trim_matches('\'');
+        let sql = format!("COPY {subject} {keyword} {options}");
+        if keyword == "FROM STDIN" {
+            let rows = copy_in(client, &sql, Path::new(path)).await?;
+            println!("COPY {rows}");
+        } else {
+            let data = client.copy_out(&sql).await?;
+            pin_mut!(data);
+            let mut file = std::fs::File::create(path).with_context(|| format!("cannot create {path}"))?;
+            while let Some(chunk) = data.next().await {
+                file.write_all(&chunk?).with_context(|| format!("cannot write {path}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn copy_in(client: &tokio_postgres::Client, sql: &str, path: &Path) -> anyhow::Result<u64> {
+    use tokio::io::AsyncReadExt;
+    let mut file = tokio::fs::File::open(path).await.with_context(|| format!("cannot open {}", path.display()))?;
+    let sink = client.copy_in(sql).await?;
+    pin_mut!(sink);
+    loop {
+        let mut chunk = Vec::with_capacity(COPY_CHUNK_BYTES);
+        if file.read_buf(&mut chunk).await.with_context(|| format!("cannot read {}", path.display()))? == 0 {
+            return Ok(sink.finish().await?);
+        }
+        sink.send(Bytes::from(chunk)).await?;
+    }
+}
+
+/// A server's error as psql shows it: the line with a caret under the position, then detail, hint and context.
+fn explain(told: &DbError, sql: &str) -> String {
+    let mut text = format!("{}:  {} ({})", told.severity(), told.message(), told.code().code());
+    if let Some(ErrorPosition::Original(position)) = told.position() {
+        let before: String = sql.chars().take((*position as usize).saturating_sub(1)).collect();
+        let line_number = before.matches('\n').count();
+        let column = before.chars().rev().take_while(|character| *character != '\n').count();
+        let line = sql.lines().nth(line_number).unwrap_or("");
+        let label = format!("LINE {}: ", line_number + 1);
+        let caret = " ".repeat(label.len() + column);
+        text.push_str(&format!("\n{label}{line}\n{caret}^"));
+    }
+    for (label, value) in [("DETAIL", told.detail()), ("HINT", told.hint()), ("CONTEXT", told.where_())] {
+        if let Some(value) = value {
+            text.push_str(&format!("\n{label}:  {value}"));
+        }
+    }
+    text
+}
+
+/// Writes to standard output; a reader that went away (`| head`) ends the program quietly.
+fn print(text: &str) {
+    if std::io::stdout().write_all(text.as_bytes()).is_err() {
+        std::process::exit(0);
+    }
+}

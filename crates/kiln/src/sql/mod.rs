@@ -1,0 +1,118 @@
+//! `kiln sql`: the client. One connection, statements from `-c`, files or a prompt, rows as table, CSV or JSON.
+
+pub(crate) mod connect;
+mod describe;
+mod execute;
+mod output;
+mod progress;
+mod prompt;
+mod statements;
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+
+use self::connect::Target;
+use self::execute::Console;
+use self::output::Format;
+
+/// The options of `kiln sql`; the connection's fall back on PostgreSQL's own variables.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct SqlArguments {
+    /// Where to connect, as postgresql://user:password@host:port/database; wins over the single options
+    url: Option<String>,
+
+    /// Server's host
+    #[arg(short = 'h', long, env = "PGHOST", default_value = "127.0.0.1")]
+    host: String,
+
+    /// Server's port
+    #[arg(short, long, env = "PGPORT", default_value_t = 5433)]
+    port: u16,
+
+    /// Role to connect as
+    #[arg(short = 'U', long, env = "PGUSER", default_value = "kiln")]
+    username: String,
+
+    /// Database to connect to
+    #[arg(short, long, env = "PGDATABASE", default_value = "kiln")]
+    dbname: String,
+
+    /// disable, prefer, require (encrypted, not verified) or verify-full
+    #[arg(long, env = "PGSSLMODE", default_value = "prefer")]
+    sslmode: String,
+
+    /// PEM file of the authorities that verify-full trusts
+    #[arg(long, env = "PGSSLROOTCERT", value_name = "FILE")]
+    sslrootcert: Option<PathBuf>,
+
+    /// Run this and end; may be given several times
+    #[arg(short, long, value_name = "SQL")]
+    command: Vec<String>,
+
+    /// Run the statements of this file and end; `-` is standard input
+    #[arg(short, long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+
+    /// How rows are shown
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Print each statement's time
+    #[arg(long)]
+    timing: bool,
+
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Connects and runs what the arguments say; without `-c` and `-f`, a prompt. Fails if a statement of `-c` or `-f` failed.
+pub(crate) async fn sql(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
+    let target = match &arguments.url {
+        Some(url) => Target::from_url(url)?,
+        None => Target::from_parts(
+            &arguments.host,
+            arguments.port,
+            &arguments.username,
+            &arguments.dbname,
+            &arguments.sslmode,
+            arguments.sslrootcert.as_deref(),
+        )?,
+    };
+    let connection = connect::connect(&target).await?;
+    let mut console = Console::new(connection, target, arguments.format, arguments.timing);
+
+    let batch = !arguments.command.is_empty() || !arguments.file.is_empty() || !std::io::stdin().is_terminal();
+    if !batch {
+        prompt::run(&mut console).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut texts = arguments.command;
+    for path in &arguments.file {
+        texts.push(if path.as_os_str() == "-" { read_stdin()? } else { read_file(path)? });
+    }
+    if texts.is_empty() {
+        texts.push(read_stdin()?);
+    }
+    for text in &texts {
+        if !console.run_text(text).await? {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_file(path: &std::path::Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn read_stdin() -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+    Ok(text)
+}

@@ -1,0 +1,117 @@
+//! Rows for people and programs: an aligned table, CSV or JSON.
+
+use clap::ValueEnum;
+
+#[cfg(test)]
+mod tests;
+
+/// How rows are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Aligned columns under a heading
+    Table,
+    /// RFC 4180, with a header line; NULL is empty, empty text is ""
+    Csv,
+    /// One JSON object a line
+    Json,
+}
+
+/// An answer as text, `None` for NULL.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<Option<String>>>,
+}
+
+impl Answer {
+    /// The answer's text in `format`, ending in a line end. `with_heading` is false for the later parts of a long answer.
+    pub(crate) fn render(&self, format: Format, with_heading: bool) -> String {
+        let mut text = String::new();
+        match format {
+            Format::Table => self.table(with_heading, &mut text),
+            Format::Csv => self.csv(with_heading, &mut text),
+            Format::Json => self.json(&mut text),
+        }
+        text
+    }
+
+    fn table(&self, with_heading: bool, text: &mut String) {
+        let mut widths: Vec<usize> = self.columns.iter().map(|name| name.chars().count()).collect();
+        for row in &self.rows {
+            for (width, value) in widths.iter_mut().zip(row) {
+                let widest_line = value.as_deref().unwrap_or("").lines().map(|line| line.chars().count()).max();
+                *width = (*width).max(widest_line.unwrap_or(0));
+            }
+        }
+        let numeric: Vec<bool> = (0..self.columns.len()).map(|column| self.is_numeric(column)).collect();
+        if with_heading {
+            let heading: Vec<String> =
+                self.columns.iter().zip(&widths).map(|(name, width)| format!(" {name:^width$} ")).collect();
+            text.push_str(heading.join("|").trim_end());
+            text.push('\n');
+            let rule: Vec<String> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
+            text.push_str(&rule.join("+"));
+            text.push('\n');
+        }
+        for row in &self.rows {
+            table_row(row, &widths, &numeric, text);
+        }
+    }
+
+    /// Numbers stand to the right, as in psql; the wire's text form does not tell types, the values do.
+    fn is_numeric(&self, column: usize) -> bool {
+        let mut values = self.rows.iter().filter_map(|row| row.get(column)?.as_deref()).peekable();
+        values.peek().is_some() && values.all(|value| value.parse::<f64>().is_ok())
+    }
+
+    fn csv(&self, with_heading: bool, text: &mut String) {
+        if with_heading {
+            let names: Vec<String> = self.columns.iter().map(|name| csv_field(Some(name))).collect();
+            text.push_str(&names.join(","));
+            text.push('\n');
+        }
+        for row in &self.rows {
+            let fields: Vec<String> = row.iter().map(|value| csv_field(value.as_deref())).collect();
+            text.push_str(&fields.join(","));
+            text.push('\n');
+        }
+    }
+
+    fn json(&self, text: &mut String) {
+        for row in &self.rows {
+            let pairs = self.columns.iter().zip(row).map(|(name, value)| {
+                let value =
+                    value.as_ref().map_or(serde_json::Value::Null, |text| serde_json::Value::String(text.clone()));
+                (name.clone(), value)
+            });
+            text.push_str(&serde_json::Value::Object(pairs.collect()).to_string());
+            text.push('\n');
+        }
+    }
+}
+
+fn table_row(row: &[Option<String>], widths: &[usize], numeric: &[bool], text: &mut String) {
+    let cells: Vec<Vec<&str>> = row.iter().map(|value| value.as_deref().unwrap_or("").split('\n').collect()).collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+    for line in 0..height {
+        let mut shown = Vec::with_capacity(cells.len());
+        for ((cell, width), numeric) in cells.iter().zip(widths).zip(numeric) {
+            let part = cell.get(line).copied().unwrap_or("");
+            // A value that goes on in the next line is marked as psql marks it.
+            let mark = if line + 1 < cell.len() { '+' } else { ' ' };
+            shown.push(if *numeric { format!(" {part:>width$}{mark}") } else { format!(" {part:<width$}{mark}") });
+        }
+        text.push_str(shown.join("|").trim_end());
+        text.push('\n');
+    }
+}
+
+fn csv_field(value: Option<&str>) -> String {
+    match value {
+        None => String::new(),
+        Some(text) if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Some(text) => text.to_owned(),
+    }
+}

@@ -1,0 +1,78 @@
+//! The prompt: line editing, history, statements over several lines.
+
+use std::path::PathBuf;
+
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+
+use super::execute::{After, Console};
+use super::statements::{Piece, split};
+
+/// Reads and runs until `\q` or the end of input.
+#[expect(clippy::print_stdout, reason = "a prompt greets its user")]
+pub(crate) async fn run(console: &mut Console) -> anyhow::Result<()> {
+    let mut editor = DefaultEditor::new()?;
+    let history = history_file();
+    if let Some(path) = &history {
+        // A first run has no history yet.
+        let _ = editor.load_history(path);
+    }
+    println!("kiln sql {}. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"));
+    let mut pending = String::new();
+    loop {
+        let (line, back) = read_line(editor, if pending.trim().is_empty() { "kiln=> " } else { "kiln-> " }).await?;
+        editor = back;
+        let line = match line {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => {
+                pending.clear();
+                continue;
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let _ = editor.add_history_entry(&line);
+        pending.push_str(&line);
+        pending.push('\n');
+        let (pieces, rest) = split(&pending);
+        pending = rest;
+        if run_pieces(console, pieces).await? == After::Quit {
+            break;
+        }
+    }
+    if let Some(path) = &history
+        && editor.save_history(path).is_err()
+    {
+        tracing::warn!(path = %path.display(), "cannot save the history");
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "a refused command is told to its user")]
+async fn run_pieces(console: &mut Console, pieces: Vec<Piece>) -> anyhow::Result<After> {
+    for piece in pieces {
+        match piece {
+            Piece::Statement(sql) => {
+                console.run_statement(&sql).await?;
+            }
+            Piece::Command(command) => match console.run_command(&command).await {
+                Ok(After::Continue) => {}
+                Ok(After::Quit) => return Ok(After::Quit),
+                Err(error) => eprintln!("{error:#}"),
+            },
+        }
+    }
+    Ok(After::Continue)
+}
+
+/// Reads on a thread of its own, so that the connection is served while the user thinks.
+async fn read_line(
+    mut editor: DefaultEditor,
+    prompt: &'static str,
+) -> anyhow::Result<(Result<String, ReadlineError>, DefaultEditor)> {
+    Ok(tokio::task::spawn_blocking(move || (editor.readline(prompt), editor)).await?)
+}
+
+fn history_file() -> Option<PathBuf> {
+    Some(PathBuf::from(std::env::var_os("HOME")?).join(".kiln_history"))
+}

@@ -1,0 +1,48 @@
+//! What can go wrong with the store.
+
+use std::path::PathBuf;
+
+use crate::{KEY_BYTES_MAX, Space, VALUE_BYTES_MAX};
+
+/// Result of an operation on the store.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The backend's own error.
+pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// A failure of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another handle, of this process or another, has the file open.
+    #[error("{} is in use: only one instance may open it at a time", path.display())]
+    AlreadyOpen { path: PathBuf },
+    /// The file could not be opened or made.
+    #[error("failed to open {}", path.display())]
+    Open { path: PathBuf, source: Source },
+    /// The file was written by a newer version.
+    #[error("{} has format {found}, and this version reads formats up to {supported}", path.display())]
+    Format { path: PathBuf, found: u64, supported: u64 },
+    /// A read failed; nothing changed.
+    #[error("failed to read space {space:?} of {}", path.display())]
+    Read { path: PathBuf, space: Space, source: Source },
+    /// A write failed. Whether it took effect is known only after the store is opened again, so this handle refuses
+    /// everything from now on.
+    #[error("failed to write to {}", path.display())]
+    Write { path: PathBuf, source: Source },
+    /// An earlier write failed (see [`Error::Write`]); the process has to stop and start again.
+    #[error("{} is not usable since an earlier write to it failed", path.display())]
+    Poisoned { path: PathBuf },
+    /// The copy could not be made; the store itself is well.
+    #[error("failed to write a checkpoint to {}", path.display())]
+    Checkpoint { path: PathBuf, source: Source },
+    /// The copy would replace something.
+    #[error("failed to write a checkpoint to {}: the file exists", path.display())]
+    CheckpointExists { path: PathBuf },
+    #[error("a key of {bytes} bytes in space {space:?} is longer than {KEY_BYTES_MAX}")]
+    KeyTooLong { space: Space, bytes: usize },
+    #[error("a value of {bytes} bytes in space {space:?} is longer than {VALUE_BYTES_MAX}")]
+    ValueTooLong { space: Space, bytes: usize },
+    /// A key's bytes are not what its reader expects.
+    #[error("malformed key: {expected} expected at byte {position}")]
+    MalformedKey { expected: &'static str, position: usize },
+}

@@ -1,0 +1,233 @@
+//! The store in one file: copy-on-write B-trees by `redb`, a table per space.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use redb::{AccessGuard, Database, ReadOnlyTable, ReadableDatabase, TableDefinition, WriteTransaction};
+
+use crate::error::Source;
+use crate::{Batch, Direction, Entries, Error, KeyRange, Op, Result, Space, TxKv};
+
+#[cfg(test)]
+mod crash_disk;
+mod create;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use create::checkpoint;
+use create::create;
+
+/// The table that holds the entries of one space.
+pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+/// Memory for pages of the file. The catalog of a warehouse with 100,000 shards fits.
+const CACHE_BYTES: usize = 256 * 1024 * 1024;
+
+/// Opens the store at `path`, or makes an empty one; the folder must exist.
+///
+/// Only one handle can have it open, in this process or any other: a second one is [`Error::AlreadyOpen`].
+pub fn open(path: impl AsRef<Path>) -> Result<Store> {
+    let path = path.as_ref();
+    let lock = lock(path)?;
+    let failed = |source: Source| Error::Open { path: path.to_owned(), source };
+    if !path.try_exists().map_err(|source| failed(source.into()))? {
+        create(path, |_| Ok(())).map_err(failed)?;
+    }
+    let database = builder().open(path).map_err(|source| match source {
+        redb::DatabaseError::DatabaseAlreadyOpen => Error::AlreadyOpen { path: path.to_owned() },
+        source => failed(source.into()),
+    })?;
+    Store::new(path, database, Some(lock))
+}
+
+/// Opens the store on a storage other than a file, which the tests make fail.
+#[cfg(test)]
+fn open_on(backend: impl redb::StorageBackend) -> Result<Store> {
+    let path = Path::new("(test backend)");
+    let database = builder()
+        .create_with_backend(backend)
+        .map_err(|source| Error::Open { path: path.to_owned(), source: source.into() })?;
+    Store::new(path, database, None)
+}
+
+/// A store in one file.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    database: Database,
+    /// Held by the one writer, so that none starts between another's failure and the poisoning.
+    writer: Mutex<()>,
+    poisoned: AtomicBool,
+    /// The lock lives as long as the handle, and longer than `database`, whose drop still writes.
+    _lock: Option<File>,
+}
+
+impl Store {
+    fn new(path: &Path, database: Database, lock: Option<File>) -> Result<Self> {
+        let store = Self {
+            path: path.to_owned(),
+            database,
+            writer: Mutex::new(()),
+            poisoned: AtomicBool::new(false),
+            _lock: lock,
+        };
+        let failed = |source| Error::Open { path: path.to_owned(), source };
+        if let Some(found) = create::read_format(&store.database).map_err(failed)?
+            && create::FORMAT < found
+        {
+            return Err(Error::Format { path: path.to_owned(), found, supported: create::FORMAT });
+        }
+        // An older version made fewer spaces, and a test's storage starts without any.
+        if create::lacks_tables(&store.database).map_err(failed)? {
+            create::lay_out(&store.database, |_| Ok(())).map_err(failed)?;
+        }
+        Ok(store)
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        if self.is_poisoned() { Err(Error::Poisoned { path: self.path.clone() }) } else { Ok(()) }
+    }
+
+    /// Runs `change` in one durable transaction; any failure poisons the handle.
+    fn change(&self, change: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
+        let _writer = self.writer.lock();
+        self.check_usable()?;
+        commit(&self.database, change).map_err(|source| {
+            self.poisoned.store(true, Ordering::Release);
+            tracing::error!(path = %self.path.display(), error = %source, "a write failed, the store is closed to all use");
+            Error::Write { path: self.path.clone(), source }
+        })
+    }
+
+    fn read<T>(&self, space: Space, read: impl FnOnce(Snapshot) -> Result<T, Source>) -> Result<T> {
+        self.check_usable()?;
+        let failed = |source| Error::Read { path: self.path.clone(), space, source };
+        let snapshot = self.database.begin_read().map_err(|source| failed(source.into()))?;
+        let table = snapshot.open_table(table(space)).map_err(|source| failed(source.into()))?;
+        read(table).map_err(failed)
+    }
+}
+
+type Snapshot = ReadOnlyTable<&'static [u8], &'static [u8]>;
+type Guard = AccessGuard<'static, &'static [u8]>;
+
+impl TxKv for Store {
+    fn write(&self, batch: Batch) -> Result<()> {
+        batch.check_sizes()?;
+        if batch.is_empty() {
+            return self.check_usable();
+        }
+        self.change(|transaction| {
+            for ops in batch.by_space().chunk_by(|left, right| left.space() == right.space()) {
+                let mut table = transaction.open_table(table(ops[0].space()))?;
+                for op in ops {
+                    match op {
+                        Op::Put { key, value, .. } => table.insert(&key[..], &value[..])?,
+                        Op::Delete { key, .. } => table.remove(&key[..])?,
+                    };
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        self.read(space, |table| Ok(table.get(key)?.map(|value| Bytes::copy_from_slice(value.value()))))
+    }
+
+    fn multi_get(&self, space: Space, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        self.read(space, |table| {
+            keys.iter().map(|&key| Ok(table.get(key)?.map(|value| Bytes::copy_from_slice(value.value())))).collect()
+        })
+    }
+
+    fn scan(&self, space: Space, range: KeyRange, direction: Direction) -> Result<Entries> {
+        if range.is_empty() {
+            self.check_usable()?;
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let entries = self.read(space, |table| Ok(table.range::<&[u8]>(range.bounds())?))?;
+        let path = self.path.clone();
+        let copied = move |entry: Result<(Guard, Guard), redb::StorageError>| {
+            let (key, value) =
+                entry.map_err(|source| Error::Read { path: path.clone(), space, source: source.into() })?;
+            Ok((Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(value.value())))
+        };
+        Ok(match direction {
+            Direction::Forward => Box::new(entries.map(copied)),
+            Direction::Reverse => Box::new(entries.rev().map(copied)),
+        })
+    }
+
+    fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
+        let range = KeyRange::prefix(prefix);
+        self.change(|transaction| {
+            let mut table = transaction.open_table(table(space))?;
+            table.retain_in::<&[u8], _>(range.bounds(), |_, _| false)?;
+            Ok(())
+        })
+    }
+
+    fn checkpoint(&self, path: &Path) -> Result<()> {
+        self.check_usable()?;
+        let failed = |source| Error::Checkpoint { path: path.to_owned(), source };
+        let snapshot = self.database.begin_read().map_err(|source| failed(source.into()))?;
+        checkpoint(path, |copy| {
+            for space in Space::ALL {
+                let mut target = copy.open_table(table(space))?;
+                for entry in snapshot.open_table(table(space))?.range::<&[u8]>(..)? {
+                    let (key, value) = entry?;
+                    target.insert(key.value(), value.value())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+}
+
+/// Takes the lock file beside `path`, so that making a new store needs no care about a second process doing the same.
+fn lock(path: &Path) -> Result<File> {
+    let failed = |source: io::Error| Error::Open { path: path.to_owned(), source: source.into() };
+    let lock_path = beside(path, "lock");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(lock_path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::AlreadyOpen { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+/// `path` with `.extension` added.
+fn beside(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    PathBuf::from(name)
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
+pub(crate) fn table(space: Space) -> Table {
+    TableDefinition::new(space.table_name())
+}
+
+fn commit(database: &Database, change: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<(), Source> {
+    let mut transaction = database.begin_write()?;
+    // Saves the allocator's state with each commit, so that opening after a crash takes no walk over the whole file.
+    transaction.set_quick_repair(true);
+    change(&transaction)?;
+    transaction.commit()?;
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! The key spaces: ordered maps side by side that one batch writes together.
+
+/// One ordered map of the store. The discriminant is the byte stored on disk: never reuse or renumber one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Space {
+    /// What exists: databases, schemas, tables, views, roles.
+    Catalog = b'C',
+    /// Which shards a table has, with their statistics.
+    Shards = b'S',
+    /// From when on a shard is no longer part of its table.
+    ShardEnds = b'E',
+    /// One record per commit.
+    Transactions = b'T',
+    /// Objects being written and not yet committed.
+    Uploads = b'U',
+    /// Objects no snapshot needs any more, waiting to be deleted.
+    Garbage = b'O',
+    /// Sequences and high-water marks.
+    Sequences = b'Q',
+    /// Facts about the store itself: format, instance, last commit.
+    Meta = b'm',
+    /// Row store generations of a table.
+    Generations = b'G',
+    /// Fresh rows.
+    Rows = b'R',
+    /// Secondary index entries of fresh rows.
+    Indexes = b'X',
+    /// Where the row of a primary key lives.
+    Locators = b'P',
+    /// Pages of a table's long shard list.
+    Manifests = b'M',
+    /// Deleted rows of a shard, one entry each.
+    Deletes = b'D',
+    /// Deleted rows of a shard, as bitmaps.
+    DeleteBitmaps = b'B',
+    /// Superseded row versions waiting to be dropped.
+    Superseded = b'V',
+}
+
+impl Space {
+    /// Every space, in the order of its byte.
+    pub const ALL: [Self; 16] = [
+        Self::DeleteBitmaps,
+        Self::Catalog,
+        Self::Deletes,
+        Self::ShardEnds,
+        Self::Generations,
+        Self::Manifests,
+        Self::Garbage,
+        Self::Locators,
+        Self::Sequences,
+        Self::Rows,
+        Self::Shards,
+        Self::Transactions,
+        Self::Uploads,
+        Self::Superseded,
+        Self::Indexes,
+        Self::Meta,
+    ];
+
+    /// The byte that stands for this space on disk.
+    #[must_use]
+    pub fn byte(self) -> u8 {
+        self as u8
+    }
+
+    /// The name of the table that holds this space in a `redb` file.
+    pub(crate) fn table_name(self) -> &'static str {
+        match self {
+            Self::Catalog => "C",
+            Self::Shards => "S",
+            Self::ShardEnds => "E",
+            Self::Transactions => "T",
+            Self::Uploads => "U",
+            Self::Garbage => "O",
+            Self::Sequences => "Q",
+            Self::Meta => "m",
+            Self::Generations => "G",
+            Self::Rows => "R",
+            Self::Indexes => "X",
+            Self::Locators => "P",
+            Self::Manifests => "M",
+            Self::Deletes => "D",
+            Self::DeleteBitmaps => "B",
+            Self::Superseded => "V",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_space_has_its_own_byte_and_the_list_is_in_byte_order() {
+        assert!(Space::ALL.windows(2).all(|pair| pair[0].byte() < pair[1].byte()));
+        for space in Space::ALL {
+            assert_eq!(space.table_name().as_bytes(), [space.byte()]);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+use super::*;
+use crate::objects::tests::faulty;
+use crate::{Fault, FaultStore};
+
+const OURS: Uuid = Uuid::from_u128(1);
+const THEIRS: Uuid = Uuid::from_u128(2);
+
+#[tokio::test]
+async fn an_instance_recognises_its_claim_after_any_lost_answer() {
+    for fault in Fault::DETECTABLE {
+        for request in 0..6 {
+            let (store, objects) = faulty(request);
+            store.fail_after(request, fault);
+            let first = Claim::acquire(&objects, OURS, "here").await.unwrap();
+            let second = Claim::acquire(&objects, OURS, "here").await.unwrap();
+            second.check().await.unwrap();
+            assert_eq!((first.epoch(), second.epoch()), (1, 2), "{fault:?} at request {request}: one write, one epoch");
+            assert!(first.check().await.is_err());
+        }
+    }
+}
+
+#[tokio::test]
+async fn under_many_faults_two_instances_never_both_hold_a_prefix() {
+    let mut held_count = 0;
+    for seed in 0..200 {
+        let (store, objects) = faulty(seed);
+        store.fail_one_in(3, &Fault::DETECTABLE);
+        let (ours, theirs) =
+            tokio::join!(Claim::acquire(&objects, OURS, "one"), Claim::acquire(&objects, THEIRS, "two"));
+        assert!(ours.is_err() || theirs.is_err(), "seed {seed}: both hold it");
+        FaultStore::heal(&store);
+        if let Ok(claim) = ours.or(theirs) {
+            claim.check().await.unwrap();
+            held_count += 1;
+        }
+    }
+    assert!(100 < held_count, "the faults leave most claims standing: {held_count} of 200");
+}
+
+#[tokio::test]
+async fn a_claim_that_is_not_understood_is_not_overwritten() {
+    let newer = r#"{"format": 2, "instance": "00000000-0000-0000-0000-000000000001", "epoch": 1,
+        "token": "00000000-0000-0000-0000-000000000001", "about": "", "claimed_us": 0}"#;
+    for content in ["", "{", "{}", "[1]", "\u{0}", newer] {
+        let (_, objects) = faulty(0);
+        objects.put(NAME, Bytes::from(content)).await.unwrap();
+        let refusal = Claim::acquire(&objects, OURS, "here").await;
+        assert!(matches!(refusal, Err(Error::ClaimMalformed { .. })), "{content}");
+        assert_eq!(objects.get(NAME).await.unwrap(), content);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_taken_away_by_hand_is_noticed() {
+    let (_, objects) = faulty(0);
+    let claim = Claim::acquire(&objects, OURS, "here").await.unwrap();
+    objects.delete(NAME).await.unwrap();
+    assert!(matches!(claim.check().await, Err(Error::ClaimLost { .. })));
+    Claim::acquire(&objects, THEIRS, "there").await.unwrap();
+    let lost = claim.check().await.unwrap_err().to_string();
+    assert!(lost.contains("there") && lost.contains(&THEIRS.to_string()), "{lost}");
+}

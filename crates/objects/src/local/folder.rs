@@ -1,0 +1,321 @@
+//! The folder's operations, which wait for the disk.
+
+use std::collections::HashSet;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use object_store::path::Path;
+use object_store::{Error, ListResult, ObjectMeta, PutMode, PutResult, Result, UpdateVersion};
+use parking_lot::Mutex;
+use types::Clock;
+
+use super::failed;
+use super::workspace::{NAME, Temporary, Workspace};
+
+/// A folder of objects.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+    clock: Arc<dyn Clock>,
+    /// Made by the first write.
+    workspace: Mutex<Option<Arc<Workspace>>>,
+    /// Folders below the root that are known to survive a power cut.
+    durable: Mutex<HashSet<PathBuf>>,
+    /// The last modification time given to a file, in nanoseconds since 1970: none is given twice.
+    last_stamp: AtomicU64,
+}
+
+impl Folder {
+    pub(super) fn new(root: &FilePath, clock: Arc<dyn Clock>) -> Result<Self> {
+        let root = std::path::absolute(root).map_err(|source| failed(source.into()))?;
+        let (workspace, durable) = (Mutex::default(), Mutex::default());
+        Ok(Self { root, clock, workspace, durable, last_stamp: AtomicU64::new(0) })
+    }
+
+    pub(super) fn root(&self) -> &FilePath {
+        &self.root
+    }
+
+    /// Removes what dead writers have left. Somebody who may only read the folder cannot, and need not.
+    pub(super) fn sweep(&self) {
+        if let Err(error) = Workspace::sweep(&self.root) {
+            tracing::debug!(root = %self.root.display(), %error, "could not remove what dead writers have left");
+        }
+    }
+
+    /// An empty file for [`Self::publish`].
+    pub(super) fn temporary(&self) -> Result<Temporary> {
+        let workspace = self.workspace()?;
+        workspace.temporary().map_err(|source| failed(source.into()))
+    }
+
+    /// Makes `file` the object at `location`, durably, if `mode` allows.
+    pub(super) fn publish(&self, file: Temporary, location: &Path, mode: &PutMode) -> Result<PutResult> {
+        let target = self.path(location)?;
+        let io_failed = |source: io::Error| failed(format!("failed to write {}: {source}", target.display()).into());
+        let parent = target.parent().expect("an object lies below the root");
+        self.make_folder(parent).map_err(io_failed)?;
+        self.check_inside(parent, location)?;
+        file.file.sync_all().map_err(io_failed)?;
+        let workspace = self.workspace()?;
+        match mode {
+            PutMode::Create => {
+                self.stamp(&file, 0).map_err(io_failed)?;
+                fs::hard_link(&file.path, &target).map_err(|source| match source.kind() {
+                    io::ErrorKind::AlreadyExists => {
+                        Error::AlreadyExists { path: location.to_string(), source: source.into() }
+                    }
+                    _ => io_failed(source),
+                })?;
+            }
+            PutMode::Overwrite | PutMode::Update(_) => {
+                // Under the lock, or two writers that hold the same version could both find it and both replace it.
+                let _names = workspace.lock_names().map_err(io_failed)?;
+                let present = match fs::symlink_metadata(&target) {
+                    Ok(present) => Some(present),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    Err(error) => return Err(io_failed(error)),
+                };
+                if let PutMode::Update(expected) = mode {
+                    check_version(location, present.as_ref(), expected)?;
+                }
+                let later_than = present.as_ref().map_or(0, modified_ns);
+                self.stamp(&file, later_than).map_err(io_failed)?;
+                fs::rename(&file.path, &target).map_err(io_failed)?;
+            }
+        }
+        sync_folder(parent).map_err(io_failed)?;
+        let meta = file.file.metadata().map_err(io_failed)?;
+        Ok(PutResult { e_tag: Some(e_tag(&meta)), version: None })
+    }
+
+    /// The object's file and what is known about it.
+    pub(super) fn open(&self, location: &Path) -> Result<(File, ObjectMeta)> {
+        let path = self.path(location)?;
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
+        let (meta, file) = opened.map_err(|source| missing_or_failed(location, &path, source))?;
+        if !meta.is_file() {
+            return Err(not_found(location, "it is a folder"));
+        }
+        self.check_inside(&path, location)?;
+        Ok((file, object_meta(location.clone(), &meta)))
+    }
+
+    /// Removes the object, durably.
+    pub(super) fn delete(&self, location: &Path) -> Result<()> {
+        let path = self.path(location)?;
+        let parent = path.parent().expect("an object lies below the root");
+        let gone_or_failed = |source| missing_or_failed(location, &path, source);
+        let meta = fs::symlink_metadata(&path).map_err(gone_or_failed)?;
+        if meta.is_dir() {
+            return Err(not_found(location, "it is a folder"));
+        }
+        self.check_inside(parent, location)?;
+        {
+            let workspace = self.workspace()?;
+            let _names = workspace.lock_names().map_err(gone_or_failed)?;
+            fs::remove_file(&path).map_err(gone_or_failed)?;
+        }
+        sync_folder(parent).map_err(gone_or_failed)
+    }
+
+    /// Every object below `prefix`. Symbolic links are none.
+    pub(super) fn list(&self, prefix: &Path) -> Result<Vec<ObjectMeta>> {
+        let mut objects = Vec::new();
+        let mut folders = vec![prefix.clone()];
+        while let Some(folder) = folders.pop() {
+            let found = self.list_with_delimiter(&folder)?;
+            objects.extend(found.objects);
+            folders.extend(found.common_prefixes);
+        }
+        Ok(objects)
+    }
+
+    /// The objects and folders directly below `prefix`.
+    pub(super) fn list_with_delimiter(&self, prefix: &Path) -> Result<ListResult> {
+        let mut found = ListResult { common_prefixes: Vec::new(), objects: Vec::new() };
+        let folder = self.folder_path(prefix)?;
+        let io_failed = |source: io::Error| failed(format!("failed to list {}: {source}", folder.display()).into());
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if is_absent(&error) => return Ok(found),
+            Err(error) => return Err(io_failed(error)),
+        };
+        self.check_inside(&folder, prefix)?;
+        for entry in entries {
+            let entry = entry.map_err(io_failed)?;
+            let name = entry.file_name();
+            if prefix.is_root() && name == NAME {
+                continue;
+            }
+            // A file that somebody named in a way no object can be named is not one of ours.
+            let Some(location) = name.to_str().and_then(|name| child(prefix, name)) else { continue };
+            let kind = entry.file_type().map_err(io_failed)?;
+            if kind.is_dir() {
+                found.common_prefixes.push(location);
+            } else if kind.is_file() {
+                match entry.metadata() {
+                    Ok(meta) => found.objects.push(object_meta(location, &meta)),
+                    Err(error) if is_absent(&error) => {}
+                    Err(error) => return Err(io_failed(error)),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn workspace(&self) -> Result<Arc<Workspace>> {
+        let mut workspace = self.workspace.lock();
+        if let Some(workspace) = &*workspace {
+            return Ok(Arc::clone(workspace));
+        }
+        let io_failed = |source: io::Error| {
+            failed(format!("failed to make a place for new files in {}: {source}", self.root.display()).into())
+        };
+        self.make_folder(&self.root).map_err(io_failed)?;
+        let made = Arc::new(Workspace::make(&self.root).map_err(io_failed)?);
+        Ok(Arc::clone(workspace.insert(made)))
+    }
+
+    /// The file of an object. No part of a name leads out of the folder or into the store's own.
+    fn path(&self, location: &Path) -> Result<PathBuf> {
+        if location.is_root() {
+            return Err(refused(location, "it is empty"));
+        }
+        self.folder_path(location)
+    }
+
+    fn folder_path(&self, prefix: &Path) -> Result<PathBuf> {
+        let mut path = self.root.clone();
+        for (index, part) in prefix.as_ref().split('/').filter(|_| !prefix.is_root()).enumerate() {
+            if part.is_empty() || part == "." || part == ".." || part.contains(['\0', '\\']) {
+                return Err(refused(prefix, "a part of it is no file name"));
+            }
+            if index == 0 && part == NAME {
+                return Err(refused(prefix, "names below .kiln are the store's own"));
+            }
+            path.push(part);
+        }
+        Ok(path)
+    }
+
+    /// Refuses `path`, which exists, where a symbolic link on the way leads out of the folder.
+    fn check_inside(&self, path: &FilePath, location: &Path) -> Result<()> {
+        let io_failed = |source: io::Error| missing_or_failed(location, path, source);
+        let root = fs::canonicalize(&self.root).map_err(io_failed)?;
+        let real = fs::canonicalize(path).map_err(io_failed)?;
+        if real.starts_with(&root) {
+            return Ok(());
+        }
+        let source = format!("a symbolic link leads out of {}", self.root.display()).into();
+        Err(Error::PermissionDenied { path: location.to_string(), source })
+    }
+
+    /// Makes `folder` and those above it, so that they survive a power cut.
+    fn make_folder(&self, folder: &FilePath) -> io::Result<()> {
+        if self.durable.lock().contains(folder) {
+            return Ok(());
+        }
+        let Some(parent) = folder.parent() else { return Ok(()) };
+        // What lies above the root belongs to others, unless it has to be made.
+        if folder.starts_with(&self.root) && folder != self.root || !parent.try_exists()? {
+            self.make_folder(parent)?;
+        }
+        match fs::create_dir(folder) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        // Also where it exists: whoever made it may not have come to this line.
+        sync_folder(parent)?;
+        self.durable.lock().insert(folder.to_owned());
+        Ok(())
+    }
+
+    /// Gives `file` a modification time that no earlier content of its name has had: with the inode, which is used again soon
+    /// after a file is gone, it makes the version.
+    fn stamp(&self, file: &Temporary, later_than: u64) -> io::Result<()> {
+        let now = u64::try_from(self.clock.now_us()).unwrap_or(0) * 1_000;
+        let floor = now.max(later_than + 1);
+        let stamped = |last: u64| floor.max(last + 1);
+        let last = self.last_stamp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(stamped(last)));
+        let stamp = stamped(last.unwrap_or_else(|last| last));
+        file.file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(stamp))
+    }
+}
+
+/// The bytes of `range`, fewer where the file ends before.
+pub(super) fn read(file: &File, location: &Path, range: Range<u64>) -> Result<Bytes> {
+    let failed_at = |source: io::Error| failed(format!("failed to read {location}: {source}").into());
+    let length = file.metadata().map_err(failed_at)?.len();
+    let end = range.end.min(length);
+    let bytes = usize::try_from(end.saturating_sub(range.start)).map_err(|source| failed(source.into()))?;
+    let mut buffer = vec![0; bytes];
+    file.read_exact_at(&mut buffer, range.start).map_err(failed_at)?;
+    Ok(Bytes::from(buffer))
+}
+
+fn child(prefix: &Path, name: &str) -> Option<Path> {
+    let location = if prefix.is_root() { name.to_owned() } else { format!("{prefix}/{name}") };
+    Path::parse(location).ok()
+}
+
+fn check_version(location: &Path, present: Option<&Metadata>, expected: &UpdateVersion) -> Result<()> {
+    let found = present.map(e_tag);
+    if found.is_some() && found == expected.e_tag {
+        return Ok(());
+    }
+    let source = format!("its version is {found:?}, and {:?} was expected", expected.e_tag).into();
+    Err(Error::Precondition { path: location.to_string(), source })
+}
+
+fn object_meta(location: Path, meta: &Metadata) -> ObjectMeta {
+    let modified = i64::try_from(modified_ns(meta)).unwrap_or(i64::MAX);
+    let last_modified: DateTime<Utc> = DateTime::from_timestamp_nanos(modified);
+    ObjectMeta { location, last_modified, size: meta.len(), e_tag: Some(e_tag(meta)), version: None }
+}
+
+fn e_tag(meta: &Metadata) -> String {
+    format!("\"{:x}-{:x}-{:x}\"", meta.ino(), modified_ns(meta), meta.len())
+}
+
+/// Nanoseconds since 1970, 0 for anything before.
+fn modified_ns(meta: &Metadata) -> u64 {
+    let seconds = u64::try_from(meta.mtime()).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(meta.mtime_nsec()).unwrap_or(0))
+}
+
+fn sync_folder(folder: &FilePath) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Whether the error says that nothing is there: no such file, or a file where the name has a folder.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn missing_or_failed(location: &Path, path: &FilePath, source: io::Error) -> Error {
+    if is_absent(&source) {
+        return Error::NotFound { path: location.to_string(), source: source.into() };
+    }
+    if source.kind() == io::ErrorKind::PermissionDenied {
+        return Error::PermissionDenied { path: location.to_string(), source: source.into() };
+    }
+    failed(format!("failed to open {}: {source}", path.display()).into())
+}
+
+fn not_found(location: &Path, reason: &str) -> Error {
+    Error::NotFound { path: location.to_string(), source: reason.into() }
+}
+
+fn refused(location: &Path, reason: &str) -> Error {
+    Error::NotSupported { source: format!("\"{location}\" cannot be the name of an object: {reason}").into() }
+}

@@ -1,0 +1,186 @@
+//! Object storage in a local folder, durable: what was acknowledged survives a power cut.
+//!
+//! A write goes to a temporary file, is synced, gets its name by a rename or link, and the folder is synced. Conditions hold
+//! exactly, between threads and between processes.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{
+    Attributes, CopyMode, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use types::Clock;
+
+mod folder;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod workspace;
+
+use folder::Folder;
+use upload::Upload;
+
+/// The store that errors name as their origin.
+pub(crate) const STORE: &str = "local folder";
+
+/// Bytes of a body read at once.
+const CHUNK_BYTES: u64 = 1024 * 1024;
+
+/// A folder whose files are the objects.
+///
+/// The folder is made by the first write; reading from it leaves no traces. Names starting with `.kiln/` are the store's own.
+#[derive(Debug)]
+pub struct LocalStore {
+    folder: Arc<Folder>,
+}
+
+impl LocalStore {
+    /// A store in the folder `root`, which may not exist yet. Removes what writers that died have left there.
+    pub fn new(root: &FilePath, clock: Arc<dyn Clock>) -> Result<Self> {
+        let folder = Folder::new(root, clock)?;
+        folder.sweep();
+        Ok(Self { folder: Arc::new(folder) })
+    }
+}
+
+#[async_trait]
+impl ObjectStore for LocalStore {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        refuse_attributes(&options.attributes)?;
+        let location = location.clone();
+        blocking(&self.folder, move |folder| {
+            let mut file = folder.temporary()?;
+            file.write(payload.iter()).map_err(|source| failed(source.into()))?;
+            folder.publish(file, &location, &options.mode)
+        })
+        .await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        refuse_attributes(&options.attributes)?;
+        let file = blocking(&self.folder, Folder::temporary).await?;
+        Ok(Box::new(Upload::new(Arc::clone(&self.folder), location.clone(), file)))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if options.version.is_some() {
+            return Err(unsupported("object versions"));
+        }
+        let at = location.clone();
+        let (file, meta, range) = blocking(&self.folder, move |folder| {
+            let (file, meta) = folder.open(&at)?;
+            options.check_preconditions(&meta)?;
+            let range = match &options.range {
+                _ if options.head => 0..0,
+                Some(range) => range.as_range(meta.size).map_err(|source| failed(source.into()))?,
+                None => 0..meta.size,
+            };
+            Ok((Arc::new(file), meta, range))
+        })
+        .await?;
+        let (folder, at) = (Arc::clone(&self.folder), location.clone());
+        let chunks = stream::try_unfold(range.clone(), move |rest| {
+            let (folder, file, at) = (Arc::clone(&folder), Arc::clone(&file), at.clone());
+            async move {
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                let chunk = rest.start..rest.end.min(rest.start + CHUNK_BYTES);
+                let rest = chunk.end..rest.end;
+                let bytes = blocking(&folder, move |_| folder::read(&file, &at, chunk)).await?;
+                Ok(Some((bytes, rest)))
+            }
+        });
+        Ok(GetResult { payload: GetResultPayload::Stream(chunks.boxed()), meta, range, attributes: Attributes::new() })
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let (location, ranges) = (location.clone(), ranges.to_vec());
+        blocking(&self.folder, move |folder| {
+            let (file, _) = folder.open(&location)?;
+            ranges.into_iter().map(|range| folder::read(&file, &location, range)).collect()
+        })
+        .await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let folder = Arc::clone(&self.folder);
+        let deleted = locations.and_then(move |location| {
+            let folder = Arc::clone(&folder);
+            async move {
+                blocking(&folder, move |folder| {
+                    folder.delete(&location)?;
+                    Ok(location)
+                })
+                .await
+            }
+        });
+        deleted.boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let (folder, prefix) = (Arc::clone(&self.folder), prefix.cloned().unwrap_or_default());
+        let found = async move { blocking(&folder, move |folder| folder.list(&prefix)).await };
+        stream::once(found).map_ok(|found| stream::iter(found.into_iter().map(Ok))).try_flatten().boxed()
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        let prefix = prefix.cloned().unwrap_or_default();
+        blocking(&self.folder, move |folder| folder.list_with_delimiter(&prefix)).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        let (from, to) = (from.clone(), to.clone());
+        let mode = match options.mode {
+            CopyMode::Overwrite => PutMode::Overwrite,
+            CopyMode::Create => PutMode::Create,
+        };
+        blocking(&self.folder, move |folder| {
+            let (mut source, _) = folder.open(&from)?;
+            let mut file = folder.temporary()?;
+            file.copy_from(&mut source).map_err(|source| failed(source.into()))?;
+            folder.publish(file, &to, &mode)?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl fmt::Display for LocalStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{STORE} {}", self.folder.root().display())
+    }
+}
+
+/// Runs `work`, which waits for the disk, on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    folder: &Arc<Folder>,
+    work: impl FnOnce(&Folder) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let folder = Arc::clone(folder);
+    tokio::task::spawn_blocking(move || work(&folder)).await?
+}
+
+fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    Error::Generic { store: STORE, source }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::NotSupported { source: format!("a local folder has no {what}").into() }
+}
+
+fn refuse_attributes(attributes: &Attributes) -> Result<()> {
+    if attributes.is_empty() { Ok(()) } else { Err(unsupported("object attributes")) }
+}

@@ -1,0 +1,71 @@
+//! An object written part by part into one temporary file.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use object_store::path::Path;
+use object_store::{MultipartUpload, PutMode, PutPayload, PutResult, Result, UploadPart};
+
+use super::folder::Folder;
+use super::workspace::Temporary;
+use super::{blocking, failed};
+
+/// An upload that has not been completed.
+#[derive(Debug)]
+pub(super) struct Upload {
+    folder: Arc<Folder>,
+    location: Path,
+    /// Shared with the parts on their way; gone once completed or aborted.
+    file: Option<Arc<Temporary>>,
+    next_offset: u64,
+}
+
+impl Upload {
+    pub(super) fn new(folder: Arc<Folder>, location: Path, file: Temporary) -> Self {
+        Self { folder, location, file: Some(Arc::new(file)), next_offset: 0 }
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, part: PutPayload) -> UploadPart {
+        let Some(file) = self.file.clone() else { return ended().boxed() };
+        let (folder, mut offset) = (Arc::clone(&self.folder), self.next_offset);
+        self.next_offset += part.content_length() as u64;
+        async move {
+            blocking(&folder, move |_| {
+                for piece in &part {
+                    file.file.write_all_at(piece, offset).map_err(|source| failed(source.into()))?;
+                    offset += piece.len() as u64;
+                }
+                Ok(())
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        let Some(file) = self.file.take().and_then(Arc::into_inner) else { return ended().await };
+        let (location, expected) = (self.location.clone(), self.next_offset);
+        blocking(&self.folder, move |folder| {
+            let found = file.file.metadata().map_err(|source| failed(source.into()))?.len();
+            if found != expected {
+                return Err(failed(format!("{found} bytes of {expected} were uploaded").into()));
+            }
+            folder.publish(file, &location, &PutMode::Overwrite)
+        })
+        .await
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.file = None;
+        Ok(())
+    }
+}
+
+async fn ended<T>() -> Result<T> {
+    Err(failed("the upload was completed or aborted, or a part of it is still on its way".into()))
+}

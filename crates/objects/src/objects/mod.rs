@@ -1,0 +1,358 @@
+//! The handle on a storage prefix.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
+use types::{Clock, Random};
+
+use crate::retry::retry;
+use crate::{Error, Result, Writer, open};
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// A prefix of a storage: `file:///folder`, `s3://bucket/prefix`. Cheap to clone; clones are the same handle.
+///
+/// Names are relative to the prefix, with `/` between their parts: `tables/16384/0a1b.parquet`. Requests that fail for a
+/// moment are made again; what a caller sees failed for good.
+#[derive(Clone)]
+pub struct Objects {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// Without a slash at its end; never holds credentials.
+    url: String,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+}
+
+/// What a storage knows about an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Relative to the prefix of the handle.
+    pub name: String,
+    pub bytes: u64,
+    pub modified: DateTime<Utc>,
+    pub version: Version,
+}
+
+/// Tells one content of an object from the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version(UpdateVersion);
+
+impl Objects {
+    /// Opens the storage at `url` with the settings in the process's environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`).
+    pub fn open(url: &str, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Self> {
+        let variables =
+            std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+        Self::open_with(url, variables, clock, random)
+    }
+
+    /// Opens the storage at `url` with `variables` in place of the process's environment.
+    pub fn open_with(
+        url: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Self> {
+        let (store, prefix) = open::open(url, variables, &clock)?;
+        Ok(Self::new(store, prefix, url, clock, random))
+    }
+
+    /// A handle on `prefix` of any store; `url` is what errors call it.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn ObjectStore>,
+        prefix: Path,
+        url: &str,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        let url = url.trim_end_matches('/').to_owned();
+        Self { inner: Arc::new(Inner { store, prefix, url, clock, random }) }
+    }
+
+    /// A handle on the part of this storage whose names start with `name` and a slash.
+    pub fn below(&self, name: &str) -> Result<Self> {
+        let prefix = self.location(name)?;
+        let inner = Inner {
+            store: Arc::clone(&self.inner.store),
+            prefix,
+            url: self.object_url(name),
+            clock: Arc::clone(&self.inner.clock),
+            random: Arc::clone(&self.inner.random),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The URL of the prefix.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// The URL of the object called `name`, for people.
+    #[must_use]
+    pub fn object_url(&self, name: &str) -> String {
+        format!("{}/{name}", self.inner.url)
+    }
+
+    /// Writes a whole object, replacing any that is there.
+    pub async fn put(&self, name: &str, bytes: Bytes) -> Result<Version> {
+        let location = self.location(name)?;
+        self.retry(|| async {
+            let payload = PutPayload::from_bytes(bytes.clone());
+            let stored = self.inner.store.put(&location, payload).await;
+            stored.map(|stored| Version(stored.into())).map_err(|source| self.failed("write", name, source))
+        })
+        .await
+    }
+
+    /// Writes a whole object unless there is one; `false` where somebody else's is there.
+    ///
+    /// `bytes` must hold something no other writer writes: where an answer was lost, an object that equals `bytes` is taken
+    /// for the one written here.
+    pub async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<bool> {
+        Ok(self.put_conditionally(name, bytes, &PutMode::Create).await?.is_some())
+    }
+
+    /// Replaces an object if it still is the one of `version`; `None` where it is not. `bytes` as for [`Self::put_if_absent`].
+    pub async fn put_if_matches(&self, name: &str, bytes: Bytes, version: &Version) -> Result<Option<Version>> {
+        self.put_conditionally(name, bytes, &PutMode::Update(version.0.clone())).await
+    }
+
+    async fn put_conditionally(&self, name: &str, bytes: Bytes, mode: &PutMode) -> Result<Option<Version>> {
+        let location = self.location(name)?;
+        self.retry(|| async {
+            let payload = PutPayload::from_bytes(bytes.clone());
+            match self.inner.store.put_opts(&location, payload, mode.clone().into()).await {
+                Ok(stored) => Ok(Some(Version(stored.into()))),
+                // Perhaps our own write: the answer to an earlier request may be lost, here or inside the client, whose
+                // second request then met the object that the first one made. Only the object itself can tell.
+                Err(
+                    source @ (object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }),
+                ) => {
+                    match self.get_once(name, &location).await {
+                        Ok((found, version)) => Ok((found == bytes).then_some(version)),
+                        // S3 answers "conflict" also while nobody has won yet; the next attempt meets the outcome.
+                        Err(Error::NotFound { .. }) if *mode == PutMode::Create => Err(Error::Request {
+                            operation: "write",
+                            object: self.object_url(name),
+                            source: object_store::Error::Generic { store: "conflict", source: source.into() },
+                        }),
+                        Err(Error::NotFound { .. }) => Ok(None),
+                        Err(error) => Err(error),
+                    }
+                }
+                Err(source) => Err(self.failed("write", name, source)),
+            }
+        })
+        .await
+    }
+
+    /// Writes an object of unknown size piece by piece; it appears, whole, at [`Writer::finish`].
+    pub fn writer(&self, name: &str) -> Result<Writer> {
+        Ok(Writer::new(self.clone(), name, self.location(name)?))
+    }
+
+    /// The whole object.
+    pub async fn get(&self, name: &str) -> Result<Bytes> {
+        Ok(self.get_versioned(name).await?.0)
+    }
+
+    /// The whole object, and the version that [`Self::put_if_matches`] takes.
+    pub async fn get_versioned(&self, name: &str) -> Result<(Bytes, Version)> {
+        let location = self.location(name)?;
+        self.retry(|| self.get_once(name, &location)).await
+    }
+
+    async fn get_once(&self, name: &str, location: &Path) -> Result<(Bytes, Version)> {
+        let failed = |source| self.failed("read", name, source);
+        let found = self.inner.store.get_opts(location, GetOptions::default()).await.map_err(failed)?;
+        let expected = found.meta.size;
+        let version = Version::of(&found.meta);
+        let bytes = found.bytes().await.map_err(failed)?;
+        self.check_length(name, expected, &bytes)?;
+        Ok((bytes, version))
+    }
+
+    /// The bytes of `range`, all of them: a range beyond the object's end is an error.
+    pub async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let location = self.location(name)?;
+        self.retry(|| async {
+            let failed = |source| self.failed("read", name, source);
+            let options = GetOptions::new().with_range(Some(range.clone()));
+            let found = self.inner.store.get_opts(&location, options).await.map_err(failed)?;
+            if found.meta.size < range.end {
+                let object = self.object_url(name);
+                return Err(Error::Range { object, bytes: found.meta.size, end: range.end });
+            }
+            let bytes = found.bytes().await.map_err(failed)?;
+            self.check_length(name, range.end - range.start, &bytes)?;
+            Ok(bytes)
+        })
+        .await
+    }
+
+    /// The bytes of each of `ranges`; ranges close to each other are fetched together.
+    pub async fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let location = self.location(name)?;
+        self.retry(|| async {
+            let fetched = self.inner.store.get_ranges(&location, ranges).await;
+            let fetched = fetched.map_err(|source| self.failed("read", name, source))?;
+            for (range, bytes) in ranges.iter().zip(&fetched) {
+                self.check_length(name, range.end.saturating_sub(range.start), bytes)?;
+            }
+            Ok(fetched)
+        })
+        .await
+    }
+
+    /// The object's bytes as they come, for reading once from start to end. A failure in the middle ends the stream: only
+    /// opening it is retried.
+    pub async fn stream(&self, name: &str) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let location = self.location(name)?;
+        let found = self
+            .retry(|| async {
+                let found = self.inner.store.get_opts(&location, GetOptions::default()).await;
+                found.map_err(|source| self.failed("read", name, source))
+            })
+            .await?;
+        let (objects, name) = (self.clone(), name.to_owned());
+        Ok(found.into_stream().map_err(move |source| objects.failed("read", &name, source)).boxed())
+    }
+
+    /// What the storage knows about the object.
+    pub async fn head(&self, name: &str) -> Result<Object> {
+        let location = self.location(name)?;
+        self.retry(|| async {
+            let meta = self.inner.store.head(&location).await.map_err(|source| self.failed("look up", name, source))?;
+            Ok(Object::of(&meta, name.to_owned()))
+        })
+        .await
+    }
+
+    /// Every object below `prefix`, a folder-like part of a name without its last slash; all of them for an empty one. In no
+    /// particular order.
+    pub async fn list(&self, prefix: &str) -> Result<Vec<Object>> {
+        self.retry(|| async { self.list_stream(prefix)?.try_collect().await }).await
+    }
+
+    /// [`Self::list`] as it comes, for more objects than memory likes. A failure in the middle ends the stream.
+    pub fn list_stream(&self, prefix: &str) -> Result<BoxStream<'static, Result<Object>>> {
+        let location = if prefix.is_empty() { self.inner.prefix.clone() } else { self.location(prefix)? };
+        let below = if location.is_root() { None } else { Some(&location) };
+        let (objects, prefix) = (self.clone(), prefix.to_owned());
+        let found = self.inner.store.list(below).map(move |meta| {
+            let meta = meta.map_err(|source| objects.failed("list", &prefix, source))?;
+            let name = objects.name(&meta.location);
+            Ok(Object::of(&meta, name))
+        });
+        Ok(found.boxed())
+    }
+
+    /// Removes the object; one that is not there is fine.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        let location = self.location(name)?;
+        self.retry(|| async {
+            match self.inner.store.delete(&location).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                Err(source) => Err(self.failed("delete", name, source)),
+            }
+        })
+        .await
+    }
+
+    /// The store below, without retries, for readers that speak its language.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.inner.store)
+    }
+
+    /// Where the object called `name` lies in [`Self::store`].
+    pub fn location(&self, name: &str) -> Result<Path> {
+        let refused = |reason: &str| Error::Name { name: name.to_owned(), reason: reason.to_owned() };
+        if name.is_empty() || name.starts_with('/') || name.ends_with('/') {
+            return Err(refused("it is empty or has a slash at an end"));
+        }
+        let relative = Path::parse(name).map_err(|error| refused(&error.to_string()))?;
+        Ok(self.inner.prefix.parts().chain(relative.parts()).collect())
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.inner.clock
+    }
+
+    pub(crate) fn random(&self) -> &dyn Random {
+        &*self.inner.random
+    }
+
+    pub(crate) fn failed(&self, operation: &'static str, name: &str, source: object_store::Error) -> Error {
+        let object = self.object_url(name);
+        match source {
+            object_store::Error::NotFound { .. } => Error::NotFound { object, source },
+            object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+                Error::Denied { operation, object, source }
+            }
+            source => Error::Request { operation, object, source },
+        }
+    }
+
+    async fn retry<T, F: Future<Output = Result<T>>>(&self, request: impl FnMut() -> F) -> Result<T> {
+        retry(self.clock(), self.random(), request).await
+    }
+
+    fn check_length(&self, name: &str, expected: u64, bytes: &Bytes) -> Result<()> {
+        let found = bytes.len() as u64;
+        if found == expected {
+            Ok(())
+        } else {
+            Err(Error::Truncated { object: self.object_url(name), expected, found })
+        }
+    }
+
+    /// The name relative to the prefix.
+    fn name(&self, location: &Path) -> String {
+        let prefix = self.inner.prefix.as_ref();
+        let location = location.as_ref();
+        let name = location.strip_prefix(prefix).unwrap_or(location);
+        name.trim_start_matches('/').to_owned()
+    }
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Objects").field(&self.inner.url).finish()
+    }
+}
+
+impl fmt::Display for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.url)
+    }
+}
+
+impl Object {
+    fn of(meta: &ObjectMeta, name: String) -> Self {
+        Self { name, bytes: meta.size, modified: meta.last_modified, version: Version::of(meta) }
+    }
+}
+
+impl Version {
+    fn of(meta: &ObjectMeta) -> Self {
+        Self(UpdateVersion { e_tag: meta.e_tag.clone(), version: meta.version.clone() })
+    }
+}

@@ -1,0 +1,146 @@
+//! Expressions that stand alone: defaults and checks.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Schema};
+use catalog::Column;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::logical_expr::utils::{find_aggregate_exprs, find_window_exprs};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Projection};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::planner::{PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::provider::Provider;
+use super::{Binder, query, resolve};
+use crate::error::from_datafusion;
+use crate::functions::cast::CastKind;
+use crate::semantics::cast::lower as lower_cast;
+use crate::semantics::type_rules::plain;
+use crate::semantics::typed::type_of;
+use crate::shard_table::schema_of;
+use crate::{rewrite, semantics};
+
+/// An expression over a table's columns, of type `wanted`.
+pub(super) fn over_columns(
+    binder: &Binder<'_>,
+    written: &ast::Expr,
+    columns: &[Column],
+    wanted: &SqlType,
+) -> SqlResult<Expr> {
+    refuse_subqueries(written, "check constraint")?;
+    let schema = DFSchema::try_from(schema_of(columns).as_ref().clone()).map_err(from_datafusion)?;
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let (expr, sql_type) = analyzed(binder, written, &names, schema, "check constraints")?;
+    if sql_type != *wanted && sql_type != SqlType::Unknown {
+        let message = format!("argument of CHECK must be type {wanted}, not type {}", plain(&sql_type));
+        return Err(SqlError::new(Condition::DatatypeMismatch, message));
+    }
+    lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)
+}
+
+/// An expression without columns, cast to `wanted`.
+pub(super) fn default(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
+    let (expr, sql_type) = without_columns(binder, written)?;
+    lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)
+}
+
+/// The type that a default has by itself.
+pub(super) fn default_type(binder: &Binder<'_>, written: &ast::Expr) -> SqlResult<SqlType> {
+    without_columns(binder, written).map(|(_, sql_type)| sql_type)
+}
+
+fn without_columns(binder: &Binder<'_>, written: &ast::Expr) -> SqlResult<(Expr, SqlType)> {
+    refuse_subqueries(written, "DEFAULT expression")?;
+    analyzed(binder, written, &[], DFSchema::empty(), "DEFAULT expressions").map_err(|error| match error.condition {
+        Condition::UndefinedColumn | Condition::UndefinedTable => {
+            SqlError::new(Condition::FeatureNotSupported, "cannot use column reference in DEFAULT expression")
+        }
+        _ => error,
+    })
+}
+
+/// The text form of the default's value now.
+pub(super) fn constant_text(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
+    let value = default(binder, written, wanted)?;
+    let text =
+        lower_cast(value, wanted, &SqlType::Text, CastKind::Explicit, binder.session()).map_err(from_datafusion)?;
+    let array = evaluate(binder, text)?;
+    let texts = cast(&array, &DataType::Utf8View).map_err(|error| SqlError::internal(error.to_string()))?;
+    let texts = texts.as_string_view();
+    Ok((!texts.is_null(0)).then(|| texts.value(0).to_owned()))
+}
+
+/// The value of an argument of EXECUTE.
+pub(super) fn constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
+    refuse_subqueries(written, "EXECUTE parameter")?;
+    let (expr, sql_type) = analyzed(binder, written, &[], DFSchema::empty(), "EXECUTE parameters")?;
+    let value = lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)?;
+    ScalarValue::try_from_array(&evaluate(binder, value)?, 0).map_err(from_datafusion)
+}
+
+/// The value of an expression without columns, as an array of one.
+pub(super) fn evaluate(binder: &Binder<'_>, expr: Expr) -> SqlResult<Arc<dyn Array>> {
+    let schema = DFSchema::empty();
+    let physical = binder.state().create_physical_expr(expr, &schema).map_err(from_datafusion)?;
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    let row = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
+        .map_err(|error| SqlError::internal(error.to_string()))?;
+    physical.evaluate(&row).and_then(|value| value.into_array(1)).map_err(from_datafusion)
+}
+
+/// The expression with its final type, and that type.
+fn analyzed(
+    binder: &Binder<'_>,
+    written: &ast::Expr,
+    columns: &[String],
+    schema: DFSchema,
+    place: &str,
+) -> SqlResult<(Expr, SqlType)> {
+    let mut written = written.clone();
+    rewrite::expr(&mut written)?;
+    semantics::rewrite_expr(&mut written)?;
+    resolve::expression(binder.context, &mut written, columns)?;
+    let provider = Provider::new(binder);
+    let expr =
+        SqlToRel::new(&provider).sql_to_expr(written, &schema, &mut PlannerContext::new()).map_err(from_datafusion)?;
+    let refused = |what: &str, condition| Err(SqlError::new(condition, format!("{what} are not allowed in {place}")));
+    if !find_aggregate_exprs([&expr]).is_empty() {
+        return refused("aggregate functions", Condition::GroupingError);
+    }
+    if !find_window_exprs([&expr]).is_empty() {
+        return refused("window functions", Condition::WindowingError);
+    }
+    if expr.exists(|expr| Ok(matches!(expr, Expr::Unnest(_)))).map_err(from_datafusion)? {
+        return refused("set-returning functions", Condition::FeatureNotSupported);
+    }
+    let schema: DFSchemaRef = Arc::new(schema);
+    let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
+    let plan = Projection::try_new(vec![expr.alias("value")], Arc::new(input)).map_err(from_datafusion)?;
+    match query::analyze(binder, LogicalPlan::Projection(plan))? {
+        LogicalPlan::Projection(projection) => {
+            let expr = projection.expr.into_iter().next().map(Expr::unalias);
+            let expr = expr.ok_or_else(|| SqlError::internal("an expression was lost"))?;
+            let sql_type = type_of(&expr, projection.input.schema().as_ref()).map_err(from_datafusion)?;
+            Ok((expr, sql_type))
+        }
+        _ => Err(SqlError::internal("an expression's plan is a projection")),
+    }
+}
+
+fn refuse_subqueries(written: &ast::Expr, place: &str) -> SqlResult<()> {
+    let found = ast::visit_expressions(written, |expr| match expr {
+        ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    if found.is_break() {
+        let message = format!("cannot use subquery in {place}");
+        return Err(SqlError::new(Condition::FeatureNotSupported, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Names and types: a parsed query becomes a logical plan with PostgreSQL's meaning.
+//!
+//! The way of a query (`query.rs`): its output columns get the names PostgreSQL gives them (`output_name.rs`), syntax is
+//! brought into forms DataFusion plans (`crate::rewrite`, `crate::semantics`), every name is resolved (`resolve/`), DataFusion's
+//! `SqlToRel` makes the plan from relations and functions that `provider.rs` finds, and the analyzer's rules give every
+//! expression its type. `state.rs` has what a plan is made and run with.
+
+mod expression;
+mod output_name;
+mod parameter;
+mod place;
+mod provider;
+mod query;
+mod relation;
+mod resolve;
+mod row_count;
+mod sql_type;
+mod state;
+mod undefined;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use catalog::{Column, Relation};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::Expr;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast;
+use types::{Oid, SqlResult, SqlType};
+
+use self::place::Text;
+pub(crate) use self::sql_type::sql_type as written_type;
+pub(crate) use self::state::Base;
+use crate::parse::Parsed;
+use crate::planned::QueryPlan;
+use crate::semantics::Session;
+use crate::{Planner, StatementContext};
+
+/// What binds the queries and expressions of one statement. Cheap to make.
+pub(crate) struct Binder<'a> {
+    planner: &'a Planner,
+    context: &'a Arc<StatementContext>,
+    /// Whose privileges count for what is read: a view's owner within the view.
+    reader: Oid,
+    session: Arc<Session>,
+    state: OnceLock<Arc<SessionState>>,
+    /// Views being expanded, for those that would contain themselves.
+    depth: usize,
+    text: Text<'a>,
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn new(planner: &'a Planner, context: &'a Arc<StatementContext>) -> Self {
+        let session = Arc::new(Session::from(context.as_ref()));
+        Self {
+            planner,
+            context,
+            reader: context.role.oid,
+            session,
+            state: OnceLock::new(),
+            depth: 0,
+            text: Text::default(),
+        }
+    }
+
+    /// With errors that say where in the client's text they are.
+    pub(crate) fn with_text(self, parsed: &'a Parsed) -> Self {
+        Self { text: Text::of(parsed), ..self }
+    }
+
+    /// The plan of a query. `parameter_types` are those the client declared for `$1`, `$2`, …
+    ///
+    /// # Errors
+    /// Whatever is wrong with the query; `0A000` for what Kiln does not do.
+    pub(crate) fn query(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+        query::plan(self, query, parameter_types)
+    }
+
+    /// The query with every name settled: relations with their schemas and aliases of their own, columns with those aliases,
+    /// `*` written out. It means the same under any search path, and is bound again to the same plan.
+    ///
+    /// # Errors
+    /// What is wrong with the names.
+    pub(crate) fn settled(&self, query: &ast::Query) -> SqlResult<ast::Query> {
+        query::settle(self, query)
+    }
+
+    pub(crate) fn planner(&self) -> &'a Planner {
+        self.planner
+    }
+
+    /// The table or view that a name means.
+    ///
+    /// # Errors
+    /// `42P01`; `42501` for a system table.
+    pub(crate) fn relation(&self, name: &ast::ObjectName) -> SqlResult<Relation> {
+        relation::of_user(self.context, name)
+    }
+
+    /// The type that is written.
+    ///
+    /// # Errors
+    /// `42704` for one that does not exist, `0A000` for one Kiln does not have, `22023` for modifiers it cannot have.
+    pub(crate) fn sql_type(&self, written: &ast::DataType) -> SqlResult<SqlType> {
+        sql_type::sql_type(written)
+    }
+
+    /// An expression over a table's columns, which it names without a qualifier: a CHECK. Analysed, of type `wanted`.
+    ///
+    /// # Errors
+    /// `42703` for other columns, `42804` where `wanted` cannot be had, `0A000` for subqueries.
+    pub(crate) fn column_expression(
+        &self,
+        written: &ast::Expr,
+        columns: &[Column],
+        wanted: &SqlType,
+    ) -> SqlResult<Expr> {
+        expression::over_columns(self, written, columns, wanted)
+    }
+
+    /// A DEFAULT: an expression without columns, cast to `wanted` as an assignment is. Analysed.
+    ///
+    /// # Errors
+    /// `0A000` for column references and subqueries, `42804` where there is no such cast.
+    pub(crate) fn default_expression(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
+        expression::default(self, written, wanted)
+    }
+
+    /// The type that a DEFAULT has before it is cast.
+    ///
+    /// # Errors
+    /// As [`Binder::default_expression`].
+    pub(crate) fn default_type(&self, written: &ast::Expr) -> SqlResult<SqlType> {
+        expression::default_type(self, written)
+    }
+
+    /// The value a DEFAULT has now, in the text form of `wanted`; `None` is NULL.
+    ///
+    /// # Errors
+    /// As [`Binder::default_expression`], and what its evaluation meets.
+    pub(crate) fn constant_text(&self, default: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
+        expression::constant_text(self, default, wanted)
+    }
+
+    /// The value of an EXECUTE's argument, of the Arrow type of `wanted`.
+    ///
+    /// # Errors
+    /// `0A000` for column references and subqueries, `42804` where there is no assignment cast, and what its evaluation meets.
+    pub(crate) fn constant(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
+        expression::constant(self, written, wanted)
+    }
+
+    /// Functions, rules and options that this statement's plans are made with and run with.
+    pub(crate) fn state(&self) -> Arc<SessionState> {
+        Arc::clone(self.state.get_or_init(|| self.planner.base.statement(&self.context.settings, &self.session)))
+    }
+
+    /// The surroundings of the statement.
+    pub(crate) fn context(&self) -> &'a Arc<StatementContext> {
+        self.context
+    }
+
+    /// What the meaning of expressions depends on besides their text.
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+}

@@ -1,0 +1,147 @@
+//! Relations and functions for DataFusion's planner, as this statement's catalog and session have them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use catalog::Relation;
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{Result, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::relation::{self, Found, Name};
+use super::sql_type::Types;
+use super::undefined::UndefinedFunction;
+use super::{Binder, view};
+use crate::dependent::{ARRAY_SUBQUERY, array_subquery};
+use crate::error::to_datafusion;
+use crate::shard_table::ShardTable;
+use crate::{functions, system};
+
+/// What one statement's SQL is planned with.
+pub(super) struct Provider<'a> {
+    binder: &'a Binder<'a>,
+    state: Arc<SessionState>,
+    expr_planners: Vec<Arc<dyn ExprPlanner>>,
+    types: Arc<dyn TypePlanner>,
+}
+
+impl<'a> Provider<'a> {
+    pub(super) fn new(binder: &'a Binder<'a>) -> Self {
+        let state = binder.state();
+        let mut expr_planners = state.expr_planners().to_vec();
+        expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
+        expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
+        Self { binder, state, expr_planners, types: Arc::new(Types) }
+    }
+
+    fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
+        let context = self.binder.context;
+        let name = Name { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
+        match relation::find(context, &name)? {
+            Found::Catalog(Relation::Table(table)) => {
+                self.check_readable(table.owner, "table", &table.name)?;
+                let shards = context.snapshot.shards(table.oid).clone();
+                let scan = Arc::clone(&self.binder.planner.scan);
+                Ok(provider_as_source(Arc::new(ShardTable::new(table, shards, scan))))
+            }
+            Found::Catalog(Relation::View(found)) => {
+                self.check_readable(found.owner, "view", &found.name)?;
+                view::source(self.binder, &found)
+            }
+            Found::System(schema, name) => system::table(schema, &name, context)
+                .map(provider_as_source)
+                .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone"))),
+        }
+    }
+
+    /// Privileges are ownership.
+    fn check_readable(&self, owner: Oid, kind: &str, name: &str) -> SqlResult<()> {
+        let reader = self.binder.reader;
+        let is_superuser = self.binder.context.snapshot.role(reader).is_some_and(|role| role.superuser)
+            || (self.binder.context.role.oid == reader && self.binder.context.role.superuser);
+        if is_superuser || owner == reader {
+            return Ok(());
+        }
+        Err(SqlError::new(Condition::InsufficientPrivilege, format!("permission denied for {kind} {name}")))
+    }
+}
+
+impl ContextProvider for Provider<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        self.source(&name).map_err(to_datafusion)
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.expr_planners
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::clone(&self.types))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        if name == ARRAY_SUBQUERY {
+            return Some(array_subquery());
+        }
+        if let Some(function) = functions::scalar(name, self.binder.session()) {
+            return Some(function);
+        }
+        if let Some(function) = system::function(name, self.binder.context) {
+            return Some(function);
+        }
+        let is_planned_elsewhere = name == "unnest" || self.is_aggregate_or_window(name);
+        (!is_planned_elsewhere).then(|| UndefinedFunction::udf(name))
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        functions::aggregate(name)
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        functions::window(name)
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        functions::scalar_names().map(str::to_owned).collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Provider<'_> {
+    fn is_aggregate_or_window(&self, name: &str) -> bool {
+        functions::aggregate(name).is_some() || functions::window(name).is_some()
+    }
+}

@@ -1,0 +1,79 @@
+//! The way of a query from syntax to an analysed plan.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::planner::{PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast::{Query, Statement};
+use types::{SqlResult, SqlType};
+
+use super::provider::Provider;
+use super::{Binder, output_name, parameter, resolve, row_count};
+use crate::error::{from_datafusion, located};
+use crate::planned::{OutputColumn, QueryPlan};
+use crate::{rewrite, semantics};
+
+/// The analysed plan of `query` with its output columns and parameters.
+pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+    let bound = bind(binder, query)?;
+    let (plan, parameters) =
+        parameter::settle(declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))?;
+    let columns = bound
+        .columns
+        .into_iter()
+        .zip(plan.schema().fields())
+        .map(|(column, field)| OutputColumn {
+            sql_type: output_type(SqlType::from_arrow_field(field)),
+            name: column.name,
+            table: column.origin.map(|(table, _)| table),
+            column: column.origin.map(|(_, column)| column),
+        })
+        .collect();
+    Ok(QueryPlan { plan, columns, parameters, state: binder.state() })
+}
+
+/// A literal that nothing gave a type is text to the client.
+fn output_type(sql_type: Option<SqlType>) -> SqlType {
+    match sql_type {
+        None | Some(SqlType::Unknown) => SqlType::Text,
+        Some(known) => known,
+    }
+}
+
+/// The query in a form that DataFusion plans as PostgreSQL means it, and its output columns.
+pub(super) fn bind(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::Bound> {
+    let mut query = query.clone();
+    output_name::name_items(&mut query)?;
+    rewrite::query(&mut query)?;
+    semantics::rewrite_query(&mut query)?;
+    resolve::query(binder.context, binder.text, query)
+}
+
+/// The query with every name settled, still in PostgreSQL's terms.
+pub(super) fn settle(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
+    let mut query = query.clone();
+    output_name::name_items(&mut query)?;
+    rewrite::query(&mut query)?;
+    Ok(resolve::query(binder.context, binder.text, query)?.query)
+}
+
+/// DataFusion's plan for a bound query, not analysed yet.
+pub(super) fn logical(binder: &Binder<'_>, query: Query, types: &[Option<SqlType>]) -> SqlResult<LogicalPlan> {
+    let provider = Provider::new(binder);
+    let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
+    let plan = SqlToRel::new(&provider)
+        .sql_statement_to_plan_with_context(Statement::Query(Box::new(query)), &mut context)
+        .map_err(|error| {
+            let (error, place) = located(error);
+            binder.text.mark_at(error, place)
+        })?;
+    row_count::settle(binder, plan)
+}
+
+/// The plan with every expression's final type.
+pub(super) fn analyze(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let state = binder.state();
+    let options: &Arc<ConfigOptions> = state.config_options();
+    state.analyzer().rules.iter().try_fold(plan, |plan, rule| rule.analyze(plan, options)).map_err(from_datafusion)
+}

@@ -1,0 +1,84 @@
+//! Which relation a name means, by the search path.
+
+use std::sync::Arc;
+
+use catalog::Relation;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::StatementContext;
+use crate::system;
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    Catalog(Relation),
+    /// A system table, by its schema and name.
+    System(&'static str, String),
+}
+
+/// A relation's name: its schema if written, and its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) schema: Option<String>,
+    pub(super) name: String,
+}
+
+impl Name {
+    /// `0A000` for another database's.
+    pub(super) fn of(written: &ObjectName, context: &StatementContext) -> SqlResult<Self> {
+        let parts: Vec<&str> =
+            written.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.as_str()).collect();
+        match parts.as_slice() {
+            [name] => Ok(Self { schema: None, name: (*name).to_owned() }),
+            [schema, name] => Ok(Self { schema: Some((*schema).to_owned()), name: (*name).to_owned() }),
+            [database, schema, name] if *database == context.database => {
+                Ok(Self { schema: Some((*schema).to_owned()), name: (*name).to_owned() })
+            }
+            [_, _, _] => Err(SqlError::new(
+                Condition::FeatureNotSupported,
+                format!("cross-database references are not implemented: \"{}\"", parts.join(".")),
+            )),
+            _ => Err(SqlError::new(
+                Condition::SyntaxError,
+                format!("improper qualified name (too many dotted names): {}", parts.join(".")),
+            )),
+        }
+    }
+
+    fn missing(&self) -> SqlError {
+        let name = match &self.schema {
+            Some(schema) => format!("{schema}.{}", self.name),
+            None => self.name.clone(),
+        };
+        SqlError::new(Condition::UndefinedTable, format!("relation \"{name}\" does not exist"))
+    }
+}
+
+/// The relation of that name; `42P01` without one.
+pub(super) fn find(context: &Arc<StatementContext>, name: &Name) -> SqlResult<Found> {
+    let found = match &name.schema {
+        Some(schema) => in_schema(context, schema, &name.name),
+        None => context.search_path().iter().find_map(|schema| in_schema(context, schema, &name.name)),
+    };
+    found.ok_or_else(|| name.missing())
+}
+
+fn in_schema(context: &Arc<StatementContext>, schema: &str, name: &str) -> Option<Found> {
+    if let Some(system) = system::SCHEMAS.iter().find(|system| **system == schema) {
+        return system::table(system, name, context).map(|_| Found::System(system, name.to_owned()));
+    }
+    let schema = context.snapshot.schema_by_name(schema)?;
+    context.snapshot.relation(schema.oid, name).map(Found::Catalog)
+}
+
+/// The table or view of that name.
+pub(super) fn of_user(context: &Arc<StatementContext>, written: &ObjectName) -> SqlResult<Relation> {
+    match find(context, &Name::of(written, context)?)? {
+        Found::Catalog(relation) => Ok(relation),
+        Found::System(_, name) => Err(SqlError::new(
+            Condition::InsufficientPrivilege,
+            format!("permission denied: \"{name}\" is a system catalog"),
+        )),
+    }
+}

@@ -1,0 +1,180 @@
+//! Names within expressions: every column reference becomes the one column it means.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr,
+    Values, VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::tokenizer::Span;
+use types::{SqlError, SqlResult};
+
+use super::Resolver;
+use super::scope;
+
+impl Resolver<'_> {
+    /// Resolves an expression, its subqueries included, at the current levels.
+    pub(super) fn expr(&mut self, expr: &mut Expr) -> SqlResult<()> {
+        self.visit(expr)
+    }
+
+    /// Resolves the expressions within any part of the syntax.
+    pub(super) fn visit(&mut self, part: &mut impl VisitMut) -> SqlResult<()> {
+        let mut visitor = Visitor { resolver: self, subqueries: Vec::new() };
+        match part.visit(&mut visitor) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(*error),
+        }
+    }
+
+    fn reference(&self, expr: &mut Expr) -> SqlResult<()> {
+        let span = match expr {
+            Expr::Identifier(name) => name.span,
+            Expr::CompoundIdentifier(parts) => parts.first().map_or_else(Span::empty, |part| part.span),
+            _ => return Ok(()),
+        };
+        self.column(expr).map_err(|error| self.text.mark(error, span))
+    }
+
+    fn column(&self, expr: &mut Expr) -> SqlResult<()> {
+        let resolved = match expr {
+            Expr::Identifier(name) => match scope::bare(&self.levels, &name.value) {
+                Err(_) if is_session_word(name) => call(name.clone()),
+                found => found?,
+            },
+            Expr::CompoundIdentifier(parts) => {
+                let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                match parts.as_slice() {
+                    [relation, column] => scope::qualified(&self.levels, None, relation, column)?,
+                    [schema, relation, column] => scope::qualified(&self.levels, Some(schema), relation, column)?,
+                    [database, schema, relation, column] if *database == self.context.database => {
+                        scope::qualified(&self.levels, Some(schema), relation, column)?
+                    }
+                    _ => {
+                        let message = format!("cross-database references are not implemented: {}", parts.join("."));
+                        return Err(SqlError::new(types::Condition::FeatureNotSupported, message));
+                    }
+                }
+            }
+            _ => return Ok(()),
+        };
+        *expr = resolved;
+        Ok(())
+    }
+}
+
+struct Visitor<'r, 'a> {
+    resolver: &'r mut Resolver<'a>,
+    /// Subqueries that are resolved already and out of the visitor's way.
+    subqueries: Vec<Query>,
+}
+
+impl VisitorMut for Visitor<'_, '_> {
+    type Break = Box<SqlError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<SqlError>> {
+        if let Err(error) = self.resolver.query(query) {
+            return ControlFlow::Break(Box::new(error));
+        }
+        self.subqueries.push(std::mem::replace(query, nothing()));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<SqlError>> {
+        if let Some(resolved) = self.subqueries.pop() {
+            *query = resolved;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<SqlError>> {
+        match field_access(expr).and_then(|()| whole_rows(expr)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<SqlError>> {
+        match self.resolver.reference(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+}
+
+/// The qualifiers in front of a subscript belong to the column.
+fn field_access(expr: &mut Expr) -> SqlResult<()> {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return Ok(()) };
+    if let Expr::Identifier(first) = root.as_ref() {
+        let names = access_chain.iter().map_while(|access| match access {
+            AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
+            _ => None,
+        });
+        let path: Vec<Ident> = std::iter::once(first.clone()).chain(names).collect();
+        if path.len() > 1 {
+            access_chain.drain(..path.len() - 1);
+            **root = Expr::CompoundIdentifier(path);
+        }
+    }
+    if access_chain.iter().any(|access| matches!(access, AccessExpr::Dot(_))) {
+        return Err(SqlError::unsupported("a field of a composite value"));
+    }
+    Ok(())
+}
+
+fn whole_rows(expr: &Expr) -> SqlResult<()> {
+    let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = expr else { return Ok(()) };
+    let is_row = |arg: &FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)));
+    if list.args.iter().any(is_row) {
+        return Err(SqlError::unsupported("a whole-row reference"));
+    }
+    Ok(())
+}
+
+/// Whether the name is one of SQL's functions that are called without parentheses.
+fn is_session_word(name: &Ident) -> bool {
+    name.quote_style.is_none()
+        && matches!(
+            name.value.as_str(),
+            "current_catalog"
+                | "current_date"
+                | "current_role"
+                | "current_schema"
+                | "current_time"
+                | "current_timestamp"
+                | "current_user"
+                | "localtime"
+                | "localtimestamp"
+                | "session_user"
+                | "user"
+        )
+}
+
+fn call(name: Ident) -> Expr {
+    Expr::Function(Function {
+        name: ObjectName::from(vec![name]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::None,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// A query without anything in it.
+pub(super) fn nothing() -> Query {
+    Query {
+        with: None,
+        body: Box::new(SetExpr::Values(Values { explicit_row: false, value_keyword: false, rows: Vec::new() })),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}

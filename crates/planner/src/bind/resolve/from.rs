@@ -1,0 +1,313 @@
+//! FROM clauses: which relations they name, and what the names of their columns mean.
+
+use catalog::Relation as Stored;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    JoinConstraint, JoinOperator, ObjectName, Query, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Span;
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use super::Resolver;
+use super::placement::{self, Clause};
+use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
+use crate::bind::relation::{self, Found, Name};
+use crate::system;
+
+impl Resolver<'_> {
+    /// Resolves a FROM clause; the scope has what its items bring.
+    pub(super) fn from(&mut self, from: &mut [TableWithJoins]) -> SqlResult<Scope> {
+        let mut scope = Scope::default();
+        for table in from {
+            let item = self.table_with_joins(table, &scope)?;
+            scope.extend(item)?;
+        }
+        Ok(scope)
+    }
+
+    /// `earlier` is what LATERAL items may mention.
+    fn table_with_joins(&mut self, table: &mut TableWithJoins, earlier: &Scope) -> SqlResult<Scope> {
+        let mut left = self.factor(&mut table.relation, earlier)?;
+        for join in &mut table.joins {
+            let mut lateral = earlier.clone();
+            lateral.extend(left.clone())?;
+            let right = self.factor(&mut join.relation, &lateral)?;
+            left = self.join(left, right, &mut join.join_operator)?;
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self, factor: &mut TableFactor, earlier: &Scope) -> SqlResult<Scope> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                with_hints,
+                version: None,
+                with_ordinality: false,
+                partitions,
+                json_path: None,
+                sample,
+                index_hints,
+            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
+                if sample.is_some() {
+                    return Err(SqlError::unsupported("TABLESAMPLE"));
+                }
+                self.table(name, alias)
+            }
+            TableFactor::Derived { lateral, subquery, alias, sample: None } => {
+                let outputs = if *lateral {
+                    self.levels.push(earlier.clone());
+                    let outputs = self.query(subquery);
+                    self.levels.pop();
+                    outputs?
+                } else {
+                    self.query(subquery)?
+                };
+                let columns = outputs.into_iter().map(|output| (output.name, output.internal, output.origin)).collect();
+                self.aliased(None, "unnamed_subquery", alias, columns)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                self.table_with_joins(table_with_joins, earlier)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                // An aliased join is a subquery: its relations are not seen from outside.
+                let table = std::mem::replace(
+                    table_with_joins.as_mut(),
+                    TableWithJoins { relation: no_table(), joins: Vec::new() },
+                );
+                let subquery = Box::new(select_all(table)?);
+                *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
+                self.factor(factor, earlier)
+            }
+            other => Err(SqlError::unsupported(format_args!("{other} in FROM"))),
+        }
+    }
+
+    fn table(&mut self, name: &mut ObjectName, alias: &mut Option<TableAlias>) -> SqlResult<Scope> {
+        let wanted = Name::of(name, self.context)?;
+        if wanted.schema.is_none()
+            && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == wanted.name)
+        {
+            *name = ObjectName::from(vec![quoted(&cte.internal)]);
+            let columns = cte
+                .columns
+                .iter()
+                .map(|column| (column.name.clone(), column.internal.clone(), column.origin))
+                .collect();
+            return self.aliased(None, &wanted.name, alias, columns);
+        }
+        let found = relation::find(self.context, &wanted).map_err(|error| {
+            let first = name.0.first().and_then(|part| part.as_ident());
+            self.text.mark(error, first.map_or_else(Span::empty, |first| first.span))
+        })?;
+        let (schema, columns) = match &found {
+            Found::Catalog(Stored::Table(table)) => {
+                let columns = table
+                    .columns
+                    .iter()
+                    .map(|column| (column.name.clone(), column.name.clone(), Some((table.oid, column.id))))
+                    .collect();
+                (self.schema_name(table.schema), columns)
+            }
+            Found::Catalog(Stored::View(view)) => {
+                let columns = view
+                    .columns
+                    .iter()
+                    .zip(1..)
+                    .map(|((name, _), number)| (name.clone(), name.clone(), Some((view.oid, ColumnId(number)))))
+                    .collect();
+                (self.schema_name(view.schema), columns)
+            }
+            Found::System(schema, name) => {
+                let table = system::table(schema, name, self.context)
+                    .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone")))?;
+                let columns = table
+                    .schema()
+                    .fields()
+                    .iter()
+                    .map(|field| (field.name().clone(), field.name().clone(), None))
+                    .collect();
+                ((*schema).to_owned(), columns)
+            }
+        };
+        *name = ObjectName::from(vec![quoted(&schema), quoted(&wanted.name)]);
+        self.aliased(Some(schema), &wanted.name, alias, columns)
+    }
+
+    fn schema_name(&self, schema: types::Oid) -> String {
+        self.context.snapshot.schema(schema).map(|schema| schema.name.clone()).unwrap_or_default()
+    }
+
+    /// A relation under its alias, which is made unique within the statement for the plan. `columns` are names, names in the
+    /// plan, and origins.
+    fn aliased(
+        &mut self,
+        schema: Option<String>,
+        own_name: &str,
+        alias: &mut Option<TableAlias>,
+        columns: Vec<(String, String, Origin)>,
+    ) -> SqlResult<Scope> {
+        let (name, schema, renamed) = match alias {
+            Some(alias) => (alias.name.value.clone(), None, std::mem::take(&mut alias.columns)),
+            None => (own_name.to_owned(), schema, Vec::new()),
+        };
+        if renamed.len() > columns.len() {
+            let message = format!(
+                "table \"{name}\" has {} columns available but {} columns specified",
+                columns.len(),
+                renamed.len()
+            );
+            return Err(SqlError::new(Condition::InvalidColumnReference, message));
+        }
+        let internal = self.unique_relation(&name);
+        *alias = Some(TableAlias { explicit: true, name: quoted(&internal), columns: Vec::new(), at: None });
+        let mut new_names = renamed.into_iter().map(|column| column.name.value);
+        let columns = columns
+            .into_iter()
+            .map(|(name, in_plan, origin)| Column {
+                name: new_names.next().unwrap_or(name),
+                expr: column_expr(&internal, &in_plan),
+                origin,
+            })
+            .collect();
+        Ok(Scope::of(Relation { name, schema, columns }))
+    }
+
+    fn join(&mut self, left: Scope, right: Scope, operator: &mut JoinOperator) -> SqlResult<Scope> {
+        use JoinOperator as J;
+        let (constraint, side) = match operator {
+            J::Join(constraint) | J::Inner(constraint) => (constraint, Side::Left),
+            J::Left(constraint) | J::LeftOuter(constraint) => (constraint, Side::Left),
+            J::Right(constraint) | J::RightOuter(constraint) => (constraint, Side::Right),
+            J::FullOuter(constraint) => (constraint, Side::Both),
+            J::CrossJoin(JoinConstraint::None) => {
+                let mut both = left;
+                both.extend(right)?;
+                return Ok(both);
+            }
+            other => return Err(SqlError::unsupported(format_args!("the join {other:?}"))),
+        };
+        match constraint {
+            JoinConstraint::On(condition) => {
+                placement::check(condition, Clause::Join)?;
+                let mut both = left;
+                both.extend(right)?;
+                self.levels.push(both);
+                let resolved = self.expr(condition);
+                let both = self.levels.pop().unwrap_or_default();
+                resolved?;
+                Ok(both)
+            }
+            JoinConstraint::Using(names) => {
+                let names: Vec<String> =
+                    names.iter().filter_map(|name| name.0.last()?.as_ident()).map(|name| name.value.clone()).collect();
+                let (condition, scope) = merge(left, right, &names, side)?;
+                *constraint = JoinConstraint::On(condition);
+                Ok(scope)
+            }
+            JoinConstraint::Natural => {
+                let names: Vec<String> = left
+                    .columns
+                    .iter()
+                    .map(|column| column.name.clone())
+                    .filter(|name| right.columns.iter().any(|column| column.name == *name))
+                    .collect();
+                let (condition, scope) = merge(left, right, &names, side)?;
+                *constraint = JoinConstraint::On(condition);
+                Ok(scope)
+            }
+            JoinConstraint::None => {
+                Err(SqlError::new(Condition::SyntaxError, "syntax error: a join needs ON or USING"))
+            }
+        }
+    }
+}
+
+/// Whose value a merged column has: that of the side whose rows are all kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+    Both,
+}
+
+/// The condition of a join by common columns, and its names: the common columns once and first.
+fn merge(left: Scope, right: Scope, names: &[String], side: Side) -> SqlResult<(Expr, Scope)> {
+    let mut condition: Option<Expr> = None;
+    let mut merged = Vec::with_capacity(names.len());
+    for name in names {
+        let a = common(&left, name, "left")?;
+        let b = common(&right, name, "right")?;
+        let equal =
+            Expr::BinaryOp { left: Box::new(a.expr.clone()), op: BinaryOperator::Eq, right: Box::new(b.expr.clone()) };
+        condition = Some(match condition {
+            None => equal,
+            Some(before) => Expr::BinaryOp { left: Box::new(before), op: BinaryOperator::And, right: Box::new(equal) },
+        });
+        merged.push(match side {
+            Side::Left => a.clone(),
+            Side::Right => b.clone(),
+            Side::Both => Column { name: name.clone(), expr: coalesce(&a.expr, &b.expr), origin: None },
+        });
+    }
+    let rest = |scope: &Scope| -> Vec<Column> {
+        scope.columns.iter().filter(|column| !names.contains(&column.name)).cloned().collect()
+    };
+    merged.extend(rest(&left));
+    merged.extend(rest(&right));
+    let mut both = left;
+    both.extend(right)?;
+    both.columns = merged;
+    Ok((condition.unwrap_or_else(|| Expr::Value(Value::Boolean(true).into())), both))
+}
+
+fn common<'a>(scope: &'a Scope, name: &str, side: &str) -> SqlResult<&'a Column> {
+    match scope.column(name) {
+        Ok(Some(column)) => Ok(column),
+        Ok(None) => Err(SqlError::new(
+            Condition::UndefinedColumn,
+            format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+        )),
+        Err(_) => Err(SqlError::new(
+            Condition::AmbiguousColumn,
+            format!("common column name \"{name}\" appears more than once in {side} table"),
+        )),
+    }
+}
+
+fn coalesce(a: &Expr, b: &Expr) -> Expr {
+    let argument = |expr: &Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr.clone()));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new("coalesce")]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![argument(a), argument(b)],
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+fn no_table() -> TableFactor {
+    TableFactor::Derived { lateral: false, subquery: Box::new(super::expr::nothing()), alias: None, sample: None }
+}
+
+/// `SELECT * FROM table`.
+pub(super) fn select_all(table: TableWithJoins) -> SqlResult<Query> {
+    let parsed =
+        Parser::new(&PostgreSqlDialect {}).try_with_sql("SELECT *").and_then(|mut parser| parser.parse_query());
+    let mut query = *parsed.map_err(|error| SqlError::internal(error.to_string()))?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from = vec![table];
+    }
+    Ok(query)
+}

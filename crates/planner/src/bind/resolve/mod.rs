@@ -1,0 +1,402 @@
+//! Names: every relation, column and output name in a query becomes one that is unique in the statement.
+//!
+//! PostgreSQL and DataFusion differ in what a name may mean — output names in GROUP BY and ORDER BY, USING's common columns, names
+//! that appear twice, aliases that hide one another — so names are settled here, on the syntax tree, and DataFusion finds each
+//! exactly once. Relations get aliases that no other has, output columns names that their SELECT has once; `*` is written out.
+//!
+//! `scope.rs` says what a name means, `from.rs` makes the scopes, `select.rs` goes through a SELECT's clauses in PostgreSQL's order.
+
+mod expr;
+mod from;
+mod multiset;
+mod placement;
+mod scope;
+mod select;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::{
+    Cte as WrittenCte, Expr, Fetch, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SetExpr, SetOperator,
+    SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Value, Values, With,
+};
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
+
+use self::placement::Clause;
+use self::scope::{Origin, Scope, quoted};
+use crate::StatementContext;
+use crate::bind::place::Text;
+
+/// A query whose names are settled.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    pub(super) query: Query,
+    pub(super) columns: Vec<BoundColumn>,
+}
+
+/// An output column as a client sees it.
+#[derive(Debug, Clone)]
+pub(super) struct BoundColumn {
+    pub(super) name: String,
+    /// The table and column that it shows unchanged.
+    pub(super) origin: Option<(Oid, ColumnId)>,
+}
+
+/// Settles the names of a query.
+pub(super) fn query(context: &Arc<StatementContext>, text: Text<'_>, mut query: Query) -> SqlResult<Bound> {
+    let mut resolver = Resolver::new(context, text);
+    let outputs = resolver.query(&mut query)?;
+    let columns = outputs.into_iter().map(|output| BoundColumn { name: output.name, origin: output.origin }).collect();
+    Ok(Bound { query, columns })
+}
+
+/// Settles the names of an expression over columns that are named without a qualifier.
+pub(super) fn expression(context: &Arc<StatementContext>, expr: &mut Expr, columns: &[String]) -> SqlResult<()> {
+    let mut resolver = Resolver::new(context, Text::default());
+    let columns = columns
+        .iter()
+        .map(|name| scope::Column { name: name.clone(), expr: Expr::Identifier(quoted(name)), origin: None })
+        .collect();
+    resolver.levels.push(Scope { relations: Vec::new(), columns });
+    resolver.expr(expr)
+}
+
+struct Resolver<'a> {
+    context: &'a Arc<StatementContext>,
+    text: Text<'a>,
+    /// The FROM clauses around what is being resolved, outermost first.
+    levels: Vec<Scope>,
+    /// The WITH queries that can be named, nearest last.
+    ctes: Vec<Cte>,
+    relation_names: HashSet<String>,
+    cte_names: HashSet<String>,
+}
+
+/// An output column of a query.
+#[derive(Debug, Clone)]
+struct Output {
+    name: String,
+    /// What the plan calls it.
+    internal: String,
+    origin: Origin,
+}
+
+/// A WITH query.
+struct Cte {
+    name: String,
+    internal: String,
+    columns: Vec<Output>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(context: &'a Arc<StatementContext>, text: Text<'a>) -> Self {
+        Self {
+            context,
+            text,
+            levels: Vec::new(),
+            ctes: Vec::new(),
+            relation_names: HashSet::new(),
+            cte_names: HashSet::new(),
+        }
+    }
+
+    /// A name for a relation that no other relation of the plan has.
+    fn unique_relation(&mut self, name: &str) -> String {
+        unique(&mut self.relation_names, name)
+    }
+
+    /// Resolves a query at the current levels.
+    fn query(&mut self, query: &mut Query) -> SqlResult<Vec<Output>> {
+        refuse(query)?;
+        let known_ctes = self.ctes.len();
+        if let Some(with) = &mut query.with {
+            self.with(with)?;
+        }
+        if let SetExpr::Table(table) = query.body.as_ref() {
+            let parts = [&table.schema_name, &table.table_name].into_iter().flatten().map(|part| quoted(part));
+            let name = ObjectName::from(parts.collect::<Vec<_>>());
+            query.body = from::select_all(TableWithJoins { relation: named(name), joins: Vec::new() })?.body;
+        }
+        let outputs = match query.body.as_mut() {
+            SetExpr::Select(select) => self.select(select, query.order_by.as_mut())?,
+            body => {
+                let outputs = self.set_expr(body)?;
+                if let Some(order_by) = &mut query.order_by {
+                    order_by_outputs(order_by, &outputs)?;
+                }
+                outputs
+            }
+        };
+        fetch_as_limit(query)?;
+        if let Some(clause) = &mut query.limit_clause {
+            self.limit(clause)?;
+        }
+        self.ctes.truncate(known_ctes);
+        Ok(outputs)
+    }
+
+    fn set_expr(&mut self, body: &mut SetExpr) -> SqlResult<Vec<Output>> {
+        match body {
+            SetExpr::Select(select) => self.select(select, None),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::Values(values) => self.values(values),
+            SetExpr::SetOperation { left, right, op, set_quantifier } => {
+                let is_all = match set_quantifier {
+                    SetQuantifier::All => true,
+                    SetQuantifier::Distinct | SetQuantifier::None => false,
+                    other => return Err(SqlError::unsupported(format_args!("{op} {other}"))),
+                };
+                let outputs = self.set_expr(left)?;
+                let others = self.set_expr(right)?;
+                if outputs.len() != others.len() {
+                    let message = format!("each {op} query must have the same number of columns");
+                    return Err(SqlError::new(Condition::SyntaxError, message));
+                }
+                if is_all && *op != SetOperator::Union {
+                    let take = |side: &mut SetExpr| std::mem::replace(side, *expr::nothing().body);
+                    let (op, left, right) = (*op, take(left), take(right));
+                    *body = self.multiset(op, (left, &outputs), (right, &others))?;
+                }
+                Ok(outputs.into_iter().map(|output| Output { origin: None, ..output }).collect())
+            }
+            SetExpr::Table(table) => {
+                let parts = [&table.schema_name, &table.table_name].into_iter().flatten().map(|part| quoted(part));
+                let name = ObjectName::from(parts.collect::<Vec<_>>());
+                *body = *from::select_all(TableWithJoins { relation: named(name), joins: Vec::new() })?.body;
+                self.set_expr(body)
+            }
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                Err(SqlError::unsupported("a data-modifying statement in WITH"))
+            }
+        }
+    }
+
+    fn values(&mut self, values: &mut Values) -> SqlResult<Vec<Output>> {
+        let width = values.rows.first().map_or(0, |row| row.content.len());
+        if values.rows.iter().any(|row| row.content.len() != width) {
+            return Err(SqlError::new(Condition::SyntaxError, "VALUES lists must all be the same length"));
+        }
+        for row in &mut values.rows {
+            for expr in &mut row.content {
+                placement::check(expr, Clause::Values)?;
+                self.expr(expr)?;
+            }
+        }
+        let name = |number| format!("column{number}");
+        Ok((1..=width).map(|number| Output { name: name(number), internal: name(number), origin: None }).collect())
+    }
+
+    fn with(&mut self, with: &mut With) -> SqlResult<()> {
+        let first = self.ctes.len();
+        for cte in &mut with.cte_tables {
+            let name = cte.alias.name.value.clone();
+            if self.ctes[first..].iter().any(|known| known.name == name) {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                return Err(SqlError::new(Condition::DuplicateAlias, message));
+            }
+            let internal = unique(&mut self.cte_names, &name);
+            let renamed: Vec<String> =
+                std::mem::take(&mut cte.alias.columns).into_iter().map(|column| column.name.value).collect();
+            cte.alias.name = quoted(&internal);
+            let columns = if with.recursive {
+                self.recursive(cte, &name, &internal, &renamed)?
+            } else {
+                rename(self.query(&mut cte.query)?, &renamed, &name)?
+            };
+            self.ctes.push(Cte { name, internal, columns });
+        }
+        Ok(())
+    }
+
+    /// A query of WITH RECURSIVE: its second half may read what the query gave so far.
+    fn recursive(
+        &mut self,
+        cte: &mut WrittenCte,
+        name: &str,
+        internal: &str,
+        renamed: &[String],
+    ) -> SqlResult<Vec<Output>> {
+        let query = cte.query.as_mut();
+        let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } = query.body.as_mut() else {
+            return rename(self.query(query)?, renamed, name);
+        };
+        refuse_with_union(query.with.as_ref(), query.order_by.as_ref(), query.limit_clause.as_ref())?;
+        let columns = rename(self.set_expr(left)?, renamed, name)?;
+        self.ctes.push(Cte { name: name.to_owned(), internal: internal.to_owned(), columns: columns.clone() });
+        let others = self.set_expr(right)?;
+        self.ctes.pop();
+        if columns.len() != others.len() {
+            let message = "each UNION query must have the same number of columns";
+            return Err(SqlError::new(Condition::SyntaxError, message));
+        }
+        Ok(columns.into_iter().map(|column| Output { origin: None, ..column }).collect())
+    }
+
+    fn limit(&mut self, clause: &mut LimitClause) -> SqlResult<()> {
+        let LimitClause::LimitOffset { limit, offset, limit_by } = clause else {
+            return Err(SqlError::new(Condition::SyntaxError, "LIMIT #,# syntax is not supported")
+                .with_hint("Use separate LIMIT and OFFSET clauses."));
+        };
+        if !limit_by.is_empty() {
+            return Err(SqlError::unsupported("LIMIT BY"));
+        }
+        let levels = std::mem::take(&mut self.levels);
+        if let Some(limit) = limit {
+            placement::check(limit, Clause::Limit)?;
+            self.row_count(limit, "LIMIT", Condition::InvalidRowCountInLimit)?;
+        }
+        if let Some(offset) = offset {
+            placement::check(&offset.value, Clause::Offset)?;
+            self.row_count(&mut offset.value, "OFFSET", Condition::InvalidRowCountInOffset)?;
+        }
+        self.levels = levels;
+        if limit.as_ref().is_some_and(is_null) {
+            *limit = None;
+        }
+        if offset.as_ref().is_some_and(|offset| is_null(&offset.value)) {
+            *offset = None;
+        }
+        Ok(())
+    }
+
+    fn row_count(&mut self, expr: &mut Expr, clause: &str, negative: Condition) -> SqlResult<()> {
+        // A cast says what a count is anyway.
+        while let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
+            *expr = std::mem::replace(inner.as_mut(), Expr::Value(Value::Null.into()));
+        }
+        if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+            && matches!(inner.as_ref(), Expr::Value(_))
+        {
+            return Err(SqlError::new(negative, format!("{clause} must not be negative")));
+        }
+        self.expr(expr).map_err(|error| match error.condition {
+            Condition::UndefinedColumn | Condition::UndefinedTable => SqlError::new(
+                Condition::InvalidColumnReference,
+                format!("argument of {clause} must not contain variables"),
+            ),
+            _ => error,
+        })
+    }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if value.value == Value::Null)
+}
+
+/// `name`, or `name_1`, `name_2`, … where it is taken.
+fn unique(taken: &mut HashSet<String>, name: &str) -> String {
+    let found = std::iter::once(name.to_owned())
+        .chain((1_u64..).map(|number| format!("{name}_{number}")))
+        .find(|candidate| !taken.contains(candidate))
+        .expect("names do not run out");
+    taken.insert(found.clone());
+    found
+}
+
+/// What no query of Kiln's may have.
+fn refuse(query: &Query) -> SqlResult<()> {
+    if let Some(lock) = query.locks.first() {
+        return Err(SqlError::unsupported(format_args!("SELECT {lock}")));
+    }
+    if query.for_clause.is_some()
+        || query.settings.is_some()
+        || query.format_clause.is_some()
+        || !query.pipe_operators.is_empty()
+    {
+        return Err(SqlError::unsupported("this clause of a query"));
+    }
+    Ok(())
+}
+
+fn refuse_with_union(with: Option<&With>, order_by: Option<&OrderBy>, limit: Option<&LimitClause>) -> SqlResult<()> {
+    let clause = match (with, order_by, limit) {
+        (Some(_), _, _) => "WITH",
+        (None, Some(_), _) => "ORDER BY",
+        (None, None, Some(_)) => "LIMIT",
+        (None, None, None) => return Ok(()),
+    };
+    let message = format!("{clause} in a recursive query is not implemented");
+    Err(SqlError::new(Condition::FeatureNotSupported, message))
+}
+
+fn rename(outputs: Vec<Output>, names: &[String], relation: &str) -> SqlResult<Vec<Output>> {
+    if names.len() > outputs.len() {
+        let message = format!(
+            "WITH query \"{relation}\" has {} columns available but {} columns specified",
+            outputs.len(),
+            names.len()
+        );
+        return Err(SqlError::new(Condition::InvalidColumnReference, message));
+    }
+    let mut names = names.iter();
+    Ok(outputs
+        .into_iter()
+        .map(|output| match names.next() {
+            Some(name) => Output { name: name.clone(), ..output },
+            None => output,
+        })
+        .collect())
+}
+
+/// FETCH FIRST is LIMIT.
+fn fetch_as_limit(query: &mut Query) -> SqlResult<()> {
+    let Some(Fetch { with_ties, percent, quantity }) = query.fetch.take() else { return Ok(()) };
+    if with_ties || percent {
+        return Err(SqlError::unsupported(if with_ties { "FETCH FIRST WITH TIES" } else { "FETCH FIRST PERCENT" }));
+    }
+    let count = quantity.unwrap_or_else(|| Expr::Value(Value::Number("1".to_owned(), false).into()));
+    match &mut query.limit_clause {
+        None => {
+            query.limit_clause =
+                Some(LimitClause::LimitOffset { limit: Some(count), offset: None, limit_by: Vec::new() });
+        }
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(count),
+        Some(_) => return Err(SqlError::new(Condition::SyntaxError, "multiple LIMIT clauses not allowed")),
+    }
+    Ok(())
+}
+
+/// ORDER BY of a set operation or VALUES sees nothing but the output.
+fn order_by_outputs(order_by: &mut OrderBy, outputs: &[Output]) -> SqlResult<()> {
+    let OrderByKind::Expressions(keys) = &mut order_by.kind else {
+        return Err(SqlError::unsupported("ORDER BY ALL"));
+    };
+    for key in keys {
+        let output = match select::position(&key.expr, outputs.len(), "ORDER BY")? {
+            Some(at) => Some(&outputs[at]),
+            None => match &key.expr {
+                Expr::Identifier(name) => outputs.iter().find(|output| output.name == name.value),
+                _ => None,
+            },
+        };
+        let Some(output) = output else {
+            if let Expr::Identifier(name) = &key.expr {
+                let message = format!("column \"{}\" does not exist", name.value);
+                return Err(SqlError::new(Condition::UndefinedColumn, message));
+            }
+            return Err(SqlError::new(
+                Condition::FeatureNotSupported,
+                "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+            )
+            .with_detail("Only result column names can be used, not expressions or functions.")
+            .with_hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause."));
+        };
+        key.expr = Expr::Identifier(quoted(&output.internal));
+    }
+    Ok(())
+}
+
+fn named(name: ObjectName) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}

@@ -1,0 +1,63 @@
+//! INTERSECT ALL and EXCEPT ALL: rows are counted, so that the n-th of several equal rows meets the n-th on the other side.
+
+use datafusion::sql::sqlparser::ast::{SetExpr, SetOperator, SetQuantifier, TableFactor};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use types::{SqlError, SqlResult};
+
+use super::scope::quoted;
+use super::{Output, Resolver};
+
+impl Resolver<'_> {
+    /// The operation over numbered rows, without the numbers. Both sides are resolved and called `outputs` and `others`.
+    pub(super) fn multiset(
+        &mut self,
+        op: SetOperator,
+        left: (SetExpr, &[Output]),
+        right: (SetExpr, &[Output]),
+    ) -> SqlResult<SetExpr> {
+        let outputs = left.1;
+        let numbered = SetExpr::SetOperation {
+            op,
+            set_quantifier: SetQuantifier::None,
+            left: Box::new(self.numbered(left.0, outputs)?),
+            right: Box::new(self.numbered(right.0, right.1)?),
+        };
+        let relation = self.unique_relation("rows");
+        let items: Vec<String> = outputs
+            .iter()
+            .map(|output| format!("{0}.{1} AS {1}", quoted(&relation), quoted(&output.internal)))
+            .collect();
+        select_from(&items.join(", "), numbered, &relation)
+    }
+
+    fn numbered(&mut self, body: SetExpr, outputs: &[Output]) -> SqlResult<SetExpr> {
+        let relation = self.unique_relation("rows");
+        let columns: Vec<String> =
+            outputs.iter().map(|output| format!("{}.{}", quoted(&relation), quoted(&output.internal))).collect();
+        let items: Vec<String> = columns
+            .iter()
+            .zip(outputs)
+            .map(|(column, output)| format!("{column} AS {}", quoted(&output.internal)))
+            .chain([format!("row_number() OVER (PARTITION BY {}) AS {NUMBER}", columns.join(", "))])
+            .collect();
+        select_from(&items.join(", "), body, &relation)
+    }
+}
+
+/// The column of the rows' numbers; no identifier of a client's can be it.
+const NUMBER: &str = "\"row_number\u{1}\"";
+
+/// `SELECT items FROM (body) AS relation`.
+fn select_from(items: &str, body: SetExpr, relation: &str) -> SqlResult<SetExpr> {
+    let sql = format!("SELECT {items} FROM (SELECT 1) AS {}", quoted(relation));
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql).and_then(|mut parser| parser.parse_query());
+    let mut outer = *parsed.map_err(|error| SqlError::internal(error.to_string()))?.body;
+    if let SetExpr::Select(select) = &mut outer
+        && let Some(table) = select.from.first_mut()
+        && let TableFactor::Derived { subquery, .. } = &mut table.relation
+    {
+        *subquery.body = body;
+    }
+    Ok(outer)
+}

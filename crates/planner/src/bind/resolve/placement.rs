@@ -1,0 +1,171 @@
+//! Where aggregates and window functions may stand, and what only they may be called with.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{DuplicateTreatment, Expr, Function, FunctionArguments, Query, Visit, Visitor};
+use types::{Condition, SqlError, SqlResult};
+
+use crate::functions;
+
+/// A clause of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause {
+    Select,
+    Where,
+    Join,
+    GroupBy,
+    Having,
+    Values,
+    Limit,
+    Offset,
+}
+
+impl Clause {
+    fn name(self) -> &'static str {
+        match self {
+            Clause::Select => "SELECT",
+            Clause::Where => "WHERE",
+            Clause::Join => "JOIN conditions",
+            Clause::GroupBy => "GROUP BY",
+            Clause::Having => "HAVING",
+            Clause::Values => "VALUES",
+            Clause::Limit => "LIMIT",
+            Clause::Offset => "OFFSET",
+        }
+    }
+
+    fn takes_aggregates(self) -> bool {
+        matches!(self, Clause::Select | Clause::Having)
+    }
+
+    fn takes_windows(self) -> bool {
+        self == Clause::Select
+    }
+}
+
+/// Refuses calls in `expr` that cannot stand in `clause`; subqueries have clauses of their own.
+pub(super) fn check(expr: &Expr, clause: Clause) -> SqlResult<()> {
+    let mut checker = Checker { clause, queries: 0, open: Vec::new() };
+    match expr.visit(&mut checker) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Scalar,
+    Aggregate,
+    Window,
+}
+
+struct Checker {
+    clause: Clause,
+    /// Subqueries around what is visited.
+    queries: usize,
+    /// The calls around it.
+    open: Vec<Kind>,
+}
+
+impl Visitor for Checker {
+    type Break = Box<SqlError>;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Box<SqlError>> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Box<SqlError>> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Box<SqlError>> {
+        if let Expr::Function(function) = expr
+            && self.queries == 0
+        {
+            match self.enter(function) {
+                Ok(kind) => self.open.push(kind),
+                Err(error) => return ControlFlow::Break(Box::new(error)),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Box<SqlError>> {
+        if matches!(expr, Expr::Function(_)) && self.queries == 0 {
+            self.open.pop();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Checker {
+    fn enter(&self, function: &Function) -> SqlResult<Kind> {
+        let kind = kind_of(function)?;
+        let place = self.clause.name();
+        let error = |condition, message: String| Err(SqlError::new(condition, message));
+        match kind {
+            Kind::Scalar => {}
+            Kind::Aggregate if !self.clause.takes_aggregates() => {
+                return error(Condition::GroupingError, format!("aggregate functions are not allowed in {place}"));
+            }
+            Kind::Aggregate if self.open.contains(&Kind::Aggregate) => {
+                return error(Condition::GroupingError, "aggregate function calls cannot be nested".to_owned());
+            }
+            Kind::Window if !self.clause.takes_windows() => {
+                return error(Condition::WindowingError, format!("window functions are not allowed in {place}"));
+            }
+            Kind::Window if self.open.contains(&Kind::Aggregate) => {
+                let message = "aggregate function calls cannot contain window function calls";
+                return error(Condition::GroupingError, message.to_owned());
+            }
+            Kind::Window if self.open.contains(&Kind::Window) => {
+                return error(Condition::WindowingError, "window function calls cannot be nested".to_owned());
+            }
+            Kind::Aggregate | Kind::Window => {}
+        }
+        Ok(kind)
+    }
+}
+
+/// What a call is, by its name and clauses.
+fn kind_of(function: &Function) -> SqlResult<Kind> {
+    let Some(name) = function.name.0.last().and_then(|part| part.as_ident()) else { return Ok(Kind::Scalar) };
+    let name = name.value.to_lowercase();
+    let is_aggregate = functions::aggregate(&name).is_some() && name != "grouping";
+    let is_window = functions::window(&name).is_some();
+    let wrong = |message: String| Err(SqlError::new(Condition::WrongObjectType, message));
+    if function.over.is_some() {
+        if is_aggregate || is_window {
+            if is_distinct(function) {
+                let message = "DISTINCT is not implemented for window functions";
+                return Err(SqlError::new(Condition::FeatureNotSupported, message));
+            }
+            return Ok(Kind::Window);
+        }
+        let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
+        return wrong(message);
+    }
+    if is_aggregate {
+        return Ok(Kind::Aggregate);
+    }
+    if is_window {
+        return wrong(format!("window function {name} requires an OVER clause"));
+    }
+    for (is_given, clause) in [
+        (is_distinct(function), "DISTINCT"),
+        (function.filter.is_some(), "FILTER"),
+        (!function.within_group.is_empty(), "WITHIN GROUP"),
+    ] {
+        if is_given {
+            return wrong(format!("{clause} specified, but {name} is not an aggregate function"));
+        }
+    }
+    Ok(Kind::Scalar)
+}
+
+fn is_distinct(function: &Function) -> bool {
+    matches!(&function.args, FunctionArguments::List(list)
+        if list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
+}

@@ -1,0 +1,138 @@
+//! What names can mean at one level of a query: the relations of a FROM clause and their columns.
+
+use datafusion::common::{Column as DfColumn, TableReference};
+use datafusion::sql::sqlparser::ast::{Expr, Ident};
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
+
+use crate::error::missing_column;
+
+/// The table and column that a column shows unchanged.
+pub(super) type Origin = Option<(Oid, ColumnId)>;
+
+/// A column under the name that PostgreSQL has for it.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// What it is called in the plan.
+    pub(super) expr: Expr,
+    pub(super) origin: Origin,
+}
+
+/// A relation of a FROM clause.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    pub(super) name: String,
+    /// The schema it may be qualified with: a table's without an alias.
+    pub(super) schema: Option<String>,
+    pub(super) columns: Vec<Column>,
+}
+
+/// The names that one FROM clause, or a part of it, brings.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scope {
+    pub(super) relations: Vec<Relation>,
+    /// What `*` gives and bare names mean: every relation's columns in order, those of USING once and first.
+    pub(super) columns: Vec<Column>,
+}
+
+impl Scope {
+    /// The names of one relation.
+    pub(super) fn of(relation: Relation) -> Self {
+        Self { columns: relation.columns.clone(), relations: vec![relation] }
+    }
+
+    /// These names and then `other`'s.
+    pub(super) fn extend(&mut self, other: Scope) -> SqlResult<()> {
+        for relation in &other.relations {
+            let is_taken = self.relations.iter().any(|known| {
+                known.name == relation.name && (known.schema.is_none() || known.schema == relation.schema)
+            });
+            if is_taken {
+                let message = format!("table name \"{}\" specified more than once", relation.name);
+                return Err(SqlError::new(Condition::DuplicateAlias, message));
+            }
+        }
+        self.relations.extend(other.relations);
+        self.columns.extend(other.columns);
+        Ok(())
+    }
+
+    /// The only column of that name, `None` without one; `42702` where there are several.
+    pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
+        only(self.columns.iter().filter(|column| column.name == name), name)
+    }
+
+    /// The relation that a qualifier means.
+    pub(super) fn relation(&self, schema: Option<&str>, name: &str) -> Option<&Relation> {
+        self.relations.iter().find(|relation| {
+            relation.name == name && schema.is_none_or(|schema| relation.schema.as_deref() == Some(schema))
+        })
+    }
+}
+
+impl Relation {
+    /// The only column of that name, `None` without one; `42702` where there are several.
+    pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
+        only(self.columns.iter().filter(|column| column.name == name), name)
+    }
+}
+
+fn only<'a>(mut found: impl Iterator<Item = &'a Column>, name: &str) -> SqlResult<Option<&'a Column>> {
+    let Some(first) = found.next() else { return Ok(None) };
+    if found.any(|other| other.expr != first.expr) {
+        let message = format!("column reference \"{name}\" is ambiguous");
+        return Err(SqlError::new(Condition::AmbiguousColumn, message));
+    }
+    Ok(Some(first))
+}
+
+/// What a bare name means, from the innermost level outwards.
+pub(super) fn bare(levels: &[Scope], name: &str) -> SqlResult<Expr> {
+    for level in levels.iter().rev() {
+        if let Some(column) = level.column(name)? {
+            return Ok(column.expr.clone());
+        }
+    }
+    if levels.iter().any(|level| level.relation(None, name).is_some()) {
+        return Err(SqlError::unsupported(format_args!("the whole-row reference \"{name}\"")));
+    }
+    Err(missing_column(&DfColumn::new_unqualified(name), &known(levels)))
+}
+
+/// What `relation.name` means, from the innermost level outwards.
+pub(super) fn qualified(levels: &[Scope], schema: Option<&str>, relation: &str, name: &str) -> SqlResult<Expr> {
+    let found = find_relation(levels, schema, relation)?;
+    match found.column(name)? {
+        Some(column) => Ok(column.expr.clone()),
+        None => Err(missing_column(&DfColumn::new(Some(TableReference::bare(relation)), name), &known(levels))),
+    }
+}
+
+/// The nearest relation of that name; `42P01` without one.
+pub(super) fn find_relation<'a>(levels: &'a [Scope], schema: Option<&str>, name: &str) -> SqlResult<&'a Relation> {
+    levels.iter().rev().find_map(|level| level.relation(schema, name)).ok_or_else(|| {
+        let message = format!("missing FROM-clause entry for table \"{name}\"");
+        SqlError::new(Condition::UndefinedTable, message)
+    })
+}
+
+/// All columns, for hints.
+fn known(levels: &[Scope]) -> Vec<DfColumn> {
+    let relations = levels.iter().rev().flat_map(|level| &level.relations);
+    relations
+        .flat_map(|relation| {
+            let qualifier = TableReference::bare(relation.name.as_str());
+            relation.columns.iter().map(move |column| DfColumn::new(Some(qualifier.clone()), column.name.as_str()))
+        })
+        .collect()
+}
+
+/// An identifier that means exactly this name.
+pub(super) fn quoted(name: &str) -> Ident {
+    Ident::with_quote('"', name)
+}
+
+/// The expression for a column of a relation of the plan.
+pub(super) fn column_expr(relation: &str, column: &str) -> Expr {
+    Expr::CompoundIdentifier(vec![quoted(relation), quoted(column)])
+}

@@ -1,0 +1,334 @@
+//! A SELECT's clauses: FROM makes the names, the others use them, and what a bare name means differs from clause to clause.
+
+use std::collections::HashSet;
+
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, Distinct, Expr, GroupByExpr, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, UnaryOperator, Value, WildcardAdditionalOptions,
+};
+use types::{Condition, SqlError, SqlResult};
+
+use super::placement::{self, Clause};
+use super::scope::{self, Column, Scope, quoted};
+use super::{Output, Resolver, unique};
+
+/// An item of a SELECT list: its output and the expression, resolved.
+struct Item {
+    output: Output,
+    expr: Expr,
+}
+
+impl Resolver<'_> {
+    /// Resolves a SELECT and the ORDER BY of its query.
+    pub(super) fn select(&mut self, select: &mut Select, order_by: Option<&mut OrderBy>) -> SqlResult<Vec<Output>> {
+        refuse(select)?;
+        let scope = self.from(&mut select.from)?;
+        self.levels.push(scope);
+        if let Some(condition) = &mut select.selection {
+            placement::check(condition, Clause::Where)?;
+            self.expr(condition)?;
+            as_boolean(condition);
+        }
+        let items = self.items(std::mem::take(&mut select.projection), select.from.is_empty())?;
+        self.group_by(&mut select.group_by, &items)?;
+        if let Some(condition) = &mut select.having {
+            placement::check(condition, Clause::Having)?;
+            self.expr(condition)?;
+            as_boolean(condition);
+        }
+        for window in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(spec) = &mut window.1 {
+                self.visit(spec)?;
+            }
+        }
+        if let Some(Distinct::On(keys)) = &mut select.distinct {
+            for key in keys {
+                self.key(key, &items, "DISTINCT ON")?;
+            }
+        }
+        if let Some(order_by) = order_by {
+            let OrderByKind::Expressions(keys) = &mut order_by.kind else {
+                return Err(SqlError::unsupported("ORDER BY ALL"));
+            };
+            for key in keys {
+                let is_output = self.key(&mut key.expr, &items, "ORDER BY")?;
+                if !is_output && matches!(select.distinct, Some(Distinct::Distinct)) {
+                    let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                    return Err(SqlError::new(Condition::InvalidColumnReference, message));
+                }
+            }
+        }
+        self.levels.pop();
+        let (projection, outputs) = items
+            .into_iter()
+            .map(|item| {
+                let alias = quoted(&item.output.internal);
+                (SelectItem::ExprWithAlias { expr: item.expr, alias }, item.output)
+            })
+            .unzip();
+        select.projection = projection;
+        Ok(outputs)
+    }
+
+    fn level(&self) -> &Scope {
+        self.levels.last().expect("a SELECT has pushed its level")
+    }
+
+    /// The SELECT list with `*` written out, resolved, every output under a name of its own.
+    fn items(&mut self, written: Vec<SelectItem>, is_from_empty: bool) -> SqlResult<Vec<Item>> {
+        let mut items: Vec<(String, Expr, scope::Origin)> = Vec::with_capacity(written.len());
+        let of_column = |column: &Column| (column.name.clone(), column.expr.clone(), column.origin);
+        for item in written {
+            match item {
+                SelectItem::ExprWithAlias { mut expr, alias } => {
+                    placement::check(&expr, Clause::Select)?;
+                    self.expr(&mut expr)?;
+                    let origin = self.origin(&expr);
+                    items.push((alias.value, expr, origin));
+                }
+                SelectItem::Wildcard(options) => {
+                    plain(&options)?;
+                    if is_from_empty {
+                        let message = "SELECT * with no tables specified is not valid";
+                        return Err(SqlError::new(Condition::SyntaxError, message));
+                    }
+                    items.extend(self.level().columns.iter().map(of_column));
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                    plain(&options)?;
+                    let relation = self.qualifier(&name)?;
+                    items.extend(relation.columns.iter().map(of_column));
+                }
+                other => return Err(SqlError::unsupported(format_args!("{other} in a SELECT list"))),
+            }
+        }
+        let mut taken = self.plan_names();
+        let items = items.into_iter().map(|(name, expr, origin)| {
+            let internal = self.internal_name(&name, &expr, &mut taken);
+            Item { output: Output { name, internal, origin }, expr }
+        });
+        Ok(items.collect())
+    }
+
+    fn qualifier(&self, name: &ObjectName) -> SqlResult<&scope::Relation> {
+        let parts: Vec<&str> =
+            name.0.iter().filter_map(|part| part.as_ident()).map(|part| part.value.as_str()).collect();
+        match parts.as_slice() {
+            [relation] => scope::find_relation(&self.levels, None, relation),
+            [schema, relation] | [_, schema, relation] => scope::find_relation(&self.levels, Some(schema), relation),
+            _ => Err(SqlError::new(Condition::SyntaxError, "improper qualified name (too many dotted names)")),
+        }
+    }
+
+    /// The table and column that the expression is, if it is one.
+    fn origin(&self, expr: &Expr) -> scope::Origin {
+        if !matches!(expr, Expr::CompoundIdentifier(_)) {
+            return None;
+        }
+        let mut columns = self.levels.iter().rev().flat_map(|level| &level.relations).flat_map(|it| &it.columns);
+        columns.find(|column| column.expr == *expr)?.origin
+    }
+
+    /// How often the plan of this level's FROM has each name.
+    fn plan_names(&self) -> Names {
+        let mut names = Names::default();
+        for column in self.level().relations.iter().flat_map(|relation| &relation.columns) {
+            if let Some(name) = plan_name(&column.expr)
+                && !names.from.insert(name.to_owned())
+            {
+                names.doubled.insert(name.to_owned());
+            }
+        }
+        names
+    }
+
+    /// A name for an output that neither another output nor a different column of FROM has.
+    fn internal_name(&self, name: &str, expr: &Expr, names: &mut Names) -> String {
+        let is_itself = plan_name(expr) == Some(name)
+            && !names.doubled.contains(name)
+            && self.level().relations.iter().flat_map(|it| &it.columns).any(|column| column.expr == *expr);
+        if is_itself && names.outputs.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let mut taken: HashSet<String> = names.from.union(&names.outputs).cloned().collect();
+        let found = unique(&mut taken, name);
+        names.outputs.insert(found.clone());
+        found
+    }
+
+    fn group_by(&mut self, group_by: &mut GroupByExpr, items: &[Item]) -> SqlResult<()> {
+        let GroupByExpr::Expressions(keys, modifiers) = group_by else {
+            return Err(SqlError::unsupported("GROUP BY ALL"));
+        };
+        if !modifiers.is_empty() {
+            return Err(SqlError::unsupported("GROUP BY WITH"));
+        }
+        // The empty set of keys groups all rows, as an aggregate does without GROUP BY.
+        keys.retain(|key| !matches!(key, Expr::Tuple(columns) if columns.is_empty()));
+        keys.iter_mut().try_for_each(|key| self.group_key(key, items, true))
+    }
+
+    /// A bare name is a column of FROM before it is an output; a number is an output.
+    fn group_key(&mut self, key: &mut Expr, items: &[Item], is_outermost: bool) -> SqlResult<()> {
+        let at = match key {
+            Expr::Nested(inner) => {
+                *key = std::mem::replace(inner.as_mut(), Expr::Value(Value::Null.into()));
+                return self.group_key(key, items, is_outermost);
+            }
+            Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
+                return sets.iter_mut().flatten().try_for_each(|key| self.group_key(key, items, false));
+            }
+            Expr::Tuple(keys) => {
+                return keys.iter_mut().try_for_each(|key| self.group_key(key, items, false));
+            }
+            Expr::Identifier(name) if self.level().column(&name.value)?.is_none() => {
+                output_named(items, &name.value, "GROUP BY")?
+            }
+            Expr::Value(_) => position(key, items.len(), "GROUP BY")?,
+            _ => None,
+        };
+        let Some(at) = at else {
+            placement::check(key, Clause::GroupBy)?;
+            return self.expr(key);
+        };
+        placement::check(&items[at].expr, Clause::GroupBy)?;
+        // DataFusion takes a number for a position.
+        *key = match &items[at].expr {
+            Expr::Value(_) if is_outermost => Expr::Value(Value::Number((at + 1).to_string(), false).into()),
+            expr => expr.clone(),
+        };
+        Ok(())
+    }
+
+    /// A key of ORDER BY or DISTINCT ON: a bare name is an output before it is a column of FROM; a number is an output.
+    /// Whether it is an output.
+    fn key(&mut self, key: &mut Expr, items: &[Item], clause: &str) -> SqlResult<bool> {
+        let at = match key {
+            Expr::Identifier(name) => output_named(items, &name.value, clause)?,
+            _ => position(key, items.len(), clause)?,
+        };
+        let at = match at {
+            Some(at) => Some(at),
+            None => {
+                placement::check(key, Clause::Select)?;
+                self.expr(key)?;
+                items.iter().position(|item| item.expr == *key)
+            }
+        };
+        if let Some(at) = at {
+            *key = Expr::Identifier(quoted(&items[at].output.internal));
+        }
+        Ok(at.is_some())
+    }
+}
+
+/// A quoted literal or parameter that is a whole condition is a truth value.
+fn as_boolean(condition: &mut Expr) {
+    if let Expr::Value(value) = condition
+        && matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null)
+    {
+        let expr = Box::new(Expr::Value(value.clone()));
+        *condition =
+            Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Boolean, array: false, format: None };
+    }
+}
+
+/// Names in use while outputs are named.
+#[derive(Default)]
+struct Names {
+    from: HashSet<String>,
+    /// Those that several relations have.
+    doubled: HashSet<String>,
+    outputs: HashSet<String>,
+}
+
+/// What the plan calls a column.
+fn plan_name(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.as_str()),
+        _ => None,
+    }
+}
+
+/// The output of that name; several are fine while they are the same expression.
+fn output_named(items: &[Item], name: &str, clause: &str) -> SqlResult<Option<usize>> {
+    let mut found = items.iter().enumerate().filter(|(_, item)| item.output.name == name);
+    let Some((at, first)) = found.next() else { return Ok(None) };
+    if found.any(|(_, other)| other.expr != first.expr) {
+        return Err(SqlError::new(Condition::AmbiguousColumn, format!("{clause} \"{name}\" is ambiguous")));
+    }
+    Ok(Some(at))
+}
+
+/// The output that a number means, from 0; `None` for what is no constant.
+pub(super) fn position(key: &Expr, count: usize, clause: &str) -> SqlResult<Option<usize>> {
+    let value = match key {
+        Expr::Value(value) => &value.value,
+        Expr::Nested(inner) => return position(inner, count, clause),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(value) => match &value.value {
+                Value::Number(number, _) => {
+                    return Err(out_of_list(&format!("-{number}"), clause));
+                }
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    match value {
+        Value::Number(number, _) => match number.parse::<usize>() {
+            Ok(at) if (1..=count).contains(&at) => Ok(Some(at - 1)),
+            Ok(_) => Err(out_of_list(number, clause)),
+            Err(_) => Err(not_an_integer(clause)),
+        },
+        Value::Placeholder(_) => Ok(None),
+        Value::Null | Value::Boolean(_) => Ok(None),
+        _ => Err(not_an_integer(clause)),
+    }
+}
+
+fn out_of_list(number: &str, clause: &str) -> SqlError {
+    let message = format!("{clause} position {number} is not in select list");
+    SqlError::new(Condition::InvalidColumnReference, message)
+}
+
+fn not_an_integer(clause: &str) -> SqlError {
+    SqlError::new(Condition::SyntaxError, format!("non-integer constant in {clause}"))
+}
+
+/// `*` and nothing more.
+fn plain(options: &WildcardAdditionalOptions) -> SqlResult<()> {
+    let is_plain = options.opt_ilike.is_none()
+        && options.opt_exclude.is_none()
+        && options.opt_except.is_none()
+        && options.opt_replace.is_none()
+        && options.opt_rename.is_none()
+        && options.opt_alias.is_none();
+    if is_plain { Ok(()) } else { Err(SqlError::new(Condition::SyntaxError, "syntax error after \"*\"")) }
+}
+
+/// Clauses that other databases have.
+fn refuse(select: &Select) -> SqlResult<()> {
+    let clause = if select.into.is_some() {
+        "SELECT INTO here"
+    } else if select.qualify.is_some() {
+        "QUALIFY"
+    } else if select.top.is_some() {
+        "TOP"
+    } else if select.prewhere.is_some()
+        || !select.lateral_views.is_empty()
+        || !select.connect_by.is_empty()
+        || !select.cluster_by.is_empty()
+        || !select.distribute_by.is_empty()
+        || !select.sort_by.is_empty()
+        || select.exclude.is_some()
+        || select.value_table_mode.is_some()
+        || select.select_modifiers.is_some()
+    {
+        "this clause of SELECT"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::unsupported(clause))
+}

@@ -1,0 +1,58 @@
+//! What plans are made and run with: options, rules and the few functions that rules look up by name.
+
+use std::sync::Arc;
+
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
+use datafusion::prelude::SessionConfig;
+
+use crate::semantics::{self, Session};
+use crate::{Settings, optimize};
+
+/// What is the same for all statements of a server.
+#[derive(Debug)]
+pub(crate) struct Base {
+    state: SessionState,
+}
+
+impl Base {
+    pub(crate) fn new(runtime: Arc<RuntimeEnv>) -> Self {
+        let mut config = SessionConfig::new().with_create_default_catalog_and_schema(false);
+        let options = config.options_mut();
+        options.sql_parser.enable_ident_normalization = false;
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.collect_spans = true;
+        options.sql_parser.map_string_types_to_utf8view = true;
+        // Queries over an ordered subquery rely on its order, as array_agg does.
+        options.sql_parser.enable_subquery_sort_elimination = false;
+        // It takes a limit beneath window functions, which then see fewer rows.
+        options.optimizer.enable_topk_aggregation = false;
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_optimizer_rules(optimize::rules(true))
+            // What DISTINCT ON becomes.
+            .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
+            .build();
+        Self { state }
+    }
+
+    /// The state of one statement.
+    pub(crate) fn statement(&self, settings: &Settings, session: &Arc<Session>) -> Arc<SessionState> {
+        let mut config = self.state.config().clone().with_batch_size(settings.batch_size());
+        if let Some(partitions) = settings.target_partitions() {
+            config = config.with_target_partitions(partitions);
+        }
+        let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
+        if !settings.optimizer() {
+            state = state.with_optimizer_rules(optimize::rules(false));
+        }
+        let state = state
+            .with_config(optimize::configure(config, settings.optimizer()))
+            .with_analyzer_rules(semantics::analyzer_rules(session))
+            .with_expr_planners(semantics::expr_planners(session))
+            .build();
+        Arc::new(state)
+    }
+}

@@ -1,0 +1,5 @@
+mod fixture;
+mod names;
+mod parameters;
+mod queries;
+mod tpc;

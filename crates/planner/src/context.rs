@@ -1,0 +1,97 @@
+//! What one statement is planned with: the catalog as it sees it, who asks, and when.
+
+use std::fmt;
+use std::sync::Arc;
+
+use catalog::{CatalogState, Role};
+use parking_lot::Mutex;
+use types::{Clock, Oid, QueryId, Random};
+
+use crate::activity::Activity;
+use crate::settings::Settings;
+
+/// The surroundings of one statement.
+#[derive(Clone)]
+pub struct StatementContext {
+    /// The catalog with the transaction's own changes.
+    pub snapshot: Arc<CatalogState>,
+    pub settings: Arc<Settings>,
+    /// Whose privileges count: `current_user`.
+    pub role: Arc<Role>,
+    /// Who logged in: `session_user`.
+    pub session_role: Arc<Role>,
+    pub database: String,
+    pub query_id: QueryId,
+    /// When the statement arrived: microseconds since 1970 UTC.
+    pub statement_us: i64,
+    /// When its transaction began: `now()`.
+    pub transaction_us: i64,
+    pub backend_pid: i32,
+    /// Gives ids for new objects.
+    pub new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
+    /// What the server is doing, for the system tables.
+    pub activity: Arc<dyn Activity>,
+    pub random: Arc<dyn Random>,
+    pub clock: Arc<dyn Clock>,
+    /// What functions of the statement want set once it has succeeded.
+    pub assignments: Arc<Assignments>,
+}
+
+/// Settings that `set_config` gave new values, in order: the session takes them over after the statement.
+#[derive(Debug, Default)]
+pub struct Assignments(Mutex<Vec<Assignment>>);
+
+/// One setting's new value, known to be valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    pub name: String,
+    pub value: String,
+    /// For the transaction only.
+    pub local: bool,
+}
+
+impl Assignments {
+    pub(crate) fn push(&self, assignment: Assignment) {
+        self.0.lock().push(assignment);
+    }
+
+    /// Everything so far; nothing is left behind.
+    #[must_use]
+    pub fn take(&self) -> Vec<Assignment> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl fmt::Debug for StatementContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatementContext")
+            .field("query_id", &self.query_id)
+            .field("role", &self.role.name)
+            .field("statement_us", &self.statement_us)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StatementContext {
+    /// The schemas of `search_path` that exist, in order, `$user` resolved; `pg_catalog` first unless it is named.
+    #[must_use]
+    pub fn search_path(&self) -> Vec<String> {
+        let mut path: Vec<String> = Vec::new();
+        for name in self.settings.search_path() {
+            let name = if name == "$user" { self.role.name.clone() } else { name };
+            if self.snapshot.schema_by_name(&name).is_some() && !path.contains(&name) {
+                path.push(name);
+            }
+        }
+        if !path.iter().any(|name| name == "pg_catalog") {
+            path.insert(0, "pg_catalog".to_owned());
+        }
+        path
+    }
+
+    /// Whether the role owns what belongs to `owner`, or may do everything.
+    #[must_use]
+    pub fn owns(&self, owner: Oid) -> bool {
+        self.role.superuser || self.role.oid == owner
+    }
+}

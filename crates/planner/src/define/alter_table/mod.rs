@@ -1,0 +1,148 @@
+//! ALTER TABLE and ALTER VIEW: the actions are made to a copy of the table one after the other, in the order in which
+//! PostgreSQL passes over them, and what the rows must then obey is checked at the end.
+
+mod column;
+mod constraint;
+mod rename;
+mod retype;
+mod row_check;
+mod view;
+
+use std::sync::Arc;
+
+use catalog::{Change, Table};
+use types::{Condition, SqlError, SqlResult};
+
+use super::name::{self, Found};
+use super::placement;
+use crate::bind::Binder;
+use crate::parse::statement::{AlterAction, AlterTable};
+use crate::{DefinePlan, RowCheck, StatementContext};
+
+/// All actions or none.
+///
+/// # Errors
+/// `42P01` or `42809` for what is no such relation, `42501` for what belongs to others, and what is wrong with an action.
+pub(crate) fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<DefinePlan> {
+    let context = binder.context();
+    let tag = if alter.view { "ALTER VIEW" } else { "ALTER TABLE" };
+    let Some(found) = name::find(context, &alter.name)? else {
+        let missing = name::no_relation(&alter.name);
+        if !alter.if_exists {
+            return Err(missing);
+        }
+        let notice = SqlError::new(Condition::SuccessfulCompletion, format!("{}, skipping", missing.message));
+        return Ok(DefinePlan { tag: tag.to_owned(), notices: vec![notice], ..DefinePlan::default() });
+    };
+    let mut plan = match found {
+        Found::Table(table) if !alter.view => {
+            name::must_own(context, table.owner, "table", &table.name)?;
+            of_table(binder, &table, &alter.actions)?
+        }
+        Found::View(view) => {
+            name::must_own(context, view.owner, "view", &view.name)?;
+            view::altered(context, &view, &alter.actions)?
+        }
+        Found::System => return Err(name::system_table(&alter.name)),
+        Found::Table(_) | Found::Key => {
+            let kind = if alter.view { "view" } else { "table" };
+            return Err(name::wrong_kind(name::split(context, &alter.name)?.1, kind));
+        }
+    };
+    tag.clone_into(&mut plan.tag);
+    Ok(plan)
+}
+
+fn of_table(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
+    let mut ordered: Vec<&AlterAction> = actions.iter().collect();
+    ordered.sort_by_key(|action| pass(action));
+    let mut alteration = Alteration::new(binder, table);
+    for action in ordered {
+        alteration.make(action)?;
+    }
+    alteration.finish()
+}
+
+/// In which of PostgreSQL's passes an action is made.
+fn pass(action: &AlterAction) -> u8 {
+    match action {
+        AlterAction::DropColumn { .. }
+        | AlterAction::DropConstraint { .. }
+        | AlterAction::SetDefault { default: None, .. }
+        | AlterAction::SetNotNull { not_null: false, .. } => 0,
+        AlterAction::SetType { .. } => 1,
+        AlterAction::AddColumn { .. } => 2,
+        AlterAction::SetNotNull { not_null: true, .. } => 3,
+        AlterAction::AddConstraint(_) => 4,
+        AlterAction::SetDefault { default: Some(_), .. } => 5,
+        _ => 6,
+    }
+}
+
+/// A table on its way from what it is to what the statement makes of it.
+struct Alteration<'a> {
+    binder: &'a Binder<'a>,
+    old: Arc<Table>,
+    table: Table,
+    /// Changes of others, to be made before the table's.
+    others: Vec<Change>,
+    notices: Vec<SqlError>,
+}
+
+impl<'a> Alteration<'a> {
+    fn new(binder: &'a Binder<'a>, table: &Arc<Table>) -> Self {
+        let (old, table) = (Arc::clone(table), Table::clone(table));
+        Self { binder, old, table, others: Vec::new(), notices: Vec::new() }
+    }
+
+    fn context(&self) -> &'a Arc<StatementContext> {
+        self.binder.context()
+    }
+
+    /// Whether the table has rows now.
+    fn has_rows(&self) -> bool {
+        self.context().snapshot.shards(self.old.oid).rows > 0
+    }
+
+    fn make(&mut self, action: &AlterAction) -> SqlResult<()> {
+        match action {
+            AlterAction::AddColumn { column, if_not_exists } => self.add_column(column, *if_not_exists),
+            AlterAction::DropColumn { name, if_exists, cascade } => self.drop_column(&name.value, *if_exists, *cascade),
+            AlterAction::SetDefault { column, default } => self.set_default(&column.value, default.as_deref()),
+            AlterAction::SetNotNull { column, not_null } => self.set_not_null(&column.value, *not_null),
+            AlterAction::SetType { column, data_type, collation, using } => {
+                self.set_type(column, data_type, collation.as_ref(), using.as_deref())
+            }
+            AlterAction::AddConstraint(constraint) => self.add_constraint(constraint),
+            AlterAction::DropConstraint { name, if_exists, cascade } => {
+                self.drop_constraint(&name.value, *if_exists, *cascade)
+            }
+            AlterAction::RenameColumn { from, to } => self.rename_column(&from.value, &to.value),
+            AlterAction::RenameConstraint { from, to } => self.rename_constraint(&from.value, &to.value),
+            AlterAction::RenameTo(to) => self.rename_to(&to.value),
+            AlterAction::SetSchema(schema) => self.set_schema(&schema.value),
+            AlterAction::OwnerTo(role) => {
+                self.table.owner = name::new_owner(self.context(), role)?.oid;
+                Ok(())
+            }
+            AlterAction::SetDistribution(distribution) => {
+                self.table.distribution = placement::distribution(&self.table, distribution)?;
+                Ok(())
+            }
+            AlterAction::SetOrder(order) => {
+                let order = order.as_ref().map(|order| placement::order(&self.table, order)).transpose()?;
+                self.table.order = order.unwrap_or_default();
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> SqlResult<DefinePlan> {
+        let checks: Vec<RowCheck> = row_check::needed(&self)?;
+        let mut changes = self.others;
+        if self.table != *self.old {
+            changes.push(Change::PutTable(Arc::new(self.table)));
+        }
+        Ok(DefinePlan { changes, checks, notices: self.notices, ..DefinePlan::default() })
+    }
+}

@@ -1,0 +1,107 @@
+//! What the rows of an altered table must obey that nobody asked of them before.
+
+use std::sync::Arc;
+
+use catalog::{Change, Column, Constraint, ConstraintKind};
+use datafusion::sql::sqlparser::ast::Expr;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::Alteration;
+use crate::bind::Binder;
+use crate::define::name;
+use crate::parse::{self, Statement};
+use crate::{QueryPlan, RowCheck, StatementContext};
+
+/// The queries to be asked before the changes are made.
+///
+/// # Errors
+/// `23502` at once where a new column leaves the rows without a value that they must have.
+pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
+    if !alteration.has_rows() {
+        return Ok(Vec::new());
+    }
+    let mut checks = Vec::new();
+    for column in alteration.table.columns.iter().filter(|column| column.not_null) {
+        match alteration.old.column(column.id) {
+            Some(old) if old.not_null => {}
+            Some(old) => checks.extend(not_null(alteration, old, column)?),
+            None if column.missing.is_some() => {}
+            None => return Err(null_found(alteration, column)),
+        }
+    }
+    let is_known = |constraint: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == constraint.oid);
+    for constraint in alteration.table.constraints.iter().filter(|constraint| !is_known(constraint)) {
+        if let ConstraintKind::Check { expression, .. } = &constraint.kind {
+            checks.push(check(alteration, constraint, expression)?);
+        }
+    }
+    Ok(checks)
+}
+
+/// No query where the shards have no NULL.
+fn not_null(alteration: &Alteration<'_>, old: &Column, column: &Column) -> SqlResult<Option<RowCheck>> {
+    let context = alteration.context();
+    if context.snapshot.shards(alteration.old.oid).summary(old).nulls == 0 {
+        return Ok(None);
+    }
+    let condition = format!("{} IS NULL", name::ident(&old.name));
+    let query = query_for(alteration, context, &alteration.old.name, &condition)?;
+    Ok(Some(RowCheck { query, violation: null_found(alteration, column) }))
+}
+
+fn check(alteration: &Alteration<'_>, constraint: &Constraint, expression: &str) -> SqlResult<RowCheck> {
+    let context = alteration.context();
+    let mut snapshot = catalog::CatalogState::clone(&context.snapshot);
+    let altered = Change::PutTable(Arc::new(alteration.table.clone()));
+    for change in alteration.others.iter().chain([&altered]) {
+        snapshot = snapshot.apply(change).map_err(|error| SqlError::internal(error.to_string()))?;
+    }
+    let after = Arc::new(StatementContext { snapshot: Arc::new(snapshot), ..StatementContext::clone(context) });
+    let query = query_for(alteration, &after, &alteration.table.name, &format!("NOT ({expression})"))?;
+    let message = format!(
+        "check constraint \"{}\" of relation \"{}\" is violated by some row",
+        constraint.name, alteration.table.name
+    );
+    let violation = SqlError::new(Condition::CheckViolation, message)
+        .with_table(schema_name(alteration), &alteration.table.name)
+        .with_constraint(&constraint.name);
+    Ok(RowCheck { query, violation })
+}
+
+/// A query for one row of the table, called `table` in `context`, that fulfils `condition`.
+fn query_for(
+    alteration: &Alteration<'_>,
+    context: &Arc<StatementContext>,
+    table: &str,
+    condition: &str,
+) -> SqlResult<QueryPlan> {
+    let table = name::qualified(schema_name(alteration), table);
+    planned(alteration, context, &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"))
+}
+
+/// The type of an expression over the rows as they are.
+pub(super) fn type_over(alteration: &Alteration<'_>, expression: &Expr) -> SqlResult<SqlType> {
+    let table = name::qualified(schema_name(alteration), &alteration.old.name);
+    let plan = planned(alteration, alteration.context(), &format!("SELECT {expression} FROM {table}"))?;
+    let column = plan.columns.into_iter().next();
+    column.map(|column| column.sql_type).ok_or_else(|| SqlError::internal("a query without columns"))
+}
+
+fn planned(alteration: &Alteration<'_>, context: &Arc<StatementContext>, text: &str) -> SqlResult<QueryPlan> {
+    let binder = Binder::new(alteration.binder.planner(), context);
+    match parse::parse(text)?.into_iter().next().map(|parsed| parsed.statement) {
+        Some(Statement::Query(query)) => binder.query(&query, &[]),
+        _ => Err(SqlError::internal(format!("not a query: {text}"))),
+    }
+}
+
+fn schema_name<'a>(alteration: &'a Alteration<'_>) -> &'a str {
+    alteration.context().snapshot.schema(alteration.old.schema).map_or("", |schema| schema.name.as_str())
+}
+
+fn null_found(alteration: &Alteration<'_>, column: &Column) -> SqlError {
+    let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, alteration.table.name);
+    SqlError::new(Condition::NotNullViolation, message)
+        .with_table(schema_name(alteration), &alteration.table.name)
+        .with_column(&column.name)
+}

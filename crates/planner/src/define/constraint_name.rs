@@ -1,0 +1,54 @@
+//! The names PostgreSQL gives to constraints that are declared without one.
+
+use catalog::{CatalogState, Table};
+
+use super::name;
+
+/// PostgreSQL's longest name, in bytes.
+const NAME_BYTES_MAX: usize = 63;
+
+/// PostgreSQL's name for a constraint without one: `table_column_label`, numbered where that is taken.
+pub(super) fn choose_name(
+    state: &CatalogState,
+    table: &Table,
+    column: Option<&str>,
+    label: &str,
+    is_key: bool,
+) -> String {
+    let is_taken = |name: &str| {
+        table.constraints.iter().any(|constraint| constraint.name == name)
+            || (is_key && is_relation(state, table, name))
+            || state
+                .tables()
+                .filter(|other| other.schema == table.schema && other.oid != table.oid)
+                .any(|other| other.constraints.iter().any(|constraint| constraint.name == name))
+    };
+    let labels = std::iter::once(label.to_owned()).chain((1..).map(|number| format!("{label}{number}")));
+    let mut names = labels.map(|label| assembled(&table.name, column, &label));
+    names.find(|name| !is_taken(name)).expect("some number is free")
+}
+
+/// The parts joined by underscores, the longer of the first two cut until all fit a name.
+fn assembled(table: &str, column: Option<&str>, label: &str) -> String {
+    let mut table = table.to_owned();
+    let mut column = column.map(str::to_owned);
+    let length = |table: &String, column: &Option<String>| {
+        table.len() + column.as_ref().map_or(0, |column| column.len() + 1) + 1 + label.len()
+    };
+    while length(&table, &column) > NAME_BYTES_MAX {
+        match &mut column {
+            Some(column) if column.len() >= table.len() => column.pop(),
+            _ => table.pop(),
+        };
+    }
+    match column {
+        Some(column) => format!("{table}_{column}_{label}"),
+        None => format!("{table}_{label}"),
+    }
+}
+
+/// Whether a relation of the table's schema has the name, which a key would have as an index.
+pub(super) fn is_relation(state: &CatalogState, table: &Table, name: &str) -> bool {
+    let schema = state.schema(table.schema).map_or("", |schema| schema.name.as_str());
+    name == table.name || name::find_in(state, schema, name).is_some()
+}

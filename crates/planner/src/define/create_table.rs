@@ -1,0 +1,145 @@
+//! CREATE TABLE.
+
+use std::sync::Arc;
+
+use catalog::{Change, Column, Distribution, Schema, Table, TableOrder};
+use datafusion::sql::sqlparser::ast::Ident;
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use super::{column, constraint, like, name, placement};
+use crate::DefinePlan;
+use crate::bind::Binder;
+use crate::parse::statement::{
+    ColumnDefinition, CreateTable, LikeTable, TableConstraint, TableSource, {self as statement},
+};
+
+/// A new table with columns of its own.
+///
+/// # Errors
+/// `42P07` for a name that is taken, `42701` for a column that occurs twice, `54011` for too many, and what is wrong with a
+/// type, an expression, a constraint or a key.
+pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResult<DefinePlan> {
+    let TableSource::Columns { columns, likes, constraints } = &create.source else {
+        return Err(SqlError::internal("CREATE TABLE AS is not made of columns"));
+    };
+    let context = binder.context();
+    let (schema, name) = name::target(context, &create.name)?;
+    let mut plan = DefinePlan { tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
+    if name::find_in(&context.snapshot, &schema.name, name).is_some() {
+        if !create.if_not_exists {
+            return Err(name::taken(name));
+        }
+        plan.notices.push(already_exists(name));
+        return Ok(plan);
+    }
+    let mut parts = Parts::default();
+    parts.collect(binder, name, columns, likes)?;
+    let mut table = new_table(binder, &schema, name, parts.columns)?;
+    table.constraints = parts.checks;
+    parts.constraints.extend(constraints.iter().cloned());
+    parts.constraints.extend(parts.keys);
+    constraint::add(binder, &mut table, &parts.constraints)?;
+    place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
+    plan.changes.push(Change::PutTable(Arc::new(table)));
+    Ok(plan)
+}
+
+/// The notice of IF NOT EXISTS.
+pub(crate) fn already_exists(name: &str) -> SqlError {
+    SqlError::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists, skipping"))
+}
+
+/// A table of the statement's role with these columns, whose ids are given here. It is not in the catalog yet.
+///
+/// # Errors
+/// `42701` for a column that occurs twice or is called as a system column, `54011` for too many, `0A000` for none.
+pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, columns: Vec<Column>) -> SqlResult<Table> {
+    let mut table = Table {
+        oid: (binder.context().new_oid)(),
+        schema: schema.oid,
+        name: name.to_owned(),
+        owner: binder.context().role.oid,
+        columns: Vec::with_capacity(columns.len()),
+        constraints: Vec::new(),
+        distribution: Distribution::Random,
+        order: TableOrder::None,
+        comment: None,
+        next_column: 1,
+    };
+    if columns.is_empty() {
+        return Err(SqlError::unsupported("a table without columns"));
+    }
+    for mut column in columns {
+        if table.column_by_name(&column.name).is_some() {
+            let message = format!("column \"{}\" specified more than once", column.name);
+            return Err(SqlError::new(Condition::DuplicateColumn, message));
+        }
+        column::refuse_system_name(&column.name)?;
+        column::refuse_too_many(table.columns.len() + 1)?;
+        column.id = ColumnId(table.next_column);
+        table.next_column += 1;
+        table.columns.push(column);
+    }
+    Ok(table)
+}
+
+/// Applies DISTRIBUTE, SORT and CLUSTER as written.
+///
+/// # Errors
+/// `42703` for an unknown column, `42701` for one named twice, `42704` for one whose values have no order.
+pub(crate) fn place(
+    table: &mut Table,
+    distribution: Option<&statement::Distribution>,
+    order: Option<&statement::Order>,
+) -> SqlResult<()> {
+    if let Some(distribution) = distribution {
+        table.distribution = placement::distribution(table, distribution)?;
+    }
+    if let Some(order) = order {
+        table.order = placement::order(table, order)?;
+    }
+    Ok(())
+}
+
+/// What the column list of CREATE TABLE comes to.
+#[derive(Default)]
+struct Parts {
+    columns: Vec<Column>,
+    constraints: Vec<TableConstraint>,
+    /// Copied by LIKE as they are.
+    checks: Vec<catalog::Constraint>,
+    /// Copied by LIKE under new names.
+    keys: Vec<TableConstraint>,
+}
+
+impl Parts {
+    fn collect(
+        &mut self,
+        binder: &Binder<'_>,
+        table: &str,
+        columns: &[ColumnDefinition],
+        likes: &[LikeTable],
+    ) -> SqlResult<()> {
+        for position in 0..=columns.len() {
+            for like in likes.iter().filter(|like| like.position == position) {
+                let copied = like::copy(binder, like, self.columns.len())?;
+                self.columns.extend(copied.columns);
+                self.checks.extend(copied.checks);
+                self.keys.extend(copied.keys);
+            }
+            let Some(definition) = columns.get(position) else { continue };
+            self.columns.push(column::defined(binder, table, definition)?);
+            self.constraints.extend(column_constraints(definition));
+        }
+        Ok(())
+    }
+}
+
+/// The constraints of a column that are the table's.
+pub(super) fn column_constraints(definition: &ColumnDefinition) -> impl Iterator<Item = TableConstraint> + '_ {
+    let column: &Ident = &definition.name;
+    definition
+        .constraints
+        .iter()
+        .filter_map(move |written| constraint::of_column(column, written.name.as_ref(), &written.kind))
+}

@@ -1,0 +1,110 @@
+//! DROP TABLE, VIEW and SCHEMA.
+
+use catalog::Schema;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::name::{self, Found};
+use super::{dependency, role};
+use crate::parse::statement::{Drop, DropKind};
+use crate::{DefinePlan, StatementContext};
+
+/// Drops objects, with CASCADE what depends on them too.
+///
+/// # Errors
+/// `2BP01` with what depends on them; `42P01`, `3F000` or `42704` for what is not there, `42809` for what is something else.
+pub(crate) fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
+    let (tag, kind) = match drop.kind {
+        DropKind::Role => return role::drop_role(context, drop),
+        DropKind::Table => ("DROP TABLE", "table"),
+        DropKind::View => ("DROP VIEW", "view"),
+        DropKind::Schema => ("DROP SCHEMA", "schema"),
+    };
+    let mut plan = DefinePlan { tag: tag.to_owned(), ..DefinePlan::default() };
+    let mut named: Vec<Oid> = Vec::new();
+    for name in &drop.names {
+        let found = match drop.kind {
+            DropKind::Schema => schema(context, name)?,
+            _ => relation(context, name, kind)?,
+        };
+        match found {
+            Ok(oid) if named.contains(&oid) => {}
+            Ok(oid) => named.push(oid),
+            Err(missing) if drop.if_exists => {
+                let message = format!("{}, skipping", missing.message);
+                plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+            }
+            Err(missing) => return Err(missing),
+        }
+    }
+    let dependencies = dependency::of_objects(context, &named);
+    if !drop.cascade && !dependencies.is_empty() {
+        return Err(match named.as_slice() {
+            [one] => dependency::refusal(&dependency::object(context, *one), &dependencies),
+            _ => several(dependency::refusal("", &dependencies)),
+        });
+    }
+    plan.notices.extend(dependency::cascade_notice(&dependencies));
+    let dropped = context.snapshot.drop_plan(&named, true);
+    plan.changes = dropped.map_err(|error| SqlError::internal(error.to_string()))?.changes;
+    Ok(plan)
+}
+
+fn several(refusal: SqlError) -> SqlError {
+    let message = "cannot drop desired object(s) because other objects depend on them".to_owned();
+    SqlError { message, ..refusal }
+}
+
+/// The table or view, or the error that IF EXISTS makes a notice.
+fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlResult<Result<Oid, SqlError>> {
+    let (schema, bare) = name::split(context, name)?;
+    let Some(found) = name::find(context, name)? else {
+        if let Some(schema) = schema
+            && let Err(missing) = name::existing_schema(context, schema)
+        {
+            return Ok(Err(missing));
+        }
+        let message = format!("{kind} \"{}\" does not exist", name::plain(name));
+        return Ok(Err(SqlError::new(Condition::UndefinedTable, message)));
+    };
+    let (oid, schema, owner) = match (&found, kind) {
+        (Found::Table(table), "table") => (table.oid, table.schema, table.owner),
+        (Found::View(view), "view") => (view.oid, view.schema, view.owner),
+        (Found::System, _) => return Err(name::system_table(name)),
+        (other, _) => {
+            let right = match other {
+                Found::View(_) => "view",
+                Found::Key => "index",
+                Found::Table(_) | Found::System => "table",
+            };
+            let article = if right == "index" { "an" } else { "a" };
+            let hint = format!("Use DROP {} to remove {article} {right}.", right.to_uppercase());
+            return Err(name::wrong_kind(bare, kind).with_hint(hint));
+        }
+    };
+    let owns_schema = context.snapshot.schema(schema).is_some_and(|schema| context.owns(schema.owner));
+    if !owns_schema {
+        name::must_own(context, owner, kind, bare)?;
+    }
+    Ok(Ok(oid))
+}
+
+/// The schema, or the error that IF EXISTS makes a notice.
+fn schema(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<Oid, SqlError>> {
+    let schema = match name::existing_schema(context, &name::plain(name)) {
+        Ok(schema) => schema,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    name::must_own(context, schema.owner, "schema", &schema.name)?;
+    refuse_system(&schema)?;
+    Ok(Ok(schema.oid))
+}
+
+/// `2BP01` for a schema of system tables.
+fn refuse_system(schema: &Schema) -> SqlResult<()> {
+    if !schema.is_system() {
+        return Ok(());
+    }
+    let message = format!("cannot drop schema {} because it is required by the database system", schema.name);
+    Err(SqlError::new(Condition::DependentObjectsStillExist, message))
+}

@@ -1,0 +1,41 @@
+//! Expressions as the catalog keeps them: SQL text of checks and defaults.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, VisitMut, VisitorMut};
+use types::SqlResult;
+
+use super::name;
+use crate::parse::{expr_of, text_of};
+
+/// The text of an expression over one table's columns after one of them got another name.
+///
+/// # Errors
+/// `XX000` for a text that is broken.
+pub(super) fn with_column_renamed(text: &str, from: &str, to: &str) -> SqlResult<String> {
+    let mut expression = expr_of(text)?;
+    // Nothing breaks off the visit.
+    let _: ControlFlow<()> = expression.visit(&mut Renamer { from, to });
+    Ok(text_of(&expression))
+}
+
+struct Renamer<'a> {
+    from: &'a str,
+    to: &'a str,
+}
+
+impl VisitorMut for Renamer<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let column = match expr {
+            Expr::Identifier(column) => Some(column),
+            Expr::CompoundIdentifier(parts) => parts.last_mut(),
+            _ => None,
+        };
+        if let Some(column) = column.filter(|column| column.value == self.from) {
+            *column = name::ident(self.to);
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Which types can be keys, and which keys can refer to each other.
+
+use types::SqlType;
+
+/// Whether values of the type have an order, as a key's or a SORT key's must.
+pub(super) fn has_order(sql_type: &SqlType) -> bool {
+    match sql_type {
+        SqlType::Json => false,
+        SqlType::Array(element) => has_order(element),
+        _ => true,
+    }
+}
+
+/// Whether a foreign key of type `referring` can refer to a key of type `key`: PostgreSQL has an equality for the two, or
+/// casts `referring` to `key` without being asked.
+pub(super) fn keys_match(key: &SqlType, referring: &SqlType) -> bool {
+    use SqlType as T;
+    match (key, referring) {
+        (T::Int2 | T::Int4 | T::Int8, T::Int2 | T::Int4 | T::Int8)
+        | (T::Numeric { .. }, T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. })
+        | (T::Float4 | T::Float8, T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. } | T::Float4 | T::Float8)
+        | (T::Text | T::Varchar(_) | T::Char(_), T::Text | T::Varchar(_) | T::Char(_))
+        | (T::Date | T::Timestamp | T::TimestampTz, T::Date | T::Timestamp | T::TimestampTz) => true,
+        (T::Array(key), T::Array(referring)) => std::mem::discriminant(&**key) == std::mem::discriminant(&**referring),
+        (key, referring) => std::mem::discriminant(key) == std::mem::discriminant(referring),
+    }
+}

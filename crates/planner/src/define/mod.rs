@@ -1,0 +1,39 @@
+//! CREATE, ALTER, DROP, TRUNCATE, COMMENT and the roles as changes of the catalog.
+//!
+//! One file per statement; each checks the statement against the snapshot, with PostgreSQL's errors, and gives the whole
+//! change as a [`crate::DefinePlan`]. `name.rs` says what names stand for, `constraint.rs` and `column.rs` what tables are
+//! made of, `dependency.rs` what goes along with what is dropped, `view_text.rs` how views survive renamings.
+
+mod alter_schema;
+mod alter_table;
+mod column;
+mod comment;
+mod constraint;
+mod constraint_name;
+mod create_schema;
+mod create_table;
+mod create_view;
+mod dependency;
+mod drop;
+mod expression_text;
+mod key_type;
+mod like;
+mod name;
+mod placement;
+mod role;
+mod truncate;
+mod view_text;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::alter_schema::alter_schema;
+pub(crate) use self::alter_table::alter_table;
+pub(crate) use self::comment::comment;
+pub(crate) use self::create_schema::create_schema;
+pub(crate) use self::create_table::{already_exists, create_table, new_table, place};
+pub(crate) use self::create_view::create_view;
+pub(crate) use self::drop::drop;
+pub(crate) use self::name::{find_in, taken, target};
+pub(crate) use self::role::{alter_database, alter_role, create_role};
+pub(crate) use self::truncate::truncate;

@@ -1,0 +1,213 @@
+//! What the names in statements stand for: schemas, relations and roles of the statement's snapshot.
+
+use std::sync::Arc;
+
+use catalog::{CatalogState, Relation, Role, Schema, Table, View};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use types::{Condition, Oid, SqlError, SqlResult, SqlType};
+
+use crate::parse::statement::RoleSpec;
+use crate::{StatementContext, system};
+
+/// What a relation's name stands for.
+#[derive(Debug, Clone)]
+pub(crate) enum Found {
+    Table(Arc<Table>),
+    View(Arc<View>),
+    /// A declared key, which the system tables show as an index.
+    Key,
+    /// A system table.
+    System,
+}
+
+/// A relation's name as written: the schema, if there is one, and the name within it.
+pub(super) fn split<'n>(context: &StatementContext, name: &'n ObjectName) -> SqlResult<(Option<&'n str>, &'n str)> {
+    let mut parts = Vec::with_capacity(name.0.len());
+    for part in &name.0 {
+        let ident = part.as_ident().ok_or_else(|| SqlError::unsupported(format!("the name {name}")))?;
+        parts.push(ident.value.as_str());
+    }
+    match parts.as_slice() {
+        [name] => Ok((None, name)),
+        [schema, name] => Ok((Some(schema), name)),
+        [database, schema, name] if *database == context.database => Ok((Some(schema), name)),
+        [_, _, _] => Err(SqlError::new(
+            Condition::FeatureNotSupported,
+            format!("cross-database references are not implemented: \"{}\"", parts.join(".")),
+        )),
+        _ => Err(SqlError::new(
+            Condition::SyntaxError,
+            format!("improper qualified name (too many dotted names): {}", parts.join(".")),
+        )),
+    }
+}
+
+/// The relation of this name, looked up along the search path where no schema is written.
+pub(super) fn find(context: &StatementContext, name: &ObjectName) -> SqlResult<Option<Found>> {
+    Ok(match split(context, name)? {
+        (Some(schema), name) => find_in(&context.snapshot, schema, name),
+        (None, name) => context.search_path().iter().find_map(|schema| find_in(&context.snapshot, schema, name)),
+    })
+}
+
+/// The relation called `name` in the schema called `schema`.
+pub(crate) fn find_in(state: &CatalogState, schema: &str, name: &str) -> Option<Found> {
+    if system::has_table(schema, name) {
+        return Some(Found::System);
+    }
+    let schema = state.schema_by_name(schema)?.oid;
+    match state.relation(schema, name) {
+        Some(Relation::Table(table)) => Some(Found::Table(table)),
+        Some(Relation::View(view)) => Some(Found::View(view)),
+        None => has_key(state, schema, name).then_some(Found::Key),
+    }
+}
+
+fn has_key(state: &CatalogState, schema: Oid, name: &str) -> bool {
+    let tables = state.tables().filter(|table| table.schema == schema);
+    tables.flat_map(|table| &table.constraints).any(|constraint| constraint.kind.is_key() && constraint.name == name)
+}
+
+/// `42P01`.
+pub(super) fn no_relation(name: &ObjectName) -> SqlError {
+    SqlError::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", plain(name)))
+}
+
+/// `42501`: a system table is nobody's to change.
+pub(super) fn system_table(name: &ObjectName) -> SqlError {
+    let last = name.0.last().and_then(|part| part.as_ident()).map_or("", |ident| ident.value.as_str());
+    SqlError::new(Condition::InsufficientPrivilege, format!("permission denied: \"{last}\" is a system catalog"))
+}
+
+/// `42809`.
+pub(super) fn wrong_kind(name: &str, kind: &str) -> SqlError {
+    let article = if kind.starts_with('i') { "an" } else { "a" };
+    SqlError::new(Condition::WrongObjectType, format!("\"{name}\" is not {article} {kind}"))
+}
+
+/// A table that the statement's role owns.
+pub(super) fn owned_table(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<Table>> {
+    match find(context, name)?.ok_or_else(|| no_relation(name))? {
+        Found::Table(table) => {
+            must_own(context, table.owner, "table", &table.name)?;
+            Ok(table)
+        }
+        Found::System => Err(system_table(name)),
+        Found::View(_) | Found::Key => Err(wrong_kind(split(context, name)?.1, "table")),
+    }
+}
+
+/// A view that the statement's role owns.
+pub(super) fn owned_view(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<View>> {
+    match find(context, name)?.ok_or_else(|| no_relation(name))? {
+        Found::View(view) => {
+            must_own(context, view.owner, "view", &view.name)?;
+            Ok(view)
+        }
+        Found::System => Err(system_table(name)),
+        Found::Table(_) | Found::Key => Err(wrong_kind(split(context, name)?.1, "view")),
+    }
+}
+
+/// `42501` unless the statement's role owns what belongs to `owner`.
+pub(super) fn must_own(context: &StatementContext, owner: Oid, kind: &str, name: &str) -> SqlResult<()> {
+    if context.owns(owner) {
+        return Ok(());
+    }
+    Err(SqlError::new(Condition::InsufficientPrivilege, format!("must be owner of {kind} {name}")))
+}
+
+/// Where CREATE puts a relation of this name, and its name there.
+pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName) -> SqlResult<(Arc<Schema>, &'n str)> {
+    let (written, name) = split(context, name)?;
+    let schema = match written {
+        Some(schema) => existing_schema(context, schema)?,
+        None => creation_schema(context)?,
+    };
+    may_create_in(context, &schema, name)?;
+    Ok((schema, name))
+}
+
+/// The first schema of the search path that exists.
+fn creation_schema(context: &StatementContext) -> SqlResult<Arc<Schema>> {
+    let path = context.settings.search_path().into_iter();
+    let mut path = path.map(|name| if name == "$user" { context.role.name.clone() } else { name });
+    path.find_map(|name| context.snapshot.schema_by_name(&name).map(Arc::clone))
+        .ok_or_else(|| SqlError::new(Condition::UndefinedSchema, "no schema has been selected to create in"))
+}
+
+/// `42501` unless the statement's role may put a relation called `name` into the schema.
+pub(super) fn may_create_in(context: &StatementContext, schema: &Schema, name: &str) -> SqlResult<()> {
+    if schema.is_system() {
+        let message = format!("permission denied to create \"{}.{name}\"", schema.name);
+        return Err(SqlError::new(Condition::InsufficientPrivilege, message)
+            .with_detail("System catalog modifications are currently disallowed."));
+    }
+    if !context.owns(schema.owner) {
+        let message = format!("permission denied for schema {}", schema.name);
+        return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+    }
+    Ok(())
+}
+
+/// `42P07` if a relation of the schema has the name.
+pub(super) fn must_be_free(state: &CatalogState, schema: &Schema, name: &str) -> SqlResult<()> {
+    if find_in(state, &schema.name, name).is_some() { Err(taken(name)) } else { Ok(()) }
+}
+
+/// `42P07`.
+pub(crate) fn taken(name: &str) -> SqlError {
+    SqlError::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists"))
+}
+
+/// The schema of this name.
+pub(super) fn existing_schema(context: &StatementContext, name: &str) -> SqlResult<Arc<Schema>> {
+    let found = context.snapshot.schema_by_name(name).map(Arc::clone);
+    found.ok_or_else(|| SqlError::new(Condition::UndefinedSchema, format!("schema \"{name}\" does not exist")))
+}
+
+/// The role that a statement names.
+pub(super) fn role(context: &StatementContext, role: &RoleSpec) -> SqlResult<Arc<Role>> {
+    match role {
+        RoleSpec::CurrentUser => Ok(Arc::clone(&context.role)),
+        RoleSpec::SessionUser => Ok(Arc::clone(&context.session_role)),
+        RoleSpec::Name(name) => role_named(context, &name.value),
+    }
+}
+
+/// The role of this name.
+pub(super) fn role_named(context: &StatementContext, name: &str) -> SqlResult<Arc<Role>> {
+    let found = context.snapshot.role_by_name(name).map(Arc::clone);
+    found.ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("role \"{name}\" does not exist")))
+}
+
+/// The role that OWNER TO or AUTHORIZATION names: one whose things the statement's role may give away.
+pub(super) fn new_owner(context: &StatementContext, spec: &RoleSpec) -> SqlResult<Arc<Role>> {
+    let owner = role(context, spec)?;
+    if context.role.superuser || context.role.oid == owner.oid {
+        return Ok(owner);
+    }
+    let message = format!("must be member of role \"{}\"", owner.name);
+    Err(SqlError::new(Condition::InsufficientPrivilege, message))
+}
+
+/// A relation as messages name it: with its schema where the search path does not find it.
+pub(super) fn shown(context: &StatementContext, relation: Oid) -> String {
+    system::show_name(&SqlType::Regclass, relation.0, context)
+}
+
+/// A name's parts joined by dots, without quotes.
+pub(super) fn plain(name: &ObjectName) -> String {
+    let parts = name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), |ident| ident.value.clone()));
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// `name` as an identifier in SQL text, quoted where it must be.
+pub(super) fn ident(name: &str) -> Ident {
+    if system::quote_ident(name) == name { Ident::new(name) } else { Ident::with_quote('"', name) }
+}
+
+/// `schema.name` as in SQL text.
+pub(super) fn qualified(schema: &str, name: &str) -> ObjectName {
+    ObjectName::from(vec![ident(schema), ident(name)])
+}

@@ -1,0 +1,67 @@
+//! DISTRIBUTE, SORT and CLUSTER: where a table's rows live and how its shards are ordered.
+
+use catalog::{Column, Distribution, SortColumn, Table, TableOrder};
+use datafusion::sql::sqlparser::ast::Ident;
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use super::key_type::has_order;
+use crate::parse::statement::{self, Order};
+
+/// The distribution with the table's columns.
+///
+/// # Errors
+/// `42703` for an unknown column, `42701` for one named twice.
+pub(super) fn distribution(table: &Table, written: &statement::Distribution) -> SqlResult<Distribution> {
+    Ok(match written {
+        statement::Distribution::Random => Distribution::Random,
+        statement::Distribution::Replicate => Distribution::Replicate,
+        statement::Distribution::On(columns) => {
+            let columns = named(table, columns, "DISTRIBUTE")?;
+            Distribution::On(columns.into_iter().map(|column| column.id).collect())
+        }
+    })
+}
+
+/// The order with the table's columns.
+///
+/// # Errors
+/// As [`distribution`]; `42704` for a column whose values have no order.
+pub(super) fn order(table: &Table, written: &Order) -> SqlResult<TableOrder> {
+    Ok(match written {
+        Order::Sort(keys) => {
+            let names: Vec<Ident> = keys.iter().map(|key| key.column.clone()).collect();
+            let columns = ordered(named(table, &names, "SORT")?)?;
+            let keys = columns.into_iter().zip(keys).map(|(column, key)| SortColumn {
+                column,
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            });
+            TableOrder::Sort(keys.collect())
+        }
+        Order::Cluster(names) => TableOrder::Cluster(ordered(named(table, names, "CLUSTER")?)?),
+    })
+}
+
+fn named<'t>(table: &'t Table, names: &[Ident], clause: &str) -> SqlResult<Vec<&'t Column>> {
+    let mut columns: Vec<&Column> = Vec::with_capacity(names.len());
+    for name in names {
+        let (_, column) = table.column_by_name(&name.value).ok_or_else(|| {
+            let message = format!("column \"{}\" named in {clause} does not exist", name.value);
+            SqlError::new(Condition::UndefinedColumn, message)
+        })?;
+        if columns.iter().any(|known| known.id == column.id) {
+            let message = format!("column \"{}\" appears twice in {clause}", name.value);
+            return Err(SqlError::new(Condition::DuplicateColumn, message));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn ordered(columns: Vec<&Column>) -> SqlResult<Vec<ColumnId>> {
+    if let Some(column) = columns.iter().find(|column| !has_order(&column.sql_type)) {
+        let message = format!("could not identify an ordering operator for type {}", column.sql_type);
+        return Err(SqlError::new(Condition::UndefinedFunction, message));
+    }
+    Ok(columns.into_iter().map(|column| column.id).collect())
+}

@@ -1,0 +1,8 @@
+//! Statements as text, each applied to the catalog that the earlier ones left.
+
+mod alter_table;
+mod create;
+mod database;
+mod drop;
+mod role;
+mod view;

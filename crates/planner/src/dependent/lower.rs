@@ -1,0 +1,221 @@
+//! Which subqueries lack a join form, and their replacement by calls.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result as DfResult};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{merge_schema, split_binary, split_conjunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, Subquery, check_subquery_expr};
+
+use super::array::ARRAY_SUBQUERY;
+use super::evaluate::{Dependent, Question};
+use super::lateral::lower_join;
+use super::parameter::outer_references;
+
+/// `plan` with every subquery that has no join form replaced, inner ones first.
+pub(super) fn plan(plan: LogicalPlan, state: &Arc<SessionState>) -> DfResult<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| lower_node(node, state)).map(|lowered| lowered.data)
+}
+
+fn lower_node(node: LogicalPlan, state: &Arc<SessionState>) -> DfResult<Transformed<LogicalPlan>> {
+    let node = match node {
+        LogicalPlan::Join(join) => {
+            let lowered = lower_join(join, state)?;
+            if lowered.transformed {
+                return Ok(lowered);
+            }
+            lowered.data
+        }
+        other => other,
+    };
+    if !has_subquery(&node)? {
+        return Ok(Transformed::no(node));
+    }
+    let schema = merge_schema(&node.inputs());
+    let names = NamePreserver::new(&node);
+    let outer = node.clone();
+    let lowered = node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let lowered = expr.transform_down(|expr| lower_expr(expr, &outer, &schema, state))?;
+        Ok(lowered.update_data(|expr| name.restore(expr)))
+    })?;
+    if lowered.transformed { lowered.map_data(LogicalPlan::recompute_schema) } else { Ok(lowered) }
+}
+
+fn has_subquery(node: &LogicalPlan) -> DfResult<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(subquery_of(expr).is_some()))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::ScalarSubquery(subquery) => Some(subquery),
+        Expr::Exists(exists) => Some(&exists.subquery),
+        Expr::InSubquery(within) => Some(&within.subquery),
+        _ => None,
+    }
+}
+
+/// The subquery of ARRAY(subquery).
+fn array_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.name() == ARRAY_SUBQUERY => subquery_of(call.args.first()?),
+        _ => None,
+    }
+}
+
+fn lower_expr(
+    expr: Expr,
+    node: &LogicalPlan,
+    schema: &DFSchema,
+    state: &Arc<SessionState>,
+) -> DfResult<Transformed<Expr>> {
+    let array = array_of(&expr);
+    let Some(subquery) = array.or_else(|| subquery_of(&expr)) else { return Ok(Transformed::no(expr)) };
+    let references = outer_references(&subquery.subquery)?;
+    if array.is_none() && has_join_form(&expr, subquery, &references, node, schema)? {
+        return Ok(Transformed::no(expr));
+    }
+    let outer: Vec<Column> = references.iter().map(|(_, column)| column.clone()).collect();
+    let mut arguments: Vec<Expr> = references
+        .into_iter()
+        .map(|(field, column)| {
+            // A column of a query further out is that query's to supply, when this one becomes its subquery in turn.
+            if schema.has_column(&column) { Expr::Column(column) } else { Expr::OuterReferenceColumn(field, column) }
+        })
+        .collect();
+    let (question, negated, subquery) = match expr {
+        Expr::ScalarFunction(_) => (Question::All, false, subquery.clone()),
+        Expr::ScalarSubquery(subquery) => (Question::Value, false, subquery),
+        Expr::Exists(Exists { subquery, negated }) => (Question::Exists, negated, subquery),
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            arguments.push(*expr);
+            (Question::Contains, negated, subquery)
+        }
+        other => return Ok(Transformed::no(other)),
+    };
+    let function = ScalarUDF::from(Dependent::new(question, subquery.subquery, outer, state));
+    let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), arguments));
+    Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// Whether DataFusion's optimizer turns the subquery into a join that means the same.
+fn has_join_form(
+    expr: &Expr,
+    subquery: &Subquery,
+    references: &[(arrow::datatypes::FieldRef, Column)],
+    node: &LogicalPlan,
+    schema: &DFSchema,
+) -> DfResult<bool> {
+    if references.is_empty() {
+        // One value is computed once beforehand; sets are joined, which only a filter can be.
+        return Ok(matches!(expr, Expr::ScalarSubquery(_)) || matches!(node, LogicalPlan::Filter(_)));
+    }
+    let at_home = references.iter().all(|(_, column)| schema.has_column(column));
+    let declared = subquery.outer_ref_columns.len() == references.len();
+    let shaped = match expr {
+        Expr::ScalarSubquery(_) => {
+            matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_))
+                && is_ungrouped_aggregate(&subquery.subquery)
+        }
+        Expr::Exists(_) => matches!(node, LogicalPlan::Filter(_)),
+        // NOT IN with correlation loses NULLs on the way to a join.
+        Expr::InSubquery(within) => matches!(node, LogicalPlan::Filter(_)) && !within.negated,
+        _ => false,
+    };
+    let is_aggregate = matches!(expr, Expr::ScalarSubquery(_)) || has_aggregate(&subquery.subquery)?;
+    Ok(at_home
+        && declared
+        && shaped
+        && (!is_aggregate || is_correlated_by_equality(&subquery.subquery)?)
+        && is_plainly_correlated(&subquery.subquery)?
+        && check_subquery_expr(node, &subquery.subquery, expr).is_ok())
+}
+
+/// Whether the subquery gives one row for sure: an aggregate over everything, perhaps projected.
+fn is_ungrouped_aggregate(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => is_ungrouped_aggregate(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => is_ungrouped_aggregate(&alias.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+pub(super) fn has_aggregate(plan: &LogicalPlan) -> DfResult<bool> {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))
+}
+
+/// Whether every condition on an outer column compares it with a column for equality: what can become a key of the aggregation.
+pub(super) fn is_correlated_by_equality(plan: &LogicalPlan) -> DfResult<bool> {
+    let mut equal = true;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Filter(filter) = node {
+            equal &= split_conjunction(&filter.predicate)
+                .into_iter()
+                .filter(|condition| condition.contains_outer())
+                .all(is_equality);
+        }
+        Ok(if equal { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(equal)
+}
+
+fn is_equality(condition: &Expr) -> bool {
+    let is_column = |expr: &Expr| match expr {
+        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Column(_)),
+        other => matches!(other, Expr::Column(_)),
+    };
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            (is_column(left) && !right.any_column_refs()) || (is_column(right) && !left.any_column_refs())
+        }
+        // An equality that all alternatives share is taken out of them.
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => {
+            let alternatives: Vec<Vec<&Expr>> =
+                split_binary(condition, Operator::Or).into_iter().map(split_conjunction).collect();
+            let is_shared = |condition: &Expr| alternatives.iter().all(|conditions| conditions.contains(&condition));
+            alternatives
+                .iter()
+                .flatten()
+                .filter(|condition| condition.contains_outer())
+                .all(|condition| is_equality(condition) && is_shared(condition))
+        }
+        _ => false,
+    }
+}
+
+/// Whether the outer columns appear in conditions of WHERE alone, and nothing limits or orders the rows before they are applied.
+pub(super) fn is_plainly_correlated(plan: &LogicalPlan) -> DfResult<bool> {
+    let mut plain = true;
+    plan.apply_with_subqueries(|node| {
+        let allowed = match node {
+            LogicalPlan::Filter(_) => true,
+            LogicalPlan::Limit(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Union(_)
+            | LogicalPlan::RecursiveQuery(_)
+            | LogicalPlan::Unnest(_) => false,
+            other => !mentions_outer(other)?,
+        };
+        plain &= allowed;
+        Ok(if plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(plain)
+}
+
+fn mentions_outer(node: &LogicalPlan) -> DfResult<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.contains_outer();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}

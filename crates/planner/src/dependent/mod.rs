@@ -1,0 +1,48 @@
+//! Correlated subqueries that have no join form: evaluated for each distinct combination of the outer values they use.
+//!
+//! DataFusion turns a subquery into a join, or refuses it. What it refuses — LIMIT in a correlated subquery, rows instead of
+//! an aggregate, EXISTS and IN outside WHERE, references across two levels — becomes here a call of a function over the
+//! outer columns, which runs the subquery's plan as PostgreSQL runs a SubPlan. Subqueries that have a join form keep it.
+//! LATERAL subqueries in FROM become lists of their rows in the same way (`lateral.rs`).
+
+mod array;
+mod evaluate;
+mod lateral;
+mod lower;
+mod parameter;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use self::array::{ARRAY_SUBQUERY, array_subquery};
+use datafusion::common::Result as DfResult;
+use datafusion::common::config::ConfigOptions;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
+
+/// The rule that finds such subqueries and replaces them. It runs when all types are settled and parameters have values.
+#[derive(Debug)]
+pub struct DependentSubqueries {
+    state: Arc<SessionState>,
+}
+
+impl DependentSubqueries {
+    /// A rule whose subqueries run in `state`: the statement's own, without this rule.
+    #[must_use]
+    pub fn new(state: Arc<SessionState>) -> Self {
+        Self { state }
+    }
+}
+
+impl AnalyzerRule for DependentSubqueries {
+    fn name(&self) -> &str {
+        "dependent_subqueries"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
+        lower::plan(plan, &self.state)
+    }
+}

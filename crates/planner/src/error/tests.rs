@@ -1,0 +1,36 @@
+use datafusion::common::{Column, DataFusionError, SchemaError};
+use types::{Condition, SqlError};
+
+use super::{distance, from_datafusion, to_datafusion};
+
+#[test]
+fn our_errors_survive_datafusion() {
+    let ours = SqlError::new(Condition::UndefinedTable, "relation \"t\" does not exist").with_position(7);
+    let wrapped = DataFusionError::Context("while planning".to_owned(), Box::new(to_datafusion(ours.clone())));
+    assert_eq!(from_datafusion(wrapped), ours);
+    let shared = std::sync::Arc::new(to_datafusion(ours.clone()));
+    let kept = std::sync::Arc::clone(&shared);
+    assert_eq!(from_datafusion(DataFusionError::Shared(shared)), ours);
+    drop(kept);
+}
+
+#[test]
+fn a_missing_column_hints_at_its_neighbour() {
+    let error = DataFusionError::SchemaError(
+        Box::new(SchemaError::FieldNotFound {
+            field: Box::new(Column::new_unqualified("nmae")),
+            valid_fields: vec![Column::new(Some("t"), "name"), Column::new(Some("t"), "amount")],
+        }),
+        Box::new(None),
+    );
+    let error = from_datafusion(error);
+    assert_eq!(error.condition, Condition::UndefinedColumn);
+    assert_eq!(error.message, "column \"nmae\" does not exist");
+    assert_eq!(error.hint.as_deref(), Some("Perhaps you meant to reference the column \"t.name\"."));
+}
+
+#[test]
+fn distance_counts_edits() {
+    assert_eq!(distance("kitten", "sitting"), 3);
+    assert_eq!(distance("", "ab"), 2);
+}

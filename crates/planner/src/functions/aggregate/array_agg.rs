@@ -1,0 +1,82 @@
+//! `array_agg`: DataFusion's, with the element's SQL type kept: numbers of objects give `oid[]`, not `bigint[]`.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature,
+};
+use types::SqlType;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct ArrayAgg {
+    inner: Arc<AggregateUDF>,
+}
+
+impl ArrayAgg {
+    pub(super) fn new(inner: Arc<AggregateUDF>) -> Self {
+        Self { inner }
+    }
+}
+
+impl AggregateUDFImpl for ArrayAgg {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arguments)
+    }
+
+    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        let field = self.inner.inner().return_field(arguments)?;
+        let Some(element) = SqlType::from_arrow_field(&arguments[0]) else { return Ok(field) };
+        let array = SqlType::Array(Box::new(element));
+        Ok(Arc::new(field.as_ref().clone().with_metadata(array.arrow_metadata())))
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        self.inner.accumulator(args)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        self.inner.create_groups_accumulator(args)
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.inner.order_sensitivity()
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let inner = self.inner.as_ref().clone().with_beneficial_ordering(ordered)?;
+        Ok(inner.map(|inner| Arc::new(Self::new(Arc::new(inner))) as Arc<dyn AggregateUDFImpl>))
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.inner.reverse_udf() {
+            ReversedUDAF::Reversed(inner) => {
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(Self::new(inner))))
+            }
+            other => other,
+        }
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.inner.supports_null_handling_clause()
+    }
+}

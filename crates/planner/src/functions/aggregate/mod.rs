@@ -1,0 +1,73 @@
+//! Aggregates: PostgreSQL's result types and overflow where DataFusion's differ, DataFusion's own where they agree.
+
+mod array_agg;
+mod delegate;
+mod distinct;
+mod groups;
+mod json;
+mod ordered_set;
+mod span;
+mod sum;
+mod total;
+mod variance;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::functions_aggregate as f;
+use datafusion::logical_expr::AggregateUDF;
+
+use self::sum::Kind;
+use self::variance::Moment;
+
+static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::new(|| {
+    let own = |function: AggregateUDF| Arc::new(function);
+    let spread = |name, moment| own(AggregateUDF::new_from_impl(variance::Spread::new(name, moment)));
+    HashMap::from([
+        ("sum", own(AggregateUDF::new_from_impl(sum::Total::new(Kind::Sum)))),
+        ("avg", own(AggregateUDF::new_from_impl(sum::Total::new(Kind::Average)))),
+        ("count", f::count::count_udaf()),
+        ("min", own(AggregateUDF::new_from_impl(delegate::Delegate::new(f::min_max::min_udaf())))),
+        ("max", own(AggregateUDF::new_from_impl(delegate::Delegate::new(f::min_max::max_udaf())))),
+        ("stddev", spread("stddev", Moment::DeviationSample)),
+        ("stddev_samp", spread("stddev_samp", Moment::DeviationSample)),
+        ("stddev_pop", spread("stddev_pop", Moment::DeviationPopulation)),
+        ("variance", spread("variance", Moment::VarianceSample)),
+        ("var_samp", spread("var_samp", Moment::VarianceSample)),
+        ("var_pop", spread("var_pop", Moment::VariancePopulation)),
+        ("bool_and", f::bool_and_or::bool_and_udaf()),
+        ("bool_or", f::bool_and_or::bool_or_udaf()),
+        ("every", f::bool_and_or::bool_and_udaf()),
+        ("bit_and", f::bit_and_or_xor::bit_and_udaf()),
+        ("bit_or", f::bit_and_or_xor::bit_or_udaf()),
+        ("bit_xor", f::bit_and_or_xor::bit_xor_udaf()),
+        ("array_agg", own(AggregateUDF::new_from_impl(array_agg::ArrayAgg::new(f::array_agg::array_agg_udaf())))),
+        ("string_agg", f::string_agg::string_agg_udaf()),
+        ("corr", f::correlation::corr_udaf()),
+        ("covar_pop", f::covariance::covar_pop_udaf()),
+        ("covar_samp", f::covariance::covar_samp_udaf()),
+        ("regr_avgx", f::regr::regr_avgx_udaf()),
+        ("regr_avgy", f::regr::regr_avgy_udaf()),
+        ("regr_count", f::regr::regr_count_udaf()),
+        ("regr_intercept", f::regr::regr_intercept_udaf()),
+        ("regr_r2", f::regr::regr_r2_udaf()),
+        ("regr_slope", f::regr::regr_slope_udaf()),
+        ("regr_sxx", f::regr::regr_sxx_udaf()),
+        ("regr_sxy", f::regr::regr_sxy_udaf()),
+        ("regr_syy", f::regr::regr_syy_udaf()),
+        ("percentile_cont", own(AggregateUDF::new_from_impl(ordered_set::OrderedSet::new("percentile_cont")))),
+        ("percentile_disc", own(AggregateUDF::new_from_impl(ordered_set::OrderedSet::new("percentile_disc")))),
+        ("mode", own(AggregateUDF::new_from_impl(ordered_set::OrderedSet::new("mode")))),
+        ("grouping", f::grouping::grouping_udaf()),
+        ("json_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("json_agg")))),
+        ("jsonb_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("jsonb_agg")))),
+        ("json_object_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("json_object_agg")))),
+        ("jsonb_object_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("jsonb_object_agg")))),
+        ("approx_distinct", f::approx_distinct::approx_distinct_udaf()),
+    ])
+});
+
+/// The aggregate of that name.
+pub(super) fn by_name(name: &str) -> Option<Arc<AggregateUDF>> {
+    BY_NAME.get(name).cloned()
+}

@@ -1,0 +1,230 @@
+//! The operators `+ - * / % ^ & | # << >> ||` and unary minus, by type.
+
+mod datetime;
+mod decimal;
+mod float;
+mod integer;
+mod zip;
+
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use types::SqlType;
+use types::numeric::Digits;
+
+pub(crate) use self::datetime::{arrow, interval};
+pub(crate) use self::decimal::{divide_scaled, overflow};
+use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::{array, json, text};
+
+const INT2: Gives = Gives::of(SqlType::Int2);
+const INT4: Gives = Gives::of(SqlType::Int4);
+const INT8: Gives = Gives::of(SqlType::Int8);
+const FLOAT4: Gives = Gives::of(SqlType::Float4);
+const FLOAT8: Gives = Gives::of(SqlType::Float8);
+const DATE: Gives = Gives::of(SqlType::Date);
+const TIME: Gives = Gives::of(SqlType::Time);
+const TIMESTAMP: Gives = Gives::of(SqlType::Timestamp);
+const TIMESTAMPTZ: Gives = Gives::of(SqlType::TimestampTz);
+const INTERVAL: Gives = Gives::of(SqlType::Interval);
+const TEXT: Gives = Gives::of(SqlType::Text);
+
+pub(super) const DEFINITIONS: &[Definition] = &[
+    Definition::new(
+        "+",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, integer::add_int4),
+            Overload::rows(&[T::Int2, T::Int2], INT2, integer::add_int2),
+            Overload::rows(&[T::Int8, T::Int8], INT8, integer::add_int8),
+            Overload::rows(
+                &[T::Numeric, T::Numeric],
+                Gives::Computed(|a| Ok(digits(a, 0).sum_of(digits(a, 1)).sql_type())),
+                decimal::add,
+            ),
+            Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::add8),
+            Overload::rows(&[T::Float4, T::Float4], FLOAT4, float::add4),
+            Overload::rows(&[T::Date, T::Int4], DATE, datetime::date_plus_days),
+            Overload::rows(&[T::Int4, T::Date], DATE, datetime::days_plus_date),
+            Overload::rows(&[T::Timestamp, T::Interval], TIMESTAMP, datetime::timestamp_plus),
+            Overload::rows(&[T::Interval, T::Timestamp], TIMESTAMP, datetime::plus_timestamp),
+            Overload::rows(&[T::TimestampTz, T::Interval], TIMESTAMPTZ, datetime::timestamptz_plus),
+            Overload::rows(&[T::Interval, T::TimestampTz], TIMESTAMPTZ, datetime::plus_timestamptz),
+            Overload::rows(&[T::Date, T::Interval], TIMESTAMP, datetime::date_plus),
+            Overload::rows(&[T::Interval, T::Date], TIMESTAMP, datetime::plus_date),
+            Overload::rows(&[T::Date, T::Time], TIMESTAMP, datetime::date_plus_time),
+            Overload::rows(&[T::Time, T::Date], TIMESTAMP, datetime::time_plus_date),
+            Overload::rows(&[T::Time, T::Interval], TIME, datetime::time_plus),
+            Overload::rows(&[T::Interval, T::Time], TIME, datetime::plus_time),
+            Overload::rows(&[T::Interval, T::Interval], INTERVAL, datetime::interval_plus),
+        ],
+    ),
+    Definition::new(
+        "-",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, integer::subtract_int4),
+            Overload::rows(&[T::Int2, T::Int2], INT2, integer::subtract_int2),
+            Overload::rows(&[T::Int8, T::Int8], INT8, integer::subtract_int8),
+            Overload::rows(
+                &[T::Numeric, T::Numeric],
+                Gives::Computed(|a| Ok(digits(a, 0).sum_of(digits(a, 1)).sql_type())),
+                decimal::subtract,
+            ),
+            Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::subtract8),
+            Overload::rows(&[T::Float4, T::Float4], FLOAT4, float::subtract4),
+            Overload::rows(&[T::Date, T::Date], INT4, datetime::date_minus_date),
+            Overload::rows(&[T::Date, T::Int4], DATE, datetime::date_minus_days),
+            Overload::rows(&[T::Timestamp, T::Timestamp], INTERVAL, datetime::timestamp_minus_timestamp),
+            Overload::rows(&[T::TimestampTz, T::TimestampTz], INTERVAL, datetime::timestamp_minus_timestamp),
+            Overload::rows(&[T::Timestamp, T::Interval], TIMESTAMP, datetime::timestamp_minus),
+            Overload::rows(&[T::TimestampTz, T::Interval], TIMESTAMPTZ, datetime::timestamptz_minus),
+            Overload::rows(&[T::Date, T::Interval], TIMESTAMP, datetime::date_minus),
+            Overload::rows(&[T::Time, T::Time], INTERVAL, datetime::time_minus_time),
+            Overload::rows(&[T::Time, T::Interval], TIME, datetime::time_minus),
+            Overload::rows(&[T::Interval, T::Interval], INTERVAL, datetime::interval_minus),
+            Overload::rows(&[T::Jsonb, T::Text], Gives::of(SqlType::Jsonb), json::remove_key),
+            Overload::rows(&[T::Jsonb, T::Int4], Gives::of(SqlType::Jsonb), json::remove_index),
+        ],
+    ),
+    Definition::new(
+        "*",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, integer::multiply_int4),
+            Overload::rows(&[T::Int2, T::Int2], INT2, integer::multiply_int2),
+            Overload::rows(&[T::Int8, T::Int8], INT8, integer::multiply_int8),
+            Overload::rows(
+                &[T::Numeric, T::Numeric],
+                Gives::Computed(|a| Ok(digits(a, 0).product_with(digits(a, 1)).sql_type())),
+                decimal::multiply,
+            ),
+            Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::multiply8),
+            Overload::rows(&[T::Float4, T::Float4], FLOAT4, float::multiply4),
+            Overload::rows(&[T::Interval, T::Float8], INTERVAL, datetime::interval_times),
+            Overload::rows(&[T::Float8, T::Interval], INTERVAL, datetime::times_interval),
+        ],
+    ),
+    Definition::new(
+        "/",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, integer::divide_int4),
+            Overload::rows(&[T::Int2, T::Int2], INT2, integer::divide_int2),
+            Overload::rows(&[T::Int8, T::Int8], INT8, integer::divide_int8),
+            Overload::rows(
+                &[T::Numeric, T::Numeric],
+                Gives::Computed(|a| Ok(digits(a, 0).quotient_by(digits(a, 1)).sql_type())),
+                decimal::divide,
+            ),
+            Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::divide8),
+            Overload::rows(&[T::Float4, T::Float4], FLOAT4, float::divide4),
+            Overload::rows(&[T::Interval, T::Float8], INTERVAL, datetime::interval_divided),
+        ],
+    ),
+    Definition::new("%", REMAINDER),
+    Definition::new("mod", REMAINDER),
+    Definition::new(
+        "^",
+        &[
+            Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::power),
+            Overload::rows(
+                &[T::Numeric, T::Numeric],
+                Gives::Computed(|_| Ok(Digits::new(38, 16).sql_type())),
+                decimal::power,
+            ),
+        ],
+    ),
+    Definition::new("power", POWER),
+    Definition::new("pow", POWER),
+    Definition::new(
+        "negate",
+        &[
+            Overload::rows(&[T::Int4], INT4, integer::negate_int4),
+            Overload::rows(&[T::Int2], INT2, integer::negate_int2),
+            Overload::rows(&[T::Int8], INT8, integer::negate_int8),
+            Overload::rows(&[T::Numeric], Gives::Same(0), decimal::negate),
+            Overload::native(&[T::Float8], FLOAT8, negative),
+            Overload::native(&[T::Float4], FLOAT4, negative),
+            Overload::rows(&[T::Interval], INTERVAL, datetime::negate),
+        ],
+    ),
+    Definition::new(
+        "&",
+        &[
+            Overload::native(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseAnd, args)),
+            Overload::native(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseAnd, args)),
+            Overload::native(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseAnd, args)),
+        ],
+    ),
+    Definition::new(
+        "|",
+        &[
+            Overload::native(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseOr, args)),
+            Overload::native(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseOr, args)),
+            Overload::native(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseOr, args)),
+        ],
+    ),
+    Definition::new(
+        "#",
+        &[
+            Overload::native(&[T::Int4, T::Int4], INT4, |args| binary(Operator::BitwiseXor, args)),
+            Overload::native(&[T::Int2, T::Int2], INT2, |args| binary(Operator::BitwiseXor, args)),
+            Overload::native(&[T::Int8, T::Int8], INT8, |args| binary(Operator::BitwiseXor, args)),
+        ],
+    ),
+    Definition::new(
+        "<<",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, integer::shift_left_int4),
+            Overload::rows(&[T::Int8, T::Int4], INT8, integer::shift_left_int8),
+        ],
+    ),
+    Definition::new(
+        ">>",
+        &[
+            Overload::rows(&[T::Int4, T::Int4], INT4, integer::shift_right_int4),
+            Overload::rows(&[T::Int8, T::Int4], INT8, integer::shift_right_int8),
+        ],
+    ),
+    Definition::new(
+        "bitnot",
+        &[Overload::rows(&[T::Int4], INT4, integer::not_int4), Overload::rows(&[T::Int8], INT8, integer::not_int8)],
+    ),
+    Definition::new(
+        "||",
+        &[
+            Overload::native(&[T::Text, T::Text], TEXT, |args| binary(Operator::StringConcat, args)),
+            Overload::rows(&[T::Jsonb, T::Jsonb], Gives::of(SqlType::Jsonb), json::concatenate),
+            Overload::rows(&[T::Bytea, T::Bytea], Gives::of(SqlType::Bytea), text::concatenate_bytes),
+            Overload::builtin(&[T::AnyArray, T::AnyArray], Gives::Same(0), array::concat),
+            Overload::builtin(&[T::AnyArray, T::Any], Gives::Same(0), array::append),
+            Overload::builtin(&[T::Any, T::AnyArray], Gives::Same(1), array::prepend),
+            Overload::rows(&[T::Text, T::Any], TEXT, text::concatenate_any),
+            Overload::rows(&[T::Any, T::Text], TEXT, text::concatenate_any),
+        ],
+    ),
+];
+
+const REMAINDER: &[Overload] = &[
+    Overload::rows(&[T::Int4, T::Int4], INT4, integer::remainder_int4),
+    Overload::rows(&[T::Int2, T::Int2], INT2, integer::remainder_int2),
+    Overload::rows(&[T::Int8, T::Int8], INT8, integer::remainder_int8),
+    Overload::rows(
+        &[T::Numeric, T::Numeric],
+        Gives::Computed(|a| Ok(digits(a, 0).remainder_by(digits(a, 1)).sql_type())),
+        decimal::remainder,
+    ),
+];
+
+const POWER: &[Overload] = &[
+    Overload::rows(&[T::Float8, T::Float8], FLOAT8, float::power),
+    Overload::rows(&[T::Numeric, T::Numeric], Gives::Computed(|_| Ok(Digits::new(38, 16).sql_type())), decimal::power),
+];
+
+fn digits(arguments: &[SqlType], index: usize) -> Digits {
+    Digits::of(&arguments[index]).expect("an overload of numerics takes exact numbers")
+}
+
+fn negative(mut args: Vec<Expr>) -> Expr {
+    Expr::Negative(Box::new(args.remove(0)))
+}
+
+fn binary(operator: Operator, mut args: Vec<Expr>) -> Expr {
+    let right = args.remove(1);
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(args.remove(0)), operator, Box::new(right)))
+}

@@ -1,0 +1,172 @@
+//! Casts that Arrow does differently from PostgreSQL, or not at all: rounding, ranges, text forms, zones, lengths.
+
+mod datetime;
+mod from_text;
+mod number;
+mod to_text;
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+pub(crate) use self::number::{float_to_numeric, numeric_to_float};
+pub(crate) use self::to_text::TextWriter;
+use super::function::invoke;
+use crate::semantics::Session;
+use crate::semantics::type_rules::{plain, same_kind};
+
+/// How a cast came about: an explicit cast cuts text that is too long, an assignment refuses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum CastKind {
+    Explicit,
+    Assignment,
+}
+
+/// A cast between two types as a function of one argument.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CastFunction {
+    from: SqlType,
+    to: SqlType,
+    kind: CastKind,
+    session: Arc<Session>,
+    signature: Signature,
+}
+
+impl CastFunction {
+    pub(crate) fn udf(from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Arc<ScalarUDF> {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(Self {
+            from: from.clone(),
+            to: to.clone(),
+            kind,
+            session: Arc::clone(session),
+            signature,
+        }))
+    }
+}
+
+impl ScalarUDFImpl for CastFunction {
+    fn name(&self) -> &str {
+        "cast"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.to.arrow_type())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let nullable = args.arg_fields.first().is_none_or(|field| field.is_nullable());
+        Ok(Arc::new(self.to.arrow_field("cast", nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        invoke(&args, std::slice::from_ref(&self.from), Volatility::Immutable, |arguments, rows| {
+            let values = &arguments[0].values;
+            let converted = convert(values, &self.from, &self.to, self.kind, &self.session)?;
+            if arguments[0].is_constant && rows != 1 {
+                return Err(SqlError::internal("a constant cast over many rows"));
+            }
+            Ok(converted)
+        })
+    }
+}
+
+/// Whether PostgreSQL has the cast at all.
+pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    let is_integer = |sql_type: &T| matches!(sql_type, T::Int2 | T::Int4 | T::Int8);
+    let is_number =
+        |sql_type: &T| is_integer(sql_type) || matches!(sql_type, T::Numeric { .. } | T::Float4 | T::Float8);
+    let is_oid = |sql_type: &T| {
+        matches!(sql_type, T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole)
+    };
+    let is_json = |sql_type: &T| matches!(sql_type, T::Json | T::Jsonb);
+    if same_kind(from, to) || is_text(from) || is_text(to) {
+        return true;
+    }
+    match (from, to) {
+        (T::Unknown, _) | (T::Bool, T::Int4) | (T::Int4, T::Bool) => true,
+        (T::Date, T::Timestamp | T::TimestampTz)
+        | (T::Timestamp, T::Date | T::Time | T::TimestampTz)
+        | (T::TimestampTz, T::Date | T::Time | T::Timestamp)
+        | (T::Time, T::Interval)
+        | (T::Interval, T::Time) => true,
+        (T::Array(from), T::Array(to)) => exists(from, to),
+        (T::Jsonb, T::Bool) => true,
+        (T::Jsonb, to) if is_number(to) => true,
+        _ => {
+            (is_number(from) && is_number(to))
+                || (is_integer(from) && is_oid(to))
+                || (is_oid(from) && (is_oid(to) || matches!(to, T::Int4 | T::Int8)))
+                || (is_json(from) && is_json(to))
+        }
+    }
+}
+
+/// Whether the type's values are strings of characters.
+pub(crate) fn is_text(sql_type: &SqlType) -> bool {
+    matches!(
+        sql_type,
+        SqlType::Text
+            | SqlType::Varchar(_)
+            | SqlType::Char(_)
+            | SqlType::Name
+            | SqlType::InternalChar
+            | SqlType::Unknown
+    )
+}
+
+/// `values` of type `from` as values of type `to`.
+pub(crate) fn convert(
+    values: &ArrayRef,
+    from: &SqlType,
+    to: &SqlType,
+    kind: CastKind,
+    session: &Session,
+) -> SqlResult<ArrayRef> {
+    use SqlType as T;
+    match (from, to) {
+        (_, T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::InternalChar) => {
+            to_text::convert(values, from, to, kind, session)
+        }
+        (from, to) if is_text(from) => from_text::convert(values, to, kind, session),
+        (T::Json, T::Jsonb) => from_text::convert(values, to, kind, session),
+        (T::Jsonb, T::Json) => Ok(Arc::clone(values)),
+        (T::Jsonb, to) => from_text::from_jsonb(values, to, kind, session),
+        (T::Array(from_element), T::Array(to_element)) => {
+            let list = values.as_list::<i32>();
+            let elements = convert(list.values(), from_element, to_element, kind, session)?;
+            let DataType::List(item) = to.arrow_type() else {
+                return Err(SqlError::internal("an array type is a list"));
+            };
+            Ok(Arc::new(ListArray::new(item, list.offsets().clone(), elements, list.nulls().cloned())))
+        }
+        (T::Date | T::Time | T::Timestamp | T::TimestampTz | T::Interval, _) => {
+            datetime::convert(values, from, to, session)
+        }
+        _ => number::convert(values, from, to),
+    }
+}
+
+/// `42846` for a cast PostgreSQL does not have.
+pub(crate) fn missing_cast(from: &SqlType, to: &SqlType) -> SqlError {
+    SqlError::new(Condition::CannotCoerce, format!("cannot cast type {} to {}", plain(from), plain(to)))
+}
+
+/// Arrow's own cast, for pairs where it does what PostgreSQL does.
+fn arrow_cast(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
+    cast_with_options(values, &to.arrow_type(), &CastOptions { safe: false, ..CastOptions::default() })
+        .map_err(|error| SqlError::internal(error.to_string()))
+}

@@ -1,0 +1,225 @@
+//! A definition as DataFusion's `ScalarUDF`: by name while SQL is planned, then as the one overload that the arguments' types choose.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use types::{SqlError, SqlResult, SqlType};
+
+use super::call::{Argument, Call};
+use super::definition::{Body, Definition};
+use crate::semantics::Session;
+use crate::semantics::typed::field_type;
+
+/// A SQL error on its way through DataFusion; `planner::error` takes it out again.
+pub(crate) fn external(error: SqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// A call whose overload is not chosen yet: made while SQL is planned, replaced by the analyzer.
+#[derive(Debug)]
+pub(crate) struct NamedFunction {
+    pub(crate) definition: &'static Definition,
+    pub(crate) session: Arc<Session>,
+    signature: Signature,
+}
+
+impl NamedFunction {
+    pub(crate) fn udf(definition: &'static Definition, session: &Arc<Session>) -> Arc<ScalarUDF> {
+        let accepted = if definition.takes_nothing() {
+            TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined])
+        } else {
+            TypeSignature::UserDefined
+        };
+        let signature = Signature::new(accepted, definition.volatility);
+        Arc::new(ScalarUDF::new_from_impl(Self { definition, session: Arc::clone(session), signature }))
+    }
+}
+
+impl PartialEq for NamedFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition.name == other.definition.name && self.session == other.session
+    }
+}
+
+impl Eq for NamedFunction {}
+
+impl Hash for NamedFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.definition.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for NamedFunction {
+    fn name(&self) -> &str {
+        self.definition.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(external(SqlError::internal(format!(
+            "the type of {} was asked for without its arguments' fields",
+            self.definition.name
+        ))))
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(arguments.to_vec())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<SqlType> = args
+            .arg_fields
+            .iter()
+            .zip(args.scalar_arguments)
+            .map(|(field, literal)| field_type(field, *literal))
+            .collect();
+        let result = result_of(self.definition, &types).or_else(|error| {
+            // Integer columns made of literals still look 64 bits wide while SQL is planned.
+            let narrowed: Vec<SqlType> = types
+                .iter()
+                .map(|sql_type| if *sql_type == SqlType::Int8 { SqlType::Int4 } else { sql_type.clone() })
+                .collect();
+            result_of(self.definition, &narrowed).map_err(|_| error)
+        });
+        result.map(|sql_type| Arc::new(sql_type.arrow_field(self.definition.name, true))).map_err(external)
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(external(SqlError::internal(format!("{} was run before its types were resolved", self.definition.name))))
+    }
+}
+
+fn result_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<SqlType> {
+    let (index, targets) = definition.choose(types)?;
+    // What takes its type from all of its arguments takes none from an untyped one.
+    let shares = matches!(definition.name, "coalesce" | "greatest" | "least" | "array_literal");
+    definition.overloads[index].result(if shares { types } else { &targets })
+}
+
+/// A call of one overload, its arguments cast to what it takes.
+#[derive(Debug)]
+pub(crate) struct ResolvedFunction {
+    definition: &'static Definition,
+    overload: usize,
+    takes: Vec<SqlType>,
+    gives: SqlType,
+    session: Arc<Session>,
+    signature: Signature,
+}
+
+impl ResolvedFunction {
+    /// The call of overload `overload` with arguments of exactly the types `takes`.
+    pub(crate) fn udf(
+        definition: &'static Definition,
+        overload: usize,
+        takes: Vec<SqlType>,
+        session: &Arc<Session>,
+    ) -> SqlResult<Arc<ScalarUDF>> {
+        let gives = definition.overloads[overload].result(&takes)?;
+        let accepted = if takes.is_empty() { TypeSignature::Nullary } else { TypeSignature::Any(takes.len()) };
+        let signature = Signature::new(accepted, definition.volatility);
+        Ok(Arc::new(ScalarUDF::new_from_impl(Self {
+            definition,
+            overload,
+            takes,
+            gives,
+            session: Arc::clone(session),
+            signature,
+        })))
+    }
+
+    fn run(&self, arguments: &[Argument], rows: usize) -> SqlResult<ArrayRef> {
+        let Body::Rows(body) = self.definition.overloads[self.overload].body else {
+            return Err(SqlError::internal(format!("{} has no body of its own", self.definition.name)));
+        };
+        body(&Call { arguments, types: &self.takes, rows, gives: &self.gives, session: &self.session })
+    }
+}
+
+impl PartialEq for ResolvedFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition.name == other.definition.name
+            && self.overload == other.overload
+            && self.takes == other.takes
+            && self.session == other.session
+    }
+}
+
+impl Eq for ResolvedFunction {}
+
+impl Hash for ResolvedFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.definition.name.hash(state);
+        self.overload.hash(state);
+        self.takes.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ResolvedFunction {
+    fn name(&self) -> &str {
+        self.definition.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.gives.arrow_type())
+    }
+
+    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(self.gives.arrow_field(self.definition.name, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        invoke(&args, &self.takes, self.definition.volatility, |arguments, rows| self.run(arguments, rows))
+    }
+}
+
+/// Runs a body over arrays in the Arrow forms of `takes`; a call with only constants runs once.
+pub(crate) fn invoke(
+    args: &ScalarFunctionArgs,
+    takes: &[SqlType],
+    volatility: Volatility,
+    run: impl FnOnce(&[Argument], usize) -> SqlResult<ArrayRef>,
+) -> Result<ColumnarValue> {
+    let is_constant =
+        volatility != Volatility::Volatile && args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    let rows = if is_constant { 1 } else { args.number_rows };
+    let arguments: Vec<Argument> =
+        args.args.iter().zip(takes).map(|(arg, sql_type)| argument(arg, sql_type)).collect::<Result<_>>()?;
+    let values = run(&arguments, rows).map_err(external)?;
+    if is_constant {
+        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?))
+    } else {
+        Ok(ColumnarValue::Array(values))
+    }
+}
+
+fn argument(value: &ColumnarValue, sql_type: &SqlType) -> Result<Argument> {
+    let (values, is_constant) = match value {
+        ColumnarValue::Array(values) => (Arc::clone(values), false),
+        ColumnarValue::Scalar(value) => (value.to_array_of_size(1)?, true),
+    };
+    let wanted = sql_type.arrow_type();
+    let values = if *values.data_type() == wanted {
+        values
+    } else if *values.data_type() == DataType::Null {
+        new_null_array(&wanted, values.len())
+    } else {
+        // String layouts vary with DataFusion's own functions.
+        cast_with_options(&values, &wanted, &CastOptions { safe: false, ..CastOptions::default() })?
+    };
+    Ok(Argument { values, is_constant })
+}

@@ -1,0 +1,436 @@
+//! Mathematics: rounding as PostgreSQL rounds, logarithms and roots with its errors.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use datafusion::functions::math as m;
+use types::numeric::{self, Digits};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::arithmetic::overflow;
+use super::call::Call;
+use super::cast::{float_to_numeric, numeric_to_float};
+use super::definition::{Definition, Gives, Overload, Takes as T};
+
+#[cfg(test)]
+mod tests;
+
+const INT2: Gives = Gives::of(SqlType::Int2);
+const INT4: Gives = Gives::of(SqlType::Int4);
+const INT8: Gives = Gives::of(SqlType::Int8);
+const FLOAT8: Gives = Gives::of(SqlType::Float8);
+const NUMERIC16: Gives = Gives::of(SqlType::Numeric { precision: 38, scale: 16 });
+/// Rounding can carry into one more digit, and leaves none after the point.
+const WHOLE: Gives = Gives::Computed(|a| Ok(whole(&a[0]).sql_type()));
+
+pub(super) const DEFINITIONS: &[Definition] = &[
+    Definition::new(
+        "abs",
+        &[
+            Overload::rows(&[T::Int4], INT4, abs_int4),
+            Overload::rows(&[T::Int2], INT2, abs_int2),
+            Overload::rows(&[T::Int8], INT8, abs_int8),
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.abs()))),
+            Overload::rows(&[T::Numeric], Gives::Same(0), abs_numeric),
+        ],
+    ),
+    Definition::new("ceil", CEIL),
+    Definition::new("ceiling", CEIL),
+    Definition::new(
+        "floor",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.floor()))),
+            Overload::rows(&[T::Numeric], WHOLE, floor_numeric),
+        ],
+    ),
+    Definition::new(
+        "round",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.round_ties_even()))),
+            Overload::rows(&[T::Numeric], WHOLE, round_numeric),
+            Overload::rows(&[T::Numeric, T::Int4], Gives::Computed(|a| Ok(carried(&a[0]).sql_type())), round_to),
+        ],
+    ),
+    Definition::new(
+        "trunc",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.trunc()))),
+            Overload::rows(&[T::Numeric], WHOLE, trunc_numeric),
+            Overload::rows(&[T::Numeric, T::Int4], Gives::Same(0), trunc_to),
+        ],
+    ),
+    Definition::new(
+        "sign",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| {
+                float(call, |value| Ok(if value == 0.0 { 0.0 } else { value.signum() }))
+            }),
+            Overload::rows(&[T::Numeric], Gives::of(SqlType::Numeric { precision: 1, scale: 0 }), sign_numeric),
+        ],
+    ),
+    Definition::new(
+        "sqrt",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, sqrt)),
+            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, sqrt)),
+        ],
+    ),
+    Definition::new("cbrt", &[Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.cbrt())))]),
+    Definition::new(
+        "exp",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, exp)),
+            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, exp)),
+        ],
+    ),
+    Definition::new(
+        "ln",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| logarithm(value, f64::ln))),
+            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, |value| logarithm(value, f64::ln))),
+        ],
+    ),
+    Definition::new(
+        "log",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| logarithm(value, f64::log10))),
+            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, |value| logarithm(value, f64::log10))),
+            Overload::rows(&[T::Numeric, T::Numeric], NUMERIC16, log_base),
+        ],
+    ),
+    Definition::new(
+        "log10",
+        &[
+            Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| logarithm(value, f64::log10))),
+            Overload::rows(&[T::Numeric], NUMERIC16, |call| through_float(call, |value| logarithm(value, f64::log10))),
+        ],
+    ),
+    Definition::new(
+        "div",
+        &[Overload::rows(&[T::Numeric, T::Numeric], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), div)],
+    ),
+    Definition::new(
+        "gcd",
+        &[Overload::rows(&[T::Int4, T::Int4], INT4, gcd_int4), Overload::rows(&[T::Int8, T::Int8], INT8, gcd_int8)],
+    ),
+    Definition::new(
+        "lcm",
+        &[Overload::rows(&[T::Int4, T::Int4], INT4, lcm_int4), Overload::rows(&[T::Int8, T::Int8], INT8, lcm_int8)],
+    ),
+    Definition::new(
+        "factorial",
+        &[Overload::rows(&[T::Int8], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), factorial)],
+    ),
+    Definition::new("width_bucket", &[Overload::rows(&[T::Float8, T::Float8, T::Float8, T::Int4], INT4, width_bucket)]),
+    Definition::new("scale", &[Overload::rows(&[T::Numeric], INT4, scale)]),
+    Definition::new("pi", &[Overload::builtin(&[], FLOAT8, m::pi)]),
+    Definition::new("radians", &[Overload::builtin(&[T::Float8], FLOAT8, m::radians)]),
+    Definition::new("degrees", &[Overload::builtin(&[T::Float8], FLOAT8, m::degrees)]),
+    Definition::new("sin", &[Overload::builtin(&[T::Float8], FLOAT8, m::sin)]),
+    Definition::new("cos", &[Overload::builtin(&[T::Float8], FLOAT8, m::cos)]),
+    Definition::new("tan", &[Overload::builtin(&[T::Float8], FLOAT8, m::tan)]),
+    Definition::new("cot", &[Overload::builtin(&[T::Float8], FLOAT8, m::cot)]),
+    Definition::new(
+        "asin",
+        &[Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| within_one(value, f64::asin)))],
+    ),
+    Definition::new(
+        "acos",
+        &[Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| within_one(value, f64::acos)))],
+    ),
+    Definition::new("atan", &[Overload::builtin(&[T::Float8], FLOAT8, m::atan)]),
+    Definition::new("atan2", &[Overload::builtin(&[T::Float8, T::Float8], FLOAT8, m::atan2)]),
+    Definition::new("sinh", &[Overload::builtin(&[T::Float8], FLOAT8, m::sinh)]),
+    Definition::new("cosh", &[Overload::builtin(&[T::Float8], FLOAT8, m::cosh)]),
+    Definition::new("tanh", &[Overload::builtin(&[T::Float8], FLOAT8, m::tanh)]),
+    Definition::volatile("random", &[Overload::rows(&[], FLOAT8, random)]),
+];
+
+const CEIL: &[Overload] = &[
+    Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.ceil()))),
+    Overload::rows(&[T::Numeric], WHOLE, ceil_numeric),
+];
+
+fn digits(sql_type: &SqlType) -> Digits {
+    Digits::of(sql_type).expect("an overload of numerics takes exact numbers")
+}
+
+fn whole(sql_type: &SqlType) -> Digits {
+    let digits = digits(sql_type);
+    Digits::new((digits.precision - digits.scale + 1).min(38), 0)
+}
+
+fn carried(sql_type: &SqlType) -> Digits {
+    let digits = digits(sql_type);
+    Digits::new((digits.precision + 1).min(38), digits.scale)
+}
+
+fn float(call: &Call<'_>, apply: impl Fn(f64) -> SqlResult<f64>) -> SqlResult<ArrayRef> {
+    let values = call.column::<Float64Type>(0);
+    call.primitive::<Float64Type>(|row| values.get(row).map(&apply).transpose())
+}
+
+/// Numerics whose result has no end are computed in double precision.
+fn through_float(call: &Call<'_>, apply: impl Fn(f64) -> SqlResult<f64>) -> SqlResult<ArrayRef> {
+    let (values, scale, result) = (call.column::<Decimal128Type>(0), call.scale(0), digits(call.gives));
+    call.primitive::<Decimal128Type>(|row| {
+        values
+            .get(row)
+            .map(|value| apply(numeric_to_float(value, scale)).and_then(|value| float_to_numeric(value, 16, result)))
+            .transpose()
+    })
+}
+
+fn sqrt(value: f64) -> SqlResult<f64> {
+    if value < 0.0 {
+        return Err(SqlError::new(Condition::InvalidArgumentForPower, "cannot take square root of a negative number"));
+    }
+    Ok(value.sqrt())
+}
+
+fn exp(value: f64) -> SqlResult<f64> {
+    let result = value.exp();
+    if result.is_infinite() && value.is_finite() {
+        return Err(SqlError::new(Condition::NumericValueOutOfRange, "value out of range: overflow"));
+    }
+    Ok(result)
+}
+
+fn logarithm(value: f64, apply: impl Fn(f64) -> f64) -> SqlResult<f64> {
+    if value == 0.0 {
+        return Err(SqlError::new(Condition::InvalidArgumentForLogarithm, "cannot take logarithm of zero"));
+    }
+    if value < 0.0 {
+        return Err(SqlError::new(
+            Condition::InvalidArgumentForLogarithm,
+            "cannot take logarithm of a negative number",
+        ));
+    }
+    Ok(apply(value))
+}
+
+fn within_one(value: f64, apply: impl Fn(f64) -> f64) -> SqlResult<f64> {
+    if 1.0 < value.abs() {
+        return Err(SqlError::new(Condition::NumericValueOutOfRange, "input is out of range"));
+    }
+    Ok(apply(value))
+}
+
+fn log_base(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (base, value) = (call.column::<Decimal128Type>(0), call.column::<Decimal128Type>(1));
+    let (base_scale, value_scale, result) = (call.scale(0), call.scale(1), digits(call.gives));
+    call.primitive::<Decimal128Type>(|row| {
+        let (Some(base), Some(value)) = (base.get(row), value.get(row)) else { return Ok(None) };
+        let base = logarithm(numeric_to_float(base, base_scale), f64::ln)?;
+        let value = logarithm(numeric_to_float(value, value_scale), f64::ln)?;
+        if base == 0.0 {
+            return Err(SqlError::new(Condition::DivisionByZero, "division by zero"));
+        }
+        float_to_numeric(value / base, 15, result).map(Some)
+    })
+}
+
+fn integer<P: ArrowPrimitiveType>(
+    call: &Call<'_>,
+    name: &str,
+    apply: impl Fn(P::Native) -> Option<P::Native>,
+) -> SqlResult<ArrayRef> {
+    let values = call.column::<P>(0);
+    call.primitive::<P>(|row| {
+        let applied = values.get(row).map(|value| {
+            apply(value).ok_or_else(|| SqlError::new(Condition::NumericValueOutOfRange, format!("{name} out of range")))
+        });
+        applied.transpose()
+    })
+}
+
+fn abs_int2(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    integer::<Int16Type>(call, "smallint", i16::checked_abs)
+}
+
+fn abs_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    integer::<Int32Type>(call, "integer", i32::checked_abs)
+}
+
+fn abs_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    integer::<Int64Type>(call, "bigint", i64::checked_abs)
+}
+
+fn decimal(call: &Call<'_>, apply: impl Fn(i128, u8) -> SqlResult<i128>) -> SqlResult<ArrayRef> {
+    let (values, scale) = (call.column::<Decimal128Type>(0), call.scale(0));
+    call.primitive::<Decimal128Type>(|row| values.get(row).map(|value| apply(value, scale)).transpose())
+}
+
+fn abs_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    decimal(call, |value, _| Ok(value.abs()))
+}
+
+fn ceil_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    decimal(call, |value, scale| Ok(-((-value).div_euclid(numeric::power_of_ten(scale)))))
+}
+
+fn floor_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    decimal(call, |value, scale| Ok(value.div_euclid(numeric::power_of_ten(scale))))
+}
+
+fn trunc_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    decimal(call, |value, scale| Ok(value / numeric::power_of_ten(scale)))
+}
+
+fn round_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    decimal(call, |value, scale| Ok(numeric::divide_rounding(value, numeric::power_of_ten(scale))))
+}
+
+fn sign_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    decimal(call, |value, _| Ok(value.signum()))
+}
+
+/// The type keeps its scale, so digits beyond the wanted ones are zero.
+fn to_places(call: &Call<'_>, cut: impl Fn(i128, i128) -> i128) -> SqlResult<ArrayRef> {
+    let (values, places, scale) = (call.column::<Decimal128Type>(0), call.column::<Int32Type>(1), call.scale(0));
+    call.primitive::<Decimal128Type>(|row| {
+        let (Some(value), Some(places)) = (values.get(row), places.get(row)) else { return Ok(None) };
+        let dropped = i64::from(scale) - i64::from(places);
+        match u8::try_from(dropped) {
+            Ok(0) | Err(_) if dropped <= 0 => Ok(Some(value)),
+            Ok(dropped) if dropped <= 38 => {
+                let unit = numeric::power_of_ten(dropped);
+                let kept = cut(value, unit).checked_mul(unit).ok_or_else(overflow)?;
+                numeric::check(kept, Digits::new(38, scale)).map(Some)
+            }
+            _ => Ok(Some(0)),
+        }
+    })
+}
+
+fn round_to(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    to_places(call, numeric::divide_rounding)
+}
+
+fn trunc_to(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    to_places(call, |value, unit| value / unit)
+}
+
+fn div(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (a, b) = (call.column::<Decimal128Type>(0), call.column::<Decimal128Type>(1));
+    let scale = call.scale(0).max(call.scale(1));
+    call.primitive::<Decimal128Type>(|row| {
+        let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
+        if b == 0 {
+            return Err(SqlError::new(Condition::DivisionByZero, "division by zero"));
+        }
+        let a = numeric::rescale(a, call.scale(0), scale).ok_or_else(overflow)?;
+        let b = numeric::rescale(b, call.scale(1), scale).ok_or_else(overflow)?;
+        Ok(Some(a / b))
+    })
+}
+
+fn greatest_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
+}
+
+fn gcd_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (a, b) = (call.column::<Int32Type>(0), call.column::<Int32Type>(1));
+    call.primitive::<Int32Type>(|row| {
+        let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
+        let divisor = greatest_divisor(a.unsigned_abs().into(), b.unsigned_abs().into());
+        i32::try_from(divisor)
+            .map(Some)
+            .map_err(|_| SqlError::new(Condition::NumericValueOutOfRange, "integer out of range"))
+    })
+}
+
+fn gcd_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (a, b) = (call.column::<Int64Type>(0), call.column::<Int64Type>(1));
+    call.primitive::<Int64Type>(|row| {
+        let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
+        let divisor = greatest_divisor(a.unsigned_abs(), b.unsigned_abs());
+        i64::try_from(divisor)
+            .map(Some)
+            .map_err(|_| SqlError::new(Condition::NumericValueOutOfRange, "bigint out of range"))
+    })
+}
+
+fn least_multiple(a: u64, b: u64) -> Option<i64> {
+    if a == 0 || b == 0 {
+        return Some(0);
+    }
+    i64::try_from((a / greatest_divisor(a, b)).checked_mul(b)?).ok()
+}
+
+fn lcm_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (a, b) = (call.column::<Int32Type>(0), call.column::<Int32Type>(1));
+    call.primitive::<Int32Type>(|row| {
+        let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
+        let multiple = least_multiple(a.unsigned_abs().into(), b.unsigned_abs().into())
+            .and_then(|value| i32::try_from(value).ok());
+        multiple.map(Some).ok_or_else(|| SqlError::new(Condition::NumericValueOutOfRange, "integer out of range"))
+    })
+}
+
+fn lcm_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (a, b) = (call.column::<Int64Type>(0), call.column::<Int64Type>(1));
+    call.primitive::<Int64Type>(|row| {
+        let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return Ok(None) };
+        let multiple = least_multiple(a.unsigned_abs(), b.unsigned_abs());
+        multiple.map(Some).ok_or_else(|| SqlError::new(Condition::NumericValueOutOfRange, "bigint out of range"))
+    })
+}
+
+fn factorial(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let values = call.column::<Int64Type>(0);
+    call.primitive::<Decimal128Type>(|row| {
+        let Some(value) = values.get(row) else { return Ok(None) };
+        if value < 0 {
+            return Err(SqlError::new(
+                Condition::NumericValueOutOfRange,
+                "factorial of a negative number is undefined",
+            ));
+        }
+        // 34! is the first beyond 38 digits.
+        if 33 < value {
+            return Err(overflow());
+        }
+        Ok(Some((1..=i128::from(value)).product()))
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a bucket lies between 0 and the count")]
+fn width_bucket(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let argument = |index| call.column::<Float64Type>(index);
+    let (value, low, high, count) = (argument(0), argument(1), argument(2), call.column::<Int32Type>(3));
+    call.primitive::<Int32Type>(|row| {
+        let (Some(value), Some(low), Some(high), Some(count)) =
+            (value.get(row), low.get(row), high.get(row), count.get(row))
+        else {
+            return Ok(None);
+        };
+        let error = |message: &str| Err(SqlError::new(Condition::InvalidParameterValue, message));
+        if count <= 0 {
+            return error("count must be greater than zero");
+        }
+        if value.is_nan() || low.is_nan() || high.is_nan() {
+            return error("operand, lower bound, and upper bound cannot be NaN");
+        }
+        if low == high {
+            return error("lower bound cannot equal upper bound");
+        }
+        let (position, width) = if low < high { (value - low, high - low) } else { (low - value, low - high) };
+        Ok(Some(if position < 0.0 {
+            0
+        } else if width <= position {
+            count.saturating_add(1)
+        } else {
+            (position / width * f64::from(count)).floor() as i32 + 1
+        }))
+    })
+}
+
+fn scale(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (values, scale) = (call.column::<Decimal128Type>(0), call.scale(0));
+    call.primitive::<Int32Type>(|row| Ok(values.get(row).map(|_| i32::from(scale))))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "53 random bits fit a double exactly")]
+fn random(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    call.primitive::<Float64Type>(|_| Ok(Some((call.session.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64)))
+}

@@ -1,0 +1,404 @@
+//! Regular expressions and SIMILAR TO. Expressions are compiled once per call where the pattern is constant.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ListArray, StringViewArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Int32Type};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::Like;
+use regex::{Regex, RegexBuilder};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::call::Call;
+use super::definition::{Definition, Gives, Overload, Takes as T};
+
+#[cfg(test)]
+mod tests;
+
+const TEXT: Gives = Gives::of(SqlType::Text);
+const INT4: Gives = Gives::of(SqlType::Int4);
+const BOOL: Gives = Gives::of(SqlType::Bool);
+const TEXTS: Gives = Gives::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
+
+pub(super) const DEFINITIONS: &[Definition] = &[
+    Definition::new("~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", true))]),
+    Definition::new("~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "i", true))]),
+    Definition::new("!~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", false))]),
+    Definition::new("!~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "i", false))]),
+    Definition::new("~~", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, false, false))]),
+    Definition::new("~~*", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, false, true))]),
+    Definition::new("!~~", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, true, false))]),
+    Definition::new("!~~*", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, true, true))]),
+    Definition::new("like_escape", &[Overload::rows(&[T::Text, T::Text], TEXT, like_escape)]),
+    Definition::new(
+        "similar_to",
+        &[
+            Overload::rows(&[T::Text, T::Text], BOOL, similar),
+            Overload::rows(&[T::Text, T::Text, T::Text], BOOL, similar),
+        ],
+    ),
+    Definition::new(
+        "regexp_like",
+        &[
+            Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", true)),
+            Overload::rows(&[T::Text, T::Text, T::Text], BOOL, |call| matches(call, "", true)),
+        ],
+    ),
+    Definition::new("regexp_count", &[Overload::rows(&[T::Text, T::Text], INT4, count)]),
+    Definition::new("regexp_substr", &[Overload::rows(&[T::Text, T::Text], TEXT, whole_match)]),
+    Definition::new(
+        "regexp_match",
+        &[
+            Overload::rows(&[T::Text, T::Text], TEXTS, groups),
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, groups),
+        ],
+    ),
+    Definition::new(
+        "regexp_replace",
+        &[
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXT, replace),
+            Overload::rows(&[T::Text, T::Text, T::Text, T::Text], TEXT, replace),
+        ],
+    ),
+    Definition::new(
+        "regexp_split_to_array",
+        &[
+            Overload::rows(&[T::Text, T::Text], TEXTS, split),
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, split),
+        ],
+    ),
+];
+
+fn like(mut args: Vec<Expr>, negated: bool, case_insensitive: bool) -> Expr {
+    let pattern = args.remove(1);
+    Expr::Like(Like::new(negated, Box::new(args.remove(0)), Box::new(pattern), None, case_insensitive))
+}
+
+/// The last compiled expression, kept while pattern and flags stay the same.
+#[derive(Default)]
+struct Compiled {
+    key: Option<(String, String)>,
+    regex: Option<Regex>,
+}
+
+impl Compiled {
+    fn get(&mut self, pattern: &str, flags: &str) -> SqlResult<&Regex> {
+        let is_same = self.key.as_ref().is_some_and(|(kept, kept_flags)| kept == pattern && kept_flags == flags);
+        if !is_same || self.regex.is_none() {
+            self.regex = Some(compile(pattern, flags)?);
+            self.key = Some((pattern.to_owned(), flags.to_owned()));
+        }
+        Ok(self.regex.as_ref().expect("compiled above"))
+    }
+}
+
+fn compile(pattern: &str, flags: &str) -> SqlResult<Regex> {
+    let mut translated = translate(pattern)?;
+    let mut builder_flags = (false, true, false, false);
+    for flag in flags.chars() {
+        match flag {
+            'i' => builder_flags.0 = true,
+            'c' => builder_flags.0 = false,
+            'n' | 'm' => (builder_flags.1, builder_flags.2) = (false, true),
+            's' => (builder_flags.1, builder_flags.2) = (true, false),
+            'p' => builder_flags.1 = false,
+            'w' => builder_flags.2 = true,
+            'x' => builder_flags.3 = true,
+            't' | 'g' | 'e' => {}
+            'q' => translated = regex::escape(pattern),
+            other => {
+                return Err(SqlError::new(
+                    Condition::InvalidParameterValue,
+                    format!("invalid regular expression option: \"{other}\""),
+                ));
+            }
+        }
+    }
+    RegexBuilder::new(&translated)
+        .case_insensitive(builder_flags.0)
+        .dot_matches_new_line(builder_flags.1)
+        .multi_line(builder_flags.2)
+        .ignore_whitespace(builder_flags.3)
+        .build()
+        .map_err(|error| {
+            let reason = error.to_string().lines().last().unwrap_or_default().trim().to_owned();
+            SqlError::new(Condition::InvalidRegularExpression, format!("invalid regular expression: {reason}"))
+        })
+}
+
+/// PostgreSQL's own escapes in the words of the `regex` crate. What it cannot do, it refuses itself.
+fn translate(pattern: &str) -> SqlResult<String> {
+    let pattern = pattern.strip_prefix("***:").unwrap_or(pattern);
+    if let Some(literal) = pattern.strip_prefix("***=") {
+        return Ok(regex::escape(literal));
+    }
+    let mut out = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            out.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('m') => out.push_str("\\b{start}"),
+            Some('M') => out.push_str("\\b{end}"),
+            Some('y') => out.push_str("\\b"),
+            Some('Y') => out.push_str("\\B"),
+            Some('Z') => out.push_str("\\z"),
+            Some(digit @ '1'..='9') => {
+                return Err(SqlError::unsupported(format_args!(
+                    "a back reference (\\{digit}) in a regular expression"
+                )));
+            }
+            Some(other) if other.is_ascii_alphanumeric() || other.is_ascii_punctuation() => out.extend(['\\', other]),
+            Some(other) => out.push(other),
+            None => {
+                return Err(SqlError::new(
+                    Condition::InvalidRegularExpression,
+                    "invalid regular expression: invalid escape \\ sequence",
+                ));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn matches(call: &Call<'_>, flags: &str, wanted: bool) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    let mut compiled = Compiled::default();
+    call.booleans(|row| {
+        let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
+        let flags = if call.count() == 3 {
+            let Some(flags) = call.text(2).get(row) else { return Ok(None) };
+            flags
+        } else {
+            flags
+        };
+        Ok(Some(compiled.get(pattern, flags)?.is_match(text) == wanted))
+    })
+}
+
+fn count(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    let mut compiled = Compiled::default();
+    call.primitive::<Int32Type>(|row| {
+        let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
+        Ok(i32::try_from(compiled.get(pattern, "")?.find_iter(text).count()).ok())
+    })
+}
+
+fn whole_match(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    let mut compiled = Compiled::default();
+    call.slices(|row| {
+        let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
+        Ok(compiled.get(pattern, "")?.find(text).map(|found| found.as_str()))
+    })
+}
+
+/// `substring(text from pattern)`: the first group, or the whole match where there is none.
+pub(super) fn substring(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    let mut compiled = Compiled::default();
+    call.slices(|row| {
+        let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
+        let captures = compiled.get(pattern, "")?.captures(text);
+        Ok(captures
+            .and_then(|captures| if captures.len() == 1 { captures.get(0) } else { captures.get(1) })
+            .map(|found| found.as_str()))
+    })
+}
+
+/// `substring(text similar pattern escape '#')` needs PostgreSQL's `#"` parts.
+pub(super) fn substring_similar(_call: &Call<'_>) -> SqlResult<ArrayRef> {
+    Err(SqlError::unsupported("substring(text SIMILAR pattern ESCAPE character)"))
+}
+
+fn lists(
+    call: &Call<'_>,
+    mut row: impl FnMut(usize, &mut Vec<Option<String>>) -> SqlResult<bool>,
+) -> SqlResult<ArrayRef> {
+    let (mut parts, mut lengths, mut validity) =
+        (Vec::new(), Vec::with_capacity(call.rows), Vec::with_capacity(call.rows));
+    for index in 0..call.rows {
+        let before = parts.len();
+        validity.push(row(index, &mut parts)?);
+        lengths.push(parts.len() - before);
+    }
+    let DataType::List(item) = call.gives.arrow_type() else {
+        return Err(SqlError::internal("an array type is a list"));
+    };
+    let values: ArrayRef = Arc::new(parts.into_iter().collect::<StringViewArray>());
+    Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, Some(validity.into()))))
+}
+
+fn groups(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    let mut compiled = Compiled::default();
+    lists(call, |row, parts| {
+        let flags = if call.count() == 3 { call.text(2).get(row) } else { Some("") };
+        let (Some(text), Some(pattern), Some(flags)) = (text.get(row), pattern.get(row), flags) else {
+            return Ok(false);
+        };
+        let Some(captures) = compiled.get(pattern, flags)?.captures(text) else { return Ok(false) };
+        let first = usize::from(1 < captures.len());
+        parts.extend((first..captures.len()).map(|index| captures.get(index).map(|found| found.as_str().to_owned())));
+        Ok(true)
+    })
+}
+
+/// Only the first match is replaced unless the flags say `g`.
+fn replace(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, pattern, replacement) = (call.text(0), call.text(1), call.text(2));
+    let mut compiled = Compiled::default();
+    call.texts(|row, out| {
+        let flags = if call.count() == 4 { call.text(3).get(row) } else { Some("") };
+        let (Some(text), Some(pattern), Some(replacement), Some(flags)) =
+            (text.get(row), pattern.get(row), replacement.get(row), flags)
+        else {
+            return Ok(None);
+        };
+        let regex = compiled.get(pattern, flags)?;
+        let limit = if flags.contains('g') { usize::MAX } else { 1 };
+        let mut rest = 0;
+        for captures in regex.captures_iter(text).take(limit) {
+            let found = captures.get(0).expect("group 0 is the whole match");
+            out.push_str(&text[rest..found.start()]);
+            expand(replacement, &captures, out);
+            rest = found.end();
+        }
+        out.push_str(&text[rest..]);
+        Ok(Some(()))
+    })
+}
+
+/// Appends a replacement with `\1` to `\9` and `\&` filled in.
+fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) {
+    let mut characters = replacement.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            out.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('&') => out.push_str(&captures[0]),
+            Some(digit @ '1'..='9') => {
+                let index = usize::try_from(u32::from(digit) - u32::from('0')).expect("one digit");
+                out.push_str(captures.get(index).map_or("", |group| group.as_str()));
+            }
+            Some('\\') | None => out.push('\\'),
+            Some(other) => out.extend(['\\', other]),
+        }
+    }
+}
+
+fn split(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    let mut compiled = Compiled::default();
+    lists(call, |row, parts| {
+        let flags = if call.count() == 3 { call.text(2).get(row) } else { Some("") };
+        let (Some(text), Some(pattern), Some(flags)) = (text.get(row), pattern.get(row), flags) else {
+            return Ok(false);
+        };
+        let regex = compiled.get(pattern, flags)?;
+        let mut rest = 0;
+        for found in regex.find_iter(text) {
+            // Empty matches at the ends split nothing off.
+            if found.is_empty() && (found.start() == 0 || found.start() == text.len()) {
+                continue;
+            }
+            parts.push(Some(text[rest..found.start()].to_owned()));
+            rest = found.end();
+        }
+        parts.push(Some(text[rest..].to_owned()));
+        Ok(true)
+    })
+}
+
+/// A LIKE pattern with another escape character, as one with the backslash.
+fn like_escape(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (pattern, escape) = (call.text(0), call.text(1));
+    call.texts(|row, out| {
+        let (Some(pattern), Some(escape)) = (pattern.get(row), escape.get(row)) else { return Ok(None) };
+        translate_escape(pattern, escape, out).map(Some)
+    })
+}
+
+/// Appends `pattern` with its escape character turned into a backslash.
+pub(crate) fn translate_escape(pattern: &str, escape: &str, out: &mut String) -> SqlResult<()> {
+    let escape = escape_character(escape)?;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            out.push('\\');
+            out.extend(characters.next());
+        } else if character == '\\' {
+            out.push_str("\\\\");
+        } else {
+            out.push(character);
+        }
+    }
+    Ok(())
+}
+
+fn escape_character(escape: &str) -> SqlResult<Option<char>> {
+    let mut characters = escape.chars();
+    let first = characters.next();
+    if characters.next().is_some() {
+        return Err(SqlError::new(Condition::InvalidEscapeSequence, "invalid escape string")
+            .with_hint("Escape string must be empty or one character."));
+    }
+    Ok(first)
+}
+
+fn similar(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    let mut compiled = Compiled::default();
+    let mut last: Option<(String, String)> = None;
+    call.booleans(|row| {
+        let escape = if call.count() == 3 { call.text(2).get(row) } else { Some("\\") };
+        let (Some(text), Some(pattern), Some(escape)) = (text.get(row), pattern.get(row), escape) else {
+            return Ok(None);
+        };
+        if last.as_ref().is_none_or(|(kept, _)| kept != pattern) {
+            last = Some((pattern.to_owned(), similar_to_regex(pattern, escape_character(escape)?)));
+        }
+        let (_, translated) = last.as_ref().expect("set above");
+        Ok(Some(compiled.get(translated, "")?.is_match(text)))
+    })
+}
+
+/// A SIMILAR TO pattern as a regular expression over the whole text.
+fn similar_to_regex(pattern: &str, escape: Option<char>) -> String {
+    let mut out = "^(?:".to_owned();
+    let mut in_brackets = false;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            if let Some(next) = characters.next() {
+                out.push_str(&regex::escape(next.encode_utf8(&mut [0; 4])));
+            }
+            continue;
+        }
+        match character {
+            '[' if !in_brackets => {
+                in_brackets = true;
+                out.push('[');
+            }
+            ']' if in_brackets => {
+                in_brackets = false;
+                out.push(']');
+            }
+            '\\' => out.push_str("\\\\"),
+            other if in_brackets => out.push(other),
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            '.' | '^' | '$' => out.extend(['\\', character]),
+            other => out.push(other),
+        }
+    }
+    out.push_str(")$");
+    out
+}

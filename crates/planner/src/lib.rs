@@ -1,0 +1,46 @@
+//! SQL text to plans: parsing, names and types, PostgreSQL's semantics on DataFusion, rows to be written, catalog changes.
+//!
+//! Never does I/O and never runs anything: a statement's [`StatementContext`] already carries the catalog it sees, and what
+//! comes out ([`Planned`]) is run by `execution` and staged by the gateway.
+//!
+//! Start at `planner.rs`; then `parse/` (text), `bind/` (queries), `write/` (INSERT, COPY), `define/` (CREATE, ALTER, DROP),
+//! and `semantics/`, `functions/` for where PostgreSQL and DataFusion differ.
+
+mod activity;
+mod bind;
+mod context;
+pub mod define;
+pub mod dependent;
+pub mod error;
+pub mod explain;
+pub mod functions;
+mod keyword;
+pub mod optimize;
+pub mod parse;
+mod planned;
+mod planner;
+pub mod rewrite;
+pub mod semantics;
+mod session;
+pub mod settings;
+mod shard_table;
+mod stream_table;
+pub mod system;
+pub mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use activity::{Activity, CopyProgressRow, NoActivity, SessionRow};
+pub use context::{Assignment, Assignments, StatementContext};
+pub use parse::{Parsed, Statement};
+pub use planned::{
+    CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat, ExplainPlan, OutputColumn, Password,
+    Planned, QueryPlan, RowCheck, WritePlan,
+};
+pub use planner::Planner;
+pub use session::{Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};
+pub use settings::{SettingRow, Settings};
+pub use shard_table::{PlanScan, ShardTable, scalar, schema_of};
+pub use stream_table::StreamTable;
+pub use write::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};

@@ -1,0 +1,69 @@
+//! A table's rows as the catalog describes them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use catalog::Column;
+use datafusion::common::ScalarValue;
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::TableScan;
+
+use super::column::position;
+use super::{ColumnFacts, Relation, UNKNOWN_ROWS};
+use crate::shard_table::{ShardTable, scalar};
+
+/// All rows of the table, the scan's projection applied. Its filters are not: they are pruning hints that a filter above repeats.
+pub(super) fn relation(scan: &TableScan) -> Relation {
+    let fields = scan.projected_schema.fields();
+    let found = with_table(scan, |table| {
+        let rows = table.shards.rows as f64;
+        let all: Vec<usize> = (0..table.table.columns.len()).collect();
+        let projected = scan.projection.as_ref().unwrap_or(&all);
+        let columns = projected
+            .iter()
+            .map(|index| match table.table.columns.get(*index) {
+                Some(column) => facts(table, column),
+                None => ColumnFacts::unknown(rows),
+            })
+            .collect();
+        Relation { rows, columns }
+    });
+    found.unwrap_or_else(|| Relation {
+        rows: UNKNOWN_ROWS,
+        columns: fields.iter().map(|_| ColumnFacts::unknown(UNKNOWN_ROWS)).collect(),
+    })
+}
+
+/// Calls `read` with the table of the catalog that is scanned, if it is one.
+pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> R) -> Option<R> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    provider.downcast_ref::<ShardTable>().map(read)
+}
+
+fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
+    let rows = table.shards.rows as f64;
+    let summary = table.shards.summary(column);
+    let distinct = if summary.unique { rows } else { (summary.distinct as f64).min(rows) }.max(1.0);
+    let bound = |datum: &Option<shards::Datum>| {
+        datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))
+    };
+    let frequent: Arc<[(ScalarValue, f64)]> = summary
+        .heavy_hitters
+        .iter()
+        .filter_map(|(datum, count)| Some((scalar(datum, &column.sql_type)?, *count as f64 / rows.max(1.0))))
+        .collect();
+    ColumnFacts {
+        distinct,
+        domain: distinct,
+        nulls: summary.nulls as f64 / rows.max(1.0),
+        min: bound(&summary.min),
+        max: bound(&summary.max),
+        frequent,
+        width: width(&column.sql_type.arrow_type()),
+    }
+}
+
+/// Bytes of a value of this type in memory; texts by a guess.
+fn width(data_type: &DataType) -> f64 {
+    data_type.primitive_width().map_or(24.0, |bytes| bytes as f64)
+}

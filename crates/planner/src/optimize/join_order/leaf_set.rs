@@ -1,0 +1,78 @@
+//! Sets of a join graph's leaves as bits.
+
+/// Up to 64 leaves, by their index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(super) struct LeafSet(pub(super) u64);
+
+impl LeafSet {
+    pub(super) const EMPTY: LeafSet = LeafSet(0);
+    pub(super) const COUNT_MAX: usize = 64;
+
+    pub(super) fn one(leaf: usize) -> Self {
+        Self(1 << leaf)
+    }
+
+    /// The leaves 0 up to and without `count`.
+    pub(super) fn first(count: usize) -> Self {
+        if count == Self::COUNT_MAX { Self(u64::MAX) } else { Self((1 << count) - 1) }
+    }
+
+    pub(super) fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    pub(super) fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub(super) fn contains(self, other: Self) -> bool {
+        other.minus(self).is_empty()
+    }
+
+    pub(super) fn has(self, leaf: usize) -> bool {
+        self.contains(Self::one(leaf))
+    }
+
+    pub(super) fn meets(self, other: Self) -> bool {
+        !self.intersection(other).is_empty()
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The only leaf, if it is one.
+    pub(super) fn single(self) -> Option<usize> {
+        (self.count() == 1).then(|| self.0.trailing_zeros() as usize)
+    }
+
+    pub(super) fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..Self::COUNT_MAX).filter(move |leaf| self.has(*leaf))
+    }
+
+    /// All subsets that are not empty, smaller ones before those that contain them.
+    pub(super) fn subsets(self) -> impl Iterator<Item = LeafSet> {
+        let mut next = Some(self.0 & self.0.wrapping_neg()).filter(|bits| *bits != 0);
+        std::iter::from_fn(move || {
+            let current = next?;
+            // The next combination of this set's bits, counting in binary over them alone.
+            let following = current.wrapping_sub(self.0) & self.0;
+            next = (following != 0).then_some(following);
+            Some(LeafSet(current))
+        })
+    }
+}
+
+impl FromIterator<usize> for LeafSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(leaves: I) -> Self {
+        leaves.into_iter().fold(Self::EMPTY, |set, leaf| set.union(Self::one(leaf)))
+    }
+}

@@ -1,0 +1,62 @@
+//! The order of joins, by cost.
+//!
+//! A tree of joins becomes a graph (`graph.rs`), its subsets get sizes (`sizes.rs`), the cheapest tree is searched for
+//! (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left, where hash joins build their tables.
+
+mod build;
+mod graph;
+mod leaf_set;
+mod search;
+mod sizes;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use self::graph::Graph;
+use self::sizes::Sizes;
+
+/// Orders joins so that few rows flow through them. Runs after filters were pushed down.
+#[derive(Debug, Default)]
+pub(crate) struct JoinOrder;
+
+impl OptimizerRule for JoinOrder {
+    fn name(&self) -> &str {
+        "join_order"
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        reorder(plan)
+    }
+}
+
+/// `plan` with every tree of joins in it ordered, subqueries' included.
+fn reorder(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let inside = plan.map_subqueries(reorder)?;
+    inside.transform_data(|plan| match Graph::of(&plan) {
+        Some(graph) => reorder_joins(plan, graph),
+        None => plan.map_children(reorder),
+    })
+}
+
+fn reorder_joins(plan: LogicalPlan, mut graph: Graph) -> Result<Transformed<LogicalPlan>> {
+    let mut is_changed = false;
+    for leaf in &mut graph.leaves {
+        let ordered = reorder(Arc::unwrap_or_clone(Arc::clone(&leaf.plan)))?;
+        is_changed |= ordered.transformed;
+        leaf.plan = Arc::new(ordered.data);
+    }
+    let sizes = Sizes::of(&graph);
+    let tree = search::cheapest(&graph, &sizes);
+    if !is_changed && graph.written.as_ref() == Some(&tree) {
+        return Ok(Transformed::no(plan));
+    }
+    // Columns that a projection hid may share a name, once it is gone, in a way that only schemas notice: then all stays.
+    Ok(build::plan(&graph, &tree, plan.schema()).map_or_else(|_| Transformed::no(plan), Transformed::yes))
+}

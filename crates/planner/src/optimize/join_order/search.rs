@@ -1,0 +1,271 @@
+//! The cheapest tree over a graph's leaves.
+//!
+//! Small graphs are searched completely, by pairs of connected sets (Moerkotte and Neumann, "Analysis of two existing and one
+//! new dynamic programming algorithm for the generation of optimal bushy join trees without cross products", VLDB 2006);
+//! large ones greedily, the pair with the fewest rows first (Fegaras, 1998).
+
+use datafusion::common::HashMap;
+
+use super::graph::Graph;
+use super::leaf_set::LeafSet;
+use super::sizes::Sizes;
+
+/// A tree of joins. The left side of a join is the one whose rows go into the hash table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tree {
+    Leaf(usize),
+    Join(Box<(Tree, Tree)>),
+}
+
+impl Tree {
+    pub(super) fn join(left: Tree, right: Tree) -> Tree {
+        Tree::Join(Box::new((left, right)))
+    }
+}
+
+/// Pairs of sets looked at before the search turns greedy: some milliseconds' worth.
+const PAIR_COUNT_MAX: usize = 10_000;
+
+/// The cheapest tree found.
+pub(super) fn cheapest(graph: &Graph, sizes: &Sizes) -> Tree {
+    let search = Search { graph, sizes, neighbours: neighbours(graph) };
+    let mut parts = Vec::new();
+    let mut rest = LeafSet::first(graph.leaves.len());
+    while let Some(leaf) = rest.iter().next() {
+        let component = search.component(leaf);
+        rest = rest.minus(component);
+        match search.exhaustive(component) {
+            Some(part) => parts.push(part),
+            None => parts.extend(component.iter().map(|leaf| Part { set: LeafSet::one(leaf), tree: Tree::Leaf(leaf) })),
+        }
+    }
+    search.greedy(parts)
+}
+
+/// Leaves and the tree that joins them.
+#[derive(Debug, Clone)]
+struct Part {
+    set: LeafSet,
+    tree: Tree,
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    sizes: &'a Sizes,
+    /// Per leaf: those that a condition connects it with.
+    neighbours: Vec<LeafSet>,
+}
+
+/// The best known way to make a set.
+#[derive(Debug, Clone, Copy)]
+struct Best {
+    cost: f64,
+    /// Build side and probe side; `None` for a leaf.
+    sides: Option<(LeafSet, LeafSet)>,
+}
+
+impl Search<'_> {
+    /// All leaves that conditions connect with `leaf`, directly or through others.
+    fn component(&self, leaf: usize) -> LeafSet {
+        let mut set = LeafSet::one(leaf);
+        loop {
+            let wider = set.union(self.neighbours_of(set));
+            if wider == set {
+                return set;
+            }
+            set = wider;
+        }
+    }
+
+    fn neighbours_of(&self, set: LeafSet) -> LeafSet {
+        set.iter().fold(LeafSet::EMPTY, |near, leaf| near.union(self.neighbours[leaf])).minus(set)
+    }
+
+    /// The best tree without cross products; `None` if the component has too many, or none that its attachments allow.
+    fn exhaustive(&self, component: LeafSet) -> Option<Part> {
+        let mut table = Table { search: self, best: HashMap::new(), pair_count: 0 };
+        for leaf in component.iter() {
+            table.best.insert(LeafSet::one(leaf), Best { cost: 0.0, sides: None });
+        }
+        for leaf in component.iter().rev() {
+            let start = LeafSet::one(leaf);
+            table.pairs_with(start)?;
+            table.grow(start, LeafSet::first(leaf + 1))?;
+        }
+        let tree = table.tree(component)?;
+        Some(Part { set: component, tree })
+    }
+
+    /// Joins parts until one is left: connected ones first, then cross products, small results first.
+    fn greedy(&self, mut parts: Vec<Part>) -> Tree {
+        while 1 < parts.len() {
+            let mut best: Option<((bool, f64), usize, usize)> = None;
+            for left in 0..parts.len() {
+                for right in left + 1..parts.len() {
+                    let (a, b) = (parts[left].set, parts[right].set);
+                    if !self.is_allowed(a, b) {
+                        continue;
+                    }
+                    let is_cross = !self.neighbours_of(a).meets(b);
+                    let rank = (is_cross, self.sizes.rows(a.union(b)));
+                    if best.is_none_or(|(least, ..)| (rank.0, rank.1) < least) {
+                        best = Some((rank, left, right));
+                    }
+                }
+            }
+            let (_, left, right) =
+                best.expect("two leaves that are not attached, or an attached one and all that it requires");
+            let b = parts.swap_remove(right);
+            let a = parts.swap_remove(left);
+            let (build, probe) = if self.builds(a.set, b.set) { (a, b) } else { (b, a) };
+            parts.push(Part { set: build.set.union(probe.set), tree: Tree::join(build.tree, probe.tree) });
+        }
+        parts.pop().expect("a graph has leaves").tree
+    }
+
+    /// Whether the two sets may be joined: an attached leaf alone meets all that it requires.
+    fn is_allowed(&self, a: LeafSet, b: LeafSet) -> bool {
+        let required = |set: LeafSet| set.single().and_then(|leaf| self.graph.leaves[leaf].attachment.as_ref());
+        match (required(a), required(b)) {
+            (None, None) => true,
+            (Some(attachment), None) => b.contains(attachment.required),
+            (None, Some(attachment)) => a.contains(attachment.required),
+            (Some(_), Some(_)) => false,
+        }
+    }
+
+    /// Whether `a` is the side to build a hash table of, beside `b`.
+    fn builds(&self, a: LeafSet, b: LeafSet) -> bool {
+        let is_null_aware = |set: LeafSet| {
+            let leaf = set.single().and_then(|leaf| self.graph.leaves[leaf].attachment.as_ref());
+            leaf.is_some_and(|attachment| attachment.null_aware)
+        };
+        // NOT IN is only computed with the rows to be kept as build side.
+        if is_null_aware(a) || is_null_aware(b) {
+            return is_null_aware(b);
+        }
+        self.sizes.bytes(a) <= self.sizes.bytes(b)
+    }
+
+    /// What joining the two sets costs, in rows touched.
+    fn cost(&self, build: LeafSet, probe: LeafSet) -> f64 {
+        let (build_rows, probe_rows) = (self.sizes.rows(build), self.sizes.rows(probe));
+        let out = self.sizes.rows(build.union(probe));
+        if !self.has_keys(build, probe) {
+            return build_rows * probe_rows * 0.1 + out;
+        }
+        // Probes into tables that exceed the caches wait for memory.
+        let misses = (build_rows / 20_000.0).log2().clamp(0.0, 10.0) * 0.2;
+        2.0 * build_rows + probe_rows * (1.0 + misses) + out
+    }
+
+    /// Whether some equality lies between the sets, so that a hash join can be used.
+    fn has_keys(&self, a: LeafSet, b: LeafSet) -> bool {
+        let attached = |set: LeafSet| set.single().and_then(|leaf| self.graph.leaves[leaf].attachment.as_ref());
+        if let Some(attachment) = attached(a).or_else(|| attached(b)) {
+            return !attachment.on.is_empty();
+        }
+        self.graph.classes.iter().any(|class| {
+            let meets = |set: LeafSet| class.members.iter().any(|(leaf, _)| set.has(*leaf));
+            meets(a) && meets(b)
+        })
+    }
+}
+
+/// Best trees of sets, found bottom-up.
+struct Table<'a> {
+    search: &'a Search<'a>,
+    best: HashMap<LeafSet, Best>,
+    pair_count: usize,
+}
+
+impl Table<'_> {
+    /// Visits all connected sets that contain `set` and no leaf of `excluded` besides; `None` when there are too many pairs.
+    fn grow(&mut self, set: LeafSet, excluded: LeafSet) -> Option<()> {
+        let near = self.search.neighbours_of(set).minus(excluded);
+        for more in near.subsets() {
+            self.pairs_with(set.union(more))?;
+        }
+        for more in near.subsets() {
+            self.grow(set.union(more), excluded.union(near))?;
+        }
+        Some(())
+    }
+
+    /// Pairs `set` with all connected sets beside it whose leaves all come later than its first.
+    fn pairs_with(&mut self, set: LeafSet) -> Option<()> {
+        let first = set.iter().next()?;
+        let excluded = set.union(LeafSet::first(first + 1));
+        let near = self.search.neighbours_of(set).minus(excluded);
+        for leaf in near.iter().rev() {
+            let other = LeafSet::one(leaf);
+            self.offer(set, other)?;
+            let earlier = LeafSet::first(leaf + 1).intersection(near);
+            self.grow_other(set, other, excluded.union(earlier))?;
+        }
+        Some(())
+    }
+
+    fn grow_other(&mut self, set: LeafSet, other: LeafSet, excluded: LeafSet) -> Option<()> {
+        let near = self.search.neighbours_of(other).minus(excluded);
+        for more in near.subsets() {
+            self.offer(set, other.union(more))?;
+        }
+        for more in near.subsets() {
+            self.grow_other(set, other.union(more), excluded.union(near))?;
+        }
+        Some(())
+    }
+
+    /// Takes the join of two sets if it is the cheapest way so far to make their union.
+    fn offer(&mut self, a: LeafSet, b: LeafSet) -> Option<()> {
+        self.pair_count += 1;
+        if PAIR_COUNT_MAX < self.pair_count {
+            return None;
+        }
+        let (Some(best_a), Some(best_b)) = (self.best.get(&a), self.best.get(&b)) else { return Some(()) };
+        if !self.search.is_allowed(a, b) {
+            return Some(());
+        }
+        let (build, probe) = if self.search.builds(a, b) { (a, b) } else { (b, a) };
+        let cost = best_a.cost + best_b.cost + self.search.cost(build, probe);
+        let union = a.union(b);
+        if self.best.get(&union).is_none_or(|best| cost < best.cost) {
+            self.best.insert(union, Best { cost, sides: Some((build, probe)) });
+        }
+        Some(())
+    }
+
+    fn tree(&self, set: LeafSet) -> Option<Tree> {
+        match self.best.get(&set)?.sides {
+            None => set.single().map(Tree::Leaf),
+            Some((build, probe)) => Some(Tree::join(self.tree(build)?, self.tree(probe)?)),
+        }
+    }
+}
+
+fn neighbours(graph: &Graph) -> Vec<LeafSet> {
+    let mut neighbours = vec![LeafSet::EMPTY; graph.leaves.len()];
+    let mut connect = |leaves: LeafSet| {
+        for leaf in leaves.iter() {
+            neighbours[leaf] = neighbours[leaf].union(leaves.minus(LeafSet::one(leaf)));
+        }
+    };
+    for class in &graph.classes {
+        connect(class.members.iter().map(|(leaf, _)| *leaf).collect());
+    }
+    for condition in graph.conditions.iter().filter(|condition| condition.leaves.count() == 2) {
+        connect(condition.leaves);
+    }
+    for (leaf, attachment) in graph
+        .leaves
+        .iter()
+        .enumerate()
+        .filter_map(|(leaf, of)| of.attachment.as_ref().map(|attachment| (leaf, attachment)))
+    {
+        for required in attachment.required.iter() {
+            connect(LeafSet::from_iter([leaf, required]));
+        }
+    }
+    neighbours
+}

@@ -1,0 +1,42 @@
+//! What Kiln adds to DataFusion's optimizer, and how that is configured.
+//!
+//! DataFusion's rules simplify, decorrelate and push down; `join_order/` orders joins by cost, on the estimates of `estimate/`.
+//! `SET kiln.optimizer = off` leaves DataFusion's rules alone, as the oracle that tests compare with.
+
+mod estimate;
+mod join_order;
+
+#[cfg(test)]
+mod fixtures;
+
+use std::sync::Arc;
+
+use datafusion::execution::config::SessionConfig;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
+
+use self::join_order::JoinOrder;
+
+/// The optimizer's rules in order, with Kiln's own unless `is_on` is false.
+#[must_use]
+pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    if !is_on {
+        return rules;
+    }
+    // It would put joins back in the order of their inputs.
+    rules.retain(|rule| rule.name() != "eliminate_cross_join");
+    // Filters lie at the scans then, and no projections between the joins yet.
+    let pushed = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
+    rules.insert(pushed, Arc::new(JoinOrder));
+    rules
+}
+
+/// `config` with what the rules' plans need of DataFusion's physical planner.
+#[must_use]
+pub fn configure(mut config: SessionConfig, is_on: bool) -> SessionConfig {
+    if is_on {
+        // Build sides are chosen with better estimates than operators have.
+        config.options_mut().optimizer.join_reordering = false;
+    }
+    config
+}

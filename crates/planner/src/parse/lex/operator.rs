@@ -1,0 +1,34 @@
+//! Operators: the longest run of operator characters, with PostgreSQL's two exceptions.
+
+use super::Lexer;
+
+/// Characters that let an operator end in `+` or `-`.
+const LETS_SIGN_END: [char; 9] = ['~', '!', '@', '#', '^', '&', '|', '`', '?'];
+
+pub(super) fn is_operator_char(c: char) -> bool {
+    LETS_SIGN_END.contains(&c) || matches!(c, '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=')
+}
+
+impl Lexer<'_> {
+    pub(super) fn operator(&mut self) -> String {
+        let rest = self.rest();
+        let mut length = rest.find(|c| !is_operator_char(c)).unwrap_or(rest.len());
+        // A comment ends it.
+        for comment in ["--", "/*"] {
+            length = rest[..length].find(comment).unwrap_or(length);
+        }
+        // `a=-1` is an equality and a sign.
+        while length > 1
+            && rest[..length].ends_with(['+', '-'])
+            && !rest[..length].contains(|c| LETS_SIGN_END.contains(&c) || c == '%')
+        {
+            length -= 1;
+        }
+        let operator = match &rest[..length] {
+            "!=" => "<>".to_owned(),
+            other => other.to_owned(),
+        };
+        self.at += length;
+        operator
+    }
+}

@@ -1,0 +1,310 @@
+//! String constants and quoted names: their escapes, and pieces on several lines.
+
+use types::{Condition, SqlError, SqlResult};
+
+use super::{Lexer, character, cut, is_name_part, is_name_start};
+
+impl Lexer<'_> {
+    /// `'…'`: only `''` is special.
+    pub(super) fn plain_string(&mut self) -> SqlResult<String> {
+        let start = self.at;
+        let mut text = String::new();
+        loop {
+            self.quoted_piece('\'', &mut text, "unterminated quoted string", start)?;
+            if !self.continues()? {
+                return Ok(text);
+            }
+        }
+    }
+
+    /// `E'…'`: backslashes escape.
+    pub(super) fn escaped_string(&mut self) -> SqlResult<String> {
+        let start = self.at;
+        self.at += 1;
+        // Bytes, because `\x` gives bytes.
+        let mut bytes = Vec::new();
+        loop {
+            self.at += 1;
+            self.escaped_piece(&mut bytes, start)?;
+            if !self.continues()? {
+                break;
+            }
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let bad = error.utf8_error().valid_up_to();
+            let shown: Vec<String> =
+                error.as_bytes()[bad..].iter().take(1).map(|byte| format!("0x{byte:02x}")).collect();
+            let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+            SqlError::new(Condition::CharacterNotInRepertoire, message)
+        })?;
+        if text.contains('\0') {
+            let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+            return Err(SqlError::new(Condition::CharacterNotInRepertoire, message));
+        }
+        Ok(text)
+    }
+
+    /// `B'01'`, `X'1f'`, as written but for the quotes.
+    pub(super) fn bit_string(&mut self) -> SqlResult<String> {
+        let start = self.at;
+        let letter = self.rest()[..1].to_ascii_lowercase();
+        self.at += 1;
+        let message =
+            if letter == "b" { "unterminated bit string literal" } else { "unterminated hexadecimal string literal" };
+        let mut digits = letter;
+        self.quoted_piece('\'', &mut digits, message, start)?;
+        Ok(digits)
+    }
+
+    /// `U&'…'`, and `UESCAPE` after it.
+    pub(super) fn unicode_string(&mut self) -> SqlResult<String> {
+        self.at += 2;
+        let start = self.at;
+        let text = self.plain_string()?;
+        let escape = self.unicode_escape()?;
+        unescape_unicode(&text, escape).map_err(|error| error.with_position(character(self.sql, start)))
+    }
+
+    /// `U&"…"`, and `UESCAPE` after it.
+    pub(super) fn unicode_name(&mut self) -> SqlResult<String> {
+        self.at += 2;
+        let start = self.at;
+        let mut name = String::new();
+        self.quoted_piece('"', &mut name, "unterminated quoted identifier", start)?;
+        let escape = self.unicode_escape()?;
+        let name = unescape_unicode(&name, escape).map_err(|error| error.with_position(character(self.sql, start)))?;
+        self.refuse_empty_name(&name, start)?;
+        Ok(cut(name))
+    }
+
+    /// `"…"`: only `""` is special.
+    pub(super) fn quoted_name(&mut self) -> SqlResult<String> {
+        let start = self.at;
+        let mut name = String::new();
+        self.quoted_piece('"', &mut name, "unterminated quoted identifier", start)?;
+        self.refuse_empty_name(&name, start)?;
+        Ok(cut(name))
+    }
+
+    fn refuse_empty_name(&self, name: &str, start: usize) -> SqlResult<()> {
+        if name.is_empty() { Err(self.error("zero-length delimited identifier", start)) } else { Ok(()) }
+    }
+
+    /// `$$…$$`, `$tag$…$tag$`; `None` where the dollar begins neither.
+    pub(super) fn dollar_string(&mut self) -> SqlResult<Option<String>> {
+        let rest = self.rest();
+        let Some(length) = rest[1..].find('$') else { return Ok(None) };
+        let tag = &rest[1..=length];
+        let is_tag = tag.is_empty() || (tag.starts_with(is_name_start) && tag.chars().all(is_name_part));
+        if !is_tag {
+            return Ok(None);
+        }
+        let fence = &rest[..length + 2];
+        let body = &rest[fence.len()..];
+        match body.find(fence) {
+            Some(end) => {
+                let text = body[..end].to_owned();
+                self.at += 2 * fence.len() + end;
+                Ok(Some(text))
+            }
+            None => {
+                let start = self.at;
+                self.at = self.sql.len();
+                Err(self.error("unterminated dollar-quoted string", start))
+            }
+        }
+    }
+
+    /// From one quote to the next that is not doubled.
+    fn quoted_piece(&mut self, quote: char, text: &mut String, unterminated: &str, start: usize) -> SqlResult<()> {
+        self.at += 1;
+        loop {
+            let Some(end) = self.rest().find(quote) else {
+                self.at = self.sql.len();
+                return Err(self.error(unterminated, start));
+            };
+            text.push_str(&self.sql[self.at..self.at + end]);
+            self.at += end + 1;
+            if self.peek() != Some(quote) {
+                return Ok(());
+            }
+            text.push(quote);
+            self.at += 1;
+        }
+    }
+
+    /// Whether another piece of the string follows, on another line.
+    fn continues(&mut self) -> SqlResult<bool> {
+        let end = self.at;
+        // A comment that never ends is reported when it is its turn.
+        let line_break = self.skip_blanks().unwrap_or(false);
+        // Of comments only those to the end of a line may stand between the pieces.
+        let joined = line_break && !self.sql[end..self.at].contains("/*");
+        if joined && self.byte(0) == Some(b'\'') {
+            return Ok(true);
+        }
+        self.at = end;
+        Ok(false)
+    }
+
+    /// From after the quote to after the next one that is not escaped.
+    fn escaped_piece(&mut self, bytes: &mut Vec<u8>, start: usize) -> SqlResult<()> {
+        loop {
+            let Some(c) = self.peek() else { return Err(self.error("unterminated quoted string", start)) };
+            self.at += c.len_utf8();
+            match c {
+                '\'' if self.byte(0) == Some(b'\'') => {
+                    self.at += 1;
+                    bytes.push(b'\'');
+                }
+                '\'' => return Ok(()),
+                '\\' => self.escape(bytes, start)?,
+                c => push(bytes, c),
+            }
+        }
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self, bytes: &mut Vec<u8>, start: usize) -> SqlResult<()> {
+        let Some(c) = self.peek() else { return Err(self.error("unterminated quoted string", start)) };
+        let escape_at = self.at - 1;
+        self.at += c.len_utf8();
+        match c {
+            'b' => bytes.push(8),
+            'f' => bytes.push(12),
+            'n' => bytes.push(b'\n'),
+            'r' => bytes.push(b'\r'),
+            't' => bytes.push(b'\t'),
+            '0'..='7' => {
+                let mut value = u32::from(c) - u32::from('0');
+                for _ in 0..2 {
+                    let Some(digit) = self.peek().and_then(|c| c.to_digit(8)) else { break };
+                    value = value * 8 + digit;
+                    self.at += 1;
+                }
+                // Three octal digits can say 511: PostgreSQL keeps the low byte.
+                bytes.push((value & 0xff) as u8);
+            }
+            'x' => match self.hex_digits(1, 2) {
+                Some(value) => bytes.push((value & 0xff) as u8),
+                None => bytes.push(b'x'),
+            },
+            'u' | 'U' => {
+                let digits = if c == 'u' { 4 } else { 8 };
+                let first = self.hex_digits(digits, digits);
+                let Some(first) = first else {
+                    return Err(SqlError::new(Condition::InvalidEscapeSequence, "invalid Unicode escape")
+                        .with_hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX.")
+                        .with_position(character(self.sql, escape_at)));
+                };
+                let c = match first {
+                    0xd800..0xdc00 if self.byte(0) == Some(b'\\') => {
+                        let digits = if self.byte(1) == Some(b'U') { 8 } else { 4 };
+                        self.at += 2.min(self.rest().len());
+                        while !self.sql.is_char_boundary(self.at) {
+                            self.at += 1;
+                        }
+                        self.hex_digits(digits, digits).and_then(|second| surrogates(first, second))
+                    }
+                    value => char::from_u32(value).filter(|c| *c != '\0'),
+                };
+                let Some(c) = c else {
+                    let what = if (0xd800..0xe000).contains(&first) { "surrogate pair" } else { "escape value" };
+                    return Err(SqlError::new(Condition::SyntaxError, format!("invalid Unicode {what}"))
+                        .with_position(character(self.sql, escape_at)));
+                };
+                push(bytes, c);
+            }
+            c => push(bytes, c),
+        }
+        Ok(())
+    }
+
+    /// The number that so many hexadecimal digits say.
+    fn hex_digits(&mut self, least: usize, most: usize) -> Option<u32> {
+        let rest = self.rest();
+        let count = rest.bytes().take(most).take_while(u8::is_ascii_hexdigit).count();
+        let value = u32::from_str_radix(&rest[..count], 16).ok().filter(|_| count >= least)?;
+        self.at += count;
+        Some(value)
+    }
+
+    /// `UESCAPE 'c'`, if it follows.
+    fn unicode_escape(&mut self) -> SqlResult<char> {
+        let end = self.at;
+        self.skip_blanks()?;
+        let word = self.rest().get(..7).filter(|word| word.eq_ignore_ascii_case("uescape"));
+        if word.is_none() {
+            self.at = end;
+            return Ok('\\');
+        }
+        self.at += 7;
+        self.skip_blanks()?;
+        let start = self.at;
+        let text = if self.byte(0) == Some(b'\'') { self.plain_string()? } else { String::new() };
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (Some(c), None) if !c.is_ascii_hexdigit() && !matches!(c, '+' | '\'' | '"') && !c.is_ascii_whitespace() => {
+                Ok(c)
+            }
+            _ => Err(self.error("invalid Unicode escape character", start)),
+        }
+    }
+}
+
+fn push(bytes: &mut Vec<u8>, c: char) {
+    bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// `\XXXX` and `\+XXXXXX`; a doubled escape character is itself.
+fn unescape_unicode(text: &str, escape: char) -> SqlResult<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut high: Option<u32> = None;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        if c != escape || rest.starts_with(escape) {
+            if high.is_some() {
+                return Err(SqlError::new(Condition::SyntaxError, "invalid Unicode surrogate pair"));
+            }
+            if c == escape {
+                rest = &rest[escape.len_utf8()..];
+            }
+            out.push(c);
+            continue;
+        }
+        let (digits, prefix) = if rest.starts_with('+') { (6, 1) } else { (4, 0) };
+        let value = rest
+            .get(prefix..prefix + digits)
+            .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+            .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let Some(value) = value else {
+            return Err(SqlError::new(Condition::InvalidEscapeSequence, "invalid Unicode escape")
+                .with_hint("Unicode escapes must be \\XXXX or \\+XXXXXX."));
+        };
+        rest = &rest[prefix + digits..];
+        match (high.take(), value) {
+            (None, 0xd800..0xdc00) => high = Some(value),
+            (Some(first), second) => out.push(
+                surrogates(first, second)
+                    .ok_or_else(|| SqlError::new(Condition::SyntaxError, "invalid Unicode surrogate pair"))?,
+            ),
+            (None, value) => out.push(
+                char::from_u32(value)
+                    .filter(|c| *c != '\0')
+                    .ok_or_else(|| SqlError::new(Condition::SyntaxError, "invalid Unicode escape value"))?,
+            ),
+        }
+    }
+    if high.is_some() {
+        return Err(SqlError::new(Condition::SyntaxError, "invalid Unicode surrogate pair"));
+    }
+    Ok(out)
+}
+
+fn surrogates(high: u32, low: u32) -> Option<char> {
+    if !(0xdc00..0xe000).contains(&low) {
+        return None;
+    }
+    char::from_u32(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00))
+}

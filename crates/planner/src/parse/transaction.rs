@@ -1,0 +1,81 @@
+//! BEGIN, COMMIT, ROLLBACK, savepoints, and the modes of a transaction.
+
+use types::SqlResult;
+
+use super::cursor::Cursor;
+use super::session::Command;
+use crate::session::{IsolationLevel, TransactionModes};
+
+impl Cursor<'_> {
+    pub(super) fn transaction(&mut self) -> SqlResult<Command> {
+        let words = ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
+        let word = self.eat_one_of(&words).ok_or_else(|| self.syntax_error())?;
+        match word {
+            "start" => {
+                self.expect("transaction")?;
+                self.modes().map(Command::Begin)
+            }
+            "savepoint" => Ok(Command::Savepoint(self.name()?.value)),
+            "release" => {
+                self.eat("savepoint");
+                Ok(Command::Release(self.name()?.value))
+            }
+            "commit" | "rollback" if self.is("prepared") => Err(self.unsupported("a prepared transaction")),
+            _ => {
+                self.eat_one_of(&["work", "transaction"]);
+                match word {
+                    "begin" => self.modes().map(Command::Begin),
+                    "rollback" if self.eat("to") => {
+                        self.eat("savepoint");
+                        Ok(Command::RollbackTo(self.name()?.value))
+                    }
+                    "commit" | "end" => Ok(Command::Commit { chain: self.and_chain() }),
+                    _ => Ok(Command::Rollback { chain: self.and_chain() }),
+                }
+            }
+        }
+    }
+
+    /// `AND [NO] CHAIN`.
+    fn and_chain(&mut self) -> bool {
+        if self.eat("and no chain") {
+            return false;
+        }
+        self.eat("and chain")
+    }
+
+    /// Modes, with or without commas; there may be none.
+    fn modes(&mut self) -> SqlResult<TransactionModes> {
+        if self.is_over() { Ok(TransactionModes::default()) } else { self.some_modes() }
+    }
+
+    /// At least one mode.
+    pub(super) fn some_modes(&mut self) -> SqlResult<TransactionModes> {
+        let mut modes = TransactionModes::default();
+        loop {
+            if self.eat("isolation level") {
+                let levels = [
+                    ("read uncommitted", IsolationLevel::ReadUncommitted),
+                    ("read committed", IsolationLevel::ReadCommitted),
+                    ("repeatable read", IsolationLevel::RepeatableRead),
+                    ("serializable", IsolationLevel::Serializable),
+                ];
+                let level = levels.into_iter().find(|(words, _)| self.eat(words)).map(|(_, level)| level);
+                modes.isolation = Some(level.ok_or_else(|| self.syntax_error())?);
+            } else if self.eat("read only") {
+                modes.read_only = Some(true);
+            } else if self.eat("read write") {
+                modes.read_only = Some(false);
+            } else if self.eat("deferrable") {
+                modes.deferrable = Some(true);
+            } else if self.eat("not deferrable") {
+                modes.deferrable = Some(false);
+            } else {
+                return Err(self.syntax_error());
+            }
+            if !self.eat_symbol(',') && self.is_over() {
+                return Ok(modes);
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What a statement becomes: everything execution and the gateway need, with nothing left to look up.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use catalog::{Change, Column, Table};
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use types::{ColumnId, Oid, SqlError, SqlResult, SqlType};
+
+use crate::dependent::DependentSubqueries;
+use crate::error::from_datafusion;
+use crate::session::SessionCommand;
+use crate::stream_table::StreamTable;
+use crate::write::copy_options::CopyOptions;
+
+/// A statement, planned against one snapshot.
+#[derive(Debug, Clone)]
+pub enum Planned {
+    /// Rows for the client.
+    Query(QueryPlan),
+    /// Rows for a table.
+    Write(WritePlan),
+    /// Changes of the catalog.
+    Define(DefinePlan),
+    CopyFrom(CopyFromPlan),
+    CopyTo(CopyToPlan),
+    Explain(ExplainPlan),
+    /// What concerns the session or its transaction alone.
+    Session(SessionCommand),
+}
+
+/// One column of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputColumn {
+    /// PostgreSQL's name for it; several columns of one result may share a name.
+    pub name: String,
+    pub sql_type: SqlType,
+    /// The table it is a plain column of, if it is one.
+    pub table: Option<Oid>,
+    pub column: Option<ColumnId>,
+}
+
+/// A query, analysed: every expression has its final type.
+#[derive(Debug, Clone)]
+pub struct QueryPlan {
+    pub plan: LogicalPlan,
+    /// One per field of the plan's schema, in order.
+    pub columns: Vec<OutputColumn>,
+    /// Types of `$1`, `$2`, …
+    pub parameters: Vec<SqlType>,
+    /// Functions, settings and rules that the plan was made with and runs with.
+    pub state: Arc<SessionState>,
+}
+
+impl QueryPlan {
+    /// The plan with values for all of its parameters, each of its parameter's Arrow type.
+    ///
+    /// # Errors
+    /// `08P01` when their number is not that of the parameters.
+    pub fn with_parameters(&self, values: Vec<ScalarValue>) -> SqlResult<QueryPlan> {
+        if values.len() != self.parameters.len() {
+            return Err(SqlError::new(
+                types::Condition::ProtocolViolation,
+                format!("{} parameters were given for a statement that has {}", values.len(), self.parameters.len()),
+            ));
+        }
+        if values.is_empty() {
+            return Ok(self.clone());
+        }
+        let values = ParamValues::from(values);
+        let plan = self.plan.clone().with_param_values(values).map_err(from_datafusion)?;
+        Ok(QueryPlan { plan, parameters: Vec::new(), ..self.clone() })
+    }
+
+    /// The plan after the optimizer's rules. The analyzer's have run already.
+    ///
+    /// # Errors
+    /// Whatever constant folding meets (division by zero), and bugs.
+    pub fn optimized(&self) -> SqlResult<LogicalPlan> {
+        // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
+        DependentSubqueries::new(Arc::clone(&self.state))
+            .analyze(self.plan.clone(), self.state.config_options())
+            .and_then(|plan| self.state.optimizer().optimize(plan, self.state.as_ref(), |_, _| {}))
+            .map_err(from_datafusion)
+    }
+
+    /// The operators that run the plan.
+    ///
+    /// # Errors
+    /// As [`QueryPlan::optimized`], and what scans find wrong when they are planned.
+    pub async fn physical(&self) -> SqlResult<Arc<dyn ExecutionPlan>> {
+        let optimized = self.optimized()?;
+        let planner = Arc::clone(self.state.query_planner());
+        planner.create_physical_plan(&optimized, self.state.as_ref()).await.map_err(from_datafusion)
+    }
+
+    /// The Arrow schema of the rows.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(self.plan.schema().inner())
+    }
+}
+
+/// Rows to be added to a table.
+#[derive(Debug, Clone)]
+pub struct WritePlan {
+    pub table: Arc<Table>,
+    /// To be staged before the rows are written: for CREATE TABLE AS, the table.
+    pub before: Vec<Change>,
+    /// All columns of the table in order, of exactly their types; defaults, NOT NULL and CHECK are inside.
+    /// `None` when there are no rows to write (WITH NO DATA).
+    pub input: Option<QueryPlan>,
+    /// First word of the command tag: `INSERT` or `SELECT`.
+    pub tag: &'static str,
+    pub notices: Vec<SqlError>,
+}
+
+/// Changes of the catalog, all or nothing.
+#[derive(Debug, Clone, Default)]
+pub struct DefinePlan {
+    /// To be staged in this order.
+    pub changes: Vec<Change>,
+    /// The whole command tag: `CREATE TABLE`.
+    pub tag: String,
+    pub notices: Vec<SqlError>,
+    /// To be asked before the changes are staged: a constraint must hold for the rows that are there.
+    pub checks: Vec<RowCheck>,
+    /// Passwords to be turned into verifiers of the roles that `changes` puts.
+    pub passwords: Vec<Password>,
+}
+
+/// A query that must give no row.
+#[derive(Debug, Clone)]
+pub struct RowCheck {
+    /// At most one row.
+    pub query: QueryPlan,
+    /// What to say if it gives one.
+    pub violation: SqlError,
+}
+
+/// `PASSWORD 'text'` of CREATE ROLE or ALTER ROLE; `None` takes the password away.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password {
+    pub role: Oid,
+    pub text: Option<String>,
+}
+
+/// Passwords stay out of logs.
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Password").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+/// `COPY table FROM`.
+#[derive(Debug, Clone)]
+pub struct CopyFromPlan {
+    pub table: Arc<Table>,
+    /// The columns that a record fills, in the record's order.
+    pub columns: Vec<Column>,
+    pub source: CopySource,
+    pub options: CopyOptions,
+    /// Reads `input`, adds defaults, checks constraints.
+    pub write: WritePlan,
+    /// The leaf of `write`: fed with batches of `columns`, each of its column's Arrow type.
+    pub input: Arc<StreamTable>,
+}
+
+/// Where COPY FROM reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CopySource {
+    Stdin,
+    /// A path on the server; may contain `*`.
+    File(String),
+    /// `s3://…`, `gs://…`, `az://…`, `file://…`
+    Url(String),
+}
+
+/// `COPY … TO`.
+#[derive(Debug, Clone)]
+pub struct CopyToPlan {
+    pub query: QueryPlan,
+    pub target: CopyTarget,
+    pub options: CopyOptions,
+}
+
+/// Where COPY TO writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CopyTarget {
+    Stdout,
+    File(String),
+    Url(String),
+}
+
+/// `EXPLAIN`.
+#[derive(Debug, Clone)]
+pub struct ExplainPlan {
+    /// A query, a write or a COPY.
+    pub inner: Box<Planned>,
+    /// Run it and report what happened.
+    pub analyze: bool,
+    /// Every expression of every operator.
+    pub verbose: bool,
+    /// Estimates of rows and costs.
+    pub costs: bool,
+    /// Times per operator, with ANALYZE.
+    pub timing: bool,
+    /// Planning and execution time at the end.
+    pub summary: bool,
+    pub format: ExplainFormat,
+}
+
+/// What EXPLAIN prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExplainFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl Planned {
+    /// The columns of the rows that the statement answers with; `None` if it answers with none.
+    #[must_use]
+    pub fn columns(&self) -> Option<Vec<OutputColumn>> {
+        match self {
+            Planned::Query(query) => Some(query.columns.clone()),
+            Planned::Explain(explain) => Some(vec![explain.column()]),
+            Planned::Session(SessionCommand::Show(query)) => Some(query.columns.clone()),
+            _ => None,
+        }
+    }
+
+    /// The types of `$1`, `$2`, …
+    #[must_use]
+    pub fn parameters(&self) -> Vec<SqlType> {
+        match self {
+            Planned::Query(query) => query.parameters.clone(),
+            Planned::Write(write) => write.input.as_ref().map_or_else(Vec::new, |input| input.parameters.clone()),
+            Planned::CopyTo(copy) => copy.query.parameters.clone(),
+            Planned::Explain(explain) => explain.inner.parameters(),
+            Planned::Session(SessionCommand::Declare { query, .. }) => query.parameters.clone(),
+            Planned::Session(_) | Planned::Define(_) | Planned::CopyFrom(_) => Vec::new(),
+        }
+    }
+
+    /// The statement with values for all of its parameters, each of its parameter's Arrow type.
+    ///
+    /// # Errors
+    /// As [`QueryPlan::with_parameters`].
+    pub fn with_parameters(self, values: Vec<ScalarValue>) -> SqlResult<Planned> {
+        Ok(match self {
+            Planned::Query(query) => Planned::Query(query.with_parameters(values)?),
+            Planned::Write(mut write) => {
+                write.input = write.input.map(|input| input.with_parameters(values)).transpose()?;
+                Planned::Write(write)
+            }
+            Planned::CopyTo(mut copy) => {
+                copy.query = copy.query.with_parameters(values)?;
+                Planned::CopyTo(copy)
+            }
+            Planned::Explain(mut explain) => {
+                explain.inner = Box::new(explain.inner.with_parameters(values)?);
+                Planned::Explain(explain)
+            }
+            Planned::Session(SessionCommand::Declare { name, query, hold, scroll, binary }) => {
+                let query = Box::new(query.with_parameters(values)?);
+                Planned::Session(SessionCommand::Declare { name, query, hold, scroll, binary })
+            }
+            other => other,
+        })
+    }
+}
+
+impl ExplainPlan {
+    /// The one column of the answer.
+    #[must_use]
+    pub fn column(&self) -> OutputColumn {
+        let sql_type = match self.format {
+            ExplainFormat::Text => SqlType::Text,
+            ExplainFormat::Json => SqlType::Json,
+        };
+        OutputColumn { name: "QUERY PLAN".to_owned(), sql_type, table: None, column: None }
+    }
+}

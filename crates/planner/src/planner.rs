@@ -1,0 +1,113 @@
+//! The way of a statement from text to plan. Read this first.
+
+use std::sync::Arc;
+
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use crate::StatementContext;
+use crate::bind::{Base, Binder};
+use crate::define;
+use crate::explain;
+use crate::parse::statement::TableSource;
+use crate::parse::{self, Parsed, Statement};
+use crate::planned::Planned;
+use crate::session::{self, SessionCommand};
+use crate::shard_table::PlanScan;
+use crate::write;
+
+/// Makes plans. One for the server, shared by all sessions.
+#[derive(Debug)]
+pub struct Planner {
+    pub(crate) scan: Arc<dyn PlanScan>,
+    pub(crate) base: Base,
+}
+
+impl Planner {
+    /// A planner whose scans `scan` makes and whose plans run in `runtime`.
+    #[must_use]
+    pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>) -> Self {
+        Self { scan, base: Base::new(runtime) }
+    }
+
+    /// The statements of a query string, in order; none for blanks and comments.
+    ///
+    /// # Errors
+    /// `42601` with the position, `54001` for what nests too deeply.
+    pub fn parse(&self, sql: &str) -> SqlResult<Vec<Parsed>> {
+        parse::parse(sql)
+    }
+
+    /// Plans one statement. `parameter_types` are the types the client gave for `$1`, `$2`, …; those it left open are inferred.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement; `0A000` for what Kiln does not do.
+    pub fn plan(
+        &self,
+        parsed: &Parsed,
+        parameter_types: &[Option<SqlType>],
+        context: &Arc<StatementContext>,
+    ) -> SqlResult<Planned> {
+        let binder = Binder::new(self, context).with_text(parsed);
+        match &parsed.statement {
+            Statement::Query(query) => binder.query(query, parameter_types).map(Planned::Query),
+            Statement::Insert(insert) => write::insert(&binder, insert, parameter_types).map(Planned::Write),
+            Statement::Copy(copy) => write::copy(&binder, copy, parameter_types),
+            Statement::CreateTable(create) if matches!(create.source, TableSource::Columns { .. }) => {
+                define::create_table(&binder, create).map(Planned::Define)
+            }
+            Statement::CreateView(create) => define::create_view(&binder, create).map(Planned::Define),
+            Statement::CreateSchema(create) => define::create_schema(context, create).map(Planned::Define),
+            Statement::CreateRole(create) => define::create_role(context, create).map(Planned::Define),
+            Statement::AlterTable(alter) => define::alter_table(&binder, alter).map(Planned::Define),
+            Statement::AlterSchema(alter) => define::alter_schema(context, alter).map(Planned::Define),
+            Statement::AlterRole(alter) => define::alter_role(context, alter).map(Planned::Define),
+            Statement::AlterDatabase(alter) => define::alter_database(context, alter).map(Planned::Define),
+            Statement::Drop(drop) => define::drop(context, drop).map(Planned::Define),
+            Statement::Truncate(truncate) => define::truncate(context, truncate).map(Planned::Define),
+            Statement::Comment(comment) => define::comment(context, comment).map(Planned::Define),
+            Statement::CreateTable(create) => write::create_as(&binder, create, parameter_types),
+            Statement::Explain(explained) => {
+                let inner = self.explained(&explained.statement, parameter_types, context)?;
+                explain::explain(&explained.options, inner).map(Planned::Explain)
+            }
+            Statement::Session(command) => session::plan(&binder, command, parameter_types).map(Planned::Session),
+            Statement::Refused(error) => Err(SqlError::clone(error)),
+        }
+    }
+
+    /// The plan of what EXPLAIN explains: of a cursor, its query.
+    fn explained(
+        &self,
+        parsed: &Parsed,
+        parameter_types: &[Option<SqlType>],
+        context: &Arc<StatementContext>,
+    ) -> SqlResult<Planned> {
+        match self.plan(parsed, parameter_types, context)? {
+            Planned::Session(SessionCommand::Declare { query, .. }) => Ok(Planned::Query(*query)),
+            Planned::Session(SessionCommand::Execute { .. }) => Err(SqlError::unsupported("EXPLAIN EXECUTE")),
+            other => Ok(other),
+        }
+    }
+
+    /// The values of EXECUTE's arguments, of the prepared statement's parameter types.
+    ///
+    /// # Errors
+    /// What is wrong with an argument; a wrong number of them is `42601`.
+    pub fn arguments(
+        &self,
+        arguments: &[ast::Expr],
+        types: &[SqlType],
+        context: &Arc<StatementContext>,
+    ) -> SqlResult<Vec<ScalarValue>> {
+        if arguments.len() != types.len() {
+            let message = "wrong number of parameters for prepared statement";
+            let detail = format!("Expected {} parameters but got {}.", types.len(), arguments.len());
+            return Err(SqlError::new(Condition::SyntaxError, message).with_detail(detail));
+        }
+        let binder = Binder::new(self, context);
+        arguments.iter().zip(types).map(|(argument, wanted)| binder.constant(argument, wanted)).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! Lists: ANY and ALL over a written-out array, and arrays made from a subquery.
+
+use datafusion::sql::sqlparser::ast::{
+    Array, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Value,
+};
+use types::text::parse_array;
+
+use crate::dependent::ARRAY_SUBQUERY;
+
+/// `x = ANY (ARRAY[a, b])` and `x = ANY ('{a,b}')` become `x IN (a, b)`; `<> ALL` becomes NOT IN. Of other operators ANY becomes
+/// OR and ALL becomes AND.
+pub(super) fn quantified(expr: &mut Expr) {
+    let (left, operator, right, all) = match expr {
+        Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op.clone(), right, false),
+        Expr::AllOp { left, compare_op, right } => (left, compare_op.clone(), right, true),
+        _ => return,
+    };
+    let Some(list) = elements(right) else { return };
+    // An empty list has no IN: it is left for the array's own operator.
+    if list.is_empty() {
+        return;
+    }
+    let left = Box::new(std::mem::replace(left.as_mut(), Expr::Value(Value::Null.into())));
+    *expr = match (operator, all) {
+        (BinaryOperator::Eq, false) => Expr::InList { expr: left, list, negated: false },
+        (BinaryOperator::NotEq, true) => Expr::InList { expr: left, list, negated: true },
+        (operator, all) => {
+            let word = if all { BinaryOperator::And } else { BinaryOperator::Or };
+            let one = |item| Expr::BinaryOp { left: left.clone(), op: operator.clone(), right: Box::new(item) };
+            let joined = list.into_iter().map(one).reduce(|first, second| Expr::BinaryOp {
+                left: Box::new(first),
+                op: word.clone(),
+                right: Box::new(second),
+            });
+            Expr::Nested(Box::new(joined.expect("the list is not empty")))
+        }
+    };
+}
+
+/// The elements of an array that is written out.
+fn elements(array: &Expr) -> Option<Vec<Expr>> {
+    match array {
+        Expr::Nested(inner) => elements(inner),
+        Expr::Array(Array { elem, .. }) => Some(elem.clone()),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => {
+                let mut items = Vec::new();
+                let mut push = |item: Option<&str>| {
+                    let literal = item.map_or(Value::Null, |item| Value::SingleQuotedString(item.to_owned()));
+                    items.push(Expr::Value(literal.into()));
+                    Ok(())
+                };
+                parse_array(text, &mut push).ok()?;
+                Some(items)
+            }
+            _ => None,
+        },
+        Expr::Cast { expr, data_type: DataType::Array(element), kind, format, .. } => {
+            let element = match element {
+                datafusion::sql::sqlparser::ast::ArrayElemTypeDef::SquareBracket(element, _)
+                | datafusion::sql::sqlparser::ast::ArrayElemTypeDef::AngleBracket(element)
+                | datafusion::sql::sqlparser::ast::ArrayElemTypeDef::Parenthesis(element) => element.as_ref(),
+                datafusion::sql::sqlparser::ast::ArrayElemTypeDef::None => return None,
+            };
+            let typed = elements(expr)?.into_iter().map(|item| Expr::Cast {
+                kind: kind.clone(),
+                expr: Box::new(item),
+                data_type: element.clone(),
+                array: false,
+                format: format.clone(),
+            });
+            Some(typed.collect())
+        }
+        _ => None,
+    }
+}
+
+/// `ARRAY(query)` becomes a call around the query, which `dependent` evaluates.
+pub(super) fn array_of_subquery(expr: &mut Expr) {
+    let Expr::Function(function) = expr else { return };
+    let is_array = matches!(function.name.0.as_slice(), [part]
+        if part.as_ident().is_some_and(|name| name.quote_style.is_none() && name.value.eq_ignore_ascii_case("array")));
+    if !is_array {
+        return;
+    }
+    if let FunctionArguments::Subquery(query) = &function.args {
+        let argument = Expr::Subquery(query.clone());
+        *expr = call(ARRAY_SUBQUERY, vec![argument]);
+    }
+}
+
+/// A call of a function by its bare name.
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}

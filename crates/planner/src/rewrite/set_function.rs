@@ -1,0 +1,226 @@
+//! Set-returning functions. Kiln has each as a function that returns the set as a list; the set is then UNNEST of the list.
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
+    Subscript, TableAlias, TableFactor, TableWithJoins, Value, visit_expressions,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::ops::ControlFlow;
+use types::{SqlError, SqlResult};
+
+use super::list;
+
+/// Functions that return sets; `unnest` itself stays as it is.
+const LIST_VALUED: [&str; 4] = ["generate_series", "generate_subscripts", "pg_partition_ancestors", "_pg_expandarray"];
+/// What the name of a set-returning function gets for the one that returns its list.
+const LIST: &str = "_list";
+/// Functions in FROM that are system tables rather than functions of their arguments.
+const TABLES: [&str; 1] = ["pg_get_keywords"];
+/// The fields of `_pg_expandarray`'s rows, which here are arrays of two: element and subscript.
+const FIELDS: [&str; 2] = ["x", "n"];
+
+/// `f(a)` of a set-returning `f` in an expression becomes `unnest(f(a))`.
+pub(super) fn call(expr: &mut Expr) {
+    if let Expr::Function(function) = expr
+        && function.over.is_none()
+        && is_one_of(&function.name, &LIST_VALUED)
+    {
+        function.name = list_name(&last_name(&function.name));
+        let inner = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+        *expr = list::call("unnest", vec![inner]);
+    }
+}
+
+/// `(row).x` of the only function that returns rows becomes the row's element.
+pub(super) fn field(expr: &mut Expr) {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
+    if !matches!(root.as_ref(), Expr::Nested(_)) {
+        return;
+    }
+    if let [AccessExpr::Dot(Expr::Identifier(name))] = access_chain.as_slice()
+        && let Some(at) = FIELDS.iter().position(|field| *field == name.value)
+    {
+        let index = Expr::Value(Value::Number((at + 1).to_string(), false).into());
+        access_chain[0] = AccessExpr::Subscript(Subscript::Index { index });
+    }
+}
+
+/// Functions in FROM become derived tables that select from them.
+pub(super) fn in_from(select: &mut Select) -> SqlResult<()> {
+    let mut earlier = Vec::new();
+    for table in &mut select.from {
+        in_tables(table, &mut earlier)?;
+    }
+    Ok(())
+}
+
+/// `earlier` are the names that a function's arguments may mention laterally.
+fn in_tables(table: &mut TableWithJoins, earlier: &mut Vec<String>) -> SqlResult<()> {
+    in_factor(&mut table.relation, earlier)?;
+    for join in &mut table.joins {
+        in_factor(&mut join.relation, earlier)?;
+    }
+    Ok(())
+}
+
+fn in_factor(factor: &mut TableFactor, earlier: &mut Vec<String>) -> SqlResult<()> {
+    match factor {
+        TableFactor::NestedJoin { table_with_joins, .. } => in_tables(table_with_joins, earlier)?,
+        TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } if !is_one_of(name, &TABLES) => {
+            *factor = derived(name, args.args.clone(), alias.take(), *with_ordinality, earlier)?;
+        }
+        TableFactor::Table { args, .. } => *args = None,
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            *factor = derived(name, args.clone(), alias.take(), *with_ordinality, earlier)?;
+        }
+        TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+            let name = ObjectName::from(vec![Ident::new("unnest")]);
+            let args = array_exprs.drain(..).map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array))).collect();
+            *factor = derived(&name, args, alias.take(), *with_ordinality, earlier)?;
+        }
+        _ => {}
+    }
+    if let Some(name) = name_of(factor) {
+        earlier.push(name);
+    }
+    Ok(())
+}
+
+fn derived(
+    name: &ObjectName,
+    args: Vec<FunctionArg>,
+    alias: Option<TableAlias>,
+    with_ordinality: bool,
+    earlier: &[String],
+) -> SqlResult<TableFactor> {
+    let function = last_name(name);
+    let arguments = args
+        .into_iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
+            _ => Err(SqlError::unsupported(format!("this argument of {function} in FROM"))),
+        })
+        .collect::<SqlResult<Vec<_>>>()?;
+    let lateral = arguments.iter().any(|argument| mentions(argument, earlier));
+    let column = alias.as_ref().map_or_else(|| Ident::new(&function), |alias| alias.name.clone());
+    // UNNEST of several arrays gives a column for each.
+    let lists: Vec<Expr> = if function == "unnest" {
+        arguments
+    } else if LIST_VALUED.contains(&function.as_str()) {
+        vec![list::call(&format!("{function}{LIST}"), arguments)]
+    } else {
+        let value = SelectItem::ExprWithAlias { expr: call_of(name, arguments), alias: column.clone() };
+        return Ok(derived_table(vec![value], alias, column, lateral));
+    };
+    let mut items: Vec<SelectItem> = lists
+        .iter()
+        .enumerate()
+        .map(|(at, array)| {
+            let alias = if at == 0 { column.clone() } else { Ident::new(format!("{}_{}", column.value, at + 1)) };
+            SelectItem::ExprWithAlias { expr: list::call("unnest", vec![array.clone()]), alias }
+        })
+        .collect();
+    if with_ordinality {
+        let Some(array) = lists.first().filter(|_| lists.len() == 1) else {
+            return Err(SqlError::unsupported("WITH ORDINALITY over several arrays"));
+        };
+        let one = Expr::Value(Value::Number("1".to_owned(), false).into());
+        let subscripts = list::call("generate_subscripts_list", vec![array.clone(), one]);
+        items.push(SelectItem::ExprWithAlias {
+            expr: list::call("unnest", vec![subscripts]),
+            alias: Ident::new("ordinality"),
+        });
+    }
+    Ok(derived_table(items, alias, column, lateral))
+}
+
+fn derived_table(items: Vec<SelectItem>, alias: Option<TableAlias>, name: Ident, lateral: bool) -> TableFactor {
+    let alias = alias.unwrap_or(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+    TableFactor::Derived { lateral, subquery: Box::new(select(items)), alias: Some(alias), sample: None }
+}
+
+fn call_of(name: &ObjectName, arguments: Vec<Expr>) -> Expr {
+    match list::call("", arguments) {
+        Expr::Function(Function {
+            uses_odbc_syntax,
+            parameters,
+            args,
+            filter,
+            null_treatment,
+            over,
+            within_group,
+            ..
+        }) => Expr::Function(Function {
+            name: name.clone(),
+            uses_odbc_syntax,
+            parameters,
+            args,
+            filter,
+            null_treatment,
+            over,
+            within_group,
+        }),
+        other => other,
+    }
+}
+
+/// `SELECT items`.
+fn select(items: Vec<SelectItem>) -> Query {
+    let parsed =
+        Parser::new(&PostgreSqlDialect {}).try_with_sql("SELECT 1").and_then(|mut parser| parser.parse_query());
+    let mut query = *parsed.expect("a constant query parses");
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items;
+    }
+    query
+}
+
+/// Whether an expression names a column that may be of the tables `earlier` in the same FROM.
+fn mentions(expr: &Expr, earlier: &[String]) -> bool {
+    let flow = visit_expressions(expr, |expr| {
+        let found = match expr {
+            Expr::Identifier(_) => !earlier.is_empty(),
+            Expr::CompoundIdentifier(parts) => {
+                let at = parts.len().saturating_sub(2);
+                parts.get(at).is_some_and(|part| earlier.contains(&folded(part)))
+            }
+            _ => false,
+        };
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    flow.is_break()
+}
+
+fn name_of(factor: &TableFactor) -> Option<String> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(folded(&alias.name))
+        }
+        TableFactor::Table { name, .. } => Some(last_name(name)),
+        _ => None,
+    }
+}
+
+fn list_name(function: &str) -> ObjectName {
+    ObjectName::from(vec![Ident::new(format!("{function}{LIST}"))])
+}
+
+fn is_one_of(name: &ObjectName, names: &[&str]) -> bool {
+    let schema = match name.0.as_slice() {
+        [_] => true,
+        [schema, _] => schema
+            .as_ident()
+            .is_some_and(|schema| ["pg_catalog", "information_schema"].contains(&folded(schema).as_str())),
+        _ => false,
+    };
+    schema && names.contains(&last_name(name).as_str())
+}
+
+fn last_name(name: &ObjectName) -> String {
+    name.0.last().and_then(|part| part.as_ident()).map(folded).unwrap_or_default()
+}
+
+fn folded(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}

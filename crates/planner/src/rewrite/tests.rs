@@ -1,0 +1,64 @@
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+fn rewritten(sql: &str) -> String {
+    let mut query = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).unwrap().parse_query().unwrap();
+    match super::query(&mut query) {
+        Ok(()) => query.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn written_lists_become_in() {
+    for (sql, expected) in [
+        ("SELECT a = ANY ('{r,p}')", "SELECT a IN ('r', 'p')"),
+        ("SELECT a = ANY (ARRAY['r', 'p'])", "SELECT a IN ('r', 'p')"),
+        ("SELECT a <> ALL ('{1,2}'::int[])", "SELECT a NOT IN ('1'::INT, '2'::INT)"),
+        ("SELECT a = ANY ('{}')", "SELECT a = ANY('{}')"),
+        ("SELECT a = ANY (b)", "SELECT a = ANY(b)"),
+    ] {
+        assert_eq!(rewritten(sql), expected);
+    }
+}
+
+#[test]
+fn sets_are_unnested_lists() {
+    for (sql, expected) in [
+        ("SELECT generate_series(1, 3)", "SELECT unnest(generate_series_list(1, 3))"),
+        (
+            "SELECT * FROM generate_series(1, 3) AS s(i)",
+            "SELECT * FROM (SELECT unnest(generate_series_list(1, 3)) AS s) AS s (i)",
+        ),
+        ("SELECT * FROM string_to_array('a', ',') s", "SELECT * FROM (SELECT string_to_array('a', ',') AS s) s"),
+        (
+            "SELECT * FROM unnest(ARRAY[7]) WITH ORDINALITY AS u(a, n)",
+            "SELECT * FROM (SELECT unnest(ARRAY[7]) AS u, unnest(generate_subscripts_list(ARRAY[7], 1)) AS ordinality) AS u (a, n)",
+        ),
+        ("SELECT * FROM t, pg_catalog.unnest(t.a) x", "SELECT * FROM t, LATERAL (SELECT unnest(t.a) AS x) x"),
+        ("SELECT * FROM t, unnest(o.a) x", "SELECT * FROM t, (SELECT unnest(o.a) AS x) x"),
+        ("SELECT word FROM pg_get_keywords()", "SELECT word FROM pg_get_keywords"),
+    ] {
+        assert_eq!(rewritten(sql), expected);
+    }
+}
+
+#[test]
+fn rows_of_expandarray_are_arrays() {
+    assert_eq!(
+        rewritten("SELECT (information_schema._pg_expandarray(k)).n FROM i"),
+        "SELECT (unnest(_pg_expandarray_list(k)))[2] FROM i"
+    );
+}
+
+#[test]
+fn a_collation_that_changes_nothing_goes_and_others_do_not_exist() {
+    assert_eq!(rewritten("SELECT a COLLATE pg_catalog.default"), "SELECT a");
+    assert_eq!(rewritten("SELECT a COLLATE \"C\""), "SELECT a");
+    assert_eq!(rewritten("SELECT a COLLATE \"de_DE\""), "collation \"de_DE\" for encoding \"UTF8\" does not exist");
+}
+
+#[test]
+fn an_array_of_a_query_is_a_call_around_it() {
+    assert_eq!(rewritten("SELECT ARRAY(SELECT 1)"), "SELECT array_subquery((SELECT 1))");
+}

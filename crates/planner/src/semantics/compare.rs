@@ -1,0 +1,153 @@
+//! Comparisons: PostgreSQL's choice of type for both sides, leaving columns bare wherever a literal can move instead.
+
+use std::sync::Arc;
+
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
+use types::SqlType;
+use types::numeric::{self, Digits};
+use types::text::US_PER_DAY;
+
+use super::Session;
+use super::cast::{lower as lower_cast, typed_literal};
+use super::type_rules::{plain, same_kind, shared};
+use crate::functions::cast::{CastKind, is_text};
+use crate::functions::{external, interval_span, missing_operator};
+
+/// An expression and its SQL type.
+#[derive(Debug, Clone)]
+pub(crate) struct Typed {
+    pub(crate) expr: Expr,
+    pub(crate) sql_type: SqlType,
+}
+
+/// `left op right` as PostgreSQL compares them; `42883` if it does not.
+pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc<Session>) -> Result<Expr> {
+    if let Some(expr) = date_with_timestamp(operator, &left, &right) {
+        return Ok(expr);
+    }
+    if let Some(swapped) = operator.swap()
+        && let Some(expr) = date_with_timestamp(swapped, &right, &left)
+    {
+        return Ok(expr);
+    }
+    let (left, right, sql_type) = unify(operator.to_string().as_str(), left, right, session)?;
+    let (left, right) = match sql_type {
+        SqlType::Interval => (interval_span(left, session)?, interval_span(right, session)?),
+        _ => (left, right),
+    };
+    Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
+}
+
+/// Both sides in the type they are compared in.
+pub(crate) fn unify(
+    operator: &str,
+    left: Typed,
+    right: Typed,
+    session: &Arc<Session>,
+) -> Result<(Expr, Expr, SqlType)> {
+    if let Some(moved) = exact_literal(&right, &left.sql_type) {
+        return Ok((left.expr, moved, left.sql_type));
+    }
+    if let Some(moved) = exact_literal(&left, &right.sql_type) {
+        return Ok((moved, right.expr, right.sql_type));
+    }
+    let Some(sql_type) = comparison_type(&left.sql_type, &right.sql_type) else {
+        return Err(external(missing_operator(operator, &plain(&left.sql_type), &plain(&right.sql_type))));
+    };
+    let cast = |side: Typed| lower_cast(side.expr, &side.sql_type, &sql_type, CastKind::Explicit, session);
+    Ok((cast(left)?, cast(right)?, sql_type.clone()))
+}
+
+/// The type two sides are compared in; `None` where PostgreSQL has no such operator.
+pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
+    use SqlType as T;
+    match (left, right) {
+        (T::Json, _) | (_, T::Json) => None,
+        (T::Unknown, T::Unknown) => Some(T::Text),
+        (T::Unknown, known) | (known, T::Unknown) => Some(known.clone()),
+        (left, right) if left == right => Some(left.clone()),
+        (left, right) if is_text(left) && is_text(right) => Some(T::Text),
+        (
+            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
+            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
+        ) => Some(T::Oid),
+        (
+            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
+            T::Int2 | T::Int4 | T::Int8,
+        )
+        | (
+            T::Int2 | T::Int4 | T::Int8,
+            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
+        ) => Some(T::Int8),
+        (T::Time, T::Interval) | (T::Interval, T::Time) => Some(T::Interval),
+        (T::Float4 | T::Float8, other) | (other, T::Float4 | T::Float8) if Digits::of(other).is_some() => {
+            Some(T::Float8)
+        }
+        _ => shared(left, right),
+    }
+}
+
+/// A literal in the other side's type, if that changes no comparison's outcome.
+fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
+    let Expr::Literal(value, _) = &literal.expr else { return None };
+    if value.is_null() {
+        return None;
+    }
+    if let SqlType::Char(length) = wanted {
+        let text = is_text(&literal.sql_type).then(|| value.try_as_str().flatten())??;
+        let trimmed = text.trim_end_matches(' ');
+        let length = usize::try_from(*length).ok()?;
+        let padding = length.checked_sub(trimmed.chars().count())?;
+        let padded = [trimmed, &" ".repeat(padding)].concat();
+        return Some(typed_literal(ScalarValue::Utf8View(Some(padded)), wanted));
+    }
+    if same_kind(&literal.sql_type, wanted) && !matches!(wanted, SqlType::Numeric { .. }) {
+        return None;
+    }
+    let scaled = match value {
+        ScalarValue::Int16(Some(value)) => (i128::from(*value), 0),
+        ScalarValue::Int32(Some(value)) => (i128::from(*value), 0),
+        ScalarValue::Int64(Some(value)) => (i128::from(*value), 0),
+        ScalarValue::Decimal128(Some(value), _, scale) => (*value, u8::try_from(*scale).ok()?),
+        _ => return None,
+    };
+    let (value, scale) = scaled;
+    let target = Digits::of(wanted)?;
+    let moved = numeric::rescale(value, scale, target.scale)?;
+    let is_exact = numeric::rescale(moved, target.scale, scale.max(target.scale))
+        == numeric::rescale(value, scale, scale.max(target.scale));
+    if !is_exact || numeric::check(moved, target).is_err() {
+        return None;
+    }
+    let value = match wanted {
+        SqlType::Int2 => ScalarValue::Int16(Some(i16::try_from(moved).ok()?)),
+        SqlType::Int4 => ScalarValue::Int32(Some(i32::try_from(moved).ok()?)),
+        SqlType::Int8 => ScalarValue::Int64(Some(i64::try_from(moved).ok()?)),
+        SqlType::Numeric { precision, scale } => {
+            ScalarValue::Decimal128(Some(moved), *precision, i8::try_from(*scale).ok()?)
+        }
+        _ => return None,
+    };
+    Some(Expr::Literal(value, None))
+}
+
+/// `date < timestamp` against a known timestamp, as a comparison of dates, so that the column stays bare for pruning.
+fn date_with_timestamp(operator: Operator, date: &Typed, timestamp: &Typed) -> Option<Expr> {
+    if date.sql_type != SqlType::Date || timestamp.sql_type != SqlType::Timestamp {
+        return None;
+    }
+    let Expr::Literal(ScalarValue::TimestampMicrosecond(Some(us), None), _) = &timestamp.expr else { return None };
+    let day = i32::try_from(us.div_euclid(US_PER_DAY)).ok()?;
+    let is_midnight = us.rem_euclid(US_PER_DAY) == 0;
+    let operator = match operator {
+        _ if is_midnight => operator,
+        // Within a day, its date lies before and the next one after.
+        Operator::Lt | Operator::LtEq => Operator::LtEq,
+        Operator::Gt | Operator::GtEq => Operator::Gt,
+        Operator::Eq => return Some(date.expr.clone().is_null().and(lit(ScalarValue::Boolean(None)))),
+        _ => return None,
+    };
+    let day = Expr::Literal(ScalarValue::Date32(Some(day)), None);
+    Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(date.expr.clone()), operator, Box::new(day))))
+}

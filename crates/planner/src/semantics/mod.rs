@@ -1,0 +1,46 @@
+//! PostgreSQL's meaning for what DataFusion parses and plans: rewrites of the syntax tree before planning, rules over the plan after it.
+//!
+//! [`rewrite_query`] brings syntax that DataFusion reads differently into a form it reads right, or refuses it; [`expr_planners`] turn
+//! operators into our functions; [`analyzer_rules`] resolve types, overloads and casts. Start at `resolve.rs`.
+
+pub(crate) mod cast;
+mod compare;
+mod expr_planner;
+mod fold;
+mod grouping_set;
+mod recursive;
+mod resolve;
+mod rewrite;
+mod session;
+mod set_operation;
+pub(crate) mod type_rules;
+pub(crate) mod typed;
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+
+use self::grouping_set::GroupingSetColumns;
+pub use self::resolve::Resolve;
+pub use self::rewrite::{rewrite_expr, rewrite_query};
+pub use self::session::Session;
+
+/// All analyzer rules, in order: ours, then DataFusion's own, which find everything already typed.
+#[must_use]
+pub fn analyzer_rules(session: &Arc<Session>) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    vec![
+        Arc::new(Resolve::new(Arc::clone(session))),
+        Arc::new(ResolveGroupingFunction::new()),
+        Arc::new(TypeCoercion::new()),
+        Arc::new(GroupingSetColumns),
+    ]
+}
+
+/// The planners of operators and special forms, to stand before any other.
+#[must_use]
+pub fn expr_planners(session: &Arc<Session>) -> Vec<Arc<dyn ExprPlanner>> {
+    vec![Arc::new(expr_planner::PostgresOperators { session: Arc::clone(session) })]
+}

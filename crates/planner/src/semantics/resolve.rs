@@ -1,0 +1,559 @@
+//! The analyzer rule that gives every expression its PostgreSQL meaning: types of literals, overloads, casts, comparisons, common types.
+//!
+//! It runs before DataFusion's own type coercion, bottom-up, and leaves nothing for it to decide. Running it twice changes nothing: what it
+//! makes, it recognises.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
+use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison, WindowFunction,
+};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+use types::numeric::digit_count;
+use types::sql_type::NUMERIC_PRECISION_MAX;
+use types::{Condition, SqlError, SqlType};
+
+use super::Session;
+use super::cast::lower as lower_cast;
+use super::compare::{self, Typed};
+use super::fold::fold;
+use super::recursive::resolve_recursive;
+use super::set_operation::{resolve_union, resolve_values};
+use super::type_rules::{common_type, plain};
+use super::typed::type_of;
+use crate::functions::cast::{CastKind, is_text};
+use crate::functions::definition::{Body, missing_operator};
+use crate::functions::function::{NamedFunction, ResolvedFunction};
+use crate::functions::{ANY_EQUAL, comparison_operator, external, interval_span, negate_definition};
+
+/// PostgreSQL's meaning for one session's statement.
+#[derive(Debug)]
+pub struct Resolve {
+    session: Arc<Session>,
+}
+
+impl Resolve {
+    /// The rule for statements of `session`.
+    #[must_use]
+    pub fn new(session: Arc<Session>) -> Self {
+        Self { session }
+    }
+}
+
+impl AnalyzerRule for Resolve {
+    fn name(&self) -> &str {
+        "postgresql_semantics"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        resolve_plan(plan, &DFSchema::empty(), &self.session)
+    }
+}
+
+/// Resolves a plan whose correlated references mean `outer`.
+pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
+    if let LogicalPlan::RecursiveQuery(query) = plan {
+        return resolve_recursive(query, outer, session);
+    }
+    let plan = plan.map_children(|child| resolve_plan(child, outer, session).map(Transformed::yes))?.data;
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let plan = match plan {
+        // Row counts stay as they are.
+        LogicalPlan::Limit(_) => plan,
+        LogicalPlan::Sort(mut sort) => {
+            for key in &mut sort.expr {
+                key.expr = ordered(rewrite(key.expr.clone(), &schema, outer, session)?, &schema, session)?;
+            }
+            LogicalPlan::Sort(sort)
+        }
+        LogicalPlan::Values(values) => {
+            return resolve_values(values, |expr| rewrite(expr, &schema, outer, session), session);
+        }
+        LogicalPlan::Union(union) => return resolve_union(union, session),
+        LogicalPlan::Join(mut join) => {
+            join.on = join
+                .on
+                .into_iter()
+                .map(|(left, right)| {
+                    let left = typed(rewrite(left, &schema, outer, session)?, &schema)?;
+                    let right = typed(rewrite(right, &schema, outer, session)?, &schema)?;
+                    compare::unify("=", left, right, session).map(|(left, right, _)| (left, right))
+                })
+                .collect::<Result<_>>()?;
+            join.filter = join.filter.map(|filter| rewrite(filter, &schema, outer, session)).transpose()?;
+            LogicalPlan::Join(join)
+        }
+        plan => {
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let rewritten = rewrite(expr, &schema, outer, session)?;
+                Ok(Transformed::yes(name.restore(rewritten)))
+            })?
+            .data
+        }
+    };
+    plan.recompute_schema()
+}
+
+fn rewrite(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
+    expr.rewrite(&mut Rewriter { schema, outer, session }).map(|transformed| transformed.data)
+}
+
+/// What rows are sorted by for a key: intervals go by their length.
+fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
+    if type_of(&key, schema)? == SqlType::Interval { interval_span(key, session) } else { Ok(key) }
+}
+
+fn typed(expr: Expr, schema: &DFSchema) -> Result<Typed> {
+    let sql_type = type_of(&expr, schema)?;
+    Ok(Typed { expr, sql_type })
+}
+
+struct Rewriter<'a> {
+    schema: &'a DFSchema,
+    outer: &'a DFSchema,
+    session: &'a Arc<Session>,
+}
+
+impl TreeNodeRewriter for Rewriter<'_> {
+    type Node = Expr;
+
+    fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        self.resolve(expr).map(Transformed::yes)
+    }
+}
+
+impl Rewriter<'_> {
+    fn resolve(&self, expr: Expr) -> Result<Expr> {
+        match expr {
+            Expr::Literal(value, None) => literal(value),
+            Expr::OuterReferenceColumn(field, column) => {
+                let field = self.outer.field_from_column(&column).map_or(field, Arc::clone);
+                Ok(Expr::OuterReferenceColumn(field, column))
+            }
+            Expr::Cast(cast) if cast.field.name() != "cast" => {
+                let from = type_of(&cast.expr, self.schema)?;
+                let to = SqlType::from_arrow_field(&cast.field)
+                    .ok_or_else(|| external(SqlError::unsupported("a cast to this type")))?;
+                lower_cast(*cast.expr, &from, &to, CastKind::Explicit, self.session).map(|expr| self.mark(expr, &to))
+            }
+            Expr::Negative(operand) => self.negative(*operand),
+            Expr::Not(operand) => Ok(Expr::Not(Box::new(self.condition(*operand, "NOT")?))),
+            Expr::IsTrue(operand) => Ok(Expr::IsTrue(Box::new(self.condition(*operand, "IS TRUE")?))),
+            Expr::IsNotTrue(operand) => Ok(Expr::IsNotTrue(Box::new(self.condition(*operand, "IS NOT TRUE")?))),
+            Expr::IsFalse(operand) => Ok(Expr::IsFalse(Box::new(self.condition(*operand, "IS FALSE")?))),
+            Expr::IsNotFalse(operand) => Ok(Expr::IsNotFalse(Box::new(self.condition(*operand, "IS NOT FALSE")?))),
+            Expr::TryCast(_) => Err(external(SqlError::unsupported("TRY_CAST"))),
+            Expr::ScalarFunction(call) => self.function(call),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => self.binary(*left, op, *right),
+            Expr::Between(between) => self.between(between),
+            Expr::InList(list) => self.in_list(list),
+            Expr::Like(like) => self.like(like),
+            Expr::Case(case) => self.case(case),
+            Expr::AggregateFunction(call) => self.aggregate(call),
+            Expr::WindowFunction(call) => self.window(*call),
+            Expr::ScalarSubquery(subquery) => Ok(Expr::ScalarSubquery(self.subquery(subquery)?)),
+            Expr::Exists(mut exists) => {
+                exists.subquery = self.subquery(exists.subquery)?;
+                Ok(Expr::Exists(exists))
+            }
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                let (expr, subquery) = self.comparable_subquery("=", *expr, subquery)?;
+                Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery, negated)))
+            }
+            Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+                let (expr, subquery) = self.comparable_subquery(&op.to_string(), *expr, subquery)?;
+                Ok(Expr::SetComparison(SetComparison::new(Box::new(expr), subquery, op, quantifier)))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Text literals that were cast are no longer free to become something else.
+    fn mark(&self, expr: Expr, to: &SqlType) -> Expr {
+        match expr {
+            Expr::Literal(value, None) if is_text(to) => super::cast::marked_literal(value, to),
+            other => other,
+        }
+    }
+
+    fn typed(&self, expr: Expr) -> Result<Typed> {
+        typed(expr, self.schema)
+    }
+
+    fn function(&self, call: ScalarFunction) -> Result<Expr> {
+        let Some(named) = call.func.inner().downcast_ref::<NamedFunction>() else {
+            return Ok(Expr::ScalarFunction(call));
+        };
+        let definition = named.definition;
+        if let Some(operator) = comparison_operator(definition.name) {
+            let [left, right]: [Expr; 2] =
+                call.args.try_into().map_err(|_| external(SqlError::internal("a comparison has two sides")))?;
+            return compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session);
+        }
+        let arguments: Vec<SqlType> = call.args.iter().map(|arg| type_of(arg, self.schema)).collect::<Result<_>>()?;
+        if definition.name == "any_equal" {
+            return self.any_equal(call.args, &arguments);
+        }
+        if matches!(definition.name, "coalesce" | "greatest" | "least" | "nullif" | "array_literal") {
+            return self.common_call(definition.name, call.args, &arguments, named);
+        }
+        let (index, targets) = definition.choose(&arguments).map_err(external)?;
+        let overload = &definition.overloads[index];
+        let args: Vec<Expr> = call
+            .args
+            .into_iter()
+            .zip(arguments.iter().zip(&targets))
+            .map(|(arg, (from, to))| lower_cast(arg, from, to, CastKind::Assignment, self.session))
+            .collect::<Result<_>>()?;
+        match overload.body {
+            Body::Native(make) => Ok(make(args)),
+            Body::Builtin(function) => {
+                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(function(), args));
+                let wanted = overload.result(&targets).map_err(external)?;
+                self.shaped(expr, &wanted)
+            }
+            Body::Rows(_) => {
+                let function = ResolvedFunction::udf(definition, index, targets, self.session).map_err(external)?;
+                fold(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)), self.schema)
+            }
+        }
+    }
+
+    /// DataFusion's functions choose their own integer widths and string layouts: theirs become PostgreSQL's.
+    fn shaped(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
+        use datafusion::logical_expr::ExprSchemable;
+        if expr.get_type(self.schema)? == wanted.arrow_type() {
+            return Ok(expr);
+        }
+        let field = Arc::new(wanted.arrow_field("cast", true));
+        Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
+    }
+
+    /// COALESCE, GREATEST, LEAST and NULLIF take arguments of one type.
+    fn common_call(&self, name: &str, args: Vec<Expr>, arguments: &[SqlType], named: &NamedFunction) -> Result<Expr> {
+        let context = if name == "array_literal" { "ARRAY".to_owned() } else { name.to_uppercase() };
+        let common = common_type(arguments, &context).map_err(external)?;
+        if name == "nullif" {
+            let [left, right]: [Expr; 2] = args
+                .try_into()
+                .map_err(|_| external(SqlError::new(Condition::SyntaxError, "NULLIF takes two arguments")))?;
+            let equal = compare::lower(Operator::Eq, self.typed(left.clone())?, self.typed(right)?, self.session)?;
+            let null = Expr::Literal(ScalarValue::try_from(&arguments_type(&arguments[0]).arrow_type())?, None);
+            return Ok(Expr::Case(Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)))));
+        }
+        let args: Vec<Expr> = args
+            .into_iter()
+            .zip(arguments)
+            .map(|(arg, from)| lower_cast(arg, from, &common, CastKind::Assignment, self.session))
+            .collect::<Result<_>>()?;
+        let Body::Builtin(function) = named.definition.overloads[0].body else {
+            return Err(external(SqlError::internal("COALESCE and the like are DataFusion's")));
+        };
+        let gives = if name == "array_literal" { SqlType::Array(Box::new(common)) } else { common };
+        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(function(), args));
+        if name == "array_literal" { self.shaped(expr, &gives) } else { self.marked_as(expr, &gives) }
+    }
+
+    /// `x = ANY (array)`: the array's elements and `x` in the type they are compared in.
+    fn any_equal(&self, args: Vec<Expr>, arguments: &[SqlType]) -> Result<Expr> {
+        let [array, value]: [Expr; 2] =
+            args.try_into().map_err(|_| external(SqlError::internal("ANY has two sides")))?;
+        let element = match &arguments[0] {
+            SqlType::Array(element) => (**element).clone(),
+            SqlType::Unknown => SqlType::Unknown,
+            other => return Err(external(missing_operator("= ANY", &plain(&arguments[1]), &plain(other)))),
+        };
+        let common = compare::comparison_type(&arguments[1], &element)
+            .ok_or_else(|| external(missing_operator("=", &plain(&arguments[1]), &plain(&element))))?;
+        let array_type = SqlType::Array(Box::new(common.clone()));
+        let array = lower_cast(array, &arguments[0], &array_type, CastKind::Explicit, self.session)?;
+        let value = lower_cast(value, &arguments[1], &common, CastKind::Explicit, self.session)?;
+        let function =
+            ResolvedFunction::udf(&ANY_EQUAL, 0, vec![array_type, common], self.session).map_err(external)?;
+        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![array, value])))
+    }
+
+    /// Unary minus that notices overflow; a literal's sign is part of it.
+    fn negative(&self, operand: Expr) -> Result<Expr> {
+        let operand = self.typed(operand)?;
+        if matches!(operand.sql_type, SqlType::Float4 | SqlType::Float8) {
+            return Ok(Expr::Negative(Box::new(operand.expr)));
+        }
+        let definition = negate_definition();
+        let (index, targets) = definition.choose(std::slice::from_ref(&operand.sql_type)).map_err(external)?;
+        let arg = lower_cast(operand.expr, &operand.sql_type, &targets[0], CastKind::Assignment, self.session)?;
+        let function = ResolvedFunction::udf(definition, index, targets, self.session).map_err(external)?;
+        fold(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![arg])), self.schema)
+    }
+
+    /// An expression whose own field would lose the type's mark keeps it through a cast that does nothing.
+    fn marked_as(&self, expr: Expr, sql_type: &SqlType) -> Result<Expr> {
+        if sql_type.arrow_metadata().is_empty() {
+            return Ok(expr);
+        }
+        let field = Arc::new(sql_type.arrow_field("cast", true));
+        Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
+    }
+
+    fn binary(&self, left: Expr, operator: Operator, right: Expr) -> Result<Expr> {
+        use Operator as O;
+        let compares = [O::Eq, O::NotEq, O::Lt, O::LtEq, O::Gt, O::GtEq, O::IsDistinctFrom, O::IsNotDistinctFrom];
+        if matches!(operator, O::And | O::Or) {
+            let place = if operator == O::And { "AND" } else { "OR" };
+            let (left, right) = (self.condition(left, place)?, self.condition(right, place)?);
+            return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
+        }
+        if !compares.contains(&operator) {
+            return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
+        }
+        // What this rule made is already of one type, and intervals are already spans.
+        compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session)
+    }
+
+    fn between(&self, between: Between) -> Result<Expr> {
+        let low = compare::lower(
+            Operator::GtEq,
+            self.typed((*between.expr).clone())?,
+            self.typed(*between.low)?,
+            self.session,
+        )?;
+        let high =
+            compare::lower(Operator::LtEq, self.typed(*between.expr)?, self.typed(*between.high)?, self.session)?;
+        let within = low.and(high);
+        Ok(if between.negated { Expr::Not(Box::new(within)) } else { within })
+    }
+
+    /// One list where the literals take the left side's type, else a chain of comparisons.
+    fn in_list(&self, list: InList) -> Result<Expr> {
+        let left = self.typed(*list.expr)?;
+        let mut comparisons = Vec::with_capacity(list.list.len());
+        for element in list.list {
+            let comparison = compare::lower(Operator::Eq, left.clone(), self.typed(element)?, self.session)?;
+            comparisons.push(comparison);
+        }
+        let is_uniform = comparisons.iter().all(|comparison| {
+            matches!(comparison, Expr::BinaryExpr(BinaryExpr { left: side, op: Operator::Eq, right })
+                if **side == left.expr && matches!(**right, Expr::Literal(..)))
+        });
+        if is_uniform {
+            let elements = comparisons
+                .into_iter()
+                .filter_map(|comparison| match comparison {
+                    Expr::BinaryExpr(BinaryExpr { right, .. }) => Some(*right),
+                    _ => None,
+                })
+                .collect();
+            return Ok(Expr::InList(InList::new(Box::new(left.expr), elements, list.negated)));
+        }
+        let any = comparisons.into_iter().reduce(Expr::or).unwrap_or_else(|| lit(false));
+        Ok(if list.negated { Expr::Not(Box::new(any)) } else { any })
+    }
+
+    fn like(&self, like: Like) -> Result<Expr> {
+        let operator = match (like.negated, like.case_insensitive) {
+            (false, false) => "~~",
+            (false, true) => "~~*",
+            (true, false) => "!~~",
+            (true, true) => "!~~*",
+        };
+        let value = self.typed(*like.expr)?;
+        let pattern = self.typed(*like.pattern)?;
+        if !is_text(&value.sql_type) || !is_text(&pattern.sql_type) {
+            return Err(external(missing_operator(operator, &plain(&value.sql_type), &plain(&pattern.sql_type))));
+        }
+        // LIKE sees the blanks of char(n): no cast that would trim them.
+        let expr = Box::new(value.expr);
+        Ok(Expr::Like(Like::new(like.negated, expr, Box::new(pattern.expr), like.escape_char, like.case_insensitive)))
+    }
+
+    fn case(&self, case: Case) -> Result<Expr> {
+        let mut branches = Vec::with_capacity(case.when_then_expr.len());
+        for (when, then) in case.when_then_expr {
+            let condition = match &case.expr {
+                Some(operand) => {
+                    compare::lower(Operator::Eq, self.typed((**operand).clone())?, self.typed(*when)?, self.session)?
+                }
+                None => self.condition(*when, "CASE/WHEN")?,
+            };
+            branches.push((condition, self.typed(*then)?));
+        }
+        let otherwise = case.else_expr.map(|expr| self.typed(*expr)).transpose()?;
+        // PostgreSQL looks at ELSE first.
+        let types: Vec<SqlType> =
+            otherwise.iter().chain(branches.iter().map(|(_, then)| then)).map(|typed| typed.sql_type.clone()).collect();
+        let common = common_type(&types, "CASE").map_err(external)?;
+        let cast = |side: Typed| {
+            lower_cast(side.expr, &side.sql_type, &common, CastKind::Assignment, self.session).map(Box::new)
+        };
+        let branches =
+            branches.into_iter().map(|(when, then)| Ok((Box::new(when), cast(then)?))).collect::<Result<_>>()?;
+        let otherwise = otherwise.map(cast).transpose()?;
+        self.marked_as(Expr::Case(Case::new(None, branches, otherwise)), &common)
+    }
+
+    /// `42804` for what is no boolean where one is asked for.
+    fn condition(&self, expr: Expr, place: &str) -> Result<Expr> {
+        let condition = self.typed(expr)?;
+        match condition.sql_type {
+            SqlType::Bool => Ok(condition.expr),
+            SqlType::Unknown => {
+                lower_cast(condition.expr, &SqlType::Unknown, &SqlType::Bool, CastKind::Assignment, self.session)
+            }
+            other => {
+                let message = format!("argument of {place} must be type boolean, not type {}", plain(&other));
+                Err(external(SqlError::new(Condition::DatatypeMismatch, message)))
+            }
+        }
+    }
+
+    fn aggregate(&self, mut call: AggregateFunction) -> Result<Expr> {
+        if call.func.name() == "count" {
+            call.params.args = counted(call.params.args);
+        }
+        call.params.args = self.aggregate_arguments(call.func.name(), call.params.args)?;
+        // DISTINCT sorts in PostgreSQL, and an array shows it.
+        if let ("array_agg", true, true, [value]) =
+            (call.func.name(), call.params.distinct, call.params.order_by.is_empty(), call.params.args.as_slice())
+        {
+            call.params.order_by = vec![value.clone().sort(true, false)];
+        }
+        Ok(Expr::AggregateFunction(call))
+    }
+
+    fn window(&self, mut call: WindowFunction) -> Result<Expr> {
+        if call.params.distinct {
+            let message = "DISTINCT is not implemented for window functions";
+            return Err(external(SqlError::new(Condition::FeatureNotSupported, message)));
+        }
+        self.check_range(&call)?;
+        for key in &mut call.params.order_by {
+            key.expr = ordered(key.expr.clone(), self.schema, self.session)?;
+        }
+        if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+            let name = function.name().to_owned();
+            if name == "count" {
+                call.params.args = counted(call.params.args);
+            }
+            call.params.args = self.aggregate_arguments(&name, call.params.args)?;
+        }
+        Ok(Expr::WindowFunction(Box::new(call)))
+    }
+
+    /// `0A000` for a distance from a text.
+    fn check_range(&self, call: &WindowFunction) -> Result<()> {
+        let frame = &call.params.window_frame;
+        let is_offset = |bound: &WindowFrameBound| match bound {
+            WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
+            WindowFrameBound::CurrentRow => false,
+        };
+        if frame.units != WindowFrameUnits::Range || !(is_offset(&frame.start_bound) || is_offset(&frame.end_bound)) {
+            return Ok(());
+        }
+        for key in &call.params.order_by {
+            let sql_type = type_of(&key.expr, self.schema)?;
+            if is_text(&sql_type) {
+                let message = format!(
+                    "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
+                    plain(&sql_type)
+                );
+                return Err(external(SqlError::new(Condition::FeatureNotSupported, message)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Untyped literals are text to an aggregate, and so is char(n) to those that join text.
+    fn aggregate_arguments(&self, name: &str, args: Vec<Expr>) -> Result<Vec<Expr>> {
+        if name == "count" {
+            return Ok(args);
+        }
+        args.into_iter()
+            .map(|arg| match type_of(&arg, self.schema)? {
+                SqlType::Unknown => {
+                    lower_cast(arg, &SqlType::Unknown, &SqlType::Text, CastKind::Explicit, self.session)
+                }
+                from @ SqlType::Char(_) if name == "string_agg" => {
+                    lower_cast(arg, &from, &SqlType::Text, CastKind::Explicit, self.session)
+                }
+                _ => Ok(arg),
+            })
+            .collect()
+    }
+
+    fn subquery(&self, subquery: Subquery) -> Result<Subquery> {
+        let mut outer = self.schema.clone();
+        outer.merge(self.outer);
+        let plan = resolve_plan(Arc::unwrap_or_clone(subquery.subquery), &outer, self.session)?;
+        Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+    }
+
+    /// Both the expression and the subquery's column in the type they are compared in.
+    fn comparable_subquery(&self, operator: &str, expr: Expr, subquery: Subquery) -> Result<(Expr, Subquery)> {
+        let subquery = self.subquery(subquery)?;
+        let left = self.typed(expr)?;
+        let plan = &subquery.subquery;
+        let (qualifier, field) = plan.schema().qualified_field(0);
+        let column = Expr::Column(datafusion::common::Column::from((qualifier, field)));
+        let right = Typed { sql_type: type_of(&column, plan.schema().as_ref())?, expr: column.clone() };
+        let (left, right, _) = compare::unify(operator, left, right, self.session)?;
+        if right == column {
+            return Ok((left, subquery));
+        }
+        let cast = right.alias(field.name());
+        let plan = LogicalPlan::Projection(Projection::try_new(vec![cast], Arc::clone(plan))?);
+        Ok((left, Subquery { subquery: Arc::new(plan), ..subquery }))
+    }
+}
+
+fn arguments_type(sql_type: &SqlType) -> SqlType {
+    if *sql_type == SqlType::Unknown { SqlType::Text } else { sql_type.clone() }
+}
+
+/// The argument of count(*), by whose 64 bits DataFusion knows it.
+fn counted(args: Vec<Expr>) -> Vec<Expr> {
+    match args.as_slice() {
+        [Expr::Literal(ScalarValue::Int32(Some(one)), None)] => vec![lit(i64::from(*one))],
+        _ => args,
+    }
+}
+
+/// Literals as SqlToRel makes them, in the widths PostgreSQL gives them.
+fn literal(value: ScalarValue) -> Result<Expr> {
+    let value = match value {
+        ScalarValue::Int64(Some(whole)) => {
+            i32::try_from(whole).map_or(value, |narrow| ScalarValue::Int32(Some(narrow)))
+        }
+        ScalarValue::UInt64(Some(whole)) => ScalarValue::Decimal128(Some(i128::from(whole)), 20, 0),
+        ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) => ScalarValue::Utf8View(text),
+        // `1e3` comes as 1 with a scale of -3.
+        ScalarValue::Decimal128(Some(digits), _, scale) if scale < 0 => {
+            let whole =
+                10_i128.checked_pow(u32::from(scale.unsigned_abs())).and_then(|power| digits.checked_mul(power));
+            let whole =
+                whole.filter(|whole| digit_count(*whole) <= NUMERIC_PRECISION_MAX).ok_or_else(too_many_digits)?;
+            ScalarValue::Decimal128(Some(whole), digit_count(whole).max(1), 0)
+        }
+        ScalarValue::Decimal256(..) => return Err(too_many_digits()),
+        other => other,
+    };
+    Ok(Expr::Literal(value, None))
+}
+
+fn too_many_digits() -> DataFusionError {
+    let message = format!("a numeric literal has more than {NUMERIC_PRECISION_MAX} digits");
+    external(SqlError::new(Condition::NumericValueOutOfRange, message))
+}

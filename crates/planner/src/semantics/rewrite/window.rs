@@ -1,0 +1,69 @@
+//! Windows that build on named ones: `OVER (w ORDER BY x)` keeps w's PARTITION BY.
+
+use std::collections::HashMap;
+
+use datafusion::sql::sqlparser::ast::{Function, NamedWindowExpr, Select, WindowSpec, WindowType};
+use types::{Condition, SqlError, SqlResult};
+
+/// The WINDOW clause of one SELECT.
+pub(super) struct NamedWindows {
+    by_name: HashMap<String, WindowSpec>,
+}
+
+impl NamedWindows {
+    /// The windows of `select`, each completed by those it builds on; the clause itself is completed too.
+    pub(super) fn of(select: &mut Select) -> SqlResult<Self> {
+        let mut windows = Self { by_name: HashMap::new() };
+        for definition in &mut select.named_window {
+            let spec = match &definition.1 {
+                NamedWindowExpr::NamedWindow(name) => windows.get(&name.value)?.clone(),
+                NamedWindowExpr::WindowSpec(spec) => windows.completed(spec)?,
+            };
+            windows.by_name.insert(definition.0.value.to_lowercase(), spec.clone());
+            definition.1 = NamedWindowExpr::WindowSpec(spec);
+        }
+        Ok(windows)
+    }
+
+    /// Completes a call's window.
+    pub(super) fn complete(&self, function: &mut Function) -> SqlResult<()> {
+        if let Some(WindowType::WindowSpec(spec)) = &mut function.over
+            && spec.window_name.is_some()
+        {
+            *spec = self.completed(spec)?;
+        }
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> SqlResult<&WindowSpec> {
+        self.by_name
+            .get(&name.to_lowercase())
+            .ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("window \"{name}\" does not exist")))
+    }
+
+    fn completed(&self, spec: &WindowSpec) -> SqlResult<WindowSpec> {
+        let mut spec = spec.clone();
+        let Some(name) = spec.window_name.take() else { return Ok(spec) };
+        let base = self.get(&name.value)?;
+        let refused = |what: &str| {
+            Err(SqlError::new(Condition::WindowingError, format!("cannot {what} of window \"{}\"", name.value)))
+        };
+        if !spec.partition_by.is_empty() {
+            return refused("override PARTITION BY clause");
+        }
+        if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+            return refused("override ORDER BY clause");
+        }
+        if base.window_frame.is_some() {
+            return Err(SqlError::new(
+                Condition::WindowingError,
+                format!("cannot copy window \"{}\" because it has a frame clause", name.value),
+            ));
+        }
+        spec.partition_by.clone_from(&base.partition_by);
+        if spec.order_by.is_empty() {
+            spec.order_by.clone_from(&base.order_by);
+        }
+        Ok(spec)
+    }
+}

@@ -1,0 +1,63 @@
+//! What the meaning of a statement depends on besides its text.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use types::text::{DateContext, DateOrder};
+use types::{Random, SessionZone};
+
+/// The facts of a session and statement that functions and casts read. Plans carry them, so a plan means the same wherever it runs.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// `TimeZone`.
+    pub zone: SessionZone,
+    /// The second half of `DateStyle`.
+    pub date_order: DateOrder,
+    /// `now()`: microseconds since 1970-01-01 UTC at the start of the transaction.
+    pub transaction_us: i64,
+    /// `statement_timestamp()`.
+    pub statement_us: i64,
+    /// Whose catalog the `reg…` types name things of.
+    pub context: Arc<crate::StatementContext>,
+    /// Where `random()` and `gen_random_uuid()` take their chance.
+    pub random: Arc<dyn Random>,
+}
+
+impl Session {
+    /// How this session reads dates; `now` and the like mean the transaction's start.
+    #[must_use]
+    pub fn dates(&self) -> DateContext {
+        DateContext { order: self.date_order, zone: self.zone, now_us: Some(self.transaction_us) }
+    }
+
+    fn key(&self) -> (SessionZone, DateOrder, i64, i64) {
+        (self.zone, self.date_order, self.transaction_us, self.statement_us)
+    }
+}
+
+impl PartialEq for Session {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Session {}
+
+impl Hash for Session {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl From<&crate::StatementContext> for Session {
+    fn from(context: &crate::StatementContext) -> Self {
+        Self {
+            zone: context.settings.zone(),
+            date_order: context.settings.date_context(context.transaction_us).order,
+            transaction_us: context.transaction_us,
+            statement_us: context.statement_us,
+            context: Arc::new(context.clone()),
+            random: Arc::clone(&context.random),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! UNION and VALUES: every column in the one type that all its rows share.
+
+use std::sync::Arc;
+
+use arrow::datatypes::Field;
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union, Values};
+use types::SqlType;
+
+use super::Session;
+use super::cast::lower as lower_cast;
+use super::type_rules::common_type;
+use super::typed::type_of;
+use crate::functions::cast::CastKind;
+use crate::functions::external;
+
+/// Casts the inputs' columns to what they have in common.
+pub(crate) fn resolve_union(union: Union, session: &Arc<Session>) -> Result<LogicalPlan> {
+    let width = union.schema.fields().len();
+    let types: Vec<Vec<SqlType>> = union.inputs.iter().map(|input| column_types(input)).collect::<Result<_>>()?;
+    let mut common = Vec::with_capacity(width);
+    for index in 0..width {
+        let column: Vec<SqlType> = types.iter().filter_map(|types| types.get(index).cloned()).collect();
+        common.push(common_type(&column, "UNION").map_err(external)?);
+    }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for (input, types) in union.inputs.into_iter().zip(types) {
+        inputs.push(cast_columns(input, &types, &common, session)?);
+    }
+    let schema = retyped(&union.schema, &common)?;
+    Ok(LogicalPlan::Union(Union { inputs, schema }))
+}
+
+/// Resolves the rows and casts them to their columns' common types.
+pub(crate) fn resolve_values(
+    values: Values,
+    rewrite: impl Fn(Expr) -> Result<Expr>,
+    session: &Arc<Session>,
+) -> Result<LogicalPlan> {
+    let empty = DFSchema::empty();
+    let rows: Vec<Vec<Expr>> = values
+        .values
+        .into_iter()
+        .map(|row| row.into_iter().map(|expr| rewrite(uncast(expr))).collect())
+        .collect::<Result<_>>()?;
+    let mut common = Vec::new();
+    for index in 0..values.schema.fields().len() {
+        let column: Vec<SqlType> = rows.iter().map(|row| type_of(&row[index], &empty)).collect::<Result<_>>()?;
+        common.push(common_type(&column, "VALUES").map_err(external)?);
+    }
+    let mut cast = Vec::with_capacity(rows.len());
+    for row in rows {
+        let row = row.into_iter().zip(&common).map(|(expr, to)| {
+            let from = type_of(&expr, &empty)?;
+            lower_cast(expr, &from, to, CastKind::Assignment, session)
+        });
+        cast.push(row.collect::<Result<Vec<_>>>()?);
+    }
+    Ok(LogicalPlan::Values(Values { schema: retyped(&values.schema, &common)?, values: cast }))
+}
+
+/// Takes off the cast that DataFusion put around a value to bring a column of VALUES to one type of its own choice; casts that are
+/// written name their field.
+fn uncast(expr: Expr) -> Expr {
+    match expr {
+        Expr::Cast(cast) if cast.field.name().is_empty() && cast.field.metadata().is_empty() => *cast.expr,
+        other => other,
+    }
+}
+
+/// The types of a plan's columns; a quoted literal in its SELECT list is still untyped.
+pub(super) fn column_types(plan: &LogicalPlan) -> Result<Vec<SqlType>> {
+    if let LogicalPlan::Projection(projection) = plan {
+        return projection.expr.iter().map(|expr| type_of(expr, projection.input.schema().as_ref())).collect();
+    }
+    let schema = plan.schema();
+    (0..schema.fields().len())
+        .map(|index| type_of(&Expr::Column(Column::from(schema.qualified_field(index))), schema.as_ref()))
+        .collect()
+}
+
+pub(super) fn cast_columns(
+    plan: Arc<LogicalPlan>,
+    from: &[SqlType],
+    to: &[SqlType],
+    session: &Arc<Session>,
+) -> Result<Arc<LogicalPlan>> {
+    if from == to {
+        return Ok(plan);
+    }
+    if let LogicalPlan::Projection(projection) = plan.as_ref() {
+        let exprs = projection.expr.iter().zip(from.iter().zip(to)).map(|(expr, (from, to))| {
+            let (qualifier, name) = expr.qualified_name();
+            let cast = lower_cast(expr.clone().unalias(), from, to, CastKind::Assignment, session)?;
+            Ok(cast.alias_qualified(qualifier, name))
+        });
+        let exprs = exprs.collect::<Result<Vec<_>>>()?;
+        return Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::clone(&projection.input))?)));
+    }
+    let schema = Arc::clone(plan.schema());
+    let exprs = (0..schema.fields().len()).zip(from.iter().zip(to)).map(|(index, (from, to))| {
+        let (qualifier, field) = schema.qualified_field(index);
+        let cast = lower_cast(Expr::Column(Column::from((qualifier, field))), from, to, CastKind::Assignment, session)?;
+        Ok(cast.alias_qualified(qualifier.cloned(), field.name()))
+    });
+    let exprs = exprs.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, plan)?)))
+}
+
+/// The same columns with other types.
+fn retyped(schema: &DFSchemaRef, types: &[SqlType]) -> Result<DFSchemaRef> {
+    let fields = schema
+        .iter()
+        .zip(types)
+        .map(|((qualifier, field), sql_type)| {
+            let retyped: Field = sql_type.arrow_field(field.name(), true);
+            (qualifier.cloned(), Arc::new(retyped))
+        })
+        .collect();
+    Ok(Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?))
+}

@@ -1,0 +1,123 @@
+//! Statements that concern the session or its transaction alone: the gateway runs them, no plan is involved.
+
+mod plan;
+mod show;
+
+use datafusion::sql::sqlparser::ast;
+use types::SqlType;
+
+pub(crate) use self::plan::plan;
+
+use crate::parse::Parsed;
+use crate::planned::QueryPlan;
+
+/// A command to the session.
+#[derive(Debug, Clone)]
+pub enum SessionCommand {
+    /// `SET name = value`; `None` is DEFAULT. The name is known and the value valid when this is made.
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
+    /// `RESET name`, and all settings without a name.
+    Reset(Option<String>),
+    /// `SET TRANSACTION`, or with `session` `SET SESSION CHARACTERISTICS AS TRANSACTION`.
+    SetTransaction {
+        modes: TransactionModes,
+        session: bool,
+    },
+    /// `SET ROLE`; `None` is NONE.
+    SetRole {
+        role: Option<String>,
+        local: bool,
+    },
+    /// `SET SESSION AUTHORIZATION`; `None` is DEFAULT.
+    SetSessionAuthorization {
+        role: Option<String>,
+        local: bool,
+    },
+    /// `SHOW`: the rows to answer with; its command tag is `SHOW`.
+    Show(Box<QueryPlan>),
+    Begin(TransactionModes),
+    Commit {
+        chain: bool,
+    },
+    Rollback {
+        chain: bool,
+    },
+    Savepoint(String),
+    RollbackTo(String),
+    Release(String),
+    /// `PREPARE name (types) AS statement`; `None` for a type that is not given.
+    Prepare {
+        name: String,
+        types: Vec<Option<SqlType>>,
+        statement: Box<Parsed>,
+    },
+    /// `EXECUTE name (arguments)`: [`crate::Planner::arguments`] gives their values once the types are known.
+    Execute {
+        name: String,
+        arguments: Vec<ast::Expr>,
+    },
+    /// `None` is ALL.
+    Deallocate(Option<String>),
+    Declare {
+        name: String,
+        query: Box<QueryPlan>,
+        hold: bool,
+        scroll: Option<bool>,
+        binary: bool,
+    },
+    Fetch {
+        cursor: String,
+        direction: FetchDirection,
+    },
+    Move {
+        cursor: String,
+        direction: FetchDirection,
+    },
+    /// `None` is ALL.
+    Close(Option<String>),
+    Discard(Discard),
+    /// A statement that has nothing to do here and says so by succeeding: its command tag (`ANALYZE`, `VACUUM`, `CHECKPOINT`).
+    Nothing(&'static str),
+}
+
+/// Modes of BEGIN and SET TRANSACTION; `None` where nothing is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TransactionModes {
+    pub isolation: Option<IsolationLevel>,
+    pub read_only: Option<bool>,
+    pub deferrable: Option<bool>,
+}
+
+/// As written; which of them are distinct is the transaction's business.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+/// Which rows FETCH and MOVE take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchDirection {
+    /// So many rows onward; 0 is the current row again, less is backward.
+    Forward(i64),
+    ForwardAll,
+    BackwardAll,
+    /// The row with this number from the start (from 1), or from the end where it is negative.
+    Absolute(i64),
+    Relative(i64),
+}
+
+/// What DISCARD forgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discard {
+    All,
+    Plans,
+    Sequences,
+    Temporary,
+}

@@ -1,0 +1,179 @@
+//! Every setting there is: name, value at the start, what it can be.
+
+/// A setting.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) name: &'static str,
+    /// The canonical text of the built-in value.
+    pub(super) boot: &'static str,
+    pub(super) kind: Kind,
+    pub(super) source: Source,
+    pub(super) description: &'static str,
+}
+
+/// What values a setting can have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Bool,
+    Integer {
+        min: i64,
+        max: i64,
+        unit: Option<&'static str>,
+    },
+    Enum(&'static [&'static str]),
+    Text,
+    /// A list of names.
+    Names,
+    Zone,
+    DateStyle,
+    /// UTF8 alone, under any of its names.
+    Encoding,
+    /// Kiln does nothing but this: the built-in value, or another way to say it.
+    Only(&'static [&'static str]),
+}
+
+/// Who gives a setting its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Session,
+    /// Nobody while the server runs.
+    Internal,
+}
+
+/// The setting with this name in lower case.
+pub(super) fn find(lower: &str) -> Option<&'static Definition> {
+    DEFINITIONS.iter().find(|definition| definition.name.eq_ignore_ascii_case(lower))
+}
+
+impl Definition {
+    pub(super) fn vartype(&self) -> &'static str {
+        match self.kind {
+            Kind::Bool => "bool",
+            Kind::Integer { .. } => "integer",
+            Kind::Enum(_) => "enum",
+            Kind::Only(["on" | "off", ..]) => "bool",
+            Kind::Only(_) if self.boot.parse::<i64>().is_ok() => "integer",
+            _ => "string",
+        }
+    }
+
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Integer { unit, .. } => unit,
+            _ => None,
+        }
+    }
+
+    pub(super) fn context(&self) -> &'static str {
+        match self.source {
+            Source::Session => "user",
+            Source::Internal => "internal",
+        }
+    }
+}
+
+const fn setting(name: &'static str, boot: &'static str, kind: Kind, description: &'static str) -> Definition {
+    Definition { name, boot, kind, source: Source::Session, description }
+}
+
+const fn internal(name: &'static str, boot: &'static str, description: &'static str) -> Definition {
+    Definition { name, boot, kind: Kind::Text, source: Source::Internal, description }
+}
+
+const ISOLATION: Kind = Kind::Enum(&["read uncommitted", "read committed", "repeatable read", "serializable"]);
+const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 2_147_483_647, unit: Some("ms") };
+const ON: Kind = Kind::Only(&["on"]);
+const OFF: Kind = Kind::Only(&["off"]);
+const ZERO: Kind = Kind::Only(&["0"]);
+
+pub(super) const DEFINITIONS: &[Definition] = &[
+    setting("application_name", "", Kind::Text, "Name of the application, shown in pg_stat_activity."),
+    setting("array_nulls", "on", ON, "NULL without quotes in an array's text is a NULL element."),
+    setting("backslash_quote", "safe_encoding", Kind::Only(&["safe_encoding"]), "Whether \\' is a quote in strings."),
+    internal("block_size", "8192", "Size of a disk block; of no meaning here."),
+    setting("bytea_output", "hex", Kind::Only(&["hex"]), "Text form of bytea."),
+    setting("check_function_bodies", "on", Kind::Bool, "There are no functions to check."),
+    setting("client_encoding", "UTF8", Kind::Encoding, "Encoding of the client's text."),
+    setting(
+        "client_min_messages",
+        "notice",
+        Kind::Enum(&["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"]),
+        "Least severe messages that are sent to the client.",
+    ),
+    setting("cursor_tuple_fraction", "0.1", Kind::Only(&["0.1"]), "Of no effect here."),
+    setting("DateStyle", "ISO, MDY", Kind::DateStyle, "Text form of dates, and the order of day and month in input."),
+    setting("default_statistics_target", "100", Kind::Only(&["100"]), "Statistics are exact here."),
+    setting("default_table_access_method", "heap", Kind::Only(&["heap"]), "Tables are stored one way."),
+    setting("default_tablespace", "", Kind::Only(&[""]), "There are no tablespaces."),
+    setting("default_text_search_config", "pg_catalog.simple", Kind::Only(&["pg_catalog.simple"]), "No text search."),
+    setting("default_toast_compression", "pglz", Kind::Only(&["pglz"]), "Of no meaning here."),
+    setting("default_transaction_deferrable", "off", Kind::Bool, "Of no effect here."),
+    setting("default_transaction_isolation", "read committed", ISOLATION, "Isolation of new transactions."),
+    setting("default_transaction_read_only", "off", Kind::Bool, "Whether new transactions may only read."),
+    setting("escape_string_warning", "on", Kind::Bool, "No such warning is given."),
+    setting("extra_float_digits", "1", Kind::Integer { min: 1, max: 3, unit: None }, "Floats are shown exactly."),
+    setting(
+        "idle_in_transaction_session_timeout",
+        "0",
+        MILLISECONDS,
+        "Longest time a session may wait for its client within a transaction; 0 is no limit.",
+    ),
+    setting(
+        "idle_session_timeout",
+        "0",
+        MILLISECONDS,
+        "Longest time a session may wait for its client outside of transactions; 0 is no limit.",
+    ),
+    internal("in_hot_standby", "off", "Whether the server is a standby."),
+    internal("integer_datetimes", "on", "Times are integers."),
+    setting("IntervalStyle", "postgres", Kind::Only(&["postgres"]), "Text form of intervals."),
+    internal("is_superuser", "off", "Whether the current role is a superuser."),
+    setting("jit", "off", Kind::Bool, "There is no JIT compiler; of no effect."),
+    setting("kiln.batch_size", "8192", Kind::Integer { min: 256, max: 65_536, unit: None }, "Rows per batch."),
+    setting("kiln.optimizer", "on", Kind::Bool, "Whether joins are ordered by cost."),
+    setting(
+        "kiln.target_partitions",
+        "0",
+        Kind::Integer { min: 0, max: 1024, unit: None },
+        "Parts of a query that run at the same time; 0 is one per core.",
+    ),
+    internal("lc_collate", "C", "Order of text: by code point."),
+    internal("lc_ctype", "C", "Classes of characters."),
+    setting("lc_messages", "C", Kind::Only(&["C", "en_US.UTF-8", "en_US.utf8", ""]), "Language of messages."),
+    setting("lc_monetary", "C", Kind::Only(&["C"]), "Form of money."),
+    setting("lc_numeric", "C", Kind::Only(&["C"]), "Form of numbers."),
+    setting("lc_time", "C", Kind::Only(&["C"]), "Form of dates."),
+    setting("lock_timeout", "0", ZERO, "Nobody waits for locks."),
+    setting(
+        "log_min_duration_statement",
+        "-1",
+        Kind::Integer { min: -1, max: 2_147_483_647, unit: Some("ms") },
+        "Statements that run so long are logged; -1 is none.",
+    ),
+    internal("max_connections", "500", "Most sessions at a time."),
+    internal("max_identifier_length", "63", "Longest name, in bytes."),
+    internal("max_index_keys", "32", "Most columns of a key."),
+    setting("password_encryption", "scram-sha-256", Kind::Only(&["scram-sha-256"]), "How passwords are kept."),
+    setting("plan_cache_mode", "auto", Kind::Only(&["auto"]), "Plans are made for the values at hand."),
+    setting("quote_all_identifiers", "off", OFF, "Names are quoted where they need to be."),
+    setting("row_security", "on", Kind::Bool, "There are no row policies."),
+    setting("search_path", "\"$user\", public", Kind::Names, "Where names without a schema are looked up."),
+    internal("server_encoding", "UTF8", "Encoding of the database."),
+    internal("server_version", crate::system::SERVER_VERSION, "The PostgreSQL version that Kiln answers as."),
+    internal("server_version_num", "150014", "The same as a number."),
+    internal("session_authorization", "kiln", "The session's role."),
+    setting("session_replication_role", "origin", Kind::Only(&["origin"]), "There are no triggers."),
+    internal("ssl", "on", "Whether TLS is offered."),
+    setting("standard_conforming_strings", "on", ON, "Backslashes in strings are plain."),
+    setting("statement_timeout", "0", MILLISECONDS, "Longest time a statement may run; 0 is no limit."),
+    setting("synchronize_seqscans", "on", Kind::Bool, "Of no meaning here."),
+    setting("synchronous_commit", "on", ON, "Commits are durable when they are acknowledged."),
+    setting("TimeZone", "UTC", Kind::Zone, "Zone in which timestamptz is shown and read."),
+    setting("timezone_abbreviations", "Default", Kind::Only(&["Default"]), "Abbreviations of zones."),
+    setting("transaction_deferrable", "off", Kind::Bool, "Of no effect here."),
+    setting("transaction_isolation", "read committed", ISOLATION, "Isolation of the current transaction."),
+    setting("transaction_read_only", "off", Kind::Bool, "Whether the current transaction may only read."),
+    setting("transform_null_equals", "off", OFF, "expr = NULL is NULL."),
+    setting("vacuum_freeze_min_age", "50000000", Kind::Only(&["50000000"]), "Of no meaning here."),
+    setting("xmloption", "content", Kind::Only(&["content"]), "There is no xml."),
+];

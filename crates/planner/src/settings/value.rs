@@ -1,0 +1,224 @@
+//! Texts of settings: read, checked, brought to one form, and shown.
+
+use types::text::{DateContext, DateOrder};
+use types::{Condition, SessionZone, SqlError, SqlResult};
+
+use super::definition::{Definition, Kind};
+
+/// Names longer than this are cut, as PostgreSQL cuts identifiers.
+const NAME_BYTES_MAX: usize = 63;
+
+impl Definition {
+    /// `value` in canonical form, if the setting can have it.
+    pub(super) fn check(&self, value: &str) -> SqlResult<String> {
+        self.check_changeable()?;
+        match self.kind {
+            Kind::Bool => match parse_bool(value) {
+                Some(true) => Ok("on".to_owned()),
+                Some(false) => Ok("off".to_owned()),
+                None => Err(SqlError::new(
+                    Condition::InvalidParameterValue,
+                    format!("parameter \"{}\" requires a Boolean value", self.name),
+                )),
+            },
+            Kind::Integer { min, max, unit } => {
+                let number = parse_integer(value, unit).ok_or_else(|| self.invalid(value))?;
+                if !(min..=max).contains(&number) {
+                    let shown = unit.map_or_else(String::new, |unit| format!(" {unit}"));
+                    return Err(SqlError::new(
+                        Condition::InvalidParameterValue,
+                        format!(
+                            "{number}{shown} is outside the valid range for parameter \"{}\" ({min} .. {max})",
+                            self.name
+                        ),
+                    ));
+                }
+                Ok(number.to_string())
+            }
+            Kind::Enum(values) => {
+                let found = values.iter().find(|allowed| allowed.eq_ignore_ascii_case(value.trim()));
+                found
+                    .map(|found| (*found).to_owned())
+                    .ok_or_else(|| self.invalid(value).with_hint(format!("Available values: {}.", values.join(", "))))
+            }
+            Kind::Text => Ok(if self.name == "application_name" { ascii(value) } else { value.to_owned() }),
+            Kind::Names => {
+                let names =
+                    split_list(value).ok_or_else(|| self.invalid(value).with_detail("List syntax is invalid."))?;
+                Ok(quote_list(&names))
+            }
+            Kind::Zone => match SessionZone::parse(value.trim()) {
+                Ok(zone) => Ok(zone.name()),
+                Err(_) => Err(self.invalid(value)),
+            },
+            Kind::DateStyle => date_style(value).ok_or_else(|| self.invalid(value)).and_then(|style| {
+                style.ok_or_else(|| {
+                    SqlError::unsupported(format!("setting \"DateStyle\" to \"{value}\": dates are shown as ISO"))
+                })
+            }),
+            Kind::Encoding => {
+                // PostgreSQL compares letters and digits only: clients send 'utf-8' with its quotes.
+                let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+                if ["utf8", "unicode"].contains(&name.to_ascii_lowercase().as_str()) {
+                    return Ok(self.boot.to_owned());
+                }
+                Err(SqlError::unsupported(format!("setting \"{}\" to \"{value}\"", self.name))
+                    .with_detail(format!("The only value of \"{}\" is \"{}\".", self.name, self.boot)))
+            }
+            Kind::Only(spellings) => {
+                let value = value.trim();
+                let same = spellings.iter().any(|spelling| spelling.eq_ignore_ascii_case(value))
+                    || matches!((self.boot, parse_bool(value)), ("on", Some(true)) | ("off", Some(false)))
+                    || (self.boot == "0" && parse_integer(value, Some("ms")) == Some(0));
+                if same {
+                    return Ok(self.boot.to_owned());
+                }
+                Err(SqlError::unsupported(format!("setting \"{}\" to \"{value}\"", self.name))
+                    .with_detail(format!("The only value of \"{}\" is \"{}\".", self.name, self.boot)))
+            }
+        }
+    }
+
+    /// A canonical text with its unit, as SHOW prints it.
+    pub(super) fn shown(&self, text: &str) -> String {
+        const STEPS: [(&str, i64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
+        let Kind::Integer { unit: Some("ms"), .. } = self.kind else { return text.to_owned() };
+        match text.parse::<i64>() {
+            Ok(ms) if ms > 0 => STEPS
+                .iter()
+                .find(|(_, step)| ms % step == 0)
+                .map_or_else(|| format!("{ms}ms"), |(unit, step)| format!("{}{unit}", ms / step)),
+            _ => text.to_owned(),
+        }
+    }
+
+    fn invalid(&self, value: &str) -> SqlError {
+        SqlError::new(
+            Condition::InvalidParameterValue,
+            format!("invalid value for parameter \"{}\": \"{value}\"", self.name),
+        )
+    }
+}
+
+/// `on`, `off` and what else PostgreSQL takes for them: unique beginnings of the words, without regard to case.
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+    let lower = text.trim().to_ascii_lowercase();
+    let begins = |word: &str, least: usize| lower.len() >= least && word.starts_with(&lower);
+    if lower == "1" || begins("on", 2) || begins("true", 1) || begins("yes", 1) {
+        Some(true)
+    } else if lower == "0" || begins("off", 2) || begins("false", 1) || begins("no", 1) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// A whole number, with a unit of time where the setting has one; fractions round.
+fn parse_integer(text: &str, unit: Option<&str>) -> Option<i64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(digits);
+    let factor = match (suffix.trim(), unit) {
+        ("", _) => 1.0,
+        ("us", Some("ms")) => 0.001,
+        ("ms", Some("ms")) => 1.0,
+        ("s", Some("ms")) => 1_000.0,
+        ("min", Some("ms")) => 60_000.0,
+        ("h", Some("ms")) => 3_600_000.0,
+        ("d", Some("ms")) => 86_400_000.0,
+        _ => return None,
+    };
+    let value = (number.parse::<f64>().ok()? * factor).round();
+    #[expect(clippy::cast_possible_truncation, reason = "checked to lie within i64 just before")]
+    (value.abs() < 9e15).then_some(value as i64)
+}
+
+/// Names separated by commas, those in double quotes exact and others in lower case; `None` where quotes do not match.
+pub(crate) fn split_list(text: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Some(names);
+    }
+    loop {
+        let (name, after) = if let Some(quoted) = rest.strip_prefix('"') {
+            let mut name = String::new();
+            let mut chars = quoted.char_indices().peekable();
+            let end = loop {
+                match chars.next()? {
+                    (_, '"') if chars.next_if(|(_, c)| *c == '"').is_some() => name.push('"'),
+                    (index, '"') => break index + 1,
+                    (_, c) => name.push(c),
+                }
+            };
+            (name, quoted[end..].trim_start())
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let name = rest[..end].trim();
+            if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == '"') {
+                return None;
+            }
+            (name.to_lowercase(), &rest[end..])
+        };
+        names.push(cut(name));
+        match after.strip_prefix(',') {
+            Some(next) => rest = next.trim_start(),
+            None if after.is_empty() => return Some(names),
+            None => return None,
+        }
+    }
+}
+
+/// Names as a list that [`split_list`] reads back.
+pub(crate) fn quote_list(names: &[String]) -> String {
+    let plain = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let quoted = |name: &String| {
+        if plain(name) { name.clone() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    };
+    names.iter().map(quoted).collect::<Vec<_>>().join(", ")
+}
+
+fn cut(mut name: String) -> String {
+    let mut end = name.len().min(NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+    name
+}
+
+/// PostgreSQL keeps `application_name` printable.
+fn ascii(value: &str) -> String {
+    let printable = value.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
+    cut(printable)
+}
+
+/// `DateStyle`: the outer `None` for nonsense, the inner for a style Kiln does not show.
+fn date_style(value: &str) -> Option<Option<String>> {
+    let mut order = "MDY";
+    let mut iso = true;
+    for word in value.split(',') {
+        match word.trim().to_ascii_lowercase().as_str() {
+            "iso" | "default" => iso = true,
+            "mdy" | "us" | "noneuro" | "noneuropean" => order = "MDY",
+            "dmy" | "euro" | "european" => order = "DMY",
+            "ymd" => order = "YMD",
+            "sql" | "german" | "postgres" => iso = false,
+            _ => return None,
+        }
+    }
+    Some(iso.then(|| format!("ISO, {order}")))
+}
+
+/// How dates are read under a canonical `DateStyle`.
+pub(super) fn date_context(style: &str, zone: SessionZone, now_us: i64) -> DateContext {
+    let order = match style.rsplit(", ").next() {
+        Some("DMY") => DateOrder::DayMonthYear,
+        Some("YMD") => DateOrder::YearMonthDay,
+        _ => DateOrder::MonthDayYear,
+    };
+    DateContext { order, zone, now_us: Some(now_us) }
+}

@@ -1,0 +1,153 @@
+//! A table of the catalog as DataFusion plans it; how its shards are read is execution's part, behind [`PlanScan`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use catalog::{Column, Table, TableShards};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use shards::Datum;
+use types::SqlType;
+
+/// Turns the scan of a table into an operator.
+pub trait PlanScan: Send + Sync + fmt::Debug {
+    /// A scan of `table` that gives the columns of `projection` (all without one). `filters` are conjuncts to prune by: rows
+    /// that fail them may be left out and are filtered again above; `limit` is how many rows are enough, filters aside.
+    ///
+    /// # Errors
+    /// What cannot be planned, as a `SqlError` within [`datafusion::error::DataFusionError::External`].
+    fn plan_scan(
+        &self,
+        table: &ShardTable,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+        session: &dyn Session,
+    ) -> DfResult<Arc<dyn ExecutionPlan>>;
+}
+
+/// A table with the shards of one snapshot.
+pub struct ShardTable {
+    pub table: Arc<Table>,
+    pub shards: TableShards,
+    schema: SchemaRef,
+    planner: Arc<dyn PlanScan>,
+}
+
+impl ShardTable {
+    /// `table` with `shards`, read by scans that `planner` makes.
+    #[must_use]
+    pub fn new(table: Arc<Table>, shards: TableShards, planner: Arc<dyn PlanScan>) -> Self {
+        let schema = schema_of(&table.columns);
+        Self { table, shards, schema, planner }
+    }
+
+    /// What the shards say about the table's columns, in their order. Counts are exact; bounds are where no text was cut.
+    #[must_use]
+    pub fn table_statistics(&self) -> Statistics {
+        let columns = self.table.columns.iter().map(|column| self.column_statistics(column)).collect();
+        Statistics {
+            num_rows: Precision::Exact(to_usize(self.shards.rows)),
+            total_byte_size: Precision::Inexact(to_usize(self.shards.bytes)),
+            column_statistics: columns,
+        }
+    }
+
+    fn column_statistics(&self, column: &Column) -> ColumnStatistics {
+        let summary = self.shards.summary(column);
+        let bound = |datum: &Option<Datum>| {
+            let value = datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type));
+            match value {
+                Some(value) if summary.bounds_exact => Precision::Exact(value),
+                Some(value) => Precision::Inexact(value),
+                None => Precision::Absent,
+            }
+        };
+        ColumnStatistics {
+            null_count: Precision::Exact(to_usize(summary.nulls)),
+            max_value: bound(&summary.max),
+            min_value: bound(&summary.min),
+            sum_value: Precision::Absent,
+            distinct_count: Precision::Inexact(to_usize(summary.distinct)),
+            byte_size: Precision::Inexact(to_usize(summary.bytes)),
+        }
+    }
+}
+
+/// The Arrow schema of columns, SQL types in the fields' metadata.
+#[must_use]
+pub fn schema_of(columns: &[Column]) -> SchemaRef {
+    let field = |column: &Column| column.sql_type.arrow_field(&column.name, !column.not_null);
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// A statistics value as the planner compares it; `None` where the type has no such values.
+#[must_use]
+pub fn scalar(datum: &Datum, sql_type: &SqlType) -> Option<ScalarValue> {
+    Some(match (datum, sql_type) {
+        (Datum::Bool(value), SqlType::Bool) => ScalarValue::Boolean(Some(*value)),
+        (Datum::Int(value), SqlType::Int2) => ScalarValue::Int16(Some(i16::try_from(*value).ok()?)),
+        (Datum::Int(value), SqlType::Int4) => ScalarValue::Int32(Some(i32::try_from(*value).ok()?)),
+        (Datum::Int(value), SqlType::Int8) => ScalarValue::Int64(Some(*value)),
+        (Datum::Int(value), SqlType::Date) => ScalarValue::Date32(Some(i32::try_from(*value).ok()?)),
+        (Datum::Int(value), SqlType::Time) => ScalarValue::Time64Microsecond(Some(*value)),
+        (Datum::Int(value), SqlType::Timestamp) => ScalarValue::TimestampMicrosecond(Some(*value), None),
+        (Datum::Int(value), SqlType::TimestampTz) => {
+            ScalarValue::TimestampMicrosecond(Some(*value), Some(types::arrow_field::UTC.into()))
+        }
+        (Datum::Decimal(value), SqlType::Numeric { precision, scale }) => {
+            ScalarValue::Decimal128(Some(*value), *precision, i8::try_from(*scale).ok()?)
+        }
+        (Datum::Float(value), SqlType::Float8) => ScalarValue::Float64(Some(*value)),
+        #[expect(clippy::cast_possible_truncation, reason = "a float4's bound is a float4")]
+        (Datum::Float(value), SqlType::Float4) => ScalarValue::Float32(Some(*value as f32)),
+        (Datum::Text(value), SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_)) => {
+            ScalarValue::Utf8View(Some(value.clone()))
+        }
+        _ => return None,
+    })
+}
+
+fn to_usize(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+impl fmt::Debug for ShardTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardTable").field("table", &self.table.name).field("rows", &self.shards.rows).finish()
+    }
+}
+
+#[async_trait]
+impl TableProvider for ShardTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        self.planner.plan_scan(self, projection, filters, limit, session)
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(self.table_statistics())
+    }
+}

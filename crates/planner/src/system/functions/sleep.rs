@@ -1,0 +1,83 @@
+//! `pg_sleep`, the one function that waits: it gives its thread back meanwhile and is dropped where it waits when the statement is cancelled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Float64Type};
+use async_trait::async_trait;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use types::Clock;
+
+/// The longest sleep: a year.
+const SLEEP_SECONDS_MAX: f64 = 366.0 * 86_400.0;
+
+/// `pg_sleep(seconds)` on `clock`, once for each row. PostgreSQL's gives `void`, which clients show as empty text; here it is
+/// empty text.
+pub(super) fn pg_sleep(clock: &Arc<dyn Clock>) -> Arc<ScalarUDF> {
+    let sleep = Sleep { signature: Signature::any(1, Volatility::Volatile), clock: Arc::clone(clock) };
+    Arc::new(AsyncScalarUDF::new(Arc::new(sleep)).into_scalar_udf())
+}
+
+#[derive(Debug)]
+struct Sleep {
+    signature: Signature,
+    clock: Arc<dyn Clock>,
+}
+
+/// A statement has one clock.
+impl PartialEq for Sleep {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Sleep {}
+
+impl std::hash::Hash for Sleep {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Sleep {
+    fn name(&self) -> &str {
+        "pg_sleep"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8View)
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        datafusion::common::internal_err!("pg_sleep waits")
+    }
+}
+
+#[async_trait]
+impl AsyncScalarUDFImpl for Sleep {
+    async fn invoke_async_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let seconds = args.args[0].cast_to(&DataType::Float64, None)?.into_array(args.number_rows)?;
+        for seconds in seconds.as_primitive::<Float64Type>().iter().flatten() {
+            self.clock.sleep(duration_of(seconds)).await;
+        }
+        let slept = |row| (!seconds.is_null(row)).then_some("");
+        let values: arrow::array::StringViewArray = (0..seconds.len()).map(slept).collect();
+        match seconds.len() {
+            1 => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?)),
+            _ => Ok(ColumnarValue::Array(Arc::new(values))),
+        }
+    }
+}
+
+/// No time at all for what is negative or NaN.
+fn duration_of(seconds: f64) -> Duration {
+    let seconds = if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, SLEEP_SECONDS_MAX) };
+    Duration::from_secs_f64(seconds)
+}

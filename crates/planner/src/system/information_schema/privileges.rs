@@ -1,0 +1,66 @@
+//! Roles and privileges: an owner has all privileges on what it owns; nothing is granted to others.
+
+use super::super::definition::{Definition, nothing};
+use super::super::rows::{Rows, row};
+use super::super::source::{Body, Source};
+use super::view;
+
+const TABLE_GRANTS: &str = "grantor name, grantee name, table_catalog name, table_schema name, table_name name, \
+     privilege_type varchar, is_grantable char3 = YES, with_hierarchy char3 = NO";
+const COLUMN_GRANTS: &str = "grantor name, grantee name, table_catalog name, table_schema name, table_name name, \
+     column_name name, privilege_type varchar, is_grantable char3 = YES";
+const USAGE_GRANTS: &str = "grantor name, grantee name, object_catalog name, object_schema name, object_name name, \
+     object_type varchar, privilege_type varchar, is_grantable char3";
+
+pub(super) const TABLES: &[Definition] = &[
+    view(13_325, "enabled_roles", "role_name name", enabled_roles),
+    view(13_236, "applicable_roles", "grantee name, role_name name, is_grantable char3", nothing),
+    view(13_241, "administrable_role_authorizations", "grantee name, role_name name, is_grantable char3", nothing),
+    view(13_416, "table_privileges", TABLE_GRANTS, table_privileges),
+    view(13_421, "role_table_grants", TABLE_GRANTS, table_privileges),
+    view(13_285, "column_privileges", COLUMN_GRANTS, column_privileges),
+    view(13_344, "role_column_grants", COLUMN_GRANTS, column_privileges),
+    view(13_454, "usage_privileges", USAGE_GRANTS, nothing),
+    view(13_459, "role_usage_grants", USAGE_GRANTS, nothing),
+];
+
+/// What an owner may do with a table, with a column.
+const TABLE_PRIVILEGES: [&str; 4] = ["INSERT", "SELECT", "TRUNCATE", "REFERENCES"];
+const COLUMN_PRIVILEGES: [&str; 3] = ["INSERT", "SELECT", "REFERENCES"];
+
+fn enabled_roles(source: &Source<'_>, rows: &mut Rows) {
+    row!(rows, role_name: &source.context.role.name);
+}
+
+fn table_privileges(source: &Source<'_>, rows: &mut Rows) {
+    for relation in source.relations() {
+        let owner = source.role_name(relation.owner);
+        let privileges: &[&str] = match relation.body {
+            Body::Table(_) => &TABLE_PRIVILEGES,
+            Body::View(_) | Body::System(_) => &["SELECT"],
+            Body::Key(_) => &[],
+        };
+        for privilege in privileges {
+            row!(rows, grantor: &owner, grantee: &owner, table_catalog: &source.context.database,
+                table_schema: source.schema_name(relation.schema), table_name: relation.name, privilege_type: *privilege);
+        }
+    }
+}
+
+fn column_privileges(source: &Source<'_>, rows: &mut Rows) {
+    for relation in source.relations() {
+        let owner = source.role_name(relation.owner);
+        let privileges: &[&str] = match relation.body {
+            Body::Table(_) => &COLUMN_PRIVILEGES,
+            Body::View(_) | Body::System(_) => &["SELECT"],
+            Body::Key(_) => &[],
+        };
+        for attribute in relation.attributes() {
+            for privilege in privileges {
+                row!(rows, grantor: &owner, grantee: &owner, table_catalog: &source.context.database,
+                    table_schema: source.schema_name(relation.schema), table_name: relation.name,
+                    column_name: attribute.name, privilege_type: *privilege);
+            }
+        }
+    }
+}

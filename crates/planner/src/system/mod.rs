@@ -1,0 +1,69 @@
+//! The system tables and functions clients introspect with: `pg_catalog`, `information_schema` and Kiln's own `sys`.
+//!
+//! Every table is declared once (`definition.rs`): a name, its columns as text, and a function from a statement's
+//! snapshot to rows. Nothing is stored and nothing is a copy of a PostgreSQL installation: what Kiln does not have has
+//! no rows. Object numbers are the catalog's own and so are stable; a declared key is shown as an index with its
+//! constraint's number.
+//!
+//! Start at `definition.rs`, then `source.rs` (what the rows come from), then any file of `pg_catalog/`.
+
+mod definition;
+mod functions;
+mod information_schema;
+
+mod pg_catalog;
+mod rows;
+mod source;
+mod sys;
+mod table;
+mod text;
+mod type_name;
+mod view_definition;
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::logical_expr::ScalarUDF;
+
+use self::definition::{Definition, RELATIONS};
+pub(crate) use self::functions::{read_name, show_name};
+use self::table::SystemTable;
+pub(crate) use self::text::{quote_ident, quote_literal};
+use crate::StatementContext;
+
+#[cfg(test)]
+mod tests;
+
+/// The schemas whose relations are this module's, not the catalog's.
+pub const SCHEMAS: [&str; 3] = ["pg_catalog", "information_schema", "sys"];
+
+/// The version of PostgreSQL that Kiln's catalogs answer as: `server_version`.
+pub const SERVER_VERSION: &str = "15.14";
+
+/// The system table `schema.name` as `context`'s statement sees it.
+#[must_use]
+pub fn table(schema: &str, name: &str, context: &Arc<StatementContext>) -> Option<Arc<dyn TableProvider>> {
+    let relation = RELATIONS.get(&(schema, name))?;
+    Some(Arc::new(SystemTable::new(Arc::clone(relation), Arc::clone(context))))
+}
+
+/// Whether there is a system table `schema.name`.
+pub(crate) fn has_table(schema: &str, name: &str) -> bool {
+    RELATIONS.contains_key(&(schema, name))
+}
+
+/// The functions that answer from `context`: names of things, their definitions, sizes and privileges, the session itself.
+#[must_use]
+pub fn functions(context: &Arc<StatementContext>) -> Vec<Arc<ScalarUDF>> {
+    functions::all(context)
+}
+
+/// The function of that name, lower case and without its schema, as [`functions`] has it.
+#[must_use]
+pub fn function(name: &str, context: &Arc<StatementContext>) -> Option<Arc<ScalarUDF>> {
+    functions::named(name, context)
+}
+
+fn definitions() -> impl Iterator<Item = &'static Definition> {
+    pg_catalog::definitions().chain(information_schema::definitions()).chain(sys::definitions())
+}

@@ -1,0 +1,108 @@
+//! `pg_class` and `pg_namespace`: what relations and schemas there are.
+
+use std::collections::HashSet;
+
+use types::Oid;
+
+use super::super::definition::Definition;
+use super::super::rows::{Rows, row};
+use super::super::source::{Body, Relation, Source, keys};
+use super::access;
+use super::catalog;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        1259,
+        "pg_class",
+        "oid oid, relname name, relnamespace oid, reltype oid = 0, reloftype oid = 0, relowner oid, relam oid = 0, \
+         relfilenode oid = 0, reltablespace oid = 0, relpages int4 = 0, reltuples float4 = -1, relallvisible int4 = 0, \
+         reltoastrelid oid = 0, relhasindex bool = f, relisshared bool = f, relpersistence char = p, relkind char, \
+         relnatts int2, relchecks int2 = 0, relhasrules bool = f, relhastriggers bool = f, relhassubclass bool = f, \
+         relrowsecurity bool = f, relforcerowsecurity bool = f, relispopulated bool = t, relreplident char = d, \
+         relispartition bool = f, relrewrite oid = 0, relfrozenxid xid = 0, relminmxid xid = 0, relacl aclitem[], \
+         reloptions text[], relpartbound pg_node_tree",
+        class,
+    ),
+    catalog(2615, "pg_namespace", "oid oid, nspname name, nspowner oid, nspacl aclitem[]", namespace),
+];
+
+/// PostgreSQL's page size, in which `relpages` is counted.
+const PAGE_BYTES: u64 = 8192;
+
+fn class(source: &Source<'_>, rows: &mut Rows) {
+    let referring = referring(source);
+    for relation in source.relations() {
+        let facts = Facts::of(source, &relation);
+        row!(rows, oid: relation.oid, relname: relation.name, relnamespace: relation.schema, relowner: relation.owner,
+            relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),
+            reltuples: facts.rows, relhasindex: facts.has_index, relkind: relation.kind(),
+            relnatts: facts.attributes, relchecks: facts.checks, relhasrules: relation.kind() == "v", relhastriggers: referring.contains(&relation.oid),
+            relreplident: if relation.kind() == "r" { "d" } else { "n" });
+    }
+}
+
+/// Tables at either end of a foreign key: there PostgreSQL has triggers, and psql looks for such keys only there.
+fn referring(source: &Source<'_>) -> HashSet<Oid> {
+    let mut found = HashSet::new();
+    for table in source.state().tables() {
+        for constraint in &table.constraints {
+            if let ::catalog::ConstraintKind::ForeignKey { references, .. } = &constraint.kind {
+                found.extend([table.oid, *references]);
+            }
+        }
+    }
+    found
+}
+
+/// What `pg_class` says of a relation beyond its name.
+struct Facts {
+    rows: f64,
+    bytes: u64,
+    attributes: usize,
+    checks: usize,
+    has_index: bool,
+    access_method: u32,
+    file: u32,
+}
+
+impl Facts {
+    #[expect(clippy::cast_precision_loss, reason = "reltuples is an estimate by definition")]
+    fn of(source: &Source<'_>, relation: &Relation<'_>) -> Self {
+        let mut facts =
+            Facts { rows: 0.0, bytes: 0, attributes: 0, checks: 0, has_index: false, access_method: 0, file: 0 };
+        match relation.body {
+            Body::Table(table) => {
+                let shards = source.state().shards(table.oid);
+                facts.rows = shards.rows as f64;
+                facts.bytes = shards.bytes;
+                // Numbers of dropped columns count, as in PostgreSQL: relnatts bounds attnum.
+                facts.attributes = usize::try_from(table.next_column - 1).unwrap_or(0);
+                facts.checks = table
+                    .constraints
+                    .iter()
+                    .filter(|constraint| matches!(constraint.kind, ::catalog::ConstraintKind::Check { .. }))
+                    .count();
+                facts.has_index = keys(table).next().is_some();
+                facts.access_method = access::SHARDS_OID;
+                facts.file = table.oid.0;
+            }
+            Body::View(view) => facts.attributes = view.columns.len(),
+            Body::Key(key) => {
+                facts.rows = source.state().shards(key.table.oid).rows as f64;
+                facts.attributes = key.columns.len();
+                facts.access_method = access::UNENFORCED_OID;
+            }
+            Body::System(relation) => {
+                facts.attributes = relation.columns.len();
+                facts.rows = -1.0;
+            }
+        }
+        facts
+    }
+}
+
+fn namespace(source: &Source<'_>, rows: &mut Rows) {
+    for schema in source.state().schemas() {
+        row!(rows, oid: schema.oid, nspname: &schema.name, nspowner: schema.owner);
+    }
+}

@@ -1,0 +1,118 @@
+//! `pg_constraint` and `pg_index`: declared keys, references and checks.
+
+use ::catalog::{ConstraintKind, Table};
+use types::{ColumnId, Oid};
+
+use super::super::definition::Definition;
+use super::super::rows::{Cell, Rows, row};
+use super::super::source::{Source, column, keys};
+use super::super::text::action_code;
+use super::catalog;
+use super::type_;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        2606,
+        "pg_constraint",
+        "oid oid, conname name, connamespace oid, contype char, condeferrable bool = f, condeferred bool = f, \
+         convalidated bool, conrelid oid, contypid oid = 0, conindid oid = 0, conparentid oid = 0, confrelid oid = 0, \
+         confupdtype char = ' ', confdeltype char = ' ', confmatchtype char = ' ', conislocal bool = t, \
+         coninhcount int4 = 0, connoinherit bool = t, conkey int2[], confkey int2[], conpfeqop oid[], conppeqop oid[], \
+         conffeqop oid[], confdelsetcols int2[], conexclop oid[], conbin pg_node_tree",
+        constraint,
+    ),
+    catalog(
+        2610,
+        "pg_index",
+        "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool = t, \
+         indnullsnotdistinct bool = f, indisprimary bool, indisexclusion bool = f, indimmediate bool = t, \
+         indisclustered bool = f, indisvalid bool = t, indcheckxmin bool = f, indisready bool = t, indislive bool = t, \
+         indisreplident bool = f, indkey int2vector, indcollation oidvector, indclass oidvector, indoption int2vector, \
+         indexprs pg_node_tree, indpred pg_node_tree",
+        index,
+    ),
+];
+
+fn constraint(source: &Source<'_>, rows: &mut Rows) {
+    for table in source.state().tables() {
+        for constraint in &table.constraints {
+            let row = match &constraint.kind {
+                ConstraintKind::PrimaryKey { columns } => Row::key("p", columns, constraint.oid),
+                ConstraintKind::Unique { columns } => Row::key("u", columns, constraint.oid),
+                ConstraintKind::Check { columns, expression } => {
+                    Row { validated: true, expression: Some(expression), ..Row::of("c", columns) }
+                }
+                ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete } => Row {
+                    index: referenced_key(source, *references, referenced),
+                    references: *references,
+                    referenced: Some(referenced),
+                    actions: (action_code(*on_update), action_code(*on_delete), "s"),
+                    ..Row::of("f", columns)
+                },
+            };
+            row!(rows, oid: constraint.oid, conname: &constraint.name, connamespace: table.schema,
+                contype: row.kind, convalidated: row.validated, conrelid: table.oid, conindid: row.index,
+                confrelid: row.references, confupdtype: row.actions.0, confdeltype: row.actions.1,
+                confmatchtype: row.actions.2, conkey: numbers(row.columns), confkey: row.referenced.map(numbers),
+                conbin: row.expression);
+        }
+    }
+}
+
+/// What differs between the kinds of constraint.
+struct Row<'a> {
+    kind: &'static str,
+    columns: &'a [ColumnId],
+    index: Oid,
+    references: Oid,
+    referenced: Option<&'a [ColumnId]>,
+    actions: (&'static str, &'static str, &'static str),
+    /// Whether Kiln has checked that the rows obey: only CHECK is enforced.
+    validated: bool,
+    expression: Option<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn of(kind: &'static str, columns: &'a [ColumnId]) -> Self {
+        Row {
+            kind,
+            columns,
+            index: Oid(0),
+            references: Oid(0),
+            referenced: None,
+            actions: (" ", " ", " "),
+            validated: false,
+            expression: None,
+        }
+    }
+
+    fn key(kind: &'static str, columns: &'a [ColumnId], oid: Oid) -> Self {
+        Row { index: oid, ..Row::of(kind, columns) }
+    }
+}
+
+fn numbers(columns: &[ColumnId]) -> Cell {
+    Cell::List(columns.iter().map(|id| Cell::from(*id)).collect())
+}
+
+/// The declared key of the referenced table that a foreign key points at.
+fn referenced_key(source: &Source<'_>, table: Oid, referenced: &[ColumnId]) -> Oid {
+    let table = source.state().table(table);
+    let key = table.and_then(|table| keys(table).find(|key| key.columns == referenced));
+    key.map_or(Oid(0), |key| key.constraint.oid)
+}
+
+fn index(source: &Source<'_>, rows: &mut Rows) {
+    for table in source.state().tables() {
+        for key in keys(table) {
+            let zeros = vec![0_i32; key.columns.len()];
+            row!(rows, indexrelid: key.constraint.oid, indrelid: table.oid, indnatts: key.columns.len(),
+                indnkeyatts: key.columns.len(), indisprimary: key.primary, indkey: numbers(key.columns),
+                indcollation: collations(table, key.columns), indclass: zeros.clone(), indoption: zeros);
+        }
+    }
+}
+
+fn collations(table: &Table, columns: &[ColumnId]) -> Vec<u32> {
+    columns.iter().filter_map(|id| column(table, *id)).map(|column| type_::collation(&column.sql_type)).collect()
+}

@@ -1,0 +1,93 @@
+//! The views people read: `pg_tables`, `pg_views`, `pg_indexes` and their like.
+
+use super::super::definition::{Definition, nothing};
+
+use super::super::rows::{Rows, row};
+use super::super::source::{Body, Source};
+use super::super::text::index_definition;
+use super::super::view_definition::view_definition;
+use super::view;
+
+pub(super) const TABLES: &[Definition] = &[
+    view(
+        12_033,
+        "pg_tables",
+        "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool = f, hasrules bool = f, \
+         hastriggers bool = f, rowsecurity bool = f",
+        tables,
+    ),
+    view(12_028, "pg_views", "schemaname name, viewname name, viewowner name, definition text", views),
+    view(
+        12_043,
+        "pg_indexes",
+        "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
+        indexes,
+    ),
+    view(
+        12_038,
+        "pg_matviews",
+        "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, ispopulated bool, definition text",
+        nothing,
+    ),
+    view(12_023, "pg_rules", "schemaname name, tablename name, rulename name, definition text", nothing),
+    view(
+        12_018,
+        "pg_policies",
+        "schemaname name, tablename name, policyname name, permissive text, roles name[], cmd text, qual text, with_check text",
+        nothing,
+    ),
+    view(
+        12_048,
+        "pg_sequences",
+        "schemaname name, sequencename name, sequenceowner name, data_type regtype, start_value int8, min_value int8, \
+         max_value int8, increment_by int8, cycle bool, cache_size int8, last_value int8",
+        nothing,
+    ),
+    rows_function(
+        1686,
+        "pg_get_keywords",
+        "word text, catcode char, barelabel bool = t, catdesc text, baredesc text",
+        keywords,
+    ),
+];
+
+/// A function of no arguments that returns rows: a table in all but `pg_class`.
+const fn rows_function(
+    oid: u32,
+    name: &'static str,
+    columns: &'static str,
+    rows: fn(&Source<'_>, &mut Rows),
+) -> Definition {
+    Definition { schema: super::SCHEMA, name, oid, kind: "", columns, rows }
+}
+
+fn keywords(_: &Source<'_>, rows: &mut Rows) {
+    for (word, code, description) in crate::keyword::all() {
+        row!(rows, word: word, catcode: code, catdesc: description);
+    }
+}
+
+fn tables(source: &Source<'_>, rows: &mut Rows) {
+    for relation in source.relations().into_iter().filter(|relation| relation.kind() == "r") {
+        let has_keys =
+            matches!(relation.body, Body::Table(table) if super::super::source::keys(table).next().is_some());
+        row!(rows, schemaname: source.schema_name(relation.schema), tablename: relation.name,
+            tableowner: source.role_name(relation.owner), hasindexes: has_keys);
+    }
+}
+
+fn views(source: &Source<'_>, rows: &mut Rows) {
+    for relation in source.relations().into_iter().filter(|relation| relation.kind() == "v") {
+        row!(rows, schemaname: source.schema_name(relation.schema), viewname: relation.name,
+            viewowner: source.role_name(relation.owner), definition: view_definition(source.context, &relation));
+    }
+}
+
+fn indexes(source: &Source<'_>, rows: &mut Rows) {
+    for relation in source.relations() {
+        if let Body::Key(key) = relation.body {
+            row!(rows, schemaname: source.schema_name(relation.schema), tablename: &key.table.name,
+                indexname: relation.name, indexdef: index_definition(source.context, key, 0));
+        }
+    }
+}

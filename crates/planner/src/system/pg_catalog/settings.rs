@@ -1,0 +1,54 @@
+//! `pg_settings` and the views of what a session has: time zones, cursors, prepared statements.
+
+use chrono::{Offset, TimeZone};
+use chrono_tz::{OffsetComponents, OffsetName};
+
+use super::super::definition::{Definition, nothing};
+use super::super::rows::{Rows, row};
+use super::super::source::Source;
+use super::view;
+
+pub(super) const TABLES: &[Definition] = &[
+    view(
+        12_104,
+        "pg_settings",
+        "name text, setting text, unit text, category text = Kiln, short_desc text, extra_desc text, context text, vartype text, \
+         source text, min_val text, max_val text, enumvals text[], boot_val text, reset_val text, sourcefile text, \
+         sourceline int4, pending_restart bool = f",
+        settings,
+    ),
+    view(12_126, "pg_timezone_names", "name text, abbrev text, utc_offset interval, is_dst bool", time_zones),
+    view(12_122, "pg_timezone_abbrevs", "abbrev text, utc_offset interval, is_dst bool", nothing),
+    view(
+        12_077,
+        "pg_cursors",
+        "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time timestamptz",
+        nothing,
+    ),
+    view(
+        12_095,
+        "pg_prepared_statements",
+        "name text, statement text, prepare_time timestamptz, parameter_types regtype[], from_sql bool, generic_plans int8, custom_plans int8",
+        nothing,
+    ),
+];
+
+fn settings(source: &Source<'_>, rows: &mut Rows) {
+    for setting in source.context.settings.all() {
+        row!(rows, name: setting.name, setting: setting.value, unit: setting.unit, short_desc: setting.description,
+            context: setting.context, vartype: setting.vartype, source: setting.source, boot_val: setting.boot_value,
+            reset_val: setting.reset_value);
+    }
+}
+
+/// One interval unit of `utc_offset`: cells of an interval column are microseconds.
+const SECOND_US: i64 = 1_000_000;
+
+fn time_zones(source: &Source<'_>, rows: &mut Rows) {
+    let Some(now) = chrono::DateTime::from_timestamp_micros(source.context.statement_us) else { return };
+    for zone in chrono_tz::TZ_VARIANTS {
+        let offset = zone.offset_from_utc_datetime(&now.naive_utc());
+        row!(rows, name: zone.name(), abbrev: offset.abbreviation(),
+            utc_offset: i64::from(offset.fix().local_minus_utc()) * SECOND_US, is_dst: !offset.dst_offset().is_zero());
+    }
+}

@@ -1,0 +1,270 @@
+//! What system tables and functions are made from: one statement's catalog snapshot and surroundings, seen as PostgreSQL would number it.
+
+use catalog::{CatalogState, Column, Constraint, ConstraintKind, Table, View};
+use types::{ColumnId, Oid, SqlType};
+
+use super::definition::BY_OID;
+use crate::StatementContext;
+
+/// The role that owns what Kiln itself brings.
+pub(super) const SYSTEM_OWNER: Oid = Oid(10);
+
+/// A statement's view of everything a system table can show.
+pub(super) struct Source<'a> {
+    pub(super) context: &'a StatementContext,
+    /// Only this relation's attributes are asked for, where a query says so.
+    pub(super) wanted: Option<Oid>,
+}
+
+/// A row of `pg_class`, whatever kind of thing stands behind it.
+pub(super) struct Relation<'a> {
+    pub(super) oid: Oid,
+    pub(super) name: &'a str,
+    pub(super) schema: Oid,
+    pub(super) owner: Oid,
+    pub(super) body: Body<'a>,
+}
+
+/// The kind of a relation, with the catalog object it shows.
+#[derive(Clone, Copy)]
+pub(super) enum Body<'a> {
+    Table(&'a Table),
+    View(&'a View),
+    /// A declared key, shown as the index PostgreSQL would have made for it.
+    Key(Key<'a>),
+    System(&'static super::definition::SystemRelation),
+}
+
+/// A PRIMARY KEY or UNIQUE constraint with its table.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) table: &'a Table,
+    pub(super) constraint: &'a Constraint,
+    pub(super) columns: &'a [ColumnId],
+    pub(super) primary: bool,
+}
+
+/// A row of `pg_attribute`.
+pub(super) struct Attribute<'a> {
+    pub(super) number: i32,
+    pub(super) name: &'a str,
+    pub(super) sql_type: SqlType,
+    pub(super) not_null: bool,
+    pub(super) default: Option<&'a str>,
+    pub(super) comment: Option<&'a str>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(context: &'a StatementContext, wanted: Option<Oid>) -> Self {
+        Self { context, wanted }
+    }
+
+    pub(super) fn state(&self) -> &'a CatalogState {
+        &self.context.snapshot
+    }
+
+    /// Every relation: users' tables, views and keys, then the system's own tables.
+    pub(super) fn relations(&self) -> Vec<Relation<'a>> {
+        relations(self.state())
+    }
+
+    /// The name of a schema, empty for one that is gone.
+    pub(super) fn schema_name(&self, schema: Oid) -> &'a str {
+        schema_name(self.state(), schema)
+    }
+
+    /// The name of a role, as `pg_get_userbyid` gives it.
+    pub(super) fn role_name(&self, role: Oid) -> String {
+        role_name(self.state(), role)
+    }
+}
+
+/// Every relation of `state`: users' tables, views and keys, then the system's own tables.
+pub(super) fn relations(state: &CatalogState) -> Vec<Relation<'_>> {
+    let tables = state.tables().flat_map(|table| {
+        let relation = Relation {
+            oid: table.oid,
+            name: &table.name,
+            schema: table.schema,
+            owner: table.owner,
+            body: Body::Table(table),
+        };
+        std::iter::once(relation).chain(keys(table).map(Relation::of_key))
+    });
+    let views = state.views().map(|view| Relation {
+        oid: view.oid,
+        name: &view.name,
+        schema: view.schema,
+        owner: view.owner,
+        body: Body::View(view),
+    });
+    let system = BY_OID.iter().filter(|relation| !relation.definition.kind.is_empty()).map(|relation| Relation {
+        oid: Oid(relation.definition.oid),
+        name: relation.definition.name,
+        schema: schema_oid(state, relation.definition.schema),
+        owner: SYSTEM_OWNER,
+        body: Body::System(relation),
+    });
+    tables.chain(views).chain(system).collect()
+}
+
+/// The relation with number `oid`.
+pub(super) fn relation(state: &CatalogState, oid: Oid) -> Option<Relation<'_>> {
+    if let Some(table) = state.table(oid) {
+        return Some(Relation {
+            oid,
+            name: &table.name,
+            schema: table.schema,
+            owner: table.owner,
+            body: Body::Table(table),
+        });
+    }
+    if let Some(view) = state.view(oid) {
+        return Some(Relation {
+            oid,
+            name: &view.name,
+            schema: view.schema,
+            owner: view.owner,
+            body: Body::View(view),
+        });
+    }
+    if oid < Oid::FIRST_USER {
+        let at = BY_OID.binary_search_by_key(&oid.0, |relation| relation.definition.oid).ok()?;
+        let relation = &BY_OID[at];
+        return Some(Relation {
+            oid,
+            name: relation.definition.name,
+            schema: schema_oid(state, relation.definition.schema),
+            owner: SYSTEM_OWNER,
+            body: Body::System(relation),
+        });
+    }
+    state.tables().flat_map(|table| keys(table)).find(|key| key.constraint.oid == oid).map(Relation::of_key)
+}
+
+/// The relation called `name` in the schema called `schema`.
+pub(super) fn relation_named<'a>(state: &'a CatalogState, schema: &str, name: &str) -> Option<Relation<'a>> {
+    if let Some(system) = super::definition::RELATIONS.get(&(schema, name)) {
+        return relation(state, Oid(system.definition.oid));
+    }
+    let schema = state.schema_by_name(schema)?.oid;
+    let found = match state.relation(schema, name) {
+        Some(found) => found.oid(),
+        None => {
+            let mut keys = state.tables().filter(|table| table.schema == schema).flat_map(|table| keys(table));
+            keys.find(|key| key.constraint.name == name)?.constraint.oid
+        }
+    };
+    relation(state, found)
+}
+
+/// A constraint with the table that has it.
+pub(super) fn constraint(state: &CatalogState, oid: Oid) -> Option<(&Table, &Constraint)> {
+    state.tables().find_map(|table| {
+        let constraint = table.constraints.iter().find(|constraint| constraint.oid == oid)?;
+        Some((table.as_ref(), constraint))
+    })
+}
+
+/// The declared keys of a table.
+pub(super) fn keys(table: &Table) -> impl Iterator<Item = Key<'_>> {
+    table.constraints.iter().filter_map(move |constraint| {
+        let (columns, primary) = match &constraint.kind {
+            ConstraintKind::PrimaryKey { columns } => (columns, true),
+            ConstraintKind::Unique { columns } => (columns, false),
+            ConstraintKind::ForeignKey { .. } | ConstraintKind::Check { .. } => return None,
+        };
+        Some(Key { table, constraint, columns, primary })
+    })
+}
+
+pub(super) fn schema_oid(state: &CatalogState, name: &str) -> Oid {
+    state.schema_by_name(name).map_or(Oid(0), |schema| schema.oid)
+}
+
+pub(super) fn schema_name(state: &CatalogState, oid: Oid) -> &str {
+    state.schema(oid).map_or("", |schema| schema.name.as_str())
+}
+
+pub(super) fn role_name(state: &CatalogState, oid: Oid) -> String {
+    state.role(oid).map_or_else(|| format!("unknown (OID={oid})"), |role| role.name.clone())
+}
+
+/// A table's column by its number.
+pub(super) fn column(table: &Table, id: ColumnId) -> Option<&Column> {
+    table.columns.iter().find(|column| column.id == id)
+}
+
+/// The names of columns, in the given order.
+pub(super) fn column_names<'a>(table: &'a Table, ids: &[ColumnId]) -> Vec<&'a str> {
+    ids.iter().filter_map(|id| column(table, *id)).map(|column| column.name.as_str()).collect()
+}
+
+impl<'a> Relation<'a> {
+    fn of_key(key: Key<'a>) -> Self {
+        Relation {
+            oid: key.constraint.oid,
+            name: &key.constraint.name,
+            schema: key.table.schema,
+            owner: key.table.owner,
+            body: Body::Key(key),
+        }
+    }
+
+    /// `pg_class.relkind`.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.body {
+            Body::Table(_) => "r",
+            Body::View(_) => "v",
+            Body::Key(_) => "i",
+            Body::System(relation) => relation.definition.kind,
+        }
+    }
+
+    pub(super) fn comment(&self) -> Option<&'a str> {
+        match self.body {
+            Body::Table(table) => table.comment.as_deref(),
+            Body::View(view) => view.comment.as_deref(),
+            Body::Key(_) | Body::System(_) => None,
+        }
+    }
+
+    /// The relation's columns, in order of their numbers.
+    pub(super) fn attributes(&self) -> Vec<Attribute<'a>> {
+        match self.body {
+            Body::Table(table) => table.columns.iter().map(Attribute::of_column).collect(),
+            Body::View(view) => (1..)
+                .zip(&view.columns)
+                .map(|(number, (name, sql_type))| Attribute {
+                    comment: view.column_comments.get(&ColumnId(number)).map(String::as_str),
+                    ..Attribute::plain(number, name, sql_type.clone())
+                })
+                .collect(),
+            Body::Key(key) => (1..)
+                .zip(key.columns.iter().filter_map(|id| column(key.table, *id)))
+                .map(|(number, column)| Attribute::plain(number, &column.name, column.sql_type.clone()))
+                .collect(),
+            Body::System(relation) => (1..)
+                .zip(&relation.columns)
+                .map(|(number, column)| Attribute::plain(number, column.name, column.sql_type.clone()))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> Attribute<'a> {
+    fn of_column(column: &'a Column) -> Self {
+        Attribute {
+            number: column.id.0,
+            name: &column.name,
+            sql_type: column.sql_type.clone(),
+            not_null: column.not_null,
+            default: column.default.as_deref(),
+            comment: column.comment.as_deref(),
+        }
+    }
+
+    fn plain(number: i32, name: &'a str, sql_type: SqlType) -> Self {
+        Attribute { number, name, sql_type, not_null: false, default: None, comment: None }
+    }
+}

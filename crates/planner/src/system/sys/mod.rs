@@ -1,0 +1,107 @@
+//! `sys`: what only Kiln has — shards, their statistics, and tables as they lie in storage.
+
+use catalog::{Distribution, TableOrder};
+use shards::Datum;
+use types::SqlType;
+
+use super::definition::Definition;
+use super::rows::{Rows, row};
+use super::source::{Source, column, column_names};
+
+const fn view(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Source<'_>, &mut Rows)) -> Definition {
+    Definition { schema: "sys", name, oid, kind: "v", columns, rows }
+}
+
+const TABLES: &[Definition] = &[
+    view(
+        15_000,
+        "table",
+        "schema_name name, table_name name, table_oid oid, rows int8, bytes int8, shards int8, sample_rows int8, \
+         distribution text, row_order text",
+        tables,
+    ),
+    view(
+        15_001,
+        "shard",
+        "schema_name name, table_name name, shard text, object text, rows int8, bytes int8, row_groups int4",
+        shards,
+    ),
+    view(
+        15_002,
+        "shard_column",
+        "schema_name name, table_name name, shard text, column_name name, nulls int8, min text, max text, \
+         bounds_exact bool, distinct_estimate int8, ascending bool, strictly_ascending bool, average_run float4, bytes int8",
+        shard_columns,
+    ),
+];
+
+pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
+    TABLES.iter()
+}
+
+fn tables(source: &Source<'_>, rows: &mut Rows) {
+    for table in source.state().tables() {
+        let stored = source.state().shards(table.oid);
+        let order = match &table.order {
+            TableOrder::None => None,
+            TableOrder::Sort(_) => {
+                Some(format!("SORT ON ({})", column_names(table, &table.order_columns()).join(", ")))
+            }
+            TableOrder::Cluster(ids) => Some(format!("CLUSTER ON ({})", column_names(table, ids).join(", "))),
+        };
+        let distribution = match &table.distribution {
+            Distribution::Random => "RANDOM".to_owned(),
+            Distribution::Replicate => "REPLICATE".to_owned(),
+            Distribution::On(ids) => format!("DISTRIBUTE ON ({})", column_names(table, ids).join(", ")),
+        };
+        row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name, table_oid: table.oid,
+            rows: stored.rows, bytes: stored.bytes, shards: stored.shards.len(),
+            sample_rows: stored.sample.as_ref().map_or(0, |sample| sample.rows), distribution: distribution, row_order: order);
+    }
+}
+
+fn shards(source: &Source<'_>, rows: &mut Rows) {
+    for table in source.state().tables() {
+        for shard in &source.state().shards(table.oid).shards {
+            row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name,
+                shard: shard.id.to_string(), object: &shard.object, rows: shard.rows, bytes: shard.bytes,
+                row_groups: shard.row_groups.len());
+        }
+    }
+}
+
+fn shard_columns(source: &Source<'_>, rows: &mut Rows) {
+    for table in source.state().tables() {
+        for shard in &source.state().shards(table.oid).shards {
+            for stats in &shard.columns {
+                // Columns dropped since the shard was written have no name any more.
+                let Some(column) = column(table, stats.column) else { continue };
+                let text = |bound: &Option<Datum>| bound.as_ref().map(|value| datum_text(value, &column.sql_type));
+                row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name,
+                    shard: shard.id.to_string(), column_name: &column.name, nulls: stats.nulls, min: text(&stats.min),
+                    max: text(&stats.max), bounds_exact: stats.bounds_exact, distinct_estimate: stats.distinct.estimate(),
+                    ascending: stats.ascending, strictly_ascending: stats.strictly_ascending,
+                    average_run: f64::from(stats.average_run), bytes: stats.bytes);
+            }
+        }
+    }
+}
+
+/// A statistic's value as SQL text.
+pub(super) fn datum_text(value: &Datum, sql_type: &SqlType) -> String {
+    use types::text;
+    let mut out = String::new();
+    match (value, sql_type) {
+        (Datum::Bool(value), _) => return value.to_string(),
+        (Datum::Int(value), SqlType::Date) => text::format_date(i32::try_from(*value).unwrap_or(i32::MAX), &mut out),
+        (Datum::Int(value), SqlType::Time) => text::format_time(*value, &mut out),
+        (Datum::Int(value), SqlType::Timestamp | SqlType::TimestampTz) => text::format_timestamp(*value, &mut out),
+        (Datum::Int(value), _) => return value.to_string(),
+        (Datum::Decimal(value), SqlType::Numeric { scale, .. }) => text::format_numeric(*value, *scale, &mut out),
+        (Datum::Decimal(value), _) => return value.to_string(),
+        (Datum::Float(value), _) => text::format_float8(*value, &mut out),
+        (Datum::Text(value), _) => return value.clone(),
+        (Datum::Bytes(value), _) => text::format_bytea(value, &mut out),
+    }
+    out
+}

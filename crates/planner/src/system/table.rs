@@ -1,0 +1,87 @@
+//! A system table as DataFusion scans it: its rows are made when a statement is about to run, from that statement's snapshot.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result as DfResult;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::scalar::ScalarValue;
+use types::Oid;
+
+use super::definition::SystemRelation;
+use super::rows::Rows;
+use super::source::Source;
+use crate::StatementContext;
+
+/// A table of `pg_catalog`, `information_schema` or `sys` for one statement.
+pub(super) struct SystemTable {
+    relation: Arc<SystemRelation>,
+    context: Arc<StatementContext>,
+}
+
+impl SystemTable {
+    pub(super) fn new(relation: Arc<SystemRelation>, context: Arc<StatementContext>) -> Self {
+        Self { relation, context }
+    }
+}
+
+#[async_trait]
+impl TableProvider for SystemTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.relation.arrow)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let source = Source::new(&self.context, wanted_relation(filters));
+        let mut rows = Rows::new(&self.relation);
+        (self.relation.definition.rows)(&source, &mut rows);
+        let batch = rows.finish()?;
+        let batches = if batch.num_rows() == 0 { Vec::new() } else { vec![batch] };
+        Ok(MemorySourceConfig::try_new_exec(&[batches], self.schema(), projection.cloned())?)
+    }
+
+    /// Equality on a relation's number narrows what is made; DataFusion still checks every row.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+}
+
+/// The relation that `attrelid = 16384` among the conjuncts asks for.
+fn wanted_relation(filters: &[Expr]) -> Option<Oid> {
+    filters.iter().find_map(|filter| match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(column), Expr::Literal(value, _)) | (Expr::Literal(value, _), Expr::Column(column))
+                if column.name == "attrelid" =>
+            {
+                match value {
+                    ScalarValue::UInt32(number) => number.map(Oid),
+                    ScalarValue::Int64(number) => number.and_then(|number| u32::try_from(number).ok()).map(Oid),
+                    _ => None,
+                }
+            }
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+impl fmt::Debug for SystemTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SystemTable({}.{})", self.relation.definition.schema, self.relation.definition.name)
+    }
+}

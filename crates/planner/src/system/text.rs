@@ -1,0 +1,145 @@
+//! Catalog objects as SQL text: quoted names, constraint, index and view definitions, as PostgreSQL's `ruleutils` words them.
+
+use catalog::{CatalogState, Constraint, ConstraintKind, Table};
+use types::ColumnId;
+
+use super::source::{self, Key, Relation};
+use crate::StatementContext;
+
+/// `name`, in double quotes where PostgreSQL's `quote_ident` would put them.
+pub(crate) fn quote_ident(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !crate::keyword::is_reserved(name);
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// `'text'`, or `E'text'` where it holds a backslash.
+pub(crate) fn quote_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
+}
+
+/// `schema.name`, both quoted as needed.
+pub(super) fn qualified(schema: &str, name: &str) -> String {
+    format!("{}.{}", quote_ident(schema), quote_ident(name))
+}
+
+/// A relation's name as `regclass` prints it: with its schema only where the search path does not find it.
+pub(super) fn relation_name(context: &StatementContext, relation: &Relation<'_>) -> String {
+    if is_visible(context, relation) {
+        quote_ident(relation.name)
+    } else {
+        qualified(source::schema_name(&context.snapshot, relation.schema), relation.name)
+    }
+}
+
+/// Whether the search path, with `pg_catalog` in front, finds this relation under its bare name.
+pub(super) fn is_visible(context: &StatementContext, relation: &Relation<'_>) -> bool {
+    let state = &context.snapshot;
+    let found =
+        search_path(context).into_iter().find_map(|schema| source::relation_named(state, &schema, relation.name));
+    found.is_some_and(|found| found.oid == relation.oid)
+}
+
+/// The schemas that unqualified names are looked up in, `pg_catalog` first unless the setting places it.
+pub(super) fn search_path(context: &StatementContext) -> Vec<String> {
+    let mut path = explicit_search_path(context);
+    if !path.iter().any(|schema| schema == "pg_catalog") {
+        path.insert(0, "pg_catalog".to_owned());
+    }
+    path
+}
+
+/// The schemas of `search_path` that exist, `"$user"` replaced.
+pub(super) fn explicit_search_path(context: &StatementContext) -> Vec<String> {
+    let state = &context.snapshot;
+    let named = context.settings.search_path().into_iter();
+    let named = named.map(|schema| if schema == "$user" { context.role.name.clone() } else { schema });
+    named.filter(|schema| state.schema_by_name(schema).is_some()).collect()
+}
+
+/// `pg_get_constraintdef`. What Kiln declares but does not enforce says so.
+pub(super) fn constraint_definition(context: &StatementContext, table: &Table, constraint: &Constraint) -> String {
+    match &constraint.kind {
+        ConstraintKind::PrimaryKey { columns } => format!("PRIMARY KEY ({})", column_list(table, columns)),
+        ConstraintKind::Unique { columns } => format!("UNIQUE ({})", column_list(table, columns)),
+        ConstraintKind::Check { expression, .. } => format!("CHECK (({}))", strip_parentheses(expression)),
+        ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete } => {
+            let state: &CatalogState = &context.snapshot;
+            let target = state.table(*references);
+            let name = source::relation(state, *references).map(|relation| relation_name(context, &relation));
+            let mut text = format!(
+                "FOREIGN KEY ({}) REFERENCES {}({})",
+                column_list(table, columns),
+                name.unwrap_or_default(),
+                target.map(|target| column_list(target, referenced)).unwrap_or_default(),
+            );
+            for (event, action) in [("UPDATE", on_update), ("DELETE", on_delete)] {
+                if let Some(words) = action_words(action_code(*action)) {
+                    text.push_str(&format!(" ON {event} {words}"));
+                }
+            }
+            text.push_str(" NOT ENFORCED");
+            text
+        }
+    }
+}
+
+/// The letter `pg_constraint` keeps for a referential action.
+pub(super) fn action_code(action: catalog::ReferentialAction) -> &'static str {
+    use catalog::ReferentialAction as Action;
+    match action {
+        Action::NoAction => "a",
+        Action::Restrict => "r",
+        Action::Cascade => "c",
+        Action::SetNull => "n",
+        Action::SetDefault => "d",
+    }
+}
+
+/// What follows ON UPDATE or ON DELETE; nothing for NO ACTION, which is not written.
+pub(super) fn action_words(code: &str) -> Option<&'static str> {
+    match code {
+        "r" => Some("RESTRICT"),
+        "c" => Some("CASCADE"),
+        "n" => Some("SET NULL"),
+        "d" => Some("SET DEFAULT"),
+        _ => None,
+    }
+}
+
+/// `pg_get_indexdef` of a declared key; with `column` only that column's name, from 1.
+pub(super) fn index_definition(context: &StatementContext, key: Key<'_>, column: usize) -> String {
+    if column > 0 {
+        let name = source::column_names(key.table, key.columns).get(column - 1).map(|name| quote_ident(name));
+        return name.unwrap_or_default();
+    }
+    let schema = source::schema_name(&context.snapshot, key.table.schema);
+    format!(
+        "CREATE UNIQUE INDEX {} ON {} USING {} ({})",
+        quote_ident(&key.constraint.name),
+        qualified(schema, &key.table.name),
+        super::pg_catalog::access::UNENFORCED,
+        column_list(key.table, key.columns)
+    )
+}
+
+fn column_list(table: &Table, columns: &[ColumnId]) -> String {
+    let names: Vec<String> = source::column_names(table, columns).into_iter().map(quote_ident).collect();
+    names.join(", ")
+}
+
+/// An expression without the parentheses that enclose all of it.
+fn strip_parentheses(expression: &str) -> &str {
+    let text = expression.trim();
+    let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) else { return text };
+    let mut depth = 0_i32;
+    for c in inner.chars() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        if depth < 0 {
+            return text;
+        }
+    }
+    inner.trim()
+}

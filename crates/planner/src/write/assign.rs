@@ -1,0 +1,53 @@
+//! Values on their way into columns: the casts that PostgreSQL makes by itself there, and its refusal of all others.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::Expr;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use crate::error::from_datafusion;
+use crate::functions::cast::{CastKind, is_text};
+use crate::semantics::Session;
+use crate::semantics::cast::lower;
+use crate::semantics::type_rules::{is_implicit, plain};
+
+#[cfg(test)]
+mod tests;
+
+/// `value` of type `from` as what `column` of type `to` stores.
+///
+/// # Errors
+/// `42804` where only an explicit cast goes from one type to the other; the value's own error for a literal that does not fit.
+pub(crate) fn assign(
+    value: Expr,
+    from: &SqlType,
+    column: &str,
+    to: &SqlType,
+    session: &Arc<Session>,
+) -> SqlResult<Expr> {
+    if !is_assignable(from, to) {
+        let message = format!("column \"{column}\" is of type {} but expression is of type {}", plain(to), plain(from));
+        return Err(SqlError::new(Condition::DatatypeMismatch, message)
+            .with_hint("You will need to rewrite or cast the expression."));
+    }
+    lower(value, from, to, CastKind::Assignment, session).map_err(from_datafusion)
+}
+
+/// Whether a value of `from` becomes a `to` where it is stored into one: `pg_cast`'s contexts `i` and `a`, and output as text.
+pub(crate) fn is_assignable(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    let is_number =
+        |sql_type: &T| matches!(sql_type, T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. } | T::Float4 | T::Float8);
+    if is_implicit(from, to) || is_text(to) || (is_number(from) && is_number(to)) {
+        return true;
+    }
+    match (from, to) {
+        (T::Timestamp, T::Date | T::Time)
+        | (T::TimestampTz, T::Date | T::Time | T::Timestamp)
+        | (T::Interval, T::Time)
+        | (T::Json, T::Jsonb)
+        | (T::Jsonb, T::Json) => true,
+        (T::Array(from), T::Array(to)) => is_assignable(from, to),
+        _ => false,
+    }
+}

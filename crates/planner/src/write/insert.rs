@@ -1,0 +1,167 @@
+//! INSERT.
+
+use std::sync::Arc;
+
+use catalog::{ConstraintKind, Relation, Table};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, SelectItem, SetExpr};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::rows::{self, Target};
+use super::values;
+use crate::bind::Binder;
+use crate::parse::statement::{ConflictTarget, Insert, InsertSource, OnConflict};
+use crate::planned::WritePlan;
+
+/// The rows of an INSERT, ready to be written. `declared` are the parameter types that the client gave.
+///
+/// # Errors
+/// `42P01`, `42703` and `42701` for wrong names, `42601` for a wrong number of values, `42804` for a type the column does not take, `42P10` for
+/// ON CONFLICT where no key is enforced, `42501` without the privilege; what is wrong with the query.
+pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]) -> SqlResult<WritePlan> {
+    let target = writable(binder, &insert.table)?;
+    let table = &target.table;
+    let columns = positions(table, &insert.columns)?;
+    if let Some(on_conflict) = &insert.on_conflict {
+        refuse_conflict(table, on_conflict)?;
+    }
+    let is_named = !insert.columns.is_empty();
+    let (source, filled, parameters) = match &insert.source {
+        InsertSource::DefaultValues => (one_row(), Vec::new(), Vec::new()),
+        InsertSource::Query(query) => match values::rows_of(query) {
+            Some(written) => {
+                let rows = values::plan(binder, table, &columns, is_named, &written, declared)?;
+                (rows.plan, rows.filled, rows.parameters)
+            }
+            None => {
+                let declared = infer(query, table, &columns, declared);
+                let bound = binder.query(query, &declared)?;
+                let filled = filled(&columns, bound.columns.len(), is_named)?;
+                (bound.plan, filled, bound.parameters)
+            }
+        },
+    };
+    let rows = rows::complete(binder, &target, source, &filled)?;
+    Ok(WritePlan {
+        table: Arc::clone(table),
+        before: Vec::new(),
+        input: Some(rows::input(binder, table, rows, parameters)),
+        tag: "INSERT",
+        notices: Vec::new(),
+    })
+}
+
+/// The table of that name, if the statement's role may write it.
+///
+/// # Errors
+/// `42P01`; `55000` for a view; `42501` for a system table or another's.
+pub(super) fn writable(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Target> {
+    let table = match binder.relation(name)? {
+        Relation::Table(table) => table,
+        Relation::View(view) => {
+            let message = format!("cannot insert into view \"{}\"", view.name);
+            return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
+                .with_detail("Views are not automatically updatable."));
+        }
+    };
+    let context = binder.context();
+    if !context.owns(table.owner) {
+        let message = format!("permission denied for table {}", table.name);
+        return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+    }
+    let schema = context.snapshot.schema(table.schema).map_or_else(String::new, |schema| schema.name.clone());
+    Ok(Target { table, schema })
+}
+
+/// Where in the table the named columns are; all of them if none is named.
+///
+/// # Errors
+/// `42703` for a name that no column has, `42701` for one that comes twice.
+pub(super) fn positions(table: &Table, names: &[Ident]) -> SqlResult<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..table.columns.len()).collect());
+    }
+    let mut positions = Vec::with_capacity(names.len());
+    for name in names {
+        let (position, _) = table.column_by_name(&name.value).ok_or_else(|| {
+            let message = format!("column \"{}\" of relation \"{}\" does not exist", name.value, table.name);
+            SqlError::new(Condition::UndefinedColumn, message)
+        })?;
+        if positions.contains(&position) {
+            let message = format!("column \"{}\" specified more than once", name.value);
+            return Err(SqlError::new(Condition::DuplicateColumn, message));
+        }
+        positions.push(position);
+    }
+    Ok(positions)
+}
+
+/// The columns that `count` values fill.
+///
+/// # Errors
+/// `42601` for more values than columns, and for fewer than are named.
+pub(super) fn filled(columns: &[usize], count: usize, is_named: bool) -> SqlResult<Vec<usize>> {
+    let refused = |message: &str| Err(SqlError::new(Condition::SyntaxError, message));
+    if columns.len() < count {
+        return refused("INSERT has more expressions than target columns");
+    }
+    if count < columns.len() && is_named {
+        return refused("INSERT has more target columns than expressions");
+    }
+    Ok(columns[..count].to_vec())
+}
+
+/// Parameters that stand alone in the SELECT list have the type of the column they fill.
+fn infer(query: &Query, table: &Table, columns: &[usize], declared: &[Option<SqlType>]) -> Vec<Option<SqlType>> {
+    let mut types = declared.to_vec();
+    if let SetExpr::Select(select) = query.body.as_ref() {
+        for (item, position) in select.projection.iter().zip(columns) {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                values::infer(expr, &table.columns[*position].sql_type, &mut types);
+            }
+        }
+    }
+    types
+}
+
+/// Kiln's keys are declared, not enforced: there is no conflict to act on. Without any key DO NOTHING does nothing.
+fn refuse_conflict(table: &Table, on_conflict: &OnConflict) -> SqlResult<()> {
+    let is_key =
+        |kind: &ConstraintKind| matches!(kind, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. });
+    let has_key = table.constraints.iter().any(|constraint| is_key(&constraint.kind));
+    match &on_conflict.target {
+        None if on_conflict.update => {
+            let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            return Err(
+                SqlError::new(Condition::SyntaxError, message).with_hint("For example, ON CONFLICT (column_name).")
+            );
+        }
+        None if !has_key => return Ok(()),
+        Some(ConflictTarget::Columns(names)) => {
+            if let Some(missing) = names.iter().find(|name| table.column_by_name(&name.value).is_none()) {
+                let message = format!("column \"{}\" does not exist", missing.value);
+                return Err(SqlError::new(Condition::UndefinedColumn, message));
+            }
+        }
+        Some(ConflictTarget::Constraint(name))
+            if !table.constraints.iter().any(|constraint| constraint.name == name.value) =>
+        {
+            let message = format!("constraint \"{}\" for table \"{}\" does not exist", name.value, table.name);
+            return Err(SqlError::new(Condition::UndefinedObject, message));
+        }
+        Some(ConflictTarget::Constraint(_)) | None => {}
+    }
+    let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+    let error = SqlError::new(Condition::InvalidColumnReference, message);
+    Err(if has_key {
+        error.with_detail("Primary keys and unique constraints are declared but not enforced.")
+    } else {
+        error
+    })
+}
+
+/// A row without columns.
+pub(super) fn one_row() -> LogicalPlan {
+    LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: Arc::new(DFSchema::empty()) })
+}

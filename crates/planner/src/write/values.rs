@@ -1,0 +1,265 @@
+//! The VALUES of an INSERT: every value on its own becomes what its column stores, so rows need no common types.
+//!
+//! Literals are converted here; what is more than a literal is bound as one SELECT list. Rows of literals become a batch, so that a
+//! statement with thousands of them is planned as quickly as one with a few.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::Schema;
+use catalog::Table;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Values};
+use datafusion::sql::sqlparser::ast::{self, Query, SelectItem, SetExpr, UnaryOperator, Value};
+use types::numeric::digit_count;
+use types::sql_type::NUMERIC_PRECISION_MAX;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::assign::assign;
+use super::{insert, rows};
+use crate::bind::Binder;
+use crate::error::from_datafusion;
+use crate::parse;
+use crate::parse::statement::{Statement, is_default};
+use crate::semantics::typed::type_of;
+
+/// The rows of a query that is VALUES and nothing more.
+pub(super) fn rows_of(query: &Query) -> Option<Vec<&[ast::Expr]>> {
+    let SetExpr::Values(values) = query.body.as_ref() else { return None };
+    let is_bare = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    is_bare.then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
+}
+
+/// A plan of the rows: the columns they fill, each as its column stores it, and which columns those are; then the parameters' types.
+///
+/// # Errors
+/// `42601` where the numbers of values are wrong, and what is wrong with a value.
+pub(super) fn plan(
+    binder: &Binder<'_>,
+    table: &Table,
+    columns: &[usize],
+    is_named: bool,
+    written: &[&[ast::Expr]],
+    declared: &[Option<SqlType>],
+) -> SqlResult<Rows> {
+    let width = written.first().map_or(0, |row| row.len());
+    if written.iter().any(|row| row.len() != width) {
+        return Err(SqlError::new(Condition::SyntaxError, "VALUES lists must all be the same length"));
+    }
+    let filled = insert::filled(columns, width, is_named)?;
+    let mut bound = Bound::of(binder, table, &filled, written, declared)?;
+    let mut cells = Vec::with_capacity(written.len());
+    for row in written {
+        let row = row.iter().zip(&filled).map(|(value, position)| {
+            let column = &table.columns[*position];
+            if is_default(value) {
+                return rows::default(binder, column);
+            }
+            let (value, from) = match literal(value) {
+                Some(literal) => literal,
+                None => bound.next()?,
+            };
+            assign(value, &from, &column.name, &column.sql_type, binder.session())
+        });
+        cells.push(row.collect::<SqlResult<Vec<Expr>>>()?);
+    }
+    let names = || filled.iter().map(|position| table.columns[*position].name.as_str());
+    let fields = filled.iter().map(|position| {
+        let column = &table.columns[*position];
+        column.sql_type.arrow_field(&column.name, true)
+    });
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    let plan = match literals(&cells) {
+        _ if cells.len() == 1 || bound.has_subqueries => {
+            let one = |row: Vec<Expr>| {
+                let columns = row.into_iter().zip(names()).map(|(value, name)| value.alias(name)).collect();
+                rows::projection(columns, insert::one_row())
+            };
+            let mut plans = cells.into_iter().map(one);
+            let first = plans.next().ok_or_else(|| SqlError::internal("VALUES without rows"))??;
+            plans
+                .try_fold(LogicalPlanBuilder::new(first), |all, next| all.union(next?).map_err(from_datafusion))?
+                .build()
+        }
+        Some(values) => batch(schema, values).and_then(|batch| {
+            let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+            LogicalPlanBuilder::scan("values", provider_as_source(Arc::new(table)), None)?.build()
+        }),
+        None => DFSchema::try_from(schema)
+            .map(|schema| LogicalPlan::Values(Values { schema: Arc::new(schema), values: cells })),
+    };
+    Ok(Rows { plan: plan.map_err(from_datafusion)?, filled, parameters: bound.parameters })
+}
+
+/// What [`plan`] makes.
+pub(super) struct Rows {
+    pub(super) plan: LogicalPlan,
+    /// Positions in the table.
+    pub(super) filled: Vec<usize>,
+    pub(super) parameters: Vec<SqlType>,
+}
+
+/// A parameter that stands alone where a column of type `column` is filled is of that type, without its length: what is too long
+/// is refused as it is stored, not cut as it is read.
+pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<SqlType>>) {
+    let ast::Expr::Value(value) = expr else { return };
+    let Value::Placeholder(name) = &value.value else { return };
+    let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok()) else { return };
+    let Some(index) = usize::from(number).checked_sub(1) else { return };
+    if types.len() <= index {
+        types.resize(index + 1, None);
+    }
+    if types[index].as_ref().is_none_or(|known| *known == SqlType::Unknown) {
+        types[index] = Some(without_length(column));
+    }
+}
+
+fn without_length(sql_type: &SqlType) -> SqlType {
+    match sql_type {
+        SqlType::Varchar(_) => SqlType::Varchar(None),
+        SqlType::Char(_) => SqlType::Text,
+        SqlType::Array(element) => SqlType::Array(Box::new(without_length(element))),
+        other => other.clone(),
+    }
+}
+
+/// The values that are more than literals, bound, in the order they are written.
+struct Bound {
+    values: std::vec::IntoIter<(Expr, SqlType)>,
+    parameters: Vec<SqlType>,
+    has_subqueries: bool,
+}
+
+impl Bound {
+    fn of(
+        binder: &Binder<'_>,
+        table: &Table,
+        filled: &[usize],
+        written: &[&[ast::Expr]],
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Self> {
+        let mut types = declared.to_vec();
+        let mut items = Vec::new();
+        for row in written {
+            for (value, position) in row.iter().zip(filled) {
+                if is_default(value) || literal(value).is_some() {
+                    continue;
+                }
+                infer(value, &table.columns[*position].sql_type, &mut types);
+                items.push(SelectItem::UnnamedExpr(value.clone()));
+            }
+        }
+        if items.is_empty() && types.iter().all(Option::is_none) {
+            return Ok(Self { values: Vec::new().into_iter(), parameters: Vec::new(), has_subqueries: false });
+        }
+        let bound = binder.query(&select(items)?, &types)?;
+        let LogicalPlan::Projection(list) = bound.plan else { return Err(refused()) };
+        if !matches!(list.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
+            return Err(refused());
+        }
+        let schema = Arc::clone(list.input.schema());
+        let typed = |expr: Expr| type_of(&expr, schema.as_ref()).map(|from| (expr.unalias(), from));
+        let values = list.expr.into_iter().map(typed).collect::<Result<Vec<_>, _>>().map_err(from_datafusion)?;
+        let has_subqueries = values.iter().any(|(value, _)| {
+            value
+                .exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))))
+                .unwrap_or(true)
+        });
+        Ok(Self { values: values.into_iter(), parameters: bound.parameters, has_subqueries })
+    }
+
+    fn next(&mut self) -> SqlResult<(Expr, SqlType)> {
+        self.values.next().ok_or_else(|| SqlError::internal("a value of VALUES was lost"))
+    }
+}
+
+fn refused() -> SqlError {
+    SqlError::new(Condition::FeatureNotSupported, "set-returning functions are not allowed in VALUES")
+}
+
+/// `SELECT items`.
+fn select(items: Vec<SelectItem>) -> SqlResult<Query> {
+    let parsed = parse::parse("SELECT 1")?.into_iter().next().map(|parsed| parsed.statement);
+    let Some(Statement::Query(mut query)) = parsed else {
+        return Err(SqlError::internal("a SELECT is a query"));
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items;
+    }
+    Ok(*query)
+}
+
+/// The value of a literal, and its type.
+fn literal(written: &ast::Expr) -> Option<(Expr, SqlType)> {
+    let (value, sql_type) = match written {
+        ast::Expr::Value(value) => match &value.value {
+            Value::Null => (ScalarValue::Utf8View(None), SqlType::Unknown),
+            Value::Boolean(value) => (ScalarValue::Boolean(Some(*value)), SqlType::Bool),
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+                (ScalarValue::Utf8View(Some(text.clone())), SqlType::Unknown)
+            }
+            Value::Number(digits, _) => number(digits, false)?,
+            _ => return None,
+        },
+        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            ast::Expr::Value(value) => match &value.value {
+                Value::Number(digits, _) => number(digits, true)?,
+                _ => return None,
+            },
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some((Expr::Literal(value, None), sql_type))
+}
+
+/// A number of plain digits, with or without a point.
+fn number(written: &str, is_negative: bool) -> Option<(ScalarValue, SqlType)> {
+    let (whole, fraction) = written.split_once('.').unwrap_or((written, ""));
+    if !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let magnitude: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let value = if is_negative { -magnitude } else { magnitude };
+    if !written.contains('.') {
+        if let Ok(value) = i32::try_from(value) {
+            return Some((ScalarValue::Int32(Some(value)), SqlType::Int4));
+        }
+        if let Ok(value) = i64::try_from(value) {
+            return Some((ScalarValue::Int64(Some(value)), SqlType::Int8));
+        }
+    }
+    let scale = u8::try_from(fraction.len()).ok()?;
+    let precision = digit_count(value).max(scale).max(1);
+    if NUMERIC_PRECISION_MAX < precision {
+        return None;
+    }
+    let value = ScalarValue::Decimal128(Some(value), precision, i8::try_from(scale).ok()?);
+    Some((value, SqlType::Numeric { precision, scale }))
+}
+
+/// The values, if all of them are known.
+fn literals(cells: &[Vec<Expr>]) -> Option<Vec<Vec<ScalarValue>>> {
+    let value = |cell: &Expr| match cell {
+        Expr::Literal(value, _) => Some(value.clone()),
+        _ => None,
+    };
+    cells.iter().map(|row| row.iter().map(value).collect()).collect()
+}
+
+fn batch(schema: Schema, rows: Vec<Vec<ScalarValue>>) -> datafusion::common::Result<RecordBatch> {
+    let mut columns: Vec<Vec<ScalarValue>> = schema.fields().iter().map(|_| Vec::with_capacity(rows.len())).collect();
+    for row in rows {
+        for (column, value) in columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+    let columns = columns.into_iter().map(ScalarValue::iter_to_array).collect::<Result<Vec<ArrayRef>, _>>()?;
+    Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+}

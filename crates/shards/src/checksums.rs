@@ -1,0 +1,71 @@
+//! A checksum for every page of a file, kept in the file's footer: the footer is verified by the catalog, the pages by the footer.
+
+use std::ops::Range;
+
+use parquet::file::metadata::ParquetMetaData;
+use xxhash_rust::xxh3::xxh3_64;
+
+#[cfg(test)]
+mod tests;
+
+/// The footer's key under which the checksums stand, eight hexadecimal digits each, in the order of the pages in the file.
+pub(crate) const CHECKSUMS_KEY: &str = "kiln.page_checksums";
+
+/// The checksum of a page, its header included: the lower half of its XXH3.
+#[must_use]
+pub fn page_checksum(page: &[u8]) -> u32 {
+    xxh3_64(page) as u32
+}
+
+/// The checksums of a file's pages, row group by row group, column by column: a dictionary page if there is one, then the
+/// data pages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checksums {
+    values: Vec<u32>,
+    /// Where the checksums of each column chunk lie, row group by row group.
+    chunks: Vec<Range<usize>>,
+    columns: usize,
+}
+
+impl Checksums {
+    /// The checksums in a file's footer; `None` if it has none or they do not fit its pages. The metadata must hold the offset index.
+    #[must_use]
+    pub fn read(metadata: &ParquetMetaData) -> Option<Self> {
+        let pairs = metadata.file_metadata().key_value_metadata()?;
+        let text = pairs.iter().find(|pair| pair.key == CHECKSUMS_KEY)?.value.as_deref()?;
+        let values = decode(text)?;
+        let offset_index = metadata.offset_index()?;
+        let mut chunks = Vec::new();
+        let mut next = 0;
+        for (row_group, indexes) in metadata.row_groups().iter().zip(offset_index) {
+            for (chunk, index) in row_group.columns().iter().zip(indexes) {
+                let has_dictionary = chunk.dictionary_page_offset().is_some();
+                let pages = index.page_locations().len() + usize::from(has_dictionary);
+                chunks.push(next..next + pages);
+                next += pages;
+            }
+        }
+        let columns = metadata.file_metadata().schema_descr().num_columns();
+        let fits = next == values.len() && chunks.len() == columns * metadata.num_row_groups();
+        fits.then_some(Self { values, chunks, columns })
+    }
+
+    /// The checksums of a column chunk: of its dictionary page if it has one, then of its data pages.
+    #[must_use]
+    pub fn of_chunk(&self, row_group: usize, column: usize) -> &[u32] {
+        &self.values[self.chunks[row_group * self.columns + column].clone()]
+    }
+}
+
+/// The form in the footer.
+pub(crate) fn encode(checksums: &[u32]) -> String {
+    checksums.iter().map(|checksum| format!("{checksum:08x}")).collect()
+}
+
+fn decode(text: &str) -> Option<Vec<u32>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(8) {
+        return None;
+    }
+    digits.chunks_exact(8).map(|digits| u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).collect()
+}

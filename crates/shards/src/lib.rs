@@ -1,0 +1,31 @@
+//! Settled rows: immutable Parquet files in object storage, what is known about them, and how they are read and written.
+//!
+//! Never decides visibility (`txn` does), never knows tables, names or SQL expressions (`catalog`, `planner`), never keeps a
+//! file that was not finished.
+//!
+//! Start at `meta.rs` for what the catalog keeps per shard, then `writer/` for a load and `reader/` for a scan.
+
+pub mod checksums;
+pub mod datum;
+mod error;
+pub mod foreign;
+pub mod hll;
+pub mod meta;
+pub mod predicate;
+pub mod prune;
+pub mod reader;
+pub mod stats;
+pub mod stored_form;
+mod writer;
+
+pub use checksums::{Checksums, page_checksum};
+pub use datum::Datum;
+pub use error::{Error, Result};
+pub use foreign::ForeignFile;
+pub use hll::Hll;
+pub use meta::{ColumnDef, ColumnStats, RowGroupMeta, ShardMeta};
+pub use predicate::{Op, Predicate, Test};
+pub use prune::Pruning;
+pub use reader::{RowGroupRead, RowGroupRows, SEGMENT_ROWS, ShardReader};
+pub use stats::RowSample;
+pub use writer::{Encoded, Encoder, ShardWriter, WriteOptions};

@@ -1,0 +1,80 @@
+//! What the catalog keeps per shard and column: enough to skip a shard and to estimate a plan without opening a file.
+
+use serde::{Deserialize, Serialize};
+use types::{ColumnId, ShardId, SqlType};
+
+use crate::{Datum, Hll};
+
+/// One immutable shard file and what is known about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShardMeta {
+    pub id: ShardId,
+    /// Path below the storage prefix: `tables/<oid>/<shard id>.parquet`.
+    pub object: String,
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: u64,
+    /// Size of the file's tail, everything after the pages: page indexes and footer. One read of the known length opens a shard.
+    pub tail_bytes: u64,
+    /// XXH3 of the tail, which in turn holds the checksums of the pages.
+    pub tail_checksum: u64,
+    /// One entry per column the shard was written with, in column order; a column added later has none.
+    pub columns: Vec<ColumnStats>,
+    /// The file's row groups in row order: the parts a scan is divided into.
+    pub row_groups: Vec<RowGroupMeta>,
+}
+
+/// One row group of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowGroupMeta {
+    pub rows: u64,
+    /// Bytes of its pages in the file.
+    pub bytes: u64,
+}
+
+/// What is known about one column of one shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ColumnStats {
+    pub column: ColumnId,
+    pub nulls: u64,
+    /// Least value that is not NULL; for text a lower bound of at most 64 bytes. `None` when all values are NULL or the type
+    /// has no order that scans use (interval, json, jsonb, arrays).
+    pub min: Option<Datum>,
+    /// Greatest value that is not NULL; for text and bytes an upper bound of at most 64 bytes. `None` as for `min`, and when
+    /// no short upper bound exists.
+    pub max: Option<Datum>,
+    /// Whether `min` and `max` are values that occur; false where a long text or byte string was cut.
+    pub bounds_exact: bool,
+    /// Sketch of the distinct values that are not NULL.
+    pub distinct: Hll,
+    /// No NULL, and no value is less than the one before it.
+    pub ascending: bool,
+    /// No NULL, and every value is greater than the one before it: values are unique within the shard.
+    pub strictly_ascending: bool,
+    /// Mean length of runs of equal neighbours (NULLs equal each other); 1 when every value differs from the one before.
+    pub average_run: f32,
+    /// Values that a sample shows to be frequent, most frequent first, with their estimated count in the shard.
+    pub heavy_hitters: Vec<(Datum, u64)>,
+    /// Bytes of the column's pages in the file.
+    pub bytes: u64,
+}
+
+/// A table's column as a shard file knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDef {
+    /// Field id in the file; a column is found by this, never by its name.
+    pub id: ColumnId,
+    pub name: String,
+    pub sql_type: SqlType,
+    pub nullable: bool,
+    /// Text form of the value that rows of shards without this column have; `None` is NULL.
+    pub missing: Option<String>,
+}
+
+impl ShardMeta {
+    /// What is known about `column`; `None` if the shard was written before the column existed.
+    #[must_use]
+    pub fn column(&self, column: ColumnId) -> Option<&ColumnStats> {
+        self.columns.iter().find(|stats| stats.column == column)
+    }
+}

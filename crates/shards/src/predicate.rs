@@ -1,0 +1,114 @@
+//! Conjuncts of a filter in the form that statistics can answer. Used only to skip what cannot match: rows that remain are
+//! filtered again above the scan, and a conjunct that has no such form is simply not here.
+
+use std::cmp::Ordering;
+
+use types::ColumnId;
+
+use crate::Datum;
+
+#[cfg(test)]
+mod tests;
+
+/// One test on one column; a list of predicates means all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predicate {
+    pub column: ColumnId,
+    pub test: Test,
+}
+
+/// What a row's value must satisfy. Of NULL only `IsNull` is true, and what is made of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    Compare(Op, Datum),
+    In(Vec<Datum>),
+    /// Both ends included.
+    Between(Datum, Datum),
+    IsNull,
+    IsNotNull,
+    /// Passed by what passes every one of them.
+    All(Vec<Test>),
+    /// Passed by what passes one of them; by nothing when there is none.
+    Any(Vec<Test>),
+}
+
+/// A comparison `value op datum`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    Eq,
+    NotEq,
+    Less,
+    LessEq,
+    Greater,
+    GreaterEq,
+}
+
+/// What is known of a set of rows: a shard, a row group or a page. `None` in a bound is "not known".
+#[derive(Debug, Clone, Copy)]
+pub struct Zone<'a> {
+    pub rows: u64,
+    /// `None` if not known.
+    pub nulls: Option<u64>,
+    pub min: Option<&'a Datum>,
+    pub max: Option<&'a Datum>,
+    /// Whether the bounds are values that occur, not only bounds.
+    pub exact: bool,
+}
+
+impl Test {
+    /// Whether some row of `zone` may pass. False only when it is certain that none does.
+    #[must_use]
+    pub fn may_pass(&self, zone: &Zone<'_>) -> bool {
+        let all_null = zone.nulls == Some(zone.rows);
+        match self {
+            Test::IsNull => zone.nulls != Some(0),
+            Test::IsNotNull => !all_null,
+            Test::All(tests) => tests.iter().all(|test| test.may_pass(zone)),
+            Test::Any(tests) => tests.iter().any(|test| test.may_pass(zone)),
+            _ if all_null => false,
+            Test::Between(low, high) => zone.may_reach(low) && zone.may_start_by(high) && !low_above_high(low, high),
+            Test::In(values) => values.iter().any(|value| zone.may_hold(value)),
+            Test::Compare(op, value) => match op {
+                Op::Eq => zone.may_hold(value),
+                Op::NotEq => !zone.holds_only(value),
+                Op::Less => !matches!(zone.min_to(value), Some(Ordering::Equal | Ordering::Greater)),
+                Op::LessEq => zone.may_start_by(value),
+                Op::Greater => !matches!(zone.max_to(value), Some(Ordering::Less | Ordering::Equal)),
+                Op::GreaterEq => zone.may_reach(value),
+            },
+        }
+    }
+}
+
+impl Zone<'_> {
+    fn min_to(&self, value: &Datum) -> Option<Ordering> {
+        self.min.and_then(|min| min.compare(value))
+    }
+
+    fn max_to(&self, value: &Datum) -> Option<Ordering> {
+        self.max.and_then(|max| max.compare(value))
+    }
+
+    /// Some value may be at least `value`.
+    fn may_reach(&self, value: &Datum) -> bool {
+        self.max_to(value) != Some(Ordering::Less)
+    }
+
+    /// Some value may be at most `value`.
+    fn may_start_by(&self, value: &Datum) -> bool {
+        self.min_to(value) != Some(Ordering::Greater)
+    }
+
+    fn may_hold(&self, value: &Datum) -> bool {
+        self.may_reach(value) && self.may_start_by(value)
+    }
+
+    /// Certain that every value that is not NULL equals `value`.
+    fn holds_only(&self, value: &Datum) -> bool {
+        self.exact && self.min_to(value) == Some(Ordering::Equal) && self.max_to(value) == Some(Ordering::Equal)
+    }
+}
+
+fn low_above_high(low: &Datum, high: &Datum) -> bool {
+    low.compare(high) == Some(Ordering::Greater)
+}

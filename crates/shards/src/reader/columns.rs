@@ -1,0 +1,104 @@
+//! Batches of the wanted columns out of the columns that a file has.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ProjectionMask;
+use types::{ColumnId, SqlType};
+
+use super::missing::Missing;
+use super::{File, ShardReader};
+use crate::stored_form::from_stored;
+use crate::{ColumnDef, Error, Result};
+
+/// How batches are put together.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    schema: SchemaRef,
+    columns: Vec<Source>,
+    /// The file's columns that are read, ascending.
+    roots: Vec<usize>,
+    /// Parquet's columns below them, ascending.
+    leaves: Vec<usize>,
+    object: String,
+}
+
+/// Where a column comes from.
+#[derive(Debug)]
+enum Source {
+    /// The column of the decoded batch, and its type everywhere above.
+    File(usize, SqlType),
+    Missing(Missing),
+}
+
+impl Assembly {
+    pub(super) fn new(file: &File, columns: &[ColumnDef]) -> Result<Self> {
+        let in_file: HashMap<ColumnId, usize> =
+            file.ids.iter().enumerate().filter_map(|(root, id)| Some(((*id)?, root))).collect();
+        let mut roots: Vec<usize> = columns.iter().filter_map(|column| in_file.get(&column.id).copied()).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        let parquet = file.metadata.parquet_schema();
+        let leaves =
+            (0..parquet.num_columns()).filter(|leaf| roots.binary_search(&parquet.get_column_root_idx(*leaf)).is_ok());
+        let source = |column: &ColumnDef| {
+            Ok(match in_file.get(&column.id) {
+                Some(root) => {
+                    let position = roots.binary_search(root).expect("collected above");
+                    Source::File(position, column.sql_type.clone())
+                }
+                None => Source::Missing(Missing::new(column)?),
+            })
+        };
+        Ok(Self {
+            schema: ShardReader::schema(columns),
+            leaves: leaves.collect(),
+            columns: columns.iter().map(source).collect::<Result<_>>()?,
+            roots,
+            object: file.meta.object.clone(),
+        })
+    }
+
+    /// Parquet's columns that are read, ascending.
+    pub(super) fn leaves(&self) -> &[usize] {
+        &self.leaves
+    }
+
+    pub(super) fn projection(&self, file: &File) -> ProjectionMask {
+        ProjectionMask::roots(file.metadata.parquet_schema(), self.roots.iter().copied())
+    }
+
+    /// The wanted columns of `rows` rows; `decoded` holds the file's.
+    pub(super) fn batch(&self, rows: usize, decoded: &[ArrayRef]) -> Result<RecordBatch> {
+        let columns = self.columns.iter().map(|source| match source {
+            Source::File(position, sql_type) => self.converted(&decoded[*position], sql_type),
+            Source::Missing(missing) => missing.column(rows),
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
+    }
+
+    fn converted(&self, stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
+        let values = from_stored(stored, sql_type)?;
+        let wanted = sql_type.arrow_type();
+        if *values.data_type() == wanted {
+            return Ok(compact(values));
+        }
+        let reason = format!("values of type {} where {sql_type} is expected", values.data_type());
+        Err(Error::Damaged { object: self.object.clone(), reason })
+    }
+}
+
+/// Text that points into whole pages of which a batch is a small part is copied out of them: who keeps or counts a batch
+/// would keep and count the pages.
+fn compact(values: ArrayRef) -> ArrayRef {
+    let Some(text) = values.as_string_view_opt() else { return values };
+    let held: usize = text.data_buffers().iter().map(|buffer| buffer.len()).sum();
+    if held <= 2 * text.total_buffer_bytes_used() {
+        return values;
+    }
+    Arc::new(text.gc())
+}

@@ -1,0 +1,121 @@
+//! The values of a column in shards that were written before it existed.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, ListArray, PrimitiveArray,
+    StringViewArray, UInt32Array, new_null_array,
+};
+use arrow::buffer::{Buffer, OffsetBuffer};
+use arrow::compute::{concat, take};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, UInt32Type,
+};
+use types::{SessionZone, SqlResult, SqlType, text};
+
+use crate::{ColumnDef, Datum, Error, Result};
+
+/// One value, as often as it is wanted.
+#[derive(Debug)]
+pub(super) struct Missing {
+    /// An array of one.
+    value: ArrayRef,
+}
+
+impl Missing {
+    pub(super) fn new(column: &ColumnDef) -> Result<Self> {
+        let Some(text) = &column.missing else {
+            return Ok(Self { value: new_null_array(&column.sql_type.arrow_type(), 1) });
+        };
+        let value = value(text, &column.sql_type).map_err(|error| Error::Damaged {
+            object: format!("column {}", column.name),
+            reason: format!("its value in older shards is none of {}: {error}", column.sql_type),
+        })?;
+        Ok(Self { value })
+    }
+
+    /// The value where statistics can compare it; `None` for NULL too.
+    pub(super) fn datum(&self) -> Option<Datum> {
+        Datum::at(&*self.value, 0)
+    }
+
+    pub(super) fn column(&self, rows: usize) -> Result<ArrayRef> {
+        Ok(take(&self.value, &UInt32Array::from_value(0, rows), None)?)
+    }
+}
+
+/// An array of the one value that `text` spells.
+fn value(text: &str, sql_type: &SqlType) -> SqlResult<ArrayRef> {
+    Ok(match sql_type {
+        SqlType::Bool => Arc::new(BooleanArray::from(vec![text::parse_bool(text)?])),
+        SqlType::Int2 => one::<Int16Type>(text::parse_int2(text)?),
+        SqlType::Int4 => one::<Int32Type>(text::parse_int4(text)?),
+        SqlType::Int8 => one::<Int64Type>(text::parse_int8(text)?),
+        SqlType::Numeric { precision, scale } => {
+            let value = text::parse_numeric(text, *precision, *scale)?;
+            Arc::new(Decimal128Array::from(vec![value]).with_data_type(sql_type.arrow_type()))
+        }
+        SqlType::Float4 => one::<Float32Type>(text::parse_float4(text)?),
+        SqlType::Float8 => one::<Float64Type>(text::parse_float8(text)?),
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Unknown => Arc::new(StringViewArray::from(vec![text])),
+        SqlType::Date => one::<Date32Type>(text::parse_date(text)?),
+        SqlType::Time => one::<Time64MicrosecondType>(text::parse_time(text)?),
+        SqlType::Timestamp => one::<TimestampMicrosecondType>(text::parse_timestamp(text)?),
+        SqlType::TimestampTz => {
+            let value = text::parse_timestamptz(text, &SessionZone::UTC)?;
+            Arc::new(
+                PrimitiveArray::<TimestampMicrosecondType>::from_value(value, 1).with_timezone(types::arrow_field::UTC),
+            )
+        }
+        SqlType::Interval => {
+            let span = text::parse_interval(text)?;
+            let nanoseconds = span.microseconds.saturating_mul(1_000);
+            one::<IntervalMonthDayNanoType>(IntervalMonthDayNano::new(span.months, span.days, nanoseconds))
+        }
+        SqlType::Bytea => Arc::new(BinaryArray::from(vec![text::parse_bytea(text)?.as_slice()])),
+        SqlType::Uuid => {
+            Arc::new(FixedSizeBinaryArray::new(16, Buffer::from(text::parse_uuid(text)?.as_slice()), None))
+        }
+        SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole => one::<UInt32Type>(text::parse_oid(text)?),
+        SqlType::Array(element) => list(text, element)?,
+        SqlType::Int2Vector | SqlType::OidVector => new_null_array(&sql_type.arrow_type(), 1),
+    })
+}
+
+fn one<T: ArrowPrimitiveType>(value: T::Native) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::from_value(value, 1))
+}
+
+fn list(text: &str, element: &SqlType) -> SqlResult<ArrayRef> {
+    let mut items: Vec<ArrayRef> = Vec::new();
+    text::parse_array(text, &mut |item| {
+        items.push(match item {
+            Some(item) => value(item, element)?,
+            None => new_null_array(&element.arrow_type(), 1),
+        });
+        Ok(())
+    })?;
+    let DataType::List(field) = SqlType::Array(Box::new(element.clone())).arrow_type() else {
+        unreachable!("an array is a list");
+    };
+    let parts: Vec<&dyn Array> = items.iter().map(AsRef::as_ref).collect();
+    let values = if parts.is_empty() {
+        new_null_array(&element.arrow_type(), 0)
+    } else {
+        concat(&parts).expect("all items are of the element's type")
+    };
+    Ok(Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([values.len()]), values, None)))
+}

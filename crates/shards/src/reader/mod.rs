@@ -1,0 +1,150 @@
+//! Reads a shard: its tail once, then row groups in parallel, of each only the columns and pages that are wanted.
+
+use std::iter;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use objects::Objects;
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use types::ColumnId;
+
+use crate::prune::{self, Pruning};
+use crate::{Checksums, ColumnDef, Datum, Predicate, Result, ShardMeta};
+
+mod columns;
+mod fetch;
+mod missing;
+mod open;
+mod segments;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use columns::Assembly;
+use missing::Missing;
+use segments::Segments;
+
+pub use segments::SEGMENT_ROWS;
+
+/// An opened shard. Cheap to clone; clones share what was read of the file's tail.
+#[derive(Debug, Clone)]
+pub struct ShardReader {
+    objects: Objects,
+    file: Arc<File>,
+}
+
+/// What a file's tail says.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) meta: Arc<ShardMeta>,
+    /// The footer and the page indexes; text is read as views.
+    pub(crate) metadata: ArrowReaderMetadata,
+    pub(crate) checksums: Checksums,
+    /// The field id of each column of the file.
+    pub(crate) ids: Vec<Option<ColumnId>>,
+}
+
+/// Part of a shard as it is to be read.
+#[derive(Debug, Clone)]
+pub struct RowGroupRead {
+    pub row_group: usize,
+    /// Which of the row group's rows.
+    pub rows: Range<usize>,
+    /// The columns of the batches, in order; those that the file lacks hold their `missing` value.
+    pub columns: Arc<[ColumnDef]>,
+    /// Pages in which no row can pass all of these are left out; the rows that remain are not tested.
+    pub predicates: Vec<Predicate>,
+    /// Rows of a batch, the last of a stretch of pages has fewer.
+    pub batch_rows: usize,
+    /// Bytes are added as they are fetched.
+    pub fetched_bytes: Arc<AtomicU64>,
+}
+
+/// What a read gives, and how much of the row group it skips.
+pub struct RowGroupRows {
+    pub pruning: Pruning,
+    pub batches: BoxStream<'static, Result<RecordBatch>>,
+}
+
+impl ShardReader {
+    /// Opens the shard by one read of its tail.
+    ///
+    /// # Errors
+    /// What the storage reports; [`crate::Error::Damaged`] where the file is not the one that the catalog describes.
+    pub async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Self> {
+        let file = open::open(objects, meta).await?;
+        Ok(Self { objects: objects.clone(), file: Arc::new(file) })
+    }
+
+    /// Bytes of memory that the opened shard takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.file.metadata.metadata().memory_size()
+    }
+
+    /// The schema of the batches of `columns`.
+    #[must_use]
+    pub fn schema(columns: &[ColumnDef]) -> SchemaRef {
+        let field = |column: &ColumnDef| column.sql_type.arrow_field(&column.name, column.nullable);
+        Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// Reads rows of a row group, skipping the pages that `predicates` rule out. The first pages are fetched from now on, the
+    /// others as batches are asked for: no more than two stretches of [`SEGMENT_ROWS`] at once lie in memory. Belongs on a
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`crate::Error::Damaged`] where the file lacks the row group or a `missing` value is none of its column's type. Batches
+    /// fail for what the storage reports and for pages without their checksum.
+    pub fn read(&self, read: &RowGroupRead) -> Result<RowGroupRows> {
+        let file = &self.file;
+        file.check_row_group(read.row_group)?;
+        let assembly = Assembly::new(file, &read.columns)?;
+        let kept = prune::pages(file, read.row_group, &read.predicates)?;
+        let pruning = prune::counted(file, read, assembly.leaves(), &kept);
+        let kept = prune::intersection(&kept, std::slice::from_ref(&read.rows));
+        let segments = Segments::new(self, read, assembly, &kept)?;
+        let batches = stream::try_unfold(segments, async |mut segments| {
+            Ok(segments.next().await?.map(|batch| (batch, segments)))
+        });
+        Ok(RowGroupRows { pruning, batches: batches.boxed() })
+    }
+
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    pub(crate) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+}
+
+/// The value of a column in shards that lack it, where statistics can compare it; `None` for NULL too.
+pub(crate) fn missing_value(column: &ColumnDef) -> Option<Datum> {
+    Missing::new(column).ok()?.datum()
+}
+
+impl File {
+    /// Rows of a row group.
+    pub(crate) fn rows(&self, row_group: usize) -> usize {
+        let rows = self.metadata.metadata().row_group(row_group).num_rows();
+        usize::try_from(rows).expect("checked when the file was opened")
+    }
+
+    /// The rows of each page of a column.
+    pub(crate) fn page_rows(&self, row_group: usize, leaf: usize) -> Vec<Range<usize>> {
+        let rows = self.rows(row_group);
+        let Some(index) = self.metadata.metadata().offset_index() else {
+            return iter::once(0..rows).collect();
+        };
+        let starts = index[row_group][leaf].page_locations().iter().map(|page| page.first_row_index);
+        let starts: Vec<usize> = starts.map(|start| usize::try_from(start).unwrap_or(rows).min(rows)).collect();
+        let ends = starts.iter().copied().skip(1).chain([rows]);
+        starts.iter().zip(ends).map(|(start, end)| *start..end.max(*start)).collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! A row group read stretch by stretch, the next one fetched while this one is decoded.
+
+use std::collections::VecDeque;
+use std::iter;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use parquet::DecodeResult;
+use parquet::arrow::arrow_reader::RowSelection;
+use parquet::arrow::push_decoder::{ParquetPushDecoder, ParquetPushDecoderBuilder};
+use parquet::errors::ParquetError;
+use tokio::task::JoinSet;
+
+use super::columns::Assembly;
+use super::fetch::{Pages, fetch};
+use super::{RowGroupRead, ShardReader};
+use crate::{Error, Result};
+
+/// Rows of a stretch: four pages, so that little lies in memory and dictionaries are rarely decoded again.
+pub const SEGMENT_ROWS: usize = 4 * 65_536;
+
+/// What is left to read of a row group.
+pub(super) struct Segments {
+    reader: ShardReader,
+    row_group: usize,
+    batch_rows: usize,
+    assembly: Assembly,
+    pages: Arc<Pages>,
+    /// Rows of the stretches to come: of each, ranges that ascend.
+    left: VecDeque<Vec<Range<usize>>>,
+    /// The stretch that is being decoded.
+    current: Option<ParquetPushDecoder>,
+    /// The one after it: its decoder waits for the ranges on their way.
+    next: Option<Next>,
+    /// Rows to come when no column is read from the file.
+    bare_rows: usize,
+}
+
+struct Next {
+    decoder: ParquetPushDecoder,
+    ranges: Vec<Range<u64>>,
+    /// One task, which ends with this set.
+    fetching: JoinSet<Result<Vec<Bytes>>>,
+}
+
+impl Segments {
+    /// Starts to fetch the first stretch.
+    pub(super) fn new(
+        reader: &ShardReader,
+        read: &RowGroupRead,
+        assembly: Assembly,
+        kept: &[Range<usize>],
+    ) -> Result<Self> {
+        let is_bare = assembly.leaves().is_empty();
+        let bare_rows = if is_bare { kept.iter().map(ExactSizeIterator::len).sum() } else { 0 };
+        let pages = Pages::new(reader.file(), read.row_group, assembly.leaves(), &read.fetched_bytes);
+        let mut segments = Self {
+            reader: reader.clone(),
+            row_group: read.row_group,
+            batch_rows: read.batch_rows.max(1),
+            assembly,
+            pages: Arc::new(pages),
+            left: if is_bare { VecDeque::new() } else { segments(kept) },
+            current: None,
+            next: None,
+            bare_rows,
+        };
+        segments.next = segments.start()?;
+        Ok(segments)
+    }
+
+    /// The next rows; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        if 0 < self.bare_rows {
+            let rows = self.bare_rows.min(self.batch_rows);
+            self.bare_rows -= rows;
+            return self.assembly.batch(rows, &[]).map(Some);
+        }
+        loop {
+            let Some(decoder) = &mut self.current else {
+                if !self.advance().await? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            match decoder.try_decode().map_err(|source| self.failed(source))? {
+                DecodeResult::Data(batch) => {
+                    return self.assembly.batch(batch.num_rows(), batch.columns()).map(Some);
+                }
+                DecodeResult::NeedsData(ranges) => {
+                    let bytes = fetch(self.reader.objects(), self.reader.file(), &self.pages, &ranges).await?;
+                    let pushed = self.current.as_mut().map(|decoder| decoder.push_ranges(ranges, bytes));
+                    pushed.transpose().map_err(|source| self.failed(source))?;
+                }
+                DecodeResult::Finished => self.current = None,
+            }
+        }
+    }
+
+    /// Makes the next stretch the current one, and starts to fetch the one after it; `false` if there is none.
+    async fn advance(&mut self) -> Result<bool> {
+        let Some(mut next) = self.next.take() else { return Ok(false) };
+        self.next = self.start()?;
+        if let Some(fetched) = next.fetching.join_next().await {
+            let bytes = fetched.map_err(|error| Error::Stopped { reason: error.to_string() })??;
+            next.decoder.push_ranges(next.ranges, bytes).map_err(|source| self.failed(source))?;
+        }
+        self.current = Some(next.decoder);
+        Ok(true)
+    }
+
+    /// Starts to fetch the first stretch that is left.
+    fn start(&mut self) -> Result<Option<Next>> {
+        let Some(rows) = self.left.pop_front() else { return Ok(None) };
+        let mut decoder = self.decoder(rows).map_err(|source| self.failed(source))?;
+        let mut fetching = JoinSet::new();
+        let mut wanted = Vec::new();
+        if let DecodeResult::NeedsData(ranges) = decoder.try_next_reader().map_err(|source| self.failed(source))? {
+            let (reader, pages) = (self.reader.clone(), Arc::clone(&self.pages));
+            wanted.clone_from(&ranges);
+            fetching.spawn(async move { fetch(reader.objects(), reader.file(), &pages, &ranges).await });
+        }
+        Ok(Some(Next { decoder, ranges: wanted, fetching }))
+    }
+
+    fn decoder(&self, rows: Vec<Range<usize>>) -> Result<ParquetPushDecoder, ParquetError> {
+        let file = self.reader.file();
+        let total = file.rows(self.row_group);
+        let builder = ParquetPushDecoderBuilder::new_with_metadata(file.metadata.clone())
+            .with_row_groups(vec![self.row_group])
+            .with_projection(self.assembly.projection(file))
+            .with_batch_size(self.batch_rows);
+        let is_whole = rows.len() == 1 && rows[0] == (0..total);
+        let selection = RowSelection::from_consecutive_ranges(rows.into_iter(), total);
+        if is_whole { builder.build() } else { builder.with_row_selection(selection).build() }
+    }
+
+    fn failed(&self, source: ParquetError) -> Error {
+        Error::Decode { object: self.reader.file().meta.object.clone(), source }
+    }
+}
+
+/// Cuts rows into stretches at multiples of [`SEGMENT_ROWS`].
+pub(super) fn segments(kept: &[Range<usize>]) -> VecDeque<Vec<Range<usize>>> {
+    let mut segments: VecDeque<Vec<Range<usize>>> = VecDeque::new();
+    let mut number = None;
+    for range in kept {
+        let mut start = range.start;
+        while start < range.end {
+            let segment = start / SEGMENT_ROWS;
+            let end = range.end.min((segment + 1) * SEGMENT_ROWS);
+            match segments.back_mut() {
+                Some(last) if number == Some(segment) => last.push(start..end),
+                _ => segments.push_back(iter::once(start..end).collect()),
+            }
+            number = Some(segment);
+            start = end;
+        }
+    }
+    segments
+}

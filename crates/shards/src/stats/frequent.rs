@@ -1,0 +1,75 @@
+//! Frequent values, found in a sample.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
+
+use arrow::array::ArrayRef;
+use types::SqlType;
+
+use super::values::{Visit, visit};
+use crate::{Datum, Result};
+
+/// The most values that are kept per column.
+const COUNT_MAX: usize = 16;
+/// A value must occur so often in the sample to be called frequent: less could be chance.
+const SEEN_MIN: u64 = 4;
+/// A value must have at least one in so many of the sample's rows.
+const SHARE_MIN: u64 = 256;
+/// A longer text or byte string is not kept.
+const VALUE_BYTES_MAX: usize = crate::datum::BOUND_BYTES_MAX;
+
+/// The most frequent values of `sample`, with their estimated count among `rows` rows.
+pub(crate) fn heavy_hitters(sample: &ArrayRef, sql_type: &SqlType, rows: u64) -> Result<Vec<(Datum, u64)>> {
+    visit(sample, sql_type, Count { sampled: sample.len() as u64, rows })
+}
+
+struct Count {
+    sampled: u64,
+    rows: u64,
+}
+
+impl Visit for Count {
+    type Output = Vec<(Datum, u64)>;
+
+    fn ordered<T: Copy>(
+        self,
+        values: impl Iterator<Item = Option<T>>,
+        _order: impl Fn(T, T) -> Ordering,
+        hash: impl Fn(T) -> u64,
+        datum: impl Fn(T) -> Datum,
+    ) -> Self::Output {
+        let mut counts: HashMap<u64, (T, u64)> = HashMap::new();
+        for value in values.flatten() {
+            counts.entry(hash(value)).or_insert((value, 0)).1 += 1;
+        }
+        let wanted = SEEN_MIN.max(self.sampled.div_ceil(SHARE_MIN));
+        let mut frequent: Vec<_> = counts.into_iter().filter(|(_, (_, seen))| wanted <= *seen).collect();
+        // The hash decides between equals, so that the same rows always give the same list.
+        frequent.sort_unstable_by_key(|(hash, (_, seen))| (Reverse(*seen), *hash));
+        frequent
+            .into_iter()
+            .map(|(_, (value, seen))| (datum(value), self.scale(seen)))
+            .filter(|(value, _)| is_short(value))
+            .take(COUNT_MAX)
+            .collect()
+    }
+
+    fn unordered(self, _hashes: impl Iterator<Item = Option<u64>>) -> Self::Output {
+        Vec::new()
+    }
+}
+
+impl Count {
+    fn scale(&self, seen: u64) -> u64 {
+        let estimate = u128::from(seen) * u128::from(self.rows) / u128::from(self.sampled.max(1));
+        u64::try_from(estimate).expect("no more than all rows")
+    }
+}
+
+fn is_short(value: &Datum) -> bool {
+    match value {
+        Datum::Text(text) => text.len() <= VALUE_BYTES_MAX,
+        Datum::Bytes(bytes) => bytes.len() <= VALUE_BYTES_MAX,
+        _ => true,
+    }
+}

@@ -1,0 +1,91 @@
+//! How a column's values lie in a Parquet file: as in memory, but intervals, which Parquet has no type for that keeps microseconds.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, IntervalMonthDayNanoArray, ListArray};
+use arrow::datatypes::{DataType, Field, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use arrow::error::ArrowError;
+use types::SqlType;
+
+use crate::{ColumnDef, Error, Result};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of a stored interval: months (`i32`), days (`i32`), microseconds (`i64`), little-endian.
+const INTERVAL_BYTES: i32 = 16;
+const NANOS_PER_MICRO: i64 = 1_000;
+
+/// The Arrow field as the file has it, named and nullable as the column.
+#[must_use]
+pub fn stored_field(column: &ColumnDef) -> Field {
+    Field::new(&column.name, stored_type(&column.sql_type), column.nullable)
+}
+
+fn stored_type(sql_type: &SqlType) -> DataType {
+    match sql_type {
+        SqlType::Interval => DataType::FixedSizeBinary(INTERVAL_BYTES),
+        SqlType::Array(element) => DataType::List(Arc::new(Field::new("element", stored_type(element), true))),
+        other => other.arrow_type(),
+    }
+}
+
+/// Values as they are stored; `values` has its SQL type's Arrow type.
+pub fn to_stored(values: &ArrayRef) -> Result<ArrayRef> {
+    match values.data_type() {
+        DataType::Interval(_) => {
+            let intervals = values.as_primitive_opt::<IntervalMonthDayNanoType>().ok_or_else(|| mismatch(values))?;
+            let stored = intervals.iter().map(|interval| interval.map(to_bytes));
+            Ok(Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(stored, INTERVAL_BYTES)?))
+        }
+        DataType::List(_) => {
+            let list = values.as_list::<i32>();
+            let elements = to_stored(list.values())?;
+            let field = Field::new("element", elements.data_type().clone(), true);
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            Ok(Arc::new(ListArray::try_new(Arc::new(field), offsets, elements, nulls)?))
+        }
+        _ => Ok(Arc::clone(values)),
+    }
+}
+
+/// Values as they are everywhere above, of the Arrow type of `sql_type`; `stored` has the type of [`stored_field`].
+pub fn from_stored(stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
+    match sql_type {
+        SqlType::Interval => {
+            let bytes = stored.as_fixed_size_binary_opt().ok_or_else(|| mismatch(stored))?;
+            if bytes.value_length() != INTERVAL_BYTES {
+                return Err(mismatch(stored));
+            }
+            let intervals = bytes.iter().map(|bytes| bytes.map(from_bytes));
+            Ok(Arc::new(intervals.collect::<IntervalMonthDayNanoArray>()))
+        }
+        SqlType::Array(element) => {
+            let list = stored.as_list_opt::<i32>().ok_or_else(|| mismatch(stored))?;
+            let elements = from_stored(list.values(), element)?;
+            let field = element.arrow_field("item", true);
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            Ok(Arc::new(ListArray::try_new(Arc::new(field), offsets, elements, nulls)?))
+        }
+        _ => Ok(Arc::clone(stored)),
+    }
+}
+
+fn to_bytes(interval: IntervalMonthDayNano) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&interval.months.to_le_bytes());
+    bytes[4..8].copy_from_slice(&interval.days.to_le_bytes());
+    bytes[8..].copy_from_slice(&(interval.nanoseconds / NANOS_PER_MICRO).to_le_bytes());
+    bytes
+}
+
+/// A span of more microseconds than fit as nanoseconds (292 years) ends at what fits: no value of ours is that long.
+fn from_bytes(bytes: &[u8]) -> IntervalMonthDayNano {
+    let part = |from: usize| i32::from_le_bytes(bytes[from..from + 4].try_into().expect("four bytes"));
+    let microseconds = i64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes"));
+    IntervalMonthDayNano::new(part(0), part(4), microseconds.saturating_mul(NANOS_PER_MICRO))
+}
+
+fn mismatch(values: &ArrayRef) -> Error {
+    Error::Arrow(ArrowError::SchemaError(format!("values of an unexpected type {}", values.data_type())))
+}

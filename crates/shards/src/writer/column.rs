@@ -1,0 +1,131 @@
+//! One column of a shard on its way into the file, and the cores that work on all of them.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::Field;
+use parking_lot::Mutex;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use parquet::errors::ParquetError;
+use tokio::task::spawn_blocking;
+use types::SqlType;
+
+use crate::stats::Tally;
+use crate::stored_form::{stored_field, to_stored};
+use crate::{ColumnDef, Error, Result};
+
+/// So few values are worked on where they are: to hand them to other threads would take longer.
+const INLINE_VALUES_MAX: usize = 32_768;
+
+pub(super) struct ColumnWriter {
+    pub(super) def: ColumnDef,
+    field: Field,
+    tally: Tally,
+    /// The values of the page at hand.
+    pub(super) page: Vec<ArrayRef>,
+    /// Encodes the row group at hand.
+    pub(super) leaf: Option<ArrowColumnWriter>,
+    /// The row group's pages, once it is closed.
+    pub(super) chunk: Option<ArrowColumnChunk>,
+}
+
+impl ColumnWriter {
+    pub(super) fn new(def: &ColumnDef) -> Self {
+        Self {
+            def: def.clone(),
+            field: stored_field(def),
+            tally: Tally::new(def.id, def.sql_type.clone()),
+            page: Vec::new(),
+            leaf: None,
+            chunk: None,
+        }
+    }
+
+    pub(super) fn sql_type(&self) -> &SqlType {
+        &self.def.sql_type
+    }
+
+    pub(super) fn field(&self) -> &Field {
+        &self.field
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub(super) fn into_tally(self) -> Tally {
+        self.tally
+    }
+
+    /// About the bytes of the row group at hand.
+    pub(super) fn bytes(&self) -> usize {
+        self.leaf.as_ref().map_or(0, ArrowColumnWriter::get_estimated_total_bytes)
+    }
+
+    /// Takes the page into the statistics.
+    pub(super) fn count(&mut self) -> Result<()> {
+        self.page.iter().try_for_each(|values| self.tally.add(values))
+    }
+
+    /// Takes the page into the row group.
+    pub(super) fn encode(&mut self) -> Result<()> {
+        let leaf = self.leaf.as_mut().expect("a row group has begun");
+        for values in std::mem::take(&mut self.page) {
+            let stored = to_stored(&values)?;
+            for values in compute_leaves(&self.field, &stored).map_err(|error| self.def.failed(error))? {
+                leaf.write(&values).map_err(|error| self.def.failed(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the row group.
+    pub(super) fn close(&mut self) -> Result<()> {
+        let leaf = self.leaf.take().expect("a row group has begun");
+        self.chunk = Some(leaf.close().map_err(|error| self.def.failed(error))?);
+        Ok(())
+    }
+}
+
+impl ColumnDef {
+    fn failed(&self, source: ParquetError) -> Error {
+        Error::Encode { object: format!("column \"{}\"", self.name), source }
+    }
+}
+
+/// Does `work`, about `rows` rows of it, on each of the columns, and gives them back in their order.
+pub(super) async fn on_all(
+    mut columns: Vec<ColumnWriter>,
+    rows: usize,
+    work: fn(&mut ColumnWriter) -> Result<()>,
+) -> Result<Vec<ColumnWriter>> {
+    if rows * columns.len() <= INLINE_VALUES_MAX {
+        columns.iter_mut().try_for_each(work)?;
+        return Ok(columns);
+    }
+    let workers = available_parallelism().map_or(1, NonZero::get).min(columns.len());
+    // Each worker takes the next column when it is done with one: columns differ in their work.
+    let queue = Arc::new(Mutex::new(columns.into_iter().enumerate()));
+    let tasks: Vec<_> = (0..workers)
+        .map(|_| {
+            let queue = Arc::clone(&queue);
+            spawn_blocking(move || {
+                let mut done = Vec::new();
+                loop {
+                    let next = queue.lock().next();
+                    let Some((index, mut column)) = next else { return Ok::<_, Error>(done) };
+                    work(&mut column)?;
+                    done.push((index, column));
+                }
+            })
+        })
+        .collect();
+    let mut done = Vec::new();
+    for task in tasks {
+        done.extend(task.await.map_err(|error| Error::Stopped { reason: error.to_string() })??);
+    }
+    done.sort_unstable_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, column)| column).collect())
+}

@@ -1,0 +1,190 @@
+//! Rows in, a Parquet file out, piece by piece: rows gather until they fill a page; each page is counted and encoded column
+//! by column on several cores; the bytes of a row group come out when it is full.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Schema};
+use arrow::error::ArrowError;
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+
+use super::WriteOptions;
+use super::column::{ColumnWriter, on_all};
+use super::file::File;
+use crate::stats::heavy_hitters;
+use crate::{ColumnDef, ColumnStats, Error, Result, RowGroupMeta, RowSample};
+
+/// Rows that frequent values are looked for in.
+const SAMPLE_ROWS: usize = 8_192;
+/// Values beyond this do not wait until there are enough for a page.
+const PENDING_BYTES_MAX: usize = 64 << 20;
+
+/// A Parquet file under construction. After an error nothing more can be made of it.
+pub struct Encoder {
+    /// What errors call the file.
+    name: String,
+    options: WriteOptions,
+    /// Empty while its columns are being worked on, and after an error.
+    columns: Vec<ColumnWriter>,
+    column_count: usize,
+    /// Made once the first page has shown how values are best packed.
+    file: Option<File>,
+    /// Rows of the page at hand that are not in the columns yet.
+    pending: Vec<RecordBatch>,
+    pending_rows: usize,
+    pending_bytes: usize,
+    /// Rows of the row group at hand that are in its columns.
+    group_rows: usize,
+    rows: u64,
+    sample: RowSample,
+}
+
+/// The end of a file, and what is known about all of it.
+pub struct Encoded {
+    /// The last row group.
+    pub pages: Bytes,
+    /// Everything behind it: page indexes and footer.
+    pub tail: Bytes,
+    pub rows: u64,
+    pub columns: Vec<ColumnStats>,
+    pub row_groups: Vec<RowGroupMeta>,
+}
+
+impl Encoder {
+    /// Starts a file of these columns; `name` is what errors call it.
+    #[must_use]
+    pub fn new(name: &str, columns: &[ColumnDef], options: WriteOptions) -> Self {
+        let fields: Vec<_> =
+            columns.iter().map(|column| column.sql_type.arrow_field(&column.name, column.nullable)).collect();
+        Self {
+            name: name.to_owned(),
+            options,
+            columns: columns.iter().map(ColumnWriter::new).collect(),
+            column_count: columns.len(),
+            file: None,
+            pending: Vec::new(),
+            pending_rows: 0,
+            pending_bytes: 0,
+            group_rows: 0,
+            rows: 0,
+            sample: RowSample::new(Arc::new(Schema::new(fields)), SAMPLE_ROWS),
+        }
+    }
+
+    /// Appends rows: the columns in order, each of its SQL type's Arrow type. The bytes of the file that this completes.
+    pub async fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
+        if batch.num_columns() != self.column_count {
+            let (found, wanted) = (batch.num_columns(), self.column_count);
+            return Err(ArrowError::SchemaError(format!("{found} columns for a file of {wanted}")).into());
+        }
+        self.sample.add(batch)?;
+        let mut complete = Vec::new();
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let length = self.page_room().min(batch.num_rows() - start);
+            let part = batch.slice(start, length);
+            start += length;
+            self.pending_rows += length;
+            self.pending_bytes += value_bytes(&part);
+            self.pending.push(part);
+            if self.page_room() == self.options.page_rows || PENDING_BYTES_MAX <= self.pending_bytes {
+                self.encode_pending().await?;
+            }
+            if self.group_rows == self.options.page_rows * self.options.row_group_pages {
+                complete.push(self.end_row_group().await?);
+            }
+        }
+        Ok(complete)
+    }
+
+    /// Rows so far.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows + self.pending_rows as u64
+    }
+
+    /// About the bytes that are still to come out.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        let encoded: usize = self.columns.iter().map(ColumnWriter::bytes).sum();
+        // Half is what encoding leaves of most values.
+        (encoded + self.pending_bytes / 2) as u64
+    }
+
+    /// Ends the file.
+    pub async fn finish(mut self) -> Result<Encoded> {
+        if 0 < self.pending_rows || self.file.is_none() {
+            self.encode_pending().await?;
+        }
+        let pages = if 0 < self.group_rows { self.end_row_group().await? } else { Bytes::new() };
+        let file = self.file.take().expect("made with the first page");
+        let ended = file.finish().map_err(|source| Error::Encode { object: self.name.clone(), source })?;
+        let sample = self.sample.finish()?;
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for ((column, values), bytes) in self.columns.into_iter().zip(sample.columns()).zip(ended.column_bytes) {
+            let heavy_hitters = heavy_hitters(values, column.sql_type(), self.rows)?;
+            columns.push(column.into_tally().finish(bytes, heavy_hitters));
+        }
+        Ok(Encoded { pages, tail: ended.tail, rows: self.rows, columns, row_groups: ended.row_groups })
+    }
+
+    /// Rows that the page at hand still takes: all of a page when the one before is full.
+    fn page_room(&self) -> usize {
+        self.options.page_rows - (self.group_rows + self.pending_rows) % self.options.page_rows
+    }
+
+    /// Counts and encodes the pending rows: a page, or part of one.
+    async fn encode_pending(&mut self) -> Result<()> {
+        self.pending_bytes = 0;
+        let rows = std::mem::take(&mut self.pending_rows);
+        let batches = std::mem::take(&mut self.pending);
+        let mut columns = self.take_columns()?;
+        for (index, column) in columns.iter_mut().enumerate() {
+            column.page = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect::<Vec<ArrayRef>>();
+        }
+        columns = on_all(columns, rows, ColumnWriter::count).await?;
+        let failed = |source: ParquetError| Error::Encode { object: self.name.clone(), source };
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(File::create(&columns, rows, self.options).map_err(failed)?),
+        };
+        if self.group_rows == 0 {
+            let leaves = file.column_writers().map_err(failed)?;
+            columns.iter_mut().zip(leaves).for_each(|(column, leaf)| column.leaf = Some(leaf));
+        }
+        self.columns = on_all(columns, rows, ColumnWriter::encode).await?;
+        self.rows += rows as u64;
+        self.group_rows += rows;
+        Ok(())
+    }
+
+    /// The pages of the row group at hand.
+    async fn end_row_group(&mut self) -> Result<Bytes> {
+        let rows = std::mem::take(&mut self.group_rows);
+        let columns = self.take_columns()?;
+        self.columns = on_all(columns, rows, ColumnWriter::close).await?;
+        let chunks = self.columns.iter_mut().map(|column| column.chunk.take().expect("closed above")).collect();
+        let file = self.file.as_mut().expect("made with the first page");
+        let pages = file.append_row_group(chunks, rows as u64);
+        pages.map_err(|source| Error::Encode { object: self.name.clone(), source })
+    }
+
+    fn take_columns(&mut self) -> Result<Vec<ColumnWriter>> {
+        let columns = std::mem::take(&mut self.columns);
+        if columns.len() == self.column_count {
+            Ok(columns)
+        } else {
+            Err(Error::Stopped { reason: "an earlier page could not be written".to_owned() })
+        }
+    }
+}
+
+/// Bytes of the rows' values: batches may share buffers, so that their memory says nothing about their rows.
+fn value_bytes(batch: &RecordBatch) -> usize {
+    let of_column = |values: &ArrayRef| match values.data_type() {
+        DataType::Utf8View => values.as_string_view().lengths().map(|length| length as usize).sum(),
+        _ => values.to_data().get_slice_memory_size().unwrap_or(0),
+    };
+    batch.columns().iter().map(of_column).sum()
+}

@@ -1,0 +1,139 @@
+//! How the values of each column are packed: numbers by dictionary or delta without a codec, so that a scan decodes them as
+//! fast as memory gives them; text by dictionary where it repeats, else compressed.
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::Result;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+use types::SqlType;
+
+use super::WriteOptions;
+use super::column::ColumnWriter;
+
+/// In fewer rows a dictionary saves nothing.
+const DICTIONARY_ROWS_MIN: u64 = 64;
+/// A dictionary pays for numbers that occur so often, on average.
+const NUMBER_REPEATS_MIN: u64 = 8;
+/// A dictionary pays for text that occurs so often, on average.
+const TEXT_REPEATS_MIN: u64 = 3;
+/// A text dictionary of so few entries is not worth a codec.
+const SMALL_DICTIONARY: u64 = 1_024;
+/// The size at which a dictionary ends and the values behind it are written out.
+const DICTIONARY_BYTES_MAX: usize = 4 << 20;
+/// Pages end at their count of rows; only giant values end one before.
+const PAGE_BYTES_MAX: usize = 256 << 20;
+const ZSTD_LEVEL: i32 = 1;
+
+/// How one column is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Packing {
+    dictionary: bool,
+    /// Of values that are not in the dictionary.
+    encoding: Encoding,
+    compressed: bool,
+    /// Whether pages have bounds. Those of floats leave NaN out and are not used.
+    page_bounds: bool,
+}
+
+/// What the first page says about a column.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    rows: u64,
+    distinct: u64,
+    ascending: bool,
+}
+
+/// The packing of all columns, which have counted a first page of `rows` rows.
+pub(super) fn properties(columns: &[ColumnWriter], rows: usize, options: WriteOptions) -> Result<WriterProperties> {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("kiln ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_data_page_row_count_limit(options.page_rows)
+        .set_data_page_size_limit(PAGE_BYTES_MAX)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
+        .set_max_row_group_row_count(None);
+    for column in columns {
+        let seen =
+            Seen { rows: rows as u64, distinct: column.tally().distinct(), ascending: column.tally().is_ascending() };
+        properties = set(properties, column, packing(column.sql_type(), seen))?;
+    }
+    Ok(properties.build())
+}
+
+fn set(
+    properties: WriterPropertiesBuilder,
+    column: &ColumnWriter,
+    packing: Packing,
+) -> Result<WriterPropertiesBuilder> {
+    let mut path = vec![column.def.name.clone()];
+    if column.sql_type().element().is_some() {
+        path.extend(["list".to_owned(), "element".to_owned()]);
+    }
+    let path = ColumnPath::new(path);
+    let codec = match packing.compressed {
+        true => Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?),
+        false => Compression::UNCOMPRESSED,
+    };
+    let statistics = if packing.page_bounds { EnabledStatistics::Page } else { EnabledStatistics::None };
+    Ok(properties
+        .set_column_dictionary_enabled(path.clone(), packing.dictionary)
+        .set_column_encoding(path.clone(), packing.encoding)
+        .set_column_compression(path.clone(), codec)
+        .set_column_statistics_enabled(path, statistics))
+}
+
+fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
+    let repeats = |times: u64| DICTIONARY_ROWS_MIN <= seen.rows && seen.distinct * times <= seen.rows;
+    let plain = Packing { dictionary: false, encoding: Encoding::PLAIN, compressed: false, page_bounds: true };
+    match sql_type {
+        SqlType::Bool => plain,
+        SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Numeric { precision: ..=18, .. } => Packing {
+            // Steps of ordered numbers take fewer bits than their codes.
+            dictionary: !seen.ascending && repeats(NUMBER_REPEATS_MIN),
+            encoding: Encoding::DELTA_BINARY_PACKED,
+            ..plain
+        },
+        SqlType::Float4 | SqlType::Float8 => {
+            Packing { dictionary: repeats(NUMBER_REPEATS_MIN), page_bounds: false, ..plain }
+        }
+        SqlType::Uuid => plain,
+        SqlType::Numeric { .. } | SqlType::Interval => {
+            let dictionary = repeats(NUMBER_REPEATS_MIN);
+            // Sixteen bytes of which most are the same.
+            Packing { dictionary, compressed: !dictionary, page_bounds: *sql_type != SqlType::Interval, ..plain }
+        }
+        SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Bytea
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Unknown => {
+            let dictionary = repeats(TEXT_REPEATS_MIN);
+            Packing {
+                dictionary,
+                compressed: !dictionary || SMALL_DICTIONARY < seen.distinct,
+                page_bounds: !matches!(sql_type, SqlType::Json | SqlType::Jsonb),
+                ..plain
+            }
+        }
+        // How often elements repeat is not known.
+        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => {
+            Packing { dictionary: DICTIONARY_ROWS_MIN <= seen.rows, compressed: true, page_bounds: false, ..plain }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The file around the columns: row groups, checksums, footer.
+
+use std::io;
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use bytes::Bytes;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory};
+use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
+use parquet::file::writer::SerializedFileWriter;
+
+use super::WriteOptions;
+use super::column::ColumnWriter;
+use super::{encodings, schema};
+use crate::RowGroupMeta;
+use crate::checksums::{CHECKSUMS_KEY, encode, page_checksum};
+
+/// A file that is taken away piece by piece.
+pub(super) struct File {
+    writer: SerializedFileWriter<Buffer>,
+    schema: SchemaRef,
+    /// Bytes that were taken away.
+    taken: u64,
+    checksums: Vec<u32>,
+    row_groups: Vec<RowGroupMeta>,
+    column_bytes: Vec<u64>,
+}
+
+/// What the end of a file brings.
+pub(super) struct Ended {
+    /// Everything behind the last row group.
+    pub(super) tail: Bytes,
+    pub(super) row_groups: Vec<RowGroupMeta>,
+    /// Bytes of each column's pages.
+    pub(super) column_bytes: Vec<u64>,
+}
+
+impl File {
+    /// Starts a file of columns, which have counted a first page of `rows` rows.
+    pub(super) fn create(columns: &[ColumnWriter], rows: usize, options: WriteOptions) -> Result<Self> {
+        let properties = Arc::new(encodings::properties(columns, rows, options)?);
+        let writer = SerializedFileWriter::new(Buffer::default(), schema::root(columns)?, properties)?;
+        let fields: Vec<_> = columns.iter().map(|column| column.field().clone()).collect();
+        Ok(Self {
+            writer,
+            schema: Arc::new(Schema::new(fields)),
+            taken: 0,
+            checksums: Vec::new(),
+            row_groups: Vec::new(),
+            column_bytes: vec![0; columns.len()],
+        })
+    }
+
+    /// What encodes the columns of the next row group.
+    pub(super) fn column_writers(&self) -> Result<Vec<ArrowColumnWriter>> {
+        ArrowRowGroupWriterFactory::new(&self.writer, Arc::clone(&self.schema))
+            .create_column_writers(self.row_groups.len())
+    }
+
+    /// Puts a row group together: the bytes of the file that it adds.
+    pub(super) fn append_row_group(&mut self, chunks: Vec<ArrowColumnChunk>, rows: u64) -> Result<Bytes> {
+        let page_sizes: Vec<Vec<usize>> = chunks.iter().map(page_sizes).collect();
+        let mut group = self.writer.next_row_group()?;
+        for chunk in chunks {
+            chunk.append_to_row_group(&mut group)?;
+        }
+        let metadata = group.close()?;
+        let bytes = self.take()?;
+        let start = self.taken - bytes.len() as u64;
+        let mut group_bytes = 0;
+        for ((chunk, pages), column_bytes) in metadata.columns().iter().zip(page_sizes).zip(&mut self.column_bytes) {
+            let (offset, length) = chunk.byte_range();
+            let offset = usize::try_from(offset - start).expect("a row group fits memory");
+            let length = usize::try_from(length).expect("a row group fits memory");
+            // What is in front of the data pages is the dictionary page.
+            let dictionary = length - pages.iter().sum::<usize>();
+            let mut rest = &bytes[offset..offset + length];
+            for size in Some(dictionary).filter(|size| *size != 0).into_iter().chain(pages) {
+                let (page, behind) = rest.split_at(size);
+                self.checksums.push(page_checksum(page));
+                rest = behind;
+            }
+            *column_bytes += length as u64;
+            group_bytes += length as u64;
+        }
+        self.row_groups.push(RowGroupMeta { rows, bytes: group_bytes });
+        Ok(bytes)
+    }
+
+    pub(super) fn finish(mut self) -> Result<Ended> {
+        self.writer.append_key_value_metadata(KeyValue::new(CHECKSUMS_KEY.to_owned(), encode(&self.checksums)));
+        self.writer.finish()?;
+        let tail = self.take()?;
+        Ok(Ended { tail, row_groups: self.row_groups, column_bytes: self.column_bytes })
+    }
+
+    /// The bytes since the last time.
+    fn take(&mut self) -> Result<Bytes> {
+        self.writer.flush()?;
+        let bytes = std::mem::take(&mut self.writer.inner_mut().0);
+        self.taken += bytes.len() as u64;
+        Ok(Bytes::from(bytes))
+    }
+}
+
+/// Sizes of a chunk's data pages, headers included, in their order.
+fn page_sizes(chunk: &ArrowColumnChunk) -> Vec<usize> {
+    let index = chunk.close().offset_index.as_ref().expect("the offset index is always written");
+    let sizes = index.page_locations().iter().map(|page| page.compressed_page_size);
+    sizes.map(|size| usize::try_from(size).expect("a size is not negative")).collect()
+}
+
+#[derive(Default)]
+struct Buffer(Vec<u8>);
+
+impl io::Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Writes one shard: batches in, a Parquet file in object storage and its statistics out.
+//!
+//! Start at `encoder.rs` for how rows become bytes; `schema.rs` says how types lie in the file, `encodings.rs` how values are
+//! packed.
+
+mod column;
+mod encoder;
+mod encodings;
+mod file;
+mod schema;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::fmt;
+
+use arrow::array::RecordBatch;
+use objects::Objects;
+use types::ShardId;
+use xxhash_rust::xxh3::xxh3_64;
+
+pub use self::encoder::{Encoded, Encoder};
+use crate::{ColumnDef, Result, ShardMeta};
+
+/// The measures of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Rows of every page but a row group's last.
+    pub page_rows: usize,
+    /// Pages of every row group but the last.
+    pub row_group_pages: usize,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self { page_rows: 65_536, row_group_pages: 16 }
+    }
+}
+
+/// A shard that is being written. It appears, whole, when [`Self::finish`] returns; before that, and after
+/// [`Self::abort`] or a drop, there is nothing. After an error it can only be aborted.
+pub struct ShardWriter {
+    id: ShardId,
+    object: String,
+    encoder: Encoder,
+    upload: objects::Writer,
+}
+
+impl ShardWriter {
+    /// Starts a shard of these columns, to be called `object`. The caller has announced the object.
+    pub fn create(
+        objects: &Objects,
+        id: ShardId,
+        object: &str,
+        columns: &[ColumnDef],
+        options: WriteOptions,
+    ) -> Result<Self> {
+        let upload = objects.writer(object)?;
+        Ok(Self { id, object: object.to_owned(), encoder: Encoder::new(object, columns, options), upload })
+    }
+
+    /// Appends rows: the columns in order, each of its SQL type's Arrow type.
+    pub async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        for bytes in self.encoder.write(batch).await? {
+            self.upload.write(bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Rows so far.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.encoder.rows()
+    }
+
+    /// About the size of the file if it ended here.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.upload.byte_count() + self.encoder.kept_bytes()
+    }
+
+    /// Makes the file appear; what is known about it.
+    pub async fn finish(mut self) -> Result<ShardMeta> {
+        let encoded = self.encoder.finish().await?;
+        self.upload.write(encoded.pages).await?;
+        self.upload.write(encoded.tail.clone()).await?;
+        Ok(ShardMeta {
+            id: self.id,
+            object: self.object,
+            rows: encoded.rows,
+            bytes: self.upload.finish().await?,
+            tail_bytes: encoded.tail.len() as u64,
+            tail_checksum: xxh3_64(&encoded.tail),
+            columns: encoded.columns,
+            row_groups: encoded.row_groups,
+        })
+    }
+
+    /// Gives the shard up and removes what was sent.
+    pub async fn abort(self) -> Result<()> {
+        Ok(self.upload.abort().await?)
+    }
+}
+
+impl fmt::Debug for ShardWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardWriter").field("object", &self.object).field("rows", &self.rows()).finish_non_exhaustive()
+    }
+}

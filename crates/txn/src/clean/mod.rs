@@ -1,0 +1,245 @@
+//! Deleting objects that nobody needs: uploads that were never committed, garbage that no snapshot sees, and orphans, which
+//! nothing knows of.
+//!
+//! An object is deleted first and its record after: a crash in between deletes it again, which does no harm.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::CatalogState;
+use futures::{StreamExt, TryStreamExt, stream};
+use kv::{Batch, TxKv};
+use types::CommitTs;
+
+use crate::garbage::{self, Garbage};
+use crate::transactions::Core;
+use crate::{Error, Result, Transactions, uploads};
+
+#[cfg(test)]
+mod tests;
+
+/// Where all objects of tables lie, below the storage prefix.
+const TABLES: &str = "tables";
+/// Objects whose records one durable write removes.
+const CHUNK: usize = 1_000;
+/// Objects deleted at a time.
+const DELETES_AT_ONCE: usize = 16;
+
+/// How often to clean.
+#[derive(Debug, Clone, Copy)]
+pub struct CleanSettings {
+    /// Between cleanings of uploads and garbage.
+    pub every: Duration,
+    /// Between listings of the bucket.
+    pub list_every: Duration,
+    /// An object that nothing knows of is an orphan once it is older.
+    pub orphan_age: Duration,
+}
+
+impl Default for CleanSettings {
+    fn default() -> Self {
+        Self {
+            every: Duration::from_secs(60),
+            // A listing costs a request per thousand objects; orphans only come about where an upload outlived its server.
+            list_every: Duration::from_secs(6 * 3_600),
+            orphan_age: Duration::from_secs(24 * 3_600),
+        }
+    }
+}
+
+/// What a cleaning did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CleanReport {
+    /// Objects of transactions that did not commit.
+    pub uploads: usize,
+    /// Objects that commits took out of the catalog.
+    pub garbage: usize,
+    /// Objects that nothing knew of.
+    pub orphans: usize,
+    /// Objects that could not be deleted; the next cleaning tries again.
+    pub failed: usize,
+}
+
+impl Transactions {
+    /// Cleans for as long as the server runs; returns when a write to the store has failed.
+    pub async fn keep_clean(&self, settings: CleanSettings) {
+        let mut listed_at = None;
+        while !self.is_poisoned() {
+            let now = self.core.clock.monotonic();
+            log(self.clean_once().await);
+            if listed_at.is_none_or(|listed_at| settings.list_every <= now.saturating_sub(listed_at)) {
+                log(self.delete_orphans(settings.orphan_age).await);
+                listed_at = Some(now);
+            }
+            self.core.clock.sleep(settings.every).await;
+        }
+    }
+
+    /// Deletes the uploads of transactions that failed, and the garbage that no registered snapshot needs.
+    pub async fn clean_once(&self) -> Result<CleanReport> {
+        let core = &self.core;
+        let _alone = core.cleaning.lock().await;
+        let mut report = CleanReport::default();
+        for chunk in core.in_flight.dead().chunks(CHUNK) {
+            let deleted = core.delete(chunk.to_vec(), &mut report).await;
+            let records = deleted.clone();
+            core.write(move |batch| records.iter().for_each(|object| uploads::delete(batch, object))).await?;
+            core.in_flight.forget(&deleted);
+            report.uploads += deleted.len();
+        }
+        let mut last: Option<Garbage> = None;
+        loop {
+            // Taken anew each time, so that a long cleaning follows the snapshots that end meanwhile.
+            let horizon = core.visible.horizon();
+            let chunk = core.read_garbage(last.clone(), horizon).await?;
+            let Some(end) = chunk.last() else { break };
+            last = Some(end.clone());
+            let deleted: HashSet<String> = core
+                .delete(chunk.iter().map(|garbage| garbage.object.clone()).collect(), &mut report)
+                .await
+                .into_iter()
+                .collect();
+            report.garbage += deleted.len();
+            let gone = chunk.into_iter().filter(move |garbage| deleted.contains(&garbage.object));
+            core.write(move |batch| gone.for_each(|garbage| garbage.delete(batch))).await?;
+        }
+        Ok(report)
+    }
+
+    /// Lists all objects of tables and deletes those that no shard, upload or record of garbage names and that are older than
+    /// `age`. What does not look like a shard is left alone, and said so in the log.
+    pub async fn delete_orphans(&self, age: Duration) -> Result<CleanReport> {
+        let core = &self.core;
+        let _alone = core.cleaning.lock().await;
+        // The order makes this safe: listed first, an object is named by what is read after, unless it was an orphan. It moves
+        // from the uploads to the catalog and from there to the garbage, and is in the next place before it leaves the last.
+        let newest_us = core.clock.now_us().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
+        let listed: Vec<String> = core
+            .objects
+            .list_stream(TABLES)
+            .map_err(Error::List)?
+            .try_filter(|object| std::future::ready(object.modified.timestamp_micros() <= newest_us))
+            .map_ok(|object| object.name)
+            .try_collect()
+            .await
+            .map_err(Error::List)?;
+        let known = Known {
+            uploads: core.in_flight.all(),
+            catalog: core.visible.current().state,
+            garbage: core.all_garbage().await?,
+        };
+        let (orphans, strange) = known.orphans(listed);
+        for object in strange {
+            tracing::warn!(object, "an object among those of tables is none of this warehouse's");
+        }
+        let mut report = CleanReport::default();
+        let deleted = core.delete(orphans, &mut report).await;
+        for object in &deleted {
+            tracing::warn!(object, "deleted an object that nothing knew of");
+        }
+        report.orphans = deleted.len();
+        Ok(report)
+    }
+}
+
+/// The objects that something knows of.
+#[derive(Debug)]
+struct Known {
+    uploads: HashSet<String>,
+    catalog: Arc<CatalogState>,
+    garbage: HashSet<String>,
+}
+
+impl Known {
+    /// Of the objects listed those that nothing knows of: first the ones named as shards are, then the others.
+    fn orphans(&self, listed: Vec<String>) -> (Vec<String>, Vec<String>) {
+        let tables = self.catalog.tables().flat_map(|table| &self.catalog.shards(table.oid).shards);
+        let shards: HashSet<&str> = tables.map(|shard| shard.object.as_str()).collect();
+        listed
+            .into_iter()
+            .filter(|object| {
+                !shards.contains(object.as_str()) && !self.uploads.contains(object) && !self.garbage.contains(object)
+            })
+            .partition(|object| is_named_as_a_shard(object))
+    }
+}
+
+/// Whether `object` is `tables/<number>/<32 hexadecimal digits>.parquet`.
+fn is_named_as_a_shard(object: &str) -> bool {
+    let parts = || {
+        let (table, file) = object.strip_prefix(TABLES)?.strip_prefix('/')?.split_once('/')?;
+        Some((table, file.strip_suffix(".parquet")?))
+    };
+    parts().is_some_and(|(table, shard)| {
+        table.parse::<u32>().is_ok() && shard.len() == 32 && shard.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+fn log(report: Result<CleanReport>) {
+    match report {
+        Ok(report) if report == CleanReport::default() => {}
+        Ok(CleanReport { uploads, garbage, orphans, failed }) => {
+            tracing::info!(uploads, garbage, orphans, failed, "deleted objects that nobody needs");
+        }
+        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "failed to clean up objects"),
+    }
+}
+
+impl Core {
+    /// Deletes the objects and returns those that are gone.
+    async fn delete(&self, objects: Vec<String>, report: &mut CleanReport) -> Vec<String> {
+        let deletes = stream::iter(objects).map(|object| async move {
+            match self.objects.delete(&object).await {
+                Ok(()) => Some(object),
+                Err(error) => {
+                    tracing::warn!(object, error = &error as &dyn std::error::Error, "failed to delete an object");
+                    None
+                }
+            }
+        });
+        let outcomes: Vec<Option<String>> = deletes.buffer_unordered(DELETES_AT_ONCE).collect().await;
+        report.failed += outcomes.iter().filter(|outcome| outcome.is_none()).count();
+        outcomes.into_iter().flatten().collect()
+    }
+
+    async fn read_garbage(&self, after: Option<Garbage>, horizon: CommitTs) -> Result<Vec<Garbage>> {
+        self.blocking(move |kv| garbage::read(kv, after.as_ref(), horizon, CHUNK)).await
+    }
+
+    async fn all_garbage(&self) -> Result<HashSet<String>> {
+        self.blocking(|kv| {
+            let garbage = garbage::read(kv, None, CommitTs(u64::MAX - 1), usize::MAX)?;
+            Ok(garbage.into_iter().map(|garbage| garbage.object).collect())
+        })
+        .await
+    }
+
+    /// Writes what `fill` puts into a batch.
+    async fn write(&self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
+        let mut batch = Batch::new();
+        fill(&mut batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let written = self.blocking(|kv| Ok(kv.write(batch)?)).await;
+        if let Err(Error::Store(error)) = &written {
+            self.poison(error);
+        }
+        written
+    }
+
+    /// Runs `step` where it may wait for the store.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        step: impl FnOnce(&dyn TxKv) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if self.is_poisoned() {
+            return Err(Error::Poisoned);
+        }
+        let kv = Arc::clone(&self.kv);
+        tokio::task::spawn_blocking(move || step(&*kv))
+            .await
+            .expect("the step does not panic, and is cancelled only when the process ends")
+    }
+}

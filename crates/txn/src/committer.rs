@@ -1,0 +1,111 @@
+//! The one thread that writes commits: takes all that wait, writes them as one batch, makes them visible, answers.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use tokio::sync::oneshot;
+use types::CommitTs;
+
+use crate::group::{Group, Proposal};
+use crate::transactions::Core;
+use crate::{Conflict, Error, Result};
+
+/// The most requests that share one write.
+const GROUP_MAX: usize = 256;
+
+/// What waits for the committer.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Commit { proposal: Proposal, answer: oneshot::Sender<Result<CommitTs>> },
+    Announce { object: String, answer: oneshot::Sender<Result<()>> },
+}
+
+/// Serves requests until nobody can send any.
+pub(crate) fn run(core: &Core, requests: &Receiver<Request>) {
+    while let Ok(first) = requests.recv() {
+        let mut waiting = vec![first];
+        waiting.extend(requests.try_iter().take(GROUP_MAX - 1));
+        if core.is_poisoned() {
+            waiting.into_iter().for_each(refuse);
+        } else {
+            serve(core, waiting);
+        }
+    }
+}
+
+/// What is answered once the group is durable.
+enum Outcome {
+    Committed { ts: CommitTs, uploads: Vec<String>, answer: oneshot::Sender<Result<CommitTs>> },
+    Refused { conflict: Conflict, uploads: Vec<String>, answer: oneshot::Sender<Result<CommitTs>> },
+    Announced { answer: oneshot::Sender<Result<()>> },
+}
+
+fn serve(core: &Core, requests: Vec<Request>) {
+    let newest = core.visible.current();
+    let mut group = Group::after(newest.ts, Arc::clone(&newest.state));
+    let outcomes: Vec<Outcome> = requests.into_iter().map(|request| admit(&mut group, request)).collect();
+    let Group { ts, state, batch } = group;
+    let written = if batch.is_empty() { Ok(()) } else { core.kv.write(batch) };
+    if let Err(error) = written {
+        // Nothing is made visible and nothing is deleted: what the store holds is known after the next start.
+        let error = Arc::new(error);
+        core.poison(&error);
+        outcomes.into_iter().for_each(|outcome| outcome.fail(&error));
+        return;
+    }
+    // Durable before visible, visible before answered; and visible before the uploads are forgotten, so that whoever reads
+    // the uploads first and the newest commit then sees every object in one of them.
+    if newest.ts < ts {
+        core.visible.publish(ts, state);
+    }
+    // Whoever is answered and cleans up then does not find this thread still looking at what it removed.
+    drop(newest);
+    outcomes.into_iter().for_each(|outcome| outcome.conclude(core));
+}
+
+fn admit(group: &mut Group, request: Request) -> Outcome {
+    match request {
+        Request::Commit { proposal, answer } => match group.admit(&proposal) {
+            Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, answer },
+            // The other transaction may be in this very group: the answer waits until that one is durable.
+            Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, answer },
+        },
+        Request::Announce { object, answer } => {
+            group.announce(&object);
+            Outcome::Announced { answer }
+        }
+    }
+}
+
+fn refuse(request: Request) {
+    // Whoever waited may have gone: an answer that nobody takes is dropped, here and below.
+    match request {
+        Request::Commit { answer, .. } => drop(answer.send(Err(Error::Poisoned))),
+        Request::Announce { answer, .. } => drop(answer.send(Err(Error::Poisoned))),
+    }
+}
+
+impl Outcome {
+    fn conclude(self, core: &Core) {
+        match self {
+            Self::Committed { ts, uploads, answer } => {
+                core.in_flight.settle(&uploads);
+                drop(answer.send(Ok(ts)));
+            }
+            Self::Refused { conflict, uploads, answer } => {
+                core.in_flight.fail(uploads);
+                drop(answer.send(Err(Error::Conflict(conflict))));
+            }
+            Self::Announced { answer } => drop(answer.send(Ok(()))),
+        }
+    }
+
+    fn fail(self, error: &Arc<kv::Error>) {
+        let in_doubt = || Error::InDoubt(Arc::clone(error));
+        match self {
+            Self::Committed { answer, .. } => drop(answer.send(Err(in_doubt()))),
+            Self::Refused { conflict, answer, .. } => drop(answer.send(Err(Error::Conflict(conflict)))),
+            Self::Announced { answer } => drop(answer.send(Err(in_doubt()))),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What cannot happen side by side. Pure: two states and the changes made to the earlier one.
+//!
+//! States share what they have in common, so an object is unchanged between two of them exactly when both hold the same `Arc`.
+
+use std::sync::Arc;
+
+use catalog::{CatalogState, Change, ConstraintKind, ObjectKind, Relation, Table};
+use types::Oid;
+
+#[cfg(test)]
+mod tests;
+
+/// Why a transaction cannot be placed after another that came first.
+#[derive(Debug, thiserror::Error)]
+#[error("{kind} with id {oid} {reason}")]
+pub struct Conflict {
+    pub kind: ObjectKind,
+    pub oid: Oid,
+    #[source]
+    pub reason: Reason,
+}
+
+/// What the other transaction did to the object.
+#[derive(Debug, thiserror::Error)]
+pub enum Reason {
+    #[error("was changed by a concurrent transaction")]
+    Changed,
+    #[error("was dropped by a concurrent transaction")]
+    Dropped,
+    #[error("was emptied by a concurrent transaction")]
+    Emptied,
+    #[error("received rows from a concurrent transaction")]
+    RowsAdded,
+    #[error("can no longer be changed after a concurrent transaction")]
+    Refused(#[source] catalog::Error),
+}
+
+/// The state after `changes`, made to `now` though they were made to `base`; or the first reason why that is not the same.
+/// `visit` sees each change and the state that it is made to.
+pub(crate) fn rebase(
+    base: &CatalogState,
+    now: &CatalogState,
+    changes: &[Change],
+    mut visit: impl FnMut(&CatalogState, &Change),
+) -> Result<CatalogState, Conflict> {
+    if let Some(conflict) = changes.iter().find_map(|change| find(base, now, change)) {
+        return Err(conflict);
+    }
+    let mut state = now.clone();
+    for change in changes {
+        visit(&state, change);
+        state = state.apply(change).map_err(|refusal| {
+            let (kind, oid) = target(change);
+            Conflict { kind, oid, reason: Reason::Refused(refusal) }
+        })?;
+    }
+    Ok(state)
+}
+
+/// What happened between `base` and `now` that `change` cannot follow.
+fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conflict> {
+    let (kind, oid) = target(change);
+    let reason = match change {
+        Change::PutDatabase(_) => differ(Some(base.database()), Some(now.database())),
+        Change::PutSchema(_) | Change::DropSchema(_) => differ(base.schema(oid), now.schema(oid)),
+        Change::PutRole(_) | Change::DropRole(_) => differ(base.role(oid), now.role(oid)),
+        Change::DropView(_) => differ(base.view(oid), now.view(oid)),
+        Change::PutView(view) => {
+            let changed = differ(base.view(oid), now.view(oid));
+            changed.or_else(|| view.depends_on.iter().find_map(|&needed| relation_differs(base, now, needed)))
+        }
+        // Rows that others added go with the table.
+        Change::DropTable(_) => differ(base.table(oid), now.table(oid)),
+        Change::PutTable(table) => differ(base.table(oid), now.table(oid)).or_else(|| {
+            let tightened = base.table(oid).is_some_and(|old| tightens(old, table));
+            if tightened { rows_differ(base, now, oid) } else { None }
+        }),
+        Change::RemoveAllShards { .. } => match (base.table(oid), now.table(oid)) {
+            (Some(_), None) => Some(Reason::Dropped),
+            // The rows taken away may be on their way back in another form, and then those added meanwhile would be lost.
+            _ => rows_differ(base, now, oid),
+        },
+        Change::AddShards { .. } => match (base.table(oid), now.table(oid)) {
+            (Some(_), None) => Some(Reason::Dropped),
+            (Some(old), Some(new)) if !Arc::ptr_eq(old, new) && !accepts_rows_of(new, old) => Some(Reason::Changed),
+            _ if !now.shards(oid).extends(base.shards(oid)) => Some(Reason::Emptied),
+            _ => None,
+        },
+    }?;
+    Some(Conflict { kind, oid, reason })
+}
+
+/// What a change is about.
+fn target(change: &Change) -> (ObjectKind, Oid) {
+    match change {
+        Change::PutDatabase(database) => (ObjectKind::Database, database.oid),
+        Change::PutSchema(schema) => (ObjectKind::Schema, schema.oid),
+        Change::DropSchema(oid) => (ObjectKind::Schema, *oid),
+        Change::PutTable(table) => (ObjectKind::Table, table.oid),
+        Change::DropTable(oid) => (ObjectKind::Table, *oid),
+        Change::PutView(view) => (ObjectKind::View, view.oid),
+        Change::DropView(oid) => (ObjectKind::View, *oid),
+        Change::PutRole(role) => (ObjectKind::Role, role.oid),
+        Change::DropRole(oid) => (ObjectKind::Role, *oid),
+        Change::AddShards { table, .. } | Change::RemoveAllShards { table } => (ObjectKind::Table, *table),
+    }
+}
+
+fn differ<T>(base: Option<&Arc<T>>, now: Option<&Arc<T>>) -> Option<Reason> {
+    match (base, now) {
+        (None, None) => None,
+        (Some(base), Some(now)) if Arc::ptr_eq(base, now) => None,
+        (Some(_), None) => Some(Reason::Dropped),
+        (_, Some(_)) => Some(Reason::Changed),
+    }
+}
+
+fn relation_differs(base: &CatalogState, now: &CatalogState, oid: Oid) -> Option<Reason> {
+    match base.relation_by_oid(oid)? {
+        Relation::Table(table) => differ(Some(&table), now.table(oid)),
+        Relation::View(view) => differ(Some(&view), now.view(oid)),
+    }
+}
+
+fn rows_differ(base: &CatalogState, now: &CatalogState, table: Oid) -> Option<Reason> {
+    let (before, after) = (base.shards(table), now.shards(table));
+    if !after.extends(before) {
+        Some(Reason::Emptied)
+    } else if before.shards.len() < after.shards.len() {
+        Some(Reason::RowsAdded)
+    } else {
+        None
+    }
+}
+
+/// Whether `new` is wrong about rows made for `old` that nobody looked at when it was made.
+fn tightens(old: &Table, new: &Table) -> bool {
+    let columns = new.columns.iter().any(|column| match old.column(column.id) {
+        Some(old) => old.sql_type != column.sql_type || (column.not_null && !old.not_null),
+        // Older rows answer `missing`; without one they would lack a value, or one each from a volatile DEFAULT.
+        None => column.missing.is_none() && (column.not_null || column.default.is_some()),
+    });
+    columns || has_new_check(old, new)
+}
+
+/// Whether rows made for `old` are rows of `new`.
+fn accepts_rows_of(new: &Table, old: &Table) -> bool {
+    let all_kept = old.columns.iter().all(|column| new.column(column.id).is_some());
+    all_kept && !tightens(old, new)
+}
+
+fn has_new_check(old: &Table, new: &Table) -> bool {
+    let checks = new.constraints.iter().filter(|constraint| matches!(constraint.kind, ConstraintKind::Check { .. }));
+    checks.clone().any(|check| old.constraints.iter().all(|known| known.kind != check.kind))
+}

@@ -1,0 +1,43 @@
+//! What can go wrong between BEGIN and COMMIT.
+
+use std::sync::Arc;
+
+use crate::Conflict;
+
+/// Result of a transaction's step.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of a transaction, or of the store under all of them.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another transaction came first; run this one again.
+    #[error("could not serialize access due to concurrent update")]
+    Conflict(#[source] Conflict),
+    /// The change breaks an invariant of the catalog.
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
+    #[error("savepoint \"{name}\" does not exist")]
+    UnknownSavepoint { name: String },
+    /// An object was announced for a transaction that has ended.
+    #[error("object {object} belongs to a transaction that has ended")]
+    Ended { object: String },
+    /// The write of this commit failed. Whether it took effect is known after the server has started again; until then every
+    /// call is [`Error::Poisoned`].
+    #[error("failed to make the commit durable; whether it took effect is known after a restart")]
+    InDoubt(#[source] Arc<kv::Error>),
+    /// An earlier write failed; the server has to stop and start again.
+    #[error("the catalog is not usable since an earlier write to it failed")]
+    Poisoned,
+    /// The store could not be read.
+    #[error("failed to read the store")]
+    Store(#[from] kv::Error),
+    /// A record of the store that this crate keeps is not what was written.
+    #[error("the stored {what} is damaged")]
+    Damaged { what: &'static str },
+    /// The thread that commits could not be started.
+    #[error("failed to start the committer")]
+    Committer(#[source] std::io::Error),
+    /// The bucket could not be listed.
+    #[error("failed to list the objects of tables")]
+    List(#[source] objects::Error),
+}

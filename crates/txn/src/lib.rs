@@ -1,0 +1,35 @@
+//! Commit: the one place where anything becomes visible, and the cleaning up behind it.
+//!
+//! Never knows SQL and never reads a shard. Nobody waits for a lock: who comes second on the same thing is told
+//! [`Error::Conflict`] and runs again.
+//!
+//! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
+//! cannot happen side by side, `clean.rs` when an object may go.
+
+mod clean;
+mod committer;
+mod conflict;
+mod error;
+mod garbage;
+mod group;
+mod oids;
+mod recover;
+mod transaction;
+mod transactions;
+mod uploads;
+mod visible;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod kill_tests;
+#[cfg(test)]
+mod model_tests;
+
+pub use clean::{CleanReport, CleanSettings};
+pub use conflict::{Conflict, Reason};
+pub use error::{Error, Result};
+pub use transaction::{Isolation, Transaction};
+pub use transactions::Transactions;
+pub use uploads::Uploads;
+pub use visible::Snapshot;

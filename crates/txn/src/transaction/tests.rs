@@ -1,0 +1,113 @@
+use catalog::Table;
+use types::Oid;
+
+use super::*;
+use crate::fixtures::*;
+
+#[tokio::test]
+async fn others_see_a_commit_and_nothing_before_it() {
+    let transactions = fresh();
+    let mut writer = begin(&transactions);
+    writer.stage(vec![put(table(100, "t")), load(100, &[1])]).unwrap();
+    assert!(writer.view().state.table(Oid(100)).is_some());
+    assert!(transactions.current().state.table(Oid(100)).is_none());
+    let ts = writer.commit().await.unwrap();
+    let now = transactions.current();
+    assert_eq!((now.ts, shard_ids(&now.state, 100)), (ts, vec![1]));
+}
+
+#[tokio::test]
+async fn a_refused_stage_leaves_nothing_behind() {
+    let transactions = fresh();
+    let mut writer = begin(&transactions);
+    let refused = writer.stage(vec![put(table(100, "t")), put(table(101, "t"))]);
+    assert!(matches!(refused, Err(Error::Catalog(catalog::Error::DuplicateName { .. }))));
+    assert!(!writer.is_dirty());
+    assert!(writer.view().state.table(Oid(100)).is_none());
+}
+
+#[tokio::test]
+async fn read_committed_moves_on_with_its_own_changes_and_repeatable_read_does_not() {
+    let transactions = fresh();
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    let mut moving = transactions.begin(Isolation::ReadCommitted);
+    let mut fixed = transactions.begin(Isolation::RepeatableRead);
+    for (transaction, id) in [(&mut moving, 1), (&mut fixed, 2)] {
+        transaction.stage(vec![load(100, &[id])]).unwrap();
+    }
+    commit(&transactions, vec![load(100, &[3])]).await;
+    moving.refresh().unwrap();
+    fixed.refresh().unwrap();
+    assert_eq!(shard_ids(&moving.view().state, 100), [3, 1]);
+    assert_eq!(shard_ids(&fixed.view().state, 100), [2]);
+    fixed.commit().await.unwrap();
+    moving.commit().await.unwrap();
+    assert_eq!(shard_ids(&transactions.current().state, 100), [3, 2, 1]);
+}
+
+#[tokio::test]
+async fn the_second_to_change_a_table_is_told_at_commit_and_at_its_next_statement() {
+    let transactions = fresh();
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    let altered = || Table { comment: Some("c".to_owned()), ..table(100, "t") };
+    let mut at_commit = begin(&transactions);
+    let mut at_refresh = begin(&transactions);
+    at_commit.stage(vec![put(altered())]).unwrap();
+    at_refresh.stage(vec![put(altered())]).unwrap();
+    commit(&transactions, vec![Change::DropTable(Oid(100))]).await;
+    assert!(matches!(at_commit.commit().await, Err(Error::Conflict(_))));
+    assert!(matches!(at_refresh.refresh(), Err(Error::Conflict(_))));
+}
+
+#[tokio::test]
+async fn savepoints_take_back_what_came_after_them() {
+    let transactions = fresh();
+    let mut transaction = begin(&transactions);
+    transaction.stage(vec![put(table(100, "t"))]).unwrap();
+    transaction.savepoint("s");
+    transaction.stage(vec![load(100, &[1])]).unwrap();
+    transaction.savepoint("s");
+    transaction.stage(vec![load(100, &[2])]).unwrap();
+    transaction.rollback_to("s").unwrap();
+    assert_eq!(shard_ids(&transaction.view().state, 100), [1]);
+    // The inner one stays until it is released, then the outer one of the same name is found.
+    transaction.rollback_to("s").unwrap();
+    transaction.release("s").unwrap();
+    transaction.rollback_to("s").unwrap();
+    assert_eq!(shard_ids(&transaction.view().state, 100), [0_u128; 0]);
+    transaction.release("s").unwrap();
+    assert!(matches!(transaction.rollback_to("s"), Err(Error::UnknownSavepoint { .. })));
+    transaction.commit().await.unwrap();
+    assert!(transactions.current().state.table(Oid(100)).is_some());
+}
+
+#[tokio::test]
+async fn a_savepoint_outlives_a_refresh() {
+    let transactions = fresh();
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    let mut transaction = begin(&transactions);
+    transaction.stage(vec![load(100, &[1])]).unwrap();
+    transaction.savepoint("s");
+    transaction.stage(vec![load(100, &[2])]).unwrap();
+    commit(&transactions, vec![load(100, &[3])]).await;
+    transaction.refresh().unwrap();
+    transaction.rollback_to("s").unwrap();
+    assert_eq!(shard_ids(&transaction.view().state, 100), [3, 1]);
+}
+
+#[tokio::test]
+async fn a_transaction_without_changes_commits_without_a_write() {
+    let transactions = fresh();
+    let before = transactions.current().ts;
+    assert_eq!(begin(&transactions).commit().await.unwrap(), before);
+    assert_eq!(transactions.current().ts, before);
+}
+
+#[tokio::test]
+async fn an_ended_transaction_announces_nothing_more() {
+    let transactions = fresh();
+    let transaction = begin(&transactions);
+    let uploads = transaction.uploads();
+    transaction.rollback();
+    assert!(matches!(uploads.announce("tables/1/x").await, Err(Error::Ended { .. })));
+}

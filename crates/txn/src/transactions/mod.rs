@@ -1,0 +1,149 @@
+//! All transactions over one store: where they begin, and what they share.
+
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use kv::TxKv;
+use objects::Objects;
+use tokio::sync::{oneshot, watch};
+use types::{Clock, CommitTs, Oid};
+
+use crate::committer::{self, Request};
+use crate::group::Proposal;
+use crate::oids::Oids;
+use crate::recover::{Recovered, recover};
+use crate::uploads::InFlight;
+use crate::visible::Visible;
+use crate::{Error, Isolation, Result, Snapshot, Transaction};
+
+#[cfg(test)]
+mod tests;
+
+/// The transactions of an instance. There is one per store; it lives as long as the server.
+#[derive(Debug)]
+pub struct Transactions {
+    pub(crate) core: Arc<Core>,
+    /// `None` only while dropped.
+    requests: Option<mpsc::Sender<Request>>,
+    committer: Option<JoinHandle<()>>,
+}
+
+/// What the committer, the sessions and the cleaner share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) kv: Arc<dyn TxKv>,
+    pub(crate) objects: Objects,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) visible: Arc<Visible>,
+    pub(crate) in_flight: InFlight,
+    /// One cleaning at a time.
+    pub(crate) cleaning: tokio::sync::Mutex<()>,
+    oids: Oids,
+    poisoned: watch::Sender<bool>,
+}
+
+impl Core {
+    pub(crate) fn is_poisoned(&self) -> bool {
+        *self.poisoned.borrow()
+    }
+
+    /// After a failed write nobody knows what the store holds: from now on everything is refused.
+    pub(crate) fn poison(&self, error: &kv::Error) {
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            "a write to the catalog failed; the server has to stop"
+        );
+        self.poisoned.send_replace(true);
+    }
+}
+
+impl Transactions {
+    /// Reads the store and starts the committer; an empty store gets a fresh catalog. Blocks on the store's I/O.
+    pub fn open(kv: Arc<dyn TxKv>, objects: Objects, clock: Arc<dyn Clock>) -> Result<Arc<Self>> {
+        let Recovered { ts, catalog, uploads } = recover(&*kv)?;
+        tracing::info!(commit = ts.0, uploads = uploads.len(), "catalog opened");
+        let core = Arc::new(Core {
+            visible: Visible::new(ts, Arc::new(catalog)),
+            in_flight: InFlight::recovered(uploads),
+            cleaning: tokio::sync::Mutex::new(()),
+            oids: Oids::recover(&*kv)?,
+            poisoned: watch::Sender::new(false),
+            kv,
+            objects,
+            clock,
+        });
+        let (requests, queue) = mpsc::channel();
+        let committer = std::thread::Builder::new()
+            .name("committer".to_owned())
+            .spawn({
+                let core = Arc::clone(&core);
+                move || committer::run(&core, &queue)
+            })
+            .map_err(Error::Committer)?;
+        Ok(Arc::new(Self { core, requests: Some(requests), committer: Some(committer) }))
+    }
+
+    /// The newest commit. While the snapshot or a clone of it lives, the objects it names stay: hold it as long as a query runs.
+    #[must_use]
+    pub fn current(&self) -> Snapshot {
+        self.core.visible.current()
+    }
+
+    /// An id that no object has or had. Waits for a durable write once in 1,024 calls.
+    #[must_use]
+    pub fn allocate_oid(&self) -> Oid {
+        let (oid, reserved) = self.core.oids.next(&*self.core.kv);
+        if let Err(error) = reserved {
+            // Nothing can be committed any more, so it does not matter which id is given.
+            self.core.poison(&error);
+        }
+        oid
+    }
+
+    /// Starts a transaction that sees the newest commit.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
+        Transaction::new(Arc::clone(self), isolation)
+    }
+
+    /// Whether a write failed, so that every commit from now on fails and the server has to stop.
+    #[must_use]
+    pub fn is_poisoned(&self) -> bool {
+        self.core.is_poisoned()
+    }
+
+    /// Completes when a write failed, see [`Self::is_poisoned`].
+    pub async fn poisoned(&self) {
+        let mut poisoned = self.core.poisoned.subscribe();
+        // The sender lives in `core`: waiting ends with the value alone.
+        let _ = poisoned.wait_for(|poisoned| *poisoned).await;
+    }
+
+    pub(crate) async fn commit(&self, proposal: Proposal) -> Result<CommitTs> {
+        self.ask(|answer| Request::Commit { proposal, answer }).await
+    }
+
+    pub(crate) async fn announce(&self, object: String) -> Result<()> {
+        self.ask(|answer| Request::Announce { object, answer }).await
+    }
+
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        let requests = self.requests.as_ref().expect("requests are accepted until the drop");
+        // Without a committer nothing can be committed: as after a failed write.
+        requests.send(request(answer)).map_err(|_| Error::Poisoned)?;
+        answered.await.map_err(|_| Error::Poisoned)?
+    }
+}
+
+/// Waits for the committer, so that the store is closed once the last snapshot is gone.
+impl Drop for Transactions {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        if let Some(committer) = self.committer.take()
+            && committer.join().is_err()
+        {
+            tracing::error!("the committer has panicked");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What the newest commit is, and which older ones are still looked at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog::CatalogState;
+use parking_lot::Mutex;
+use types::CommitTs;
+
+/// The catalog as of one commit. As long as a clone of it lives, no object that its state names is deleted.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub ts: CommitTs,
+    /// For a transaction's view, with its own changes.
+    pub state: Arc<CatalogState>,
+    pin: Arc<Pin>,
+}
+
+impl Snapshot {
+    /// The same snapshot with a transaction's own changes.
+    pub(crate) fn with_state(&self, state: Arc<CatalogState>) -> Self {
+        Self { ts: self.ts, state, pin: Arc::clone(&self.pin) }
+    }
+}
+
+/// The newest commit and the registered snapshots, under one lock: a snapshot is never taken of a commit that the horizon
+/// has passed.
+#[derive(Debug)]
+pub(crate) struct Visible {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    ts: CommitTs,
+    catalog: Arc<CatalogState>,
+    /// How many pins each commit has.
+    pins: BTreeMap<CommitTs, usize>,
+}
+
+/// Keeps a commit registered.
+#[derive(Debug)]
+struct Pin {
+    ts: CommitTs,
+    visible: Arc<Visible>,
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let mut state = self.visible.state.lock();
+        if let Some(count) = state.pins.get_mut(&self.ts) {
+            *count -= 1;
+            if *count == 0 {
+                state.pins.remove(&self.ts);
+            }
+        }
+    }
+}
+
+impl Visible {
+    pub(crate) fn new(ts: CommitTs, catalog: Arc<CatalogState>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { ts, catalog, pins: BTreeMap::new() }) })
+    }
+
+    /// The newest commit, registered.
+    pub(crate) fn current(self: &Arc<Self>) -> Snapshot {
+        let mut state = self.state.lock();
+        let ts = state.ts;
+        *state.pins.entry(ts).or_default() += 1;
+        let pin = Arc::new(Pin { ts, visible: Arc::clone(self) });
+        Snapshot { ts, state: Arc::clone(&state.catalog), pin }
+    }
+
+    /// Makes a durable commit the newest.
+    pub(crate) fn publish(&self, ts: CommitTs, catalog: Arc<CatalogState>) {
+        let mut state = self.state.lock();
+        assert!(state.ts < ts, "commits become visible in their order");
+        state.ts = ts;
+        state.catalog = catalog;
+    }
+
+    /// The oldest commit that anyone looks at or can come to look at.
+    pub(crate) fn horizon(&self) -> CommitTs {
+        let state = self.state.lock();
+        state.pins.keys().next().copied().unwrap_or(state.ts)
+    }
+}

@@ -1,0 +1,25 @@
+use arrow_schema::{DataType, Field};
+
+use crate::SqlType;
+
+#[test]
+fn every_type_survives_the_way_through_arrow() {
+    for scalar in SqlType::scalars() {
+        for sql_type in [scalar.clone(), SqlType::Array(Box::new(scalar))] {
+            if matches!(&sql_type, SqlType::Array(element) if **element == SqlType::Unknown) {
+                continue;
+            }
+            let field = sql_type.arrow_field("x", true);
+            assert_eq!(SqlType::from_arrow_field(&field), Some(sql_type));
+        }
+    }
+}
+
+#[test]
+fn metadata_that_contradicts_the_values_is_not_believed() {
+    let metadata = SqlType::Uuid.arrow_field("x", true).metadata().clone();
+    let varchar = SqlType::Varchar(Some(3)).arrow_field("x", true).metadata().clone();
+    assert!(metadata.is_empty(), "uuid needs no mark");
+    let field = Field::new("x", DataType::Int32, true).with_metadata(varchar);
+    assert_eq!(SqlType::from_arrow_field(&field), Some(SqlType::Int4));
+}

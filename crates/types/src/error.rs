@@ -1,0 +1,218 @@
+//! What a client can be told: a named condition, a message and PostgreSQL's error fields.
+
+use std::fmt;
+
+/// Result of anything whose failure is reported to a client.
+pub type SqlResult<T> = Result<T, SqlError>;
+
+/// A condition of PostgreSQL's appendix A, by name; the gateway alone turns it into the five characters of a SQLSTATE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// Nothing is wrong: the condition of a plain notice.
+    SuccessfulCompletion,
+    SyntaxError,
+    UndefinedTable,
+    UndefinedColumn,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedParameter,
+    DuplicateTable,
+    DuplicateColumn,
+    DuplicateObject,
+    DuplicateSchema,
+    DuplicateDatabase,
+    DuplicateAlias,
+    DuplicateFunction,
+    AmbiguousColumn,
+    AmbiguousFunction,
+    AmbiguousParameter,
+    DatatypeMismatch,
+    IndeterminateDatatype,
+    CannotCoerce,
+    GroupingError,
+    WindowingError,
+    InvalidRecursion,
+    InvalidColumnReference,
+    InvalidTableDefinition,
+    InvalidColumnDefinition,
+    InvalidObjectDefinition,
+    InvalidName,
+    InvalidForeignKey,
+    NameTooLong,
+    ReservedName,
+    WrongObjectType,
+    CollationMismatch,
+    InvalidTextRepresentation,
+    InvalidBinaryRepresentation,
+    NumericValueOutOfRange,
+    DivisionByZero,
+    InvalidDatetimeFormat,
+    DatetimeFieldOverflow,
+    IntervalFieldOverflow,
+    InvalidTimeZone,
+    StringDataRightTruncation,
+    StringDataLengthMismatch,
+    SubstringError,
+    CharacterNotInRepertoire,
+    InvalidParameterValue,
+    InvalidEscapeSequence,
+    InvalidRegularExpression,
+    InvalidRowCountInLimit,
+    InvalidRowCountInOffset,
+    InvalidArgumentForLogarithm,
+    InvalidArgumentForPower,
+    ArraySubscriptError,
+    NullValueNotAllowed,
+    BadCopyFileFormat,
+    CardinalityViolation,
+    NotNullViolation,
+    UniqueViolation,
+    ForeignKeyViolation,
+    CheckViolation,
+    RestrictViolation,
+    DependentObjectsStillExist,
+    InFailedTransaction,
+    ActiveTransaction,
+    NoActiveTransaction,
+    ReadOnlyTransaction,
+    InvalidSavepoint,
+    SerializationFailure,
+    DeadlockDetected,
+    LockNotAvailable,
+    InsufficientPrivilege,
+    InvalidAuthorization,
+    InvalidPassword,
+    UndefinedDatabase,
+    UndefinedSchema,
+    UndefinedFile,
+    DuplicateFile,
+    FeatureNotSupported,
+    InvalidStatementName,
+    InvalidCursorName,
+    DuplicatePreparedStatement,
+    DuplicateCursor,
+    InvalidCursorState,
+    UndefinedPreparedStatement,
+    OutOfMemory,
+    DiskFull,
+    TooManyConnections,
+    ConfigurationLimitExceeded,
+    ProgramLimitExceeded,
+    StatementTooComplex,
+    TooManyColumns,
+    QueryCanceled,
+    AdminShutdown,
+    IdleInTransactionSessionTimeout,
+    IdleSessionTimeout,
+    CannotConnectNow,
+    ProtocolViolation,
+    ConnectionFailure,
+    ObjectNotInPrerequisiteState,
+    ObjectInUse,
+    CantChangeRuntimeParam,
+    IoError,
+    DataCorrupted,
+    ConfigFileError,
+    InternalError,
+}
+
+/// A failure with the fields a PostgreSQL client can show. Construct with [`SqlError::new`] and add facts with the `with_` methods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlError {
+    pub condition: Condition,
+    /// One lowercase fragment, as PostgreSQL words it where PostgreSQL has the error.
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+    /// Character position in the statement's text, from 1.
+    pub position: Option<u32>,
+    /// Where it happened, for COPY: file, line and column.
+    pub context: Option<String>,
+    pub schema: Option<String>,
+    pub table: Option<String>,
+    pub column: Option<String>,
+    pub constraint: Option<String>,
+}
+
+impl SqlError {
+    /// An error with only its condition and message.
+    #[must_use]
+    pub fn new(condition: Condition, message: impl Into<String>) -> Self {
+        Self {
+            condition,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            context: None,
+            schema: None,
+            table: None,
+            column: None,
+            constraint: None,
+        }
+    }
+
+    /// `0A000`: parsed and understood, but Kiln does not do it.
+    #[must_use]
+    pub fn unsupported(what: impl fmt::Display) -> Self {
+        Self::new(Condition::FeatureNotSupported, format!("{what} is not supported"))
+    }
+
+    /// `XX000`: a bug of ours.
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Condition::InternalError, message)
+    }
+
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// `position` counts characters of the statement from 1; an earlier, more exact position stays.
+    #[must_use]
+    pub fn with_position(mut self, position: u32) -> Self {
+        self.position.get_or_insert(position);
+        self
+    }
+
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> Self {
+        self.context = Some(context.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_table(mut self, schema: impl Into<String>, table: impl Into<String>) -> Self {
+        self.schema = Some(schema.into());
+        self.table = Some(table.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_column(mut self, column: impl Into<String>) -> Self {
+        self.column = Some(column.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_constraint(mut self, constraint: impl Into<String>) -> Self {
+        self.constraint = Some(constraint.into());
+        self
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SqlError {}

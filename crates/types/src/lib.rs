@@ -1,0 +1,24 @@
+//! The words every crate shares: ids, SQL types, conditions, numeric and date arithmetic in PostgreSQL's manner, clock and chance.
+//!
+//! Never does I/O, and knows neither DataFusion nor files. A type moves here on its second user, never on its first.
+//!
+//! Start at `sql_type.rs` for what a column can hold and `error.rs` for what a client can be told.
+
+pub mod arrow_field;
+pub mod clock;
+pub mod error;
+pub mod ids;
+pub mod interval;
+pub mod numeric;
+pub mod random;
+pub mod sql_type;
+pub mod text;
+pub mod zone;
+
+pub use clock::{Clock, SystemClock};
+pub use error::{Condition, SqlError, SqlResult};
+pub use ids::{ColumnId, CommitTs, Oid, QueryId, ShardId};
+pub use interval::Interval;
+pub use random::{Random, SystemRandom};
+pub use sql_type::SqlType;
+pub use zone::SessionZone;

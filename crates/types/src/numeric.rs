@@ -1,0 +1,151 @@
+//! Precision and scale of numeric results, and arithmetic on scaled 128-bit integers: the one table planner, engine and tests share.
+//!
+//! PostgreSQL's numeric has no fixed scale; Kiln's has at most 38 digits, so a result type is fixed per expression. Addition, subtraction,
+//! multiplication and remainder are exact or fail; division and averages keep at least 16 digits after the point.
+
+use crate::sql_type::NUMERIC_PRECISION_MAX;
+use crate::{Condition, SqlError, SqlResult, SqlType};
+
+#[cfg(test)]
+mod tests;
+
+/// Digits after the point that a division or an average keeps at least.
+pub const DIVISION_SCALE_MIN: u8 = 16;
+
+/// Digits and scale of a numeric type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digits {
+    pub precision: u8,
+    pub scale: u8,
+}
+
+impl Digits {
+    /// `numeric(precision, scale)`.
+    #[must_use]
+    pub const fn new(precision: u8, scale: u8) -> Self {
+        Self { precision, scale }
+    }
+
+    /// The digits every value of a number type fits in; `None` for types that are not exact numbers.
+    #[must_use]
+    pub fn of(sql_type: &SqlType) -> Option<Digits> {
+        Some(match sql_type {
+            SqlType::Int2 => Digits::new(5, 0),
+            SqlType::Int4 => Digits::new(10, 0),
+            SqlType::Int8 => Digits::new(19, 0),
+            SqlType::Numeric { precision, scale } => Digits::new(*precision, *scale),
+            _ => return None,
+        })
+    }
+
+    /// The type with these digits.
+    #[must_use]
+    pub const fn sql_type(self) -> SqlType {
+        SqlType::Numeric { precision: self.precision, scale: self.scale }
+    }
+
+    const fn whole(self) -> u8 {
+        self.precision.saturating_sub(self.scale)
+    }
+
+    fn capped(whole: u8, scale: u8) -> Digits {
+        let scale = scale.min(NUMERIC_PRECISION_MAX);
+        Digits { precision: whole.saturating_add(scale).clamp(1, NUMERIC_PRECISION_MAX), scale }
+    }
+
+    /// `a + b` and `a - b`.
+    #[must_use]
+    pub fn sum_of(self, other: Digits) -> Digits {
+        Digits::capped(self.whole().max(other.whole()) + 1, self.scale.max(other.scale))
+    }
+
+    /// `a * b`: every digit of the exact product.
+    #[must_use]
+    pub fn product_with(self, other: Digits) -> Digits {
+        Digits::capped(self.whole() + other.whole(), self.scale + other.scale)
+    }
+
+    /// `a / b`.
+    #[must_use]
+    pub fn quotient_by(self, other: Digits) -> Digits {
+        Digits::capped(NUMERIC_PRECISION_MAX, self.scale.max(other.scale).max(DIVISION_SCALE_MIN))
+    }
+
+    /// `a % b`.
+    #[must_use]
+    pub fn remainder_by(self, other: Digits) -> Digits {
+        Digits::capped(self.whole().max(other.whole()), self.scale.max(other.scale))
+    }
+
+    /// A type that holds both, for CASE, UNION and comparisons.
+    #[must_use]
+    pub fn union_with(self, other: Digits) -> Digits {
+        Digits::capped(self.whole().max(other.whole()), self.scale.max(other.scale))
+    }
+
+    /// `sum(a)`.
+    #[must_use]
+    pub fn sum(self) -> Digits {
+        Digits::new(NUMERIC_PRECISION_MAX, self.scale)
+    }
+
+    /// `avg(a)`.
+    #[must_use]
+    pub fn average(self) -> Digits {
+        Digits::new(NUMERIC_PRECISION_MAX, self.scale.max(DIVISION_SCALE_MIN))
+    }
+}
+
+/// 10^`exponent` for exponents to 38.
+#[must_use]
+pub const fn power_of_ten(exponent: u8) -> i128 {
+    10_i128.pow(exponent as u32)
+}
+
+/// How many decimal digits a value takes; 0 for 0.
+#[must_use]
+pub fn digit_count(value: i128) -> u8 {
+    value.unsigned_abs().checked_ilog10().map_or(0, |log| u8::try_from(log + 1).expect("at most 39 digits"))
+}
+
+/// `value` from scale `from` to scale `to`, rounded half away from zero; `None` on overflow of 128 bits.
+#[must_use]
+pub fn rescale(value: i128, from: u8, to: u8) -> Option<i128> {
+    if from <= to {
+        return value.checked_mul(10_i128.checked_pow(u32::from(to - from))?);
+    }
+    Some(divide_rounding(value, power_of_ten((from - to).min(38))))
+}
+
+/// `value / divisor` rounded half away from zero. The divisor must not be 0.
+#[must_use]
+pub fn divide_rounding(value: i128, divisor: i128) -> i128 {
+    let quotient = value / divisor;
+    let remainder = (value % divisor).unsigned_abs();
+    if remainder < divisor.unsigned_abs() - remainder {
+        quotient
+    } else if (value < 0) == (divisor < 0) {
+        quotient + 1
+    } else {
+        quotient - 1
+    }
+}
+
+/// `value` if it fits `digits`, else `22003` as PostgreSQL words it.
+pub fn check(value: i128, digits: Digits) -> SqlResult<i128> {
+    if value.unsigned_abs() < power_of_ten(digits.precision).unsigned_abs() {
+        Ok(value)
+    } else {
+        Err(field_overflow(digits.precision, digits.scale))
+    }
+}
+
+/// `22003` for a value too large for `numeric(precision, scale)`.
+#[must_use]
+pub fn field_overflow(precision: u8, scale: u8) -> SqlError {
+    let whole = precision.saturating_sub(scale);
+    let bound = if whole == 0 { "1".to_owned() } else { format!("10^{whole}") };
+    SqlError::new(Condition::NumericValueOutOfRange, "numeric field overflow").with_detail(format!(
+        "A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
+    ))
+}

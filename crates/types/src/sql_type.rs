@@ -1,0 +1,255 @@
+//! What a column or expression can hold, as PostgreSQL names, numbers and modifies it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+mod tests;
+
+/// A SQL type with its modifiers. `Display` gives PostgreSQL's `format_type` name: `numeric(12,2)`, `character varying(20)`, `integer[]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SqlType {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    /// Precision 1–38 and scale 0–precision; bare `numeric` is (38,10).
+    Numeric {
+        precision: u8,
+        scale: u8,
+    },
+    Float4,
+    Float8,
+    Text,
+    /// At most so many characters; without a number as `text`.
+    Varchar(Option<u32>),
+    /// Exactly so many characters, blank-padded; trailing blanks are insignificant.
+    Char(u32),
+    Date,
+    /// Microseconds since midnight.
+    Time,
+    /// Microseconds since 1970-01-01, without a zone.
+    Timestamp,
+    /// Microseconds since 1970-01-01 UTC.
+    TimestampTz,
+    /// Months, days and microseconds, kept apart.
+    Interval,
+    Bytea,
+    Uuid,
+    Json,
+    Jsonb,
+    /// Elements of one type, one dimension.
+    Array(Box<SqlType>),
+    /// The types of PostgreSQL's own catalog, for its system tables only.
+    Oid,
+    Name,
+    InternalChar,
+    Regclass,
+    Regtype,
+    Regproc,
+    Regnamespace,
+    Regrole,
+    /// A list of `int2` that prints as `1 2` and is counted from 0.
+    Int2Vector,
+    /// A list of `oid` that prints as `23 25` and is counted from 0.
+    OidVector,
+    /// An untyped literal or parameter that nothing has given a type yet.
+    Unknown,
+}
+
+/// Scale of `numeric` written without precision and scale.
+pub const BARE_NUMERIC_SCALE: u8 = 10;
+/// The most digits a `numeric` holds.
+pub const NUMERIC_PRECISION_MAX: u8 = 38;
+
+impl SqlType {
+    /// `numeric` without precision and scale.
+    pub const BARE_NUMERIC: SqlType = SqlType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: BARE_NUMERIC_SCALE };
+
+    /// The type's number in PostgreSQL's `pg_type`.
+    #[must_use]
+    pub fn oid(&self) -> u32 {
+        self.entry().oid
+    }
+
+    /// The number of the array type over this type; 0 for an array.
+    #[must_use]
+    pub fn array_oid(&self) -> u32 {
+        self.entry().array_oid
+    }
+
+    /// `pg_type.typname`: `int4`, `bpchar`, `_text`.
+    #[must_use]
+    pub fn typname(&self) -> String {
+        match self {
+            SqlType::Array(element) => format!("_{}", element.typname()),
+            other => other.entry().typname.to_owned(),
+        }
+    }
+
+    /// `pg_type.typlen`: bytes, or -1 where values vary in length.
+    #[must_use]
+    pub fn typlen(&self) -> i16 {
+        self.entry().typlen
+    }
+
+    /// PostgreSQL's `atttypmod`: -1 where the type carries no modifier.
+    #[must_use]
+    pub fn typmod(&self) -> i32 {
+        match self {
+            // Bare numeric is stored as (38,10) but reported as PostgreSQL reports `numeric`.
+            SqlType::Numeric { .. } if *self == Self::BARE_NUMERIC => -1,
+            SqlType::Numeric { precision, scale } => ((i32::from(*precision) << 16) | i32::from(*scale)) + 4,
+            SqlType::Varchar(Some(length)) | SqlType::Char(length) => {
+                i32::try_from(*length).unwrap_or(i32::MAX - 4) + 4
+            }
+            SqlType::Array(element) => element.typmod(),
+            _ => -1,
+        }
+    }
+
+    /// The type with number `oid` and modifier `typmod` (-1 for none), if Kiln has it.
+    #[must_use]
+    pub fn from_oid(oid: u32, typmod: i32) -> Option<SqlType> {
+        let unmodified = SCALARS.iter().find_map(|(sql_type, entry)| {
+            if entry.oid == oid {
+                Some(sql_type.clone())
+            } else if entry.array_oid == oid {
+                Some(SqlType::Array(Box::new(sql_type.clone())))
+            } else {
+                None
+            }
+        })?;
+        Some(unmodified.with_typmod(typmod))
+    }
+
+    /// This type with PostgreSQL's modifier applied; unchanged where the type takes none or `typmod` is -1.
+    #[must_use]
+    pub fn with_typmod(self, typmod: i32) -> SqlType {
+        if typmod < 4 {
+            return self;
+        }
+        let modifier = u32::try_from(typmod - 4).expect("typmod is at least 4 here");
+        match self {
+            SqlType::Numeric { .. } => SqlType::Numeric {
+                precision: u8::try_from(modifier >> 16).unwrap_or(NUMERIC_PRECISION_MAX).min(NUMERIC_PRECISION_MAX),
+                scale: u8::try_from(modifier & 0xffff).unwrap_or(NUMERIC_PRECISION_MAX).min(NUMERIC_PRECISION_MAX),
+            },
+            SqlType::Varchar(_) => SqlType::Varchar(Some(modifier)),
+            SqlType::Char(_) => SqlType::Char(modifier),
+            SqlType::Array(element) => SqlType::Array(Box::new(element.with_typmod(typmod))),
+            other => other,
+        }
+    }
+
+    /// The type of an array's or vector's elements.
+    #[must_use]
+    pub fn element(&self) -> Option<SqlType> {
+        match self {
+            SqlType::Array(element) => Some(element.as_ref().clone()),
+            SqlType::Int2Vector => Some(SqlType::Int2),
+            SqlType::OidVector => Some(SqlType::Oid),
+            _ => None,
+        }
+    }
+
+    /// Whether values are text underneath: text, varchar, char, name.
+    #[must_use]
+    pub fn is_textual(&self) -> bool {
+        matches!(self, SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name | SqlType::Unknown)
+    }
+
+    /// Whether values are numbers.
+    #[must_use]
+    pub fn is_numeric(&self) -> bool {
+        matches!(
+            self,
+            SqlType::Int2
+                | SqlType::Int4
+                | SqlType::Int8
+                | SqlType::Numeric { .. }
+                | SqlType::Float4
+                | SqlType::Float8
+                | SqlType::Oid
+        )
+    }
+
+    /// All scalar types, modifiers at their widest, in `pg_type` order of use.
+    pub fn scalars() -> impl Iterator<Item = SqlType> {
+        SCALARS.iter().map(|(sql_type, _)| sql_type.clone())
+    }
+
+    fn entry(&self) -> TypeEntry {
+        if let SqlType::Array(element) = self {
+            return TypeEntry { oid: element.array_oid(), array_oid: 0, typlen: -1, typname: "", name: "" };
+        }
+        let wanted = std::mem::discriminant(self);
+        SCALARS
+            .iter()
+            .find(|(sql_type, _)| std::mem::discriminant(sql_type) == wanted)
+            .map(|(_, entry)| *entry)
+            .expect("every scalar type has a row in SCALARS")
+    }
+}
+
+#[derive(Clone, Copy)]
+struct TypeEntry {
+    oid: u32,
+    array_oid: u32,
+    typlen: i16,
+    typname: &'static str,
+    name: &'static str,
+}
+
+const fn row(oid: u32, array_oid: u32, typlen: i16, typname: &'static str, name: &'static str) -> TypeEntry {
+    TypeEntry { oid, array_oid, typlen, typname, name }
+}
+
+/// Numbers and names from PostgreSQL's `pg_type.dat`.
+const SCALARS: &[(SqlType, TypeEntry)] = &[
+    (SqlType::Bool, row(16, 1000, 1, "bool", "boolean")),
+    (SqlType::Int2, row(21, 1005, 2, "int2", "smallint")),
+    (SqlType::Int4, row(23, 1007, 4, "int4", "integer")),
+    (SqlType::Int8, row(20, 1016, 8, "int8", "bigint")),
+    (SqlType::BARE_NUMERIC, row(1700, 1231, -1, "numeric", "numeric")),
+    (SqlType::Float4, row(700, 1021, 4, "float4", "real")),
+    (SqlType::Float8, row(701, 1022, 8, "float8", "double precision")),
+    (SqlType::Text, row(25, 1009, -1, "text", "text")),
+    (SqlType::Varchar(None), row(1043, 1015, -1, "varchar", "character varying")),
+    (SqlType::Char(1), row(1042, 1014, -1, "bpchar", "character")),
+    (SqlType::Date, row(1082, 1182, 4, "date", "date")),
+    (SqlType::Time, row(1083, 1183, 8, "time", "time without time zone")),
+    (SqlType::Timestamp, row(1114, 1115, 8, "timestamp", "timestamp without time zone")),
+    (SqlType::TimestampTz, row(1184, 1185, 8, "timestamptz", "timestamp with time zone")),
+    (SqlType::Interval, row(1186, 1187, 16, "interval", "interval")),
+    (SqlType::Bytea, row(17, 1001, -1, "bytea", "bytea")),
+    (SqlType::Uuid, row(2950, 2951, 16, "uuid", "uuid")),
+    (SqlType::Json, row(114, 199, -1, "json", "json")),
+    (SqlType::Jsonb, row(3802, 3807, -1, "jsonb", "jsonb")),
+    (SqlType::Oid, row(26, 1028, 4, "oid", "oid")),
+    (SqlType::Name, row(19, 1003, 64, "name", "name")),
+    (SqlType::InternalChar, row(18, 1002, 1, "char", "\"char\"")),
+    (SqlType::Regclass, row(2205, 2210, 4, "regclass", "regclass")),
+    (SqlType::Regtype, row(2206, 2211, 4, "regtype", "regtype")),
+    (SqlType::Regproc, row(24, 1008, 4, "regproc", "regproc")),
+    (SqlType::Regnamespace, row(4089, 4090, 4, "regnamespace", "regnamespace")),
+    (SqlType::Regrole, row(4096, 4097, 4, "regrole", "regrole")),
+    (SqlType::Int2Vector, row(22, 1006, -1, "int2vector", "int2vector")),
+    (SqlType::OidVector, row(30, 1013, -1, "oidvector", "oidvector")),
+    (SqlType::Unknown, row(705, 0, -2, "unknown", "unknown")),
+];
+
+impl fmt::Display for SqlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SqlType::Array(element) => write!(f, "{element}[]"),
+            SqlType::Numeric { precision, scale } if *self != Self::BARE_NUMERIC => {
+                write!(f, "numeric({precision},{scale})")
+            }
+            SqlType::Varchar(Some(length)) => write!(f, "character varying({length})"),
+            SqlType::Char(length) => write!(f, "character({length})"),
+            other => f.write_str(other.entry().name),
+        }
+    }
+}

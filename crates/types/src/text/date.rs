@@ -1,0 +1,99 @@
+//! `date`: days since 1970-01-01, printed `2024-01-31`.
+
+use super::civil::{Civil, civil_from_days, days_from_civil, days_in_month};
+use super::datetime::{Instant, invalid, out_of_range, read};
+use super::{DateContext, US_PER_DAY};
+use crate::{SessionZone, SqlResult};
+
+#[cfg(test)]
+mod tests;
+
+/// Reads a date, ambiguous ones as month, day, year.
+pub fn parse_date(text: &str) -> SqlResult<i32> {
+    match iso_date(text.as_bytes()) {
+        Some(civil) if text.len() == 10 => days_of(civil, text),
+        _ => parse_date_in(text, &DateContext::default()),
+    }
+}
+
+/// Reads a date in a session's date order; a time after it is dropped. `22007` if it is no date, `22008` if there is no such day.
+pub fn parse_date_in(text: &str, context: &DateContext) -> SqlResult<i32> {
+    if let Some(civil) = iso_date(text.as_bytes())
+        && text.len() == 10
+    {
+        return days_of(civil, text);
+    }
+    // A zone alone says nothing about a day: drivers add it to dates all the same.
+    if let Some(civil) = iso_date(text.as_bytes())
+        && is_offset(&text.as_bytes()[10..])
+    {
+        return days_of(civil, text);
+    }
+    let written = read(text, "date", context)?;
+    match (written.date, written.instant) {
+        (Some(civil), None) => Ok(days_from_civil(civil.year, civil.month, civil.day)),
+        (None, Some(instant)) => Ok(day_of(instant, context)),
+        _ => Err(invalid("date", text)),
+    }
+}
+
+/// Whether `bytes` are an offset from UTC, like ` +02` or `-05:30`, and nothing more.
+fn is_offset(bytes: &[u8]) -> bool {
+    let [b'+' | b'-', digits @ ..] = bytes.trim_ascii() else { return false };
+    let is_pair = |part: &[u8]| matches!(part, [a, b] if a.is_ascii_digit() && b.is_ascii_digit());
+    digits.split(|byte| *byte == b':').take(4).all(is_pair) && digits.len() <= 8
+}
+
+/// Appends `YYYY-MM-DD`.
+pub fn format_date(days: i32, out: &mut String) {
+    let civil = civil_from_days(days);
+    if !(1..=9999).contains(&civil.year) {
+        // Values from foreign files may lie outside Kiln's range: they are shown as PostgreSQL shows them.
+        let (year, is_before) = if civil.year < 1 { (1 - civil.year, true) } else { (civil.year, false) };
+        out.push_str(&format!("{year:04}-{:02}-{:02}{}", civil.month, civil.day, if is_before { " BC" } else { "" }));
+        return;
+    }
+    let year = u32::try_from(civil.year).expect("1 to 9999");
+    push_two(year / 100, out);
+    push_two(year % 100, out);
+    out.push('-');
+    push_two(civil.month, out);
+    out.push('-');
+    push_two(civil.day, out);
+}
+
+pub(super) fn push_two(value: u32, out: &mut String) {
+    out.push(char::from(b'0' + u8::try_from(value / 10 % 10).expect("a digit is below 10")));
+    out.push(char::from(b'0' + u8::try_from(value % 10).expect("a digit is below 10")));
+}
+
+/// The date at the start of `bytes` if it is spelled `YYYY-MM-DD`; month and day may still be out of range.
+pub(super) fn iso_date(bytes: &[u8]) -> Option<Civil> {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, ..] = bytes else { return None };
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
+    let year = digit(y1)? * 1000 + digit(y2)? * 100 + digit(y3)? * 10 + digit(y4)?;
+    let (month, day) = (digit(m1)? * 10 + digit(m2)?, digit(d1)? * 10 + digit(d2)?);
+    Some(Civil { year: i32::try_from(year).expect("four digits"), month, day })
+}
+
+pub(super) fn days_of(civil: Civil, text: &str) -> SqlResult<i32> {
+    let Civil { year, month, day } = civil;
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return Err(out_of_range(text).with_hint("Perhaps you need a different \"datestyle\" setting."));
+    }
+    if year == 0 || days_in_month(year, month) < day {
+        return Err(out_of_range(text));
+    }
+    Ok(days_from_civil(year, month, day))
+}
+
+/// The day a word names in the session's zone.
+pub(super) fn day_of(instant: Instant, context: &DateContext) -> i32 {
+    let local_day = |us: i64, zone: &SessionZone| zone.to_local(us).div_euclid(US_PER_DAY);
+    let day = match instant {
+        Instant::Universal(0) => 0,
+        Instant::Universal(us) => local_day(us, &context.zone),
+        Instant::Day(away) => local_day(context.now_us.unwrap_or_default(), &context.zone) + away,
+    };
+    i32::try_from(day).unwrap_or_default()
+}

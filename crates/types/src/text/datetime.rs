@@ -1,0 +1,451 @@
+//! Free-form dates and times: words, numbers and punctuation in the orders PostgreSQL understands.
+//!
+//! `date.rs`, `time.rs` and `timestamp.rs` read the ISO spelling themselves and come here for everything else.
+
+use super::civil::{Civil, days_in_month};
+use crate::zone::{abbreviation, parse_offset};
+use crate::{Condition, SessionZone, SqlError, SqlResult};
+
+/// The order of day, month and year in dates such as `01/02/2024`: the second half of `DateStyle`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum DateOrder {
+    #[default]
+    MonthDayYear,
+    DayMonthYear,
+    YearMonthDay,
+}
+
+/// What the meaning of a date's text depends on besides the text.
+#[derive(Debug, Clone, Copy)]
+pub struct DateContext {
+    pub order: DateOrder,
+    pub zone: SessionZone,
+    /// Microseconds since 1970-01-01 UTC for `now`, `today` and the like, which are refused where it is `None`.
+    pub now_us: Option<i64>,
+}
+
+impl Default for DateContext {
+    fn default() -> Self {
+        Self { order: DateOrder::default(), zone: SessionZone::UTC, now_us: None }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) date: Option<Civil>,
+    /// Microseconds since midnight.
+    pub(super) time_us: Option<i64>,
+    pub(super) zone: Option<SessionZone>,
+    /// A universal time that a word named: `epoch`, `now`, `today`.
+    pub(super) instant: Option<Instant>,
+}
+
+/// A moment named by a word.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Instant {
+    Universal(i64),
+    /// Midnight so many days from today.
+    Day(i64),
+}
+
+/// Reads `text` as date and time parts in any order. `type_name` is for messages.
+pub(super) fn read(text: &str, type_name: &str, context: &DateContext) -> SqlResult<Written> {
+    let mut reader = Reader {
+        text,
+        rest: text,
+        type_name,
+        context,
+        written: Written::default(),
+        numbers: Vec::new(),
+        month: None,
+        is_time_next: false,
+    };
+    reader.run()?;
+    Ok(reader.written)
+}
+
+/// `22007` in PostgreSQL's words.
+pub(super) fn invalid(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(Condition::InvalidDatetimeFormat, format!("invalid input syntax for type {type_name}: \"{text}\""))
+}
+
+/// `22008` in PostgreSQL's words.
+pub(super) fn out_of_range(text: &str) -> SqlError {
+    SqlError::new(Condition::DatetimeFieldOverflow, format!("date/time field value out of range: \"{text}\""))
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    rest: &'a str,
+    type_name: &'a str,
+    context: &'a DateContext,
+    written: Written,
+    /// Lone numbers that will be day and year around a month's name.
+    numbers: Vec<(i32, usize)>,
+    month: Option<u32>,
+    is_time_next: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn run(&mut self) -> SqlResult<()> {
+        let mut is_empty = true;
+        loop {
+            self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+            let Some(first) = self.rest.bytes().next() else { break };
+            is_empty = false;
+            match first {
+                b'0'..=b'9' => self.number()?,
+                b'a'..=b'z' | b'A'..=b'Z' => self.word()?,
+                b'+' | b'-' => self.offset()?,
+                _ => return Err(self.invalid()),
+            }
+        }
+        if is_empty {
+            return Err(self.invalid());
+        }
+        self.assemble_named_month()
+    }
+
+    fn invalid(&self) -> SqlError {
+        invalid(self.type_name, self.text)
+    }
+
+    fn take_while(&mut self, accept: impl Fn(u8) -> bool) -> &'a str {
+        let end = self.rest.bytes().position(|byte| !accept(byte)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    fn number(&mut self) -> SqlResult<()> {
+        let digits = self.take_while(|byte| byte.is_ascii_digit());
+        match self.rest.bytes().next() {
+            Some(b':') => return self.clock(digits),
+            Some(separator @ (b'-' | b'/' | b'.')) if self.starts_date(separator) => {
+                return self.separated_date(digits, separator);
+            }
+            _ => {}
+        }
+        let has_date = self.written.date.is_some() || 2 <= self.numbers.len();
+        if self.is_time_next || (has_date && matches!(digits.len(), 4 | 6)) {
+            return self.packed_time(digits);
+        }
+        match digits.len() {
+            8 if self.month.is_none() && !has_date => {
+                self.set_date(number(&digits[..4]), number(&digits[4..6]), number(&digits[6..]), 4)
+            }
+            6 if self.month.is_none() && !has_date => {
+                self.set_date(number(&digits[..2]), number(&digits[2..4]), number(&digits[4..]), 2)
+            }
+            length if length <= 6 => {
+                self.numbers.push((number(digits), length));
+                Ok(())
+            }
+            _ => Err(self.invalid()),
+        }
+    }
+
+    /// Whether a digit or a month's name follows the separator, so that this is a date and not a number and an offset.
+    fn starts_date(&self, separator: u8) -> bool {
+        if self.written.date.is_some() || self.month.is_some() {
+            return false;
+        }
+        let after = self.rest.as_bytes().get(1).copied().unwrap_or_default();
+        after.is_ascii_digit() || (after.is_ascii_alphabetic() && separator != b'.')
+    }
+
+    fn separated_date(&mut self, first: &str, separator: u8) -> SqlResult<()> {
+        self.rest = &self.rest[1..];
+        let second = self.take_while(|byte| byte.is_ascii_alphanumeric());
+        // `2024-01T10:00` has no meaning; letters are a month or nothing.
+        let second_month = if second.bytes().all(|byte| byte.is_ascii_digit()) {
+            None
+        } else {
+            Some(month_named(second).ok_or_else(|| self.invalid())?)
+        };
+        if self.rest.bytes().next() != Some(separator) {
+            return Err(self.invalid());
+        }
+        self.rest = &self.rest[1..];
+        let third = self.take_while(|byte| byte.is_ascii_digit());
+        if third.is_empty() || 6 < first.len() || 6 < third.len() || 4 < second.len() && second_month.is_none() {
+            return Err(self.invalid());
+        }
+        let (a, c) = (number(first), number(third));
+        if let Some(month) = second_month {
+            let month = i32::try_from(month).expect("1 to 12");
+            return if 2 < first.len() || (third.len() <= 2 && self.context.order == DateOrder::YearMonthDay) {
+                self.set_date(a, month, c, first.len())
+            } else {
+                self.set_date(c, month, a, third.len())
+            };
+        }
+        let b = number(second);
+        if 2 < first.len() {
+            return self.set_date(a, b, c, first.len());
+        }
+        match self.context.order {
+            DateOrder::MonthDayYear => self.set_date(c, a, b, third.len()),
+            DateOrder::DayMonthYear => self.set_date(c, b, a, third.len()),
+            DateOrder::YearMonthDay => self.set_date(a, b, c, first.len()),
+        }
+    }
+
+    /// A year of one or two digits is of 1970 to 2069.
+    fn set_date(&mut self, year: i32, month: i32, day: i32, year_digits: usize) -> SqlResult<()> {
+        if self.written.date.is_some() {
+            return Err(self.invalid());
+        }
+        let year = match (year, year_digits) {
+            (0..70, 0..=2) => year + 2000,
+            (70..100, 0..=2) => year + 1900,
+            _ => year,
+        };
+        let field_error = || out_of_range(self.text).with_hint("Perhaps you need a different \"datestyle\" setting.");
+        let month = u32::try_from(month).ok().filter(|month| (1..=12).contains(month)).ok_or_else(field_error)?;
+        let day = u32::try_from(day).ok().filter(|day| (1..=31).contains(day)).ok_or_else(field_error)?;
+        if year == 0 || days_in_month(year, month) < day {
+            return Err(out_of_range(self.text));
+        }
+        if 9999 < year {
+            return Err(SqlError::new(
+                Condition::DatetimeFieldOverflow,
+                format!("date out of range: \"{}\"", self.text),
+            )
+            .with_detail("Dates go from 0001-01-01 to 9999-12-31."));
+        }
+        self.written.date = Some(Civil { year, month, day });
+        Ok(())
+    }
+
+    fn clock(&mut self, hours: &str) -> SqlResult<()> {
+        let rest = self.take_while(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.'));
+        let mut parts = rest[1..].split(':');
+        let minutes = parts.next().unwrap_or_default();
+        let seconds = parts.next().unwrap_or("0");
+        if parts.next().is_some() || hours.len() > 2 {
+            return Err(self.invalid());
+        }
+        // Two fields with a fraction are minutes and seconds.
+        let (hours, minutes, seconds) =
+            if minutes.contains('.') { ("0", hours, minutes) } else { (hours, minutes, seconds) };
+        let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+        let is_number = |part: &str, empty_allowed: bool| {
+            (empty_allowed || !part.is_empty()) && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !is_number(minutes, false) || !is_number(whole, true) || !fraction.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            return Err(self.invalid());
+        }
+        self.set_time(number(hours), number(minutes), number(whole), fraction)
+    }
+
+    fn packed_time(&mut self, digits: &str) -> SqlResult<()> {
+        let mut fraction = "";
+        if self.rest.starts_with('.') {
+            self.rest = &self.rest[1..];
+            fraction = self.take_while(|byte| byte.is_ascii_digit());
+        }
+        match digits.len() {
+            2 => self.set_time(number(digits), 0, 0, fraction),
+            4 => self.set_time(number(&digits[..2]), number(&digits[2..]), 0, fraction),
+            6 => self.set_time(number(&digits[..2]), number(&digits[2..4]), number(&digits[4..]), fraction),
+            _ => Err(self.invalid()),
+        }
+    }
+
+    fn set_time(&mut self, hours: i32, minutes: i32, seconds: i32, fraction: &str) -> SqlResult<()> {
+        if self.written.time_us.is_some() {
+            return Err(self.invalid());
+        }
+        self.is_time_next = false;
+        self.written.time_us =
+            Some(time_us(hours, minutes, seconds, fraction_us(fraction)).ok_or_else(|| out_of_range(self.text))?);
+        Ok(())
+    }
+
+    fn offset(&mut self) -> SqlResult<()> {
+        if self.written.time_us.is_none() || self.written.zone.is_some() {
+            return Err(self.invalid());
+        }
+        let (sign, rest) = self.rest.split_at(1);
+        self.rest = rest;
+        let digits = self.take_while(|byte| byte.is_ascii_digit() || byte == b':');
+        let mut text = sign.to_owned();
+        text.push_str(digits);
+        let out_of_range = || {
+            SqlError::new(Condition::InvalidTimeZone, format!("time zone displacement out of range: \"{}\"", self.text))
+        };
+        let seconds = parse_offset(&text).ok_or_else(out_of_range)?;
+        self.set_zone(SessionZone::Fixed(seconds))
+    }
+
+    fn set_zone(&mut self, zone: SessionZone) -> SqlResult<()> {
+        if self.written.zone.is_some() {
+            return Err(self.invalid());
+        }
+        self.written.zone = Some(zone);
+        Ok(())
+    }
+
+    fn word(&mut self) -> SqlResult<()> {
+        let word = self.take_while(|byte| byte.is_ascii_alphabetic());
+        let lower = word.to_ascii_lowercase();
+        // `Jan-31-2024`
+        if let Some(month) = month_named(word) {
+            if self.month.replace(month).is_some() {
+                return Err(self.invalid());
+            }
+            if self.rest.as_bytes().first() == Some(&b'-')
+                && self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+            {
+                self.rest = &self.rest[1..];
+                let day = self.take_while(|byte| byte.is_ascii_digit());
+                self.numbers.push((number(day.get(..6).unwrap_or(day)), day.len()));
+                if let Some(rest) = self.rest.strip_prefix('-') {
+                    self.rest = rest;
+                }
+            }
+            return Ok(());
+        }
+        match lower.as_str() {
+            "t" => {
+                self.is_time_next = true;
+                return Ok(());
+            }
+            "am" | "pm" => {
+                let time = self.written.time_us.ok_or_else(|| self.invalid())?;
+                if 13 * HOUR_US <= time {
+                    return Err(out_of_range(self.text));
+                }
+                let is_twelve = 12 * HOUR_US <= time;
+                self.written.time_us = Some(match (lower.as_str(), is_twelve) {
+                    ("am", true) => time - 12 * HOUR_US,
+                    ("pm", false) => time + 12 * HOUR_US,
+                    _ => time,
+                });
+                return Ok(());
+            }
+            "ad" | "at" | "on" => return Ok(()),
+            "bc" => {
+                return Err(SqlError::new(
+                    Condition::DatetimeFieldOverflow,
+                    format!("date out of range: \"{}\"", self.text),
+                )
+                .with_detail("Dates go from 0001-01-01 to 9999-12-31."));
+            }
+            "infinity" => {
+                return Err(SqlError::unsupported(format_args!("{} value \"{}\"", self.type_name, self.text)));
+            }
+            "epoch" => return self.set_instant(Instant::Universal(0)),
+            "now" => {
+                let now = self.now(word)?;
+                return self.set_instant(Instant::Universal(now));
+            }
+            "today" => return self.set_instant(Instant::Day(0)),
+            "tomorrow" => return self.set_instant(Instant::Day(1)),
+            "yesterday" => return self.set_instant(Instant::Day(-1)),
+            "allballs" => {
+                self.written.time_us = Some(0);
+                return Ok(());
+            }
+            _ => {}
+        }
+        if WEEKDAYS.iter().any(|day| 3 <= lower.len() && day.starts_with(lower.as_str()))
+            || matches!(lower.as_str(), "tues" | "weds" | "thur" | "thurs")
+        {
+            return Ok(());
+        }
+        let rest_of_name =
+            self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'+' | b'-'));
+        if rest_of_name.is_empty()
+            && let Some(east) = abbreviation(word)
+        {
+            return self.set_zone(SessionZone::Fixed(east));
+        }
+        let name = [word, rest_of_name].concat();
+        match SessionZone::parse_in_value(&name) {
+            Ok(zone) => self.set_zone(zone),
+            Err(error) if rest_of_name.contains('/') => Err(error),
+            Err(_) => Err(self.invalid()),
+        }
+    }
+
+    fn now(&self, word: &str) -> SqlResult<i64> {
+        self.context.now_us.ok_or_else(|| SqlError::unsupported(format_args!("the word \"{word}\" in stored data")))
+    }
+
+    fn set_instant(&mut self, instant: Instant) -> SqlResult<()> {
+        if let Instant::Day(_) = instant {
+            self.now("today")?;
+        }
+        self.written.instant = Some(instant);
+        Ok(())
+    }
+
+    /// `Jan 31 2024`, `31 Jan 2024`, `2024 Jan 31`.
+    fn assemble_named_month(&mut self) -> SqlResult<()> {
+        let Some(month) = self.month else {
+            return if self.numbers.is_empty() { Ok(()) } else { Err(self.invalid()) };
+        };
+        let month = i32::try_from(month).expect("1 to 12");
+        match *self.numbers.as_slice() {
+            [(year, digits @ 3..), (day, _)] => self.set_date(year, month, day, digits),
+            [(day, _), (year, digits)] => self.set_date(year, month, day, digits),
+            _ => Err(self.invalid()),
+        }
+    }
+}
+
+const HOUR_US: i64 = 3_600_000_000;
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+fn month_named(word: &str) -> Option<u32> {
+    if word.len() < 3 {
+        return None;
+    }
+    let lower = word.to_ascii_lowercase();
+    let position = MONTHS
+        .iter()
+        .position(|month| lower == *month || lower == month[..3] || (lower == "sept" && *month == "september"))?;
+    u32::try_from(position + 1).ok()
+}
+
+fn number(digits: &str) -> i32 {
+    digits.bytes().fold(0, |value, digit| value * 10 + i32::from(digit.wrapping_sub(b'0')))
+}
+
+/// Microseconds of the digits after a point, rounded half to even as PostgreSQL's `rint` does.
+pub(super) fn fraction_us(digits: &str) -> i64 {
+    if digits.len() <= 6 {
+        let value = digits.bytes().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+        return value * 10_i64.pow(u32::try_from(6 - digits.len()).expect("at most 6"));
+    }
+    let kept = fraction_us(&digits[..6]);
+    let rest = &digits.as_bytes()[6..];
+    let is_tie = rest[0] == b'5' && rest[1..].iter().all(|digit| *digit == b'0');
+    let rounds_up = if is_tie { kept % 2 == 1 } else { b'5' <= rest[0] };
+    kept + i64::from(rounds_up)
+}
+
+/// Microseconds since midnight; 24:00:00 and a leap second are allowed.
+pub(super) fn time_us(hours: i32, minutes: i32, seconds: i32, microseconds: i64) -> Option<i64> {
+    let is_valid = minutes < 60 && (seconds < 60 || (seconds == 60 && microseconds == 0)) && hours <= 24;
+    let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds)) * 1_000_000 + microseconds;
+    (is_valid && total <= 24 * HOUR_US).then_some(total)
+}

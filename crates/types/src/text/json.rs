@@ -1,0 +1,533 @@
+//! `json` is kept as given once it is checked; `jsonb` as its normal form: keys by length and then bytes, the last of equal keys,
+//! one space after `:` and `,`, numbers without exponents.
+//!
+//! Both are text at rest, so the operators walk text: [`members`] and [`elements`] give the spans of a valid value's parts without copying,
+//! and a part of a normal form is itself in normal form.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::{Condition, SqlError, SqlResult};
+
+#[cfg(test)]
+mod tests;
+
+/// Nesting beyond this is refused: walking is recursive.
+const DEPTH_MAX: usize = 256;
+/// Digits a number's exponent may add before it is refused.
+const EXPONENT_MAX: i64 = 16_383;
+
+/// A value as a tree; numbers keep their text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Json<'a> {
+    Null,
+    Bool(bool),
+    Number(Cow<'a, str>),
+    String(Cow<'a, str>),
+    Array(Vec<Json<'a>>),
+    /// In the order written, duplicates included.
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+}
+
+/// Checks that `text` is JSON; `22P02` with PostgreSQL's detail if not.
+pub fn check_json(text: &str) -> SqlResult<()> {
+    parse_json(text).map(|_| ())
+}
+
+/// Reads a JSON value as a tree.
+pub fn parse_json(text: &str) -> SqlResult<Json<'_>> {
+    let mut reader = Reader { text, at: 0, decode: true };
+    let value = reader.value(0)?;
+    reader.skip_space();
+    if reader.at != text.len() { Err(reader.invalid()) } else { Ok(value) }
+}
+
+/// The normal form that `jsonb` columns hold.
+pub fn normalize_jsonb(text: &str) -> SqlResult<String> {
+    let value = parse_json(text)?;
+    let mut out = String::with_capacity(text.len());
+    value.write_normal(&mut out)?;
+    Ok(out)
+}
+
+/// Appends `text` as a JSON string with its quotes.
+pub fn format_json_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut plain_from = 0;
+    for (index, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..0x20 => "",
+            _ => continue,
+        };
+        out.push_str(&text[plain_from..index]);
+        plain_from = index + 1;
+        if escape.is_empty() {
+            write!(out, "\\u{byte:04x}").expect("writing to a String cannot fail");
+        } else {
+            out.push_str(escape);
+        }
+    }
+    out.push_str(&text[plain_from..]);
+    out.push('"');
+}
+
+/// The members of a valid JSON object, each with its decoded key and its value's text; `None` if the value is no object.
+#[must_use]
+pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
+    let mut reader = Reader { text, at: 0, decode: false };
+    reader.skip_space();
+    reader.take(b'{').then(|| reader.member_spans())?
+}
+
+/// The elements of a valid JSON array, each as its text; `None` if the value is no array.
+#[must_use]
+pub fn elements(text: &str) -> Option<Vec<&str>> {
+    let mut reader = Reader { text, at: 0, decode: false };
+    reader.skip_space();
+    reader.take(b'[').then(|| reader.element_spans())?
+}
+
+/// The text a JSON string stands for; `None` if the value is no string.
+#[must_use]
+pub fn string_value(text: &str) -> Option<Cow<'_, str>> {
+    let trimmed = text.trim();
+    if !trimmed.starts_with('"') {
+        return None;
+    }
+    Reader { text: trimmed, at: 0, decode: true }.string().ok()
+}
+
+impl Json<'_> {
+    /// Appends the `jsonb` normal form.
+    pub fn write_normal(&self, out: &mut String) -> SqlResult<()> {
+        match self {
+            Json::Null => out.push_str("null"),
+            Json::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Json::Number(digits) => write_number(digits, out)?,
+            Json::String(text) => format_json_string(text, out),
+            Json::Array(elements) => {
+                out.push('[');
+                for (index, element) in elements.iter().enumerate() {
+                    if index != 0 {
+                        out.push_str(", ");
+                    }
+                    element.write_normal(out)?;
+                }
+                out.push(']');
+            }
+            Json::Object(members) => {
+                let mut order: Vec<usize> = (0..members.len()).collect();
+                order.sort_by(|a, b| {
+                    let (a, b) = (&members[*a].0, &members[*b].0);
+                    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+                });
+                out.push('{');
+                let mut is_first = true;
+                for (position, index) in order.iter().enumerate() {
+                    // The sort is stable: the last of equal keys stands last.
+                    if order.get(position + 1).is_some_and(|next| members[*next].0 == members[*index].0) {
+                        continue;
+                    }
+                    if !is_first {
+                        out.push_str(", ");
+                    }
+                    is_first = false;
+                    format_json_string(&members[*index].0, out);
+                    out.push_str(": ");
+                    members[*index].1.write_normal(out)?;
+                }
+                out.push('}');
+            }
+        }
+        Ok(())
+    }
+
+    /// What `json_typeof` answers.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Bool(_) => "boolean",
+            Json::Number(_) => "number",
+            Json::String(_) => "string",
+            Json::Array(_) => "array",
+            Json::Object(_) => "object",
+        }
+    }
+}
+
+/// Appends a JSON number as PostgreSQL's numeric prints it: no exponent, the written digits kept.
+fn write_number(text: &str, out: &mut String) -> SqlResult<()> {
+    let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |unsigned| (true, unsigned));
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent = exponent
+        .parse::<i64>()
+        .ok()
+        .filter(|exponent| exponent.abs() <= EXPONENT_MAX)
+        .ok_or_else(|| SqlError::new(Condition::NumericValueOutOfRange, "value overflows numeric format"))?;
+    if negative && mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
+        out.push('-');
+    }
+    if exponent == 0 {
+        out.push_str(mantissa);
+        return Ok(());
+    }
+    let digits: String = [whole, fraction].concat();
+    let point = i64::try_from(whole.len()).unwrap_or(i64::MAX) + exponent;
+    let is_zero = digits.bytes().all(|byte| byte == b'0');
+    let scale = (i64::try_from(fraction.len()).unwrap_or(i64::MAX) - exponent).max(0);
+    let digit_at = |position: i64| -> char {
+        usize::try_from(position)
+            .ok()
+            .and_then(|position| digits.as_bytes().get(position))
+            .map_or('0', |byte| char::from(*byte))
+    };
+    let first = (0..point.max(0)).find(|position| digit_at(*position) != '0').filter(|_| !is_zero);
+    match first {
+        Some(first) => (first..point).for_each(|position| out.push(digit_at(position))),
+        None => out.push('0'),
+    }
+    if 0 < scale {
+        out.push('.');
+        (point..point + scale).for_each(|position| out.push(digit_at(position)));
+    }
+    Ok(())
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    /// Whether strings are decoded; spans of checked text need only their ends.
+    decode: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn invalid(&self) -> SqlError {
+        let error = SqlError::new(Condition::InvalidTextRepresentation, "invalid input syntax for type json");
+        let rest = &self.text[self.text.floor_char_boundary(self.at)..];
+        let Some(first) = rest.chars().next() else {
+            return error.with_detail("The input string ended unexpectedly.");
+        };
+        let word_len = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || 0x80 <= *byte).count();
+        let token = if word_len == 0 { &rest[..first.len_utf8()] } else { &rest[..word_len] };
+        error.with_detail(format!("Token \"{token}\" is invalid."))
+    }
+
+    fn value(&mut self, depth: usize) -> SqlResult<Json<'a>> {
+        if DEPTH_MAX < depth {
+            return Err(SqlError::new(
+                Condition::StatementTooComplex,
+                format!("JSON is nested deeper than {DEPTH_MAX} levels"),
+            ));
+        }
+        self.skip_space();
+        let start = self.at;
+        match self.peek() {
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'"') => self.string().map(Json::String),
+            Some(b'-' | b'0'..=b'9') => {
+                self.number()?;
+                Ok(Json::Number(Cow::Borrowed(&self.text[start..self.at])))
+            }
+            _ => {
+                for (word, value) in [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))] {
+                    let after = self.text.as_bytes().get(self.at + word.len());
+                    if self.text[self.text.floor_char_boundary(self.at)..].starts_with(word)
+                        && !after.is_some_and(u8::is_ascii_alphanumeric)
+                    {
+                        self.at += word.len();
+                        return Ok(value);
+                    }
+                }
+                Err(self.invalid())
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> SqlResult<Json<'a>> {
+        self.at += 1;
+        let mut members = Vec::new();
+        self.skip_space();
+        if self.take(b'}') {
+            return Ok(Json::Object(members));
+        }
+        loop {
+            self.skip_space();
+            if self.peek() != Some(b'"') {
+                return Err(self.invalid());
+            }
+            let key = self.string()?;
+            self.skip_space();
+            if !self.take(b':') {
+                return Err(self.invalid());
+            }
+            members.push((key, self.value(depth + 1)?));
+            self.skip_space();
+            if self.take(b'}') {
+                return Ok(Json::Object(members));
+            }
+            if !self.take(b',') {
+                return Err(self.invalid());
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> SqlResult<Json<'a>> {
+        self.at += 1;
+        let mut elements = Vec::new();
+        self.skip_space();
+        if self.take(b']') {
+            return Ok(Json::Array(elements));
+        }
+        loop {
+            elements.push(self.value(depth + 1)?);
+            self.skip_space();
+            if self.take(b']') {
+                return Ok(Json::Array(elements));
+            }
+            if !self.take(b',') {
+                return Err(self.invalid());
+            }
+        }
+    }
+
+    fn number(&mut self) -> SqlResult<()> {
+        let digits = |reader: &mut Self| {
+            let start = reader.at;
+            while reader.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+                reader.at += 1;
+            }
+            reader.at - start
+        };
+        self.take(b'-');
+        let starts_with_zero = self.peek() == Some(b'0');
+        let whole = digits(self);
+        if whole == 0 || (starts_with_zero && whole != 1) {
+            return Err(self.invalid());
+        }
+        if self.take(b'.') && digits(self) == 0 {
+            return Err(self.invalid());
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if !self.take(b'+') {
+                self.take(b'-');
+            }
+            if digits(self) == 0 {
+                return Err(self.invalid());
+            }
+        }
+        if self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return Err(self.invalid());
+        }
+        Ok(())
+    }
+
+    /// Reads a string from its opening quote.
+    fn string(&mut self) -> SqlResult<Cow<'a, str>> {
+        if self.peek() != Some(b'"') {
+            return Err(self.invalid());
+        }
+        self.at += 1;
+        let start = self.at;
+        let mut decoded = String::new();
+        let mut plain_from = start;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    let end = self.at;
+                    self.at += 1;
+                    if decoded.is_empty() && plain_from == start {
+                        return Ok(Cow::Borrowed(&self.text[start..end]));
+                    }
+                    decoded.push_str(&self.text[plain_from..end]);
+                    return Ok(Cow::Owned(decoded));
+                }
+                Some(b'\\') => {
+                    if self.decode {
+                        decoded.push_str(&self.text[plain_from..self.at]);
+                    }
+                    self.at += 1;
+                    let character = self.escape()?;
+                    if self.decode {
+                        decoded.push(character);
+                        plain_from = self.at;
+                    }
+                }
+                Some(0..0x20) => {
+                    return Err(SqlError::new(
+                        Condition::InvalidTextRepresentation,
+                        "invalid input syntax for type json",
+                    )
+                    .with_detail(format!(
+                        "Character with value 0x{:02x} must be escaped.",
+                        self.peek().unwrap_or_default()
+                    )));
+                }
+                Some(_) => self.at += 1,
+                None => {
+                    return Err(SqlError::new(
+                        Condition::InvalidTextRepresentation,
+                        "invalid input syntax for type json",
+                    )
+                    .with_detail(format!("Token \"{}\" is invalid.", &self.text[start - 1..])));
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self) -> SqlResult<char> {
+        let letter = self.peek();
+        let character = match letter {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.unicode_escape();
+            }
+            _ => return Err(self.invalid()),
+        };
+        self.at += 1;
+        Ok(character)
+    }
+
+    fn unicode_escape(&mut self) -> SqlResult<char> {
+        let invalid = |detail: &str| {
+            SqlError::new(Condition::InvalidTextRepresentation, "invalid input syntax for type json")
+                .with_detail(detail)
+        };
+        let first = self.four_hex()?;
+        let code = match first {
+            0xd800..0xdc00 => {
+                if !(self.take(b'\\') && self.take(b'u')) {
+                    return Err(invalid("Unicode low surrogate must follow a high surrogate."));
+                }
+                let second = self.four_hex()?;
+                if !(0xdc00..0xe000).contains(&second) {
+                    return Err(invalid("Unicode low surrogate must follow a high surrogate."));
+                }
+                0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)
+            }
+            0xdc00..0xe000 => return Err(invalid("Unicode low surrogate must follow a high surrogate.")),
+            0 => {
+                return Err(SqlError::new(Condition::InvalidTextRepresentation, "unsupported Unicode escape sequence")
+                    .with_detail("\\u0000 cannot be converted to text."));
+            }
+            code => code,
+        };
+        char::from_u32(code).ok_or_else(|| invalid("Unicode escape is no character."))
+    }
+
+    fn four_hex(&mut self) -> SqlResult<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(super::bytea::nibble).ok_or_else(|| {
+                SqlError::new(Condition::InvalidTextRepresentation, "invalid input syntax for type json")
+                    .with_detail("\"\\u\" must be followed by four hexadecimal digits.")
+            })?;
+            code = code << 4 | u32::from(digit);
+            self.at += 1;
+        }
+        Ok(code)
+    }
+
+    /// Steps over one value of checked text without recursion.
+    fn skip_value(&mut self) -> Option<&'a str> {
+        self.skip_space();
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.string().ok()?;
+                }
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1)?;
+                    self.at += 1;
+                }
+                b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                _ => {
+                    while self.peek().is_some_and(|byte| {
+                        !matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r' | b':' | b'"')
+                    }) {
+                        self.at += 1;
+                    }
+                }
+            }
+            if depth == 0 {
+                return Some(&self.text[start..self.at]);
+            }
+        }
+    }
+
+    fn member_spans(&mut self) -> Option<Vec<(Cow<'a, str>, &'a str)>> {
+        let mut spans = Vec::new();
+        self.skip_space();
+        if self.take(b'}') {
+            return Some(spans);
+        }
+        loop {
+            self.skip_space();
+            self.decode = true;
+            let key = self.string().ok()?;
+            self.decode = false;
+            self.skip_space();
+            self.take(b':');
+            spans.push((key, self.skip_value()?));
+            self.skip_space();
+            if !self.take(b',') {
+                return Some(spans);
+            }
+        }
+    }
+
+    fn element_spans(&mut self) -> Option<Vec<&'a str>> {
+        let mut spans = Vec::new();
+        self.skip_space();
+        if self.take(b']') {
+            return Some(spans);
+        }
+        loop {
+            spans.push(self.skip_value()?);
+            self.skip_space();
+            if !self.take(b',') {
+                return Some(spans);
+            }
+        }
+    }
+}

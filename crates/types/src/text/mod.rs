@@ -1,0 +1,67 @@
+//! The text form of every type, in PostgreSQL's exact spelling, both ways.
+//!
+//! `parse_*` read what PostgreSQL reads and fail with its messages; `format_*` append what PostgreSQL prints (ISO dates,
+//! `postgres` intervals, hex bytea, shortest floats) and allocate nothing but the output. COPY, the wire, literals and casts
+//! all go through here, so a value means the same wherever it is written.
+//!
+//! Start at `timestamp.rs` for how free-form dates are read, and `numeric.rs` for the commonest hot path.
+
+mod array;
+mod bool;
+mod bytea;
+mod civil;
+mod date;
+mod datetime;
+mod float;
+mod integer;
+mod interval;
+pub mod json;
+mod numeric;
+mod time;
+mod timestamp;
+mod uuid;
+
+pub use self::array::{ArrayWriter, parse_array};
+pub use self::bool::{format_bool, parse_bool};
+pub use self::bytea::{format_bytea, parse_bytea};
+pub use self::civil::{
+    Civil, DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, civil_from_days,
+    days_from_civil, days_in_month,
+};
+pub use self::date::{format_date, parse_date, parse_date_in};
+pub use self::datetime::{DateContext, DateOrder};
+pub use self::float::{format_float4, format_float8, parse_float4, parse_float8};
+pub use self::integer::{format_int, parse_int2, parse_int4, parse_int8, parse_oid};
+pub use self::interval::{IntervalUnits, format_interval, parse_interval, parse_interval_in};
+pub use self::json::{Json, check_json, format_json_string, normalize_jsonb, parse_json};
+pub use self::numeric::{format_numeric, parse_numeric, parse_numeric_exact};
+pub use self::time::{format_time, parse_time};
+pub use self::timestamp::{
+    format_timestamp, format_timestamptz, parse_timestamp, parse_timestamp_in, parse_timestamptz, parse_timestamptz_in,
+};
+pub use self::uuid::{format_uuid, parse_uuid};
+
+use crate::{Condition, SqlError};
+
+/// `22P02` in PostgreSQL's words.
+fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
+    SqlError::new(
+        Condition::InvalidTextRepresentation,
+        format!("invalid input syntax for type {type_name}: \"{text}\""),
+    )
+}
+
+/// What PostgreSQL's `isspace` skips around values.
+fn trim(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// Likewise, at the start only.
+fn trim_start(text: &str) -> &str {
+    text.trim_start_matches(is_space)
+}
+
+/// What C's `isspace` takes for white space: none beyond ASCII.
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}

@@ -1,0 +1,197 @@
+//! `numeric(p, s)` as a scaled 128-bit integer.
+
+use super::{invalid_syntax, trim};
+use crate::sql_type::{BARE_NUMERIC_SCALE, NUMERIC_PRECISION_MAX};
+use crate::{Condition, SqlError, SqlResult, numeric};
+
+#[cfg(test)]
+mod tests;
+
+/// Reads `text` as a value of `numeric(precision, scale)`, scaled by 10^`scale`: digits beyond the scale round half away from zero,
+/// too many before it are `22003`. In bare `numeric` (38,10) nothing is rounded: what it cannot hold exactly is `22003`.
+pub fn parse_numeric(text: &str, precision: u8, scale: u8) -> SqlResult<i128> {
+    if let Some(value) = parse_short(text.as_bytes(), scale)
+        && value.unsigned_abs() < numeric::power_of_ten(precision).unsigned_abs()
+    {
+        return Ok(value);
+    }
+    let literal = Literal::read(text)?;
+    let is_bare = precision == NUMERIC_PRECISION_MAX && scale == BARE_NUMERIC_SCALE;
+    literal.scaled(precision, scale, is_bare)
+}
+
+/// Reads `text` with every digit it has: the value, its precision and its scale. `22003` when that takes more than 38 digits.
+pub fn parse_numeric_exact(text: &str) -> SqlResult<(i128, u8, u8)> {
+    let literal = Literal::read(text)?;
+    let scale = i64::try_from(literal.fraction_count).unwrap_or(i64::MAX).saturating_sub(literal.exponent).max(0);
+    let too_long = || {
+        SqlError::new(Condition::NumericValueOutOfRange, format!("value \"{}\" has more than 38 digits", trim(text)))
+    };
+    let scale = u8::try_from(scale).ok().filter(|scale| *scale <= NUMERIC_PRECISION_MAX).ok_or_else(too_long)?;
+    let value = literal.scaled(NUMERIC_PRECISION_MAX, scale, true).map_err(|_| too_long())?;
+    let precision = numeric::digit_count(value).max(scale).max(1);
+    Ok((value, precision, scale))
+}
+
+/// Appends a value scaled by 10^`scale`, with exactly `scale` digits after the point.
+pub fn format_numeric(value: i128, scale: u8, out: &mut String) {
+    let mut digits = [b'0'; 40];
+    let mut start = digits.len();
+    let mut rest = value.unsigned_abs();
+    // 64-bit division is several times faster, and most values fit.
+    while u128::from(u64::MAX) < rest {
+        start -= 1;
+        digits[start] = b'0' + u8::try_from(rest % 10).expect("a digit is below 10");
+        rest /= 10;
+    }
+    let mut rest = u64::try_from(rest).expect("reduced above");
+    while rest != 0 {
+        start -= 1;
+        digits[start] = b'0' + u8::try_from(rest % 10).expect("a digit is below 10");
+        rest /= 10;
+    }
+    let point = digits.len() - usize::from(scale);
+    let start = start.min(point - 1);
+    if value < 0 {
+        out.push('-');
+    }
+    let spelled = |range: std::ops::Range<usize>| std::str::from_utf8(&digits[range]).expect("digits are ASCII");
+    out.push_str(spelled(start..point));
+    if scale != 0 {
+        out.push('.');
+        out.push_str(spelled(point..digits.len()));
+    }
+}
+
+/// The common case: sign, up to 18 digits, at most `scale` of them after a point. `None` sends everything else the long way.
+fn parse_short(bytes: &[u8], scale: u8) -> Option<i128> {
+    let (negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || 19 < digits.len() {
+        return None;
+    }
+    let mut value = 0_u64;
+    let mut fraction: Option<u8> = None;
+    for &byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            value = value * 10 + u64::from(digit);
+            if let Some(count) = &mut fraction {
+                *count += 1;
+            }
+        } else if byte == b'.' && fraction.is_none() && 1 < digits.len() {
+            fraction = Some(0);
+        } else {
+            return None;
+        }
+    }
+    let missing = scale.checked_sub(fraction.unwrap_or(0))?;
+    let value = i128::from(value).checked_mul(numeric::power_of_ten(missing))?;
+    Some(if negative { -value } else { value })
+}
+
+/// A number as written: digits around a point, and a power of ten.
+struct Literal<'a> {
+    text: &'a str,
+    negative: bool,
+    whole: &'a [u8],
+    fraction: &'a [u8],
+    fraction_count: usize,
+    exponent: i64,
+}
+
+impl<'a> Literal<'a> {
+    fn read(text: &'a str) -> SqlResult<Self> {
+        let word = trim(text);
+        let (negative, unsigned) = match word.as_bytes() {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            rest => (false, rest),
+        };
+        let is_special = |name: &str| unsigned.eq_ignore_ascii_case(name.as_bytes());
+        if (is_special("nan") && word.len() == 3) || is_special("infinity") || is_special("inf") {
+            return Err(SqlError::unsupported(format_args!("numeric value \"{word}\"")));
+        }
+        let whole_count = unsigned.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (whole, rest) = unsigned.split_at(whole_count);
+        let (fraction, rest) = match rest {
+            [b'.', rest @ ..] => rest.split_at(rest.iter().take_while(|byte| byte.is_ascii_digit()).count()),
+            rest => (&rest[..0], rest),
+        };
+        let exponent = match rest {
+            [] => Some(0),
+            [b'e' | b'E', digits @ ..] => {
+                std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<i64>().ok())
+            }
+            _ => None,
+        };
+        let exponent = exponent.filter(|exponent| exponent.abs() <= 1_000_000);
+        match exponent {
+            Some(exponent) if !(whole.is_empty() && fraction.is_empty()) => {
+                Ok(Self { text: word, negative, whole, fraction, fraction_count: fraction.len(), exponent })
+            }
+            _ => Err(invalid_syntax("numeric", text)),
+        }
+    }
+
+    fn scaled(&self, precision: u8, scale: u8, exactly: bool) -> SqlResult<i128> {
+        let digits = || self.whole.iter().chain(self.fraction).map(|byte| byte - b'0').skip_while(|digit| *digit == 0);
+        let total_count = self.whole.len() + self.fraction.len();
+        let leading_zeros = total_count - digits().count();
+        // How many of the written digits lie at or above the last kept place.
+        let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
+        let kept = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
+        let kept = kept.saturating_sub(i64::try_from(leading_zeros).unwrap_or(i64::MAX));
+        let significant = total_count - leading_zeros;
+        let overflow = || Err(overflow(self.text, precision, scale, exactly));
+        if significant == 0 {
+            return Ok(0);
+        }
+        if i64::from(precision) < kept {
+            return overflow();
+        }
+        let mut value = 0_i128;
+        let mut rounds_up = false;
+        if 0 <= kept {
+            let kept = usize::try_from(kept).expect("between 0 and 38 here");
+            let mut taken = 0;
+            for digit in digits().take(kept) {
+                value = value * 10 + i128::from(digit);
+                taken += 1;
+            }
+            for _ in taken..kept {
+                value *= 10;
+            }
+            rounds_up = digits().nth(kept).is_some_and(|digit| 5 <= digit);
+            if exactly && digits().skip(kept).any(|digit| digit != 0) {
+                return Err(inexact(self.text));
+            }
+        } else if exactly {
+            return Err(inexact(self.text));
+        }
+        if rounds_up {
+            value += 1;
+        }
+        if numeric::power_of_ten(precision) <= value {
+            return overflow();
+        }
+        Ok(if self.negative { -value } else { value })
+    }
+}
+
+fn overflow(text: &str, precision: u8, scale: u8, exactly: bool) -> SqlError {
+    if exactly {
+        return inexact(text);
+    }
+    numeric::field_overflow(precision, scale)
+}
+
+fn inexact(text: &str) -> SqlError {
+    SqlError::new(Condition::NumericValueOutOfRange, format!("value \"{text}\" is out of range for type numeric"))
+        .with_detail(
+            "numeric without precision and scale holds 28 digits before and 10 digits after the decimal point.",
+        )
+        .with_hint("Declare a precision and scale that fit, such as numeric(38,20).")
+}

@@ -1,0 +1,20 @@
+//! The one integration-test binary: every test talks to real server processes over the wire.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that is skipped says so; KILN_TEST_LOG shows servers' logs"
+)]
+
+mod clients;
+mod kill;
+mod lifecycle;
+mod memory;
+mod open_format;
+mod postgres;
+mod psql;
+mod s3;
+mod server;
+mod slt;
+mod storm;
+mod tpc;

@@ -1,0 +1,155 @@
+//! The storage on a real S3 server, in a process of its own.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use objects::{Claim, Fault, FaultStore, Objects, conformance};
+use tempfile::TempDir;
+use types::random::SeededRandom;
+use types::{Clock, SystemClock, SystemRandom};
+use uuid::Uuid;
+
+use crate::postgres::free_port;
+
+/// The bucket each server has.
+const BUCKET: &str = "warehouse";
+
+/// What the script ends with where there is no server to run.
+const NO_SERVER: i32 = 3;
+
+/// Building the server the first time takes minutes.
+const START_TIME_MAX: Duration = Duration::from_secs(900);
+
+/// A running S3 server with one empty bucket, ended when dropped.
+pub(crate) struct S3 {
+    process: Child,
+    port: u16,
+    folder: TempDir,
+}
+
+impl S3 {
+    /// Starts one, or prints a line and gives `None` where it cannot be had.
+    #[expect(clippy::print_stdout, reason = "a test that was skipped says so where its outcome is read")]
+    pub(crate) async fn start() -> Option<Self> {
+        let folder = TempDir::with_prefix("kiln-s3-").expect("a temporary folder can be made");
+        std::fs::create_dir_all(folder.path().join("buckets").join(BUCKET)).expect("the folder is ours");
+        let port = free_port();
+        let process = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/s3.sh"))
+            .arg(port.to_string())
+            .arg(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the script is part of the tests");
+        let mut server = Self { process, port, folder };
+        let clock = SystemClock::new();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            if let Some(status) = server.process.try_wait().expect("it is our child") {
+                let mut reason = String::new();
+                let stderr = server.process.stderr.as_mut().expect("its errors are piped");
+                stderr.read_to_string(&mut reason).expect("errors are text");
+                assert_eq!(status.code(), Some(NO_SERVER), "the S3 server did not start: {reason}");
+                println!("skipped: {}", reason.trim());
+                return None;
+            }
+            assert!(clock.monotonic() < START_TIME_MAX, "the S3 server serves in time");
+            clock.sleep(Duration::from_millis(50)).await;
+        }
+        Some(server)
+    }
+
+    /// The URL of a prefix in the bucket.
+    pub(crate) fn url(&self, prefix: &str) -> String {
+        format!("s3://{BUCKET}/{prefix}")
+    }
+
+    /// The variables that lead a client to this server.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let endpoint = format!("http://127.0.0.1:{}", self.port);
+        [
+            ("AWS_ENDPOINT_URL", endpoint.as_str()),
+            ("AWS_ACCESS_KEY_ID", "kiln-test"),
+            ("AWS_SECRET_ACCESS_KEY", "kiln-test-secret"),
+            ("AWS_REGION", "us-east-1"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .to_vec()
+    }
+
+    /// Whether the server keeps parts of uploads that were neither completed nor aborted.
+    fn holds_parts(&self) -> bool {
+        // Where this server keeps them, among its own things in the bucket.
+        let uploads = self.folder.path().join("buckets").join(BUCKET).join(".sgwtmp/multipart");
+        std::fs::read_dir(uploads).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    fn open(&self, prefix: &str) -> Objects {
+        let clock = Arc::new(SystemClock::new());
+        Objects::open_with(&self.url(prefix), self.variables(), clock, Arc::new(SystemRandom))
+            .expect("the URL is right")
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_s3_server_is_a_storage() {
+    let Some(server) = S3::start().await else { return };
+    conformance::check(&server.open("some/prefix")).await;
+
+    // A writer that was dropped cleans up behind its caller's back.
+    let clock = SystemClock::new();
+    while server.holds_parts() {
+        assert!(clock.monotonic() < Duration::from_secs(30), "parts of an abandoned upload stay in the bucket");
+        clock.sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_claim_on_a_bucket_survives_lost_answers() {
+    let Some(server) = S3::start().await else { return };
+    let (ours, theirs) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    for fault in Fault::DETECTABLE {
+        for request in 0..4 {
+            let direct = server.open(&format!("{fault:?}/{request}"));
+            let store = Arc::new(FaultStore::new(direct.store(), request));
+            let prefix = direct.location("claimed").expect("a plain name");
+            let clock = Arc::new(SystemClock::new());
+            let faulty =
+                Objects::new(Arc::clone(&store) as _, prefix, "s3://faulty", clock, Arc::new(SeededRandom::new(1)));
+            store.fail_after(request, fault);
+            let first = Claim::acquire(&faulty, ours, "one").await.expect("the prefix is free");
+            assert!(Claim::acquire(&faulty, theirs, "two").await.is_err(), "{fault:?} at {request}: it is held");
+            let second = Claim::acquire(&faulty, ours, "one").await.expect("the holder comes back");
+            assert_eq!((first.epoch(), second.epoch()), (1, 2), "{fault:?} at {request}");
+            second.check().await.expect("held");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_not_there_and_a_wrong_secret_are_told() {
+    let Some(server) = S3::start().await else { return };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let open = |url: &str, variables| {
+        Objects::open_with(url, variables, Arc::clone(&clock), Arc::new(SystemRandom)).expect("the URL is right")
+    };
+    let absent = open("s3://absent/prefix", server.variables());
+    let error = absent.put("a", Bytes::from("x")).await.expect_err("there is no such bucket");
+    assert!(error.to_string().contains("s3://absent/prefix/a"), "{error}");
+
+    let mut variables = server.variables();
+    variables.push(("AWS_SECRET_ACCESS_KEY".to_owned(), "wrong".to_owned()));
+    let error = open(&server.url("p"), variables).get("a").await.expect_err("the secret is wrong");
+    assert!(matches!(error, objects::Error::Denied { .. }), "{error:?}");
+}

@@ -1,0 +1,182 @@
+//! Server processes for tests: the `kiln` binary on a temporary folder and free loopback ports.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+
+/// How long a server may take until it serves.
+const START_SECONDS_MAX: u64 = 60;
+
+/// A running `kiln serve`, killed when dropped.
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) pg_port: u16,
+    pub(crate) http_port: u16,
+    data: Data,
+}
+
+enum Data {
+    Owned(TempDir),
+    Given(PathBuf),
+}
+
+impl Server {
+    /// A server on an empty folder of its own.
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[], &[])
+    }
+
+    /// Likewise, with more arguments and variables.
+    pub(crate) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let folder = TempDir::with_prefix("kiln-test-").expect("a temporary folder can be made");
+        let path = folder.path().to_owned();
+        Self::spawn(&path, Data::Owned(folder), arguments, variables).expect("the server starts")
+    }
+
+    /// A server on a folder that outlives it.
+    pub(crate) fn start_on(folder: &Path, arguments: &[&str]) -> Self {
+        Self::spawn(folder, Data::Given(folder.to_owned()), arguments, &[]).expect("the server starts")
+    }
+
+    /// As `start_on`; a server that ends before it serves is the lines it logged.
+    pub(crate) fn try_start_on(folder: &Path, arguments: &[&str]) -> Result<Self, String> {
+        Self::spawn(folder, Data::Given(folder.to_owned()), arguments, &[])
+    }
+
+    fn spawn(folder: &Path, data: Data, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self, String> {
+        let mut process = Command::new(kiln())
+            .arg("serve")
+            .args(["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
+            .arg(folder)
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}; run `cargo build -p kiln` first", kiln().display()))?;
+        let log = process.stderr.take().expect("stderr was asked for");
+        let (ready, wait) = mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut pg, mut http, mut lines) = (None, None, String::new());
+            for line in BufReader::new(log).lines().map_while(Result::ok) {
+                let plain = without_colours(&line);
+                if plain.contains("ready for PostgreSQL clients") {
+                    pg = port(&plain);
+                } else if plain.contains("ready for HTTP") {
+                    http = port(&plain);
+                }
+                if std::env::var_os("KILN_TEST_LOG").is_some() {
+                    eprintln!("{plain}");
+                }
+                lines.push_str(&plain);
+                lines.push('\n');
+                if let (Some(pg), Some(http)) = (pg, http) {
+                    // A test that ended already does not wait for it.
+                    let _ = ready.send(Ok((pg, http)));
+                }
+            }
+            let _ = ready.send(Err(lines));
+        });
+        match wait.recv_timeout(Duration::from_secs(START_SECONDS_MAX)) {
+            Ok(Ok((pg_port, http_port))) => Ok(Self { process, pg_port, http_port, data }),
+            Ok(Err(lines)) => {
+                let _ = process.wait();
+                Err(lines)
+            }
+            Err(_) => {
+                let _ = process.kill();
+                Err(format!("not ready after {START_SECONDS_MAX} s"))
+            }
+        }
+    }
+
+    /// The folder it keeps its data in.
+    pub(crate) fn folder(&self) -> &Path {
+        match &self.data {
+            Data::Owned(folder) => folder.path(),
+            Data::Given(folder) => folder,
+        }
+    }
+
+    /// The process's id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// A connection as the default role; its task ends with the client.
+    pub(crate) async fn connect(&self) -> Client {
+        self.connect_as("user=kiln dbname=kiln").await.expect("the server answers")
+    }
+
+    /// A connection with other parameters, in libpq's `key=value` form.
+    pub(crate) async fn connect_as(&self, parameters: &str) -> Result<Client, tokio_postgres::Error> {
+        let address = format!("host=127.0.0.1 port={} {parameters}", self.pg_port);
+        let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().expect("it is our child");
+        self.process.wait().expect("it is our child");
+    }
+
+    /// Asks it to end (SIGTERM) and waits; true if it ended cleanly.
+    pub(crate) fn stop(mut self) -> bool {
+        let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        asked.is_ok_and(|status| status.success()) && self.process.wait().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The binary beside this test's own, or the one `KILN_BIN` names.
+pub(crate) fn kiln() -> PathBuf {
+    if let Some(path) = std::env::var_os("KILN_BIN") {
+        return path.into();
+    }
+    let own = std::env::current_exe().expect("a running program has a path");
+    let profile = own.parent().and_then(Path::parent).expect("tests lie in <profile>/deps");
+    profile.join("kiln")
+}
+
+/// Whether the long variants of tests are to run: `make nightly`.
+pub(crate) fn nightly() -> bool {
+    std::env::var_os("KILN_NIGHTLY").is_some()
+}
+
+/// The reference data beside the project, if it is there.
+pub(crate) fn reference_data() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/tpc");
+    folder.exists().then_some(folder)
+}
+
+fn port(line: &str) -> Option<u16> {
+    let address = line.split("address=").nth(1)?.split_whitespace().next()?;
+    address.rsplit(':').next()?.parse().ok()
+}
+
+fn without_colours(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        if character == '\u{1b}' {
+            characters.find(char::is_ascii_alphabetic);
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}

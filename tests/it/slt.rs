@@ -1,0 +1,143 @@
+//! SQL files (sqllogictest format) by topic, run on Kiln and on a real PostgreSQL as the oracle.
+//!
+//! Each file runs in a schema of its own on a shared server. PostgreSQL is started by the test where it is installed.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::postgres::Postgres;
+use crate::server::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_files_pass_on_kiln() {
+    let server = Server::start();
+    let mut failures = Vec::new();
+    for path in files() {
+        let client = server.connect().await;
+        failures.extend(run(&path, client, "kiln").await);
+    }
+    assert!(failures.is_empty(), "{} SQL files fail on Kiln:\n{}", failures.len(), failures.join("\n\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_files_pass_on_postgres() {
+    let Some(postgres) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed");
+        return;
+    };
+    let mut failures = Vec::new();
+    for path in files() {
+        let client = postgres.connect().await;
+        failures.extend(run(&path, client, "postgresql").await);
+    }
+    assert!(failures.is_empty(), "{} SQL files fail on PostgreSQL:\n{}", failures.len(), failures.join("\n\n"));
+}
+
+/// Runs one file as `engine`, the label of its `onlyif` and `skipif` lines; the failure in words, if any.
+async fn run(path: &Path, client: Client, engine: &'static str) -> Option<String> {
+    let topic = path.file_stem().expect("files have names").to_string_lossy().replace('-', "_");
+    let setup = format!(
+        "DROP SCHEMA IF EXISTS slt_{topic} CASCADE; CREATE SCHEMA slt_{topic}; SET search_path = slt_{topic}, public; \
+         SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'"
+    );
+    if let Err(error) = client.batch_execute(&setup).await {
+        return Some(format!("{}: cannot set up: {}", path.display(), words(&error)));
+    }
+    let client = std::sync::Arc::new(client);
+    let mut runner = Runner::new(|| {
+        let client = std::sync::Arc::clone(&client);
+        async move { Ok(Session { client, engine }) }
+    });
+    runner.add_label(engine);
+    // Where COPY may write, whoever the server runs as.
+    let folder = tempfile::TempDir::with_prefix("kiln-slt-").expect("a temporary folder can be made");
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), all).expect("the folder is ours");
+    runner.set_var("FOLDER".to_owned(), folder.path().display().to_string());
+    runner.run_file_async(path).await.err().map(|error| error.to_string())
+}
+
+fn files() -> Vec<PathBuf> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("tests/slt is there").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                collect(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "slt") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("slt"), &mut found);
+    found.sort();
+    if let Ok(only) = std::env::var("SLT") {
+        found.retain(|path| path.to_string_lossy().contains(&only));
+    }
+    found
+}
+
+struct Session {
+    client: std::sync::Arc<Client>,
+    engine: &'static str,
+}
+
+/// A server's refusal: SQLSTATE and message, so that files can expect either.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[async_trait]
+impl AsyncDB for Session {
+    type Error = Refusal;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Refusal> {
+        let messages = self.client.simple_query(sql).await.map_err(|error| Refusal(words(&error)))?;
+        let (mut rows, mut columns, mut affected) = (Vec::new(), None, 0);
+        for message in messages {
+            match message {
+                SimpleQueryMessage::RowDescription(described) => columns = Some(described.len()),
+                SimpleQueryMessage::Row(row) => {
+                    rows.push((0..row.len()).map(|column| shown(row.get(column))).collect())
+                }
+                SimpleQueryMessage::CommandComplete(count) => affected = count,
+                _ => {}
+            }
+        }
+        Ok(match columns {
+            Some(count) => DBOutput::Rows { types: vec![DefaultColumnType::Any; count], rows },
+            None => DBOutput::StatementComplete(affected),
+        })
+    }
+
+    async fn shutdown(&mut self) {}
+
+    fn engine_name(&self) -> &str {
+        self.engine
+    }
+}
+
+/// NULL and empty text must differ in a file that cannot hold either.
+fn shown(value: Option<&str>) -> String {
+    match value {
+        None => "NULL".to_owned(),
+        Some("") => "(empty)".to_owned(),
+        Some(text) => text.replace('\n', "\\n"),
+    }
+}
+
+fn words(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |told| format!("{}: {}", told.code().code(), told.message()))
+}

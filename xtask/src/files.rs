@@ -1,0 +1,42 @@
+//! Files stay readable, and every crate says what it is.
+
+use std::path::Path;
+
+use crate::workspace::Workspace;
+
+/// Lines of code a file may have without giving its reason.
+const CODE_LINES_MAX: usize = 1_000;
+/// What a longer file writes at its head, followed by why it is one idea.
+const REASON_MARK: &str = "//! Long because";
+
+/// A file of over 1,000 lines of code gives its reason in its head.
+pub(crate) fn check_lengths(workspace: &Workspace) -> Vec<String> {
+    let too_long = workspace
+        .sources
+        .iter()
+        .filter(|(path, text)| !is_test(path) && CODE_LINES_MAX < code_lines(text) && !text.contains(REASON_MARK));
+    too_long
+        .map(|(path, text)| {
+            let shown = workspace.shown(path);
+            format!("{shown} has {} lines of code; split it, or say `{REASON_MARK} …` in its head", code_lines(text))
+        })
+        .collect()
+}
+
+/// A library opens with a module doc.
+pub(crate) fn check_crate_docs(workspace: &Workspace) -> Vec<String> {
+    let roots =
+        workspace.sources.iter().filter(|(path, _)| path.ends_with("src/lib.rs") || path.ends_with("src/main.rs"));
+    roots
+        .filter(|(_, text)| !text.trim_start().starts_with("//!"))
+        .map(|(path, _)| format!("{} does not open with what the crate owns", workspace.shown(path)))
+        .collect()
+}
+
+fn is_test(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+fn code_lines(text: &str) -> usize {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}

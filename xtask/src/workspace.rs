@@ -1,0 +1,104 @@
+//! What tidy looks at: manifests, the lock file, ARCHITECTURE.md and the source files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The workspace as plain data; the checks are functions over it.
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    pub(crate) crates: Vec<Crate>,
+    pub(crate) locked: Vec<LockedPackage>,
+    pub(crate) architecture: String,
+    /// Every Rust file, with its text.
+    pub(crate) sources: Vec<(PathBuf, String)>,
+}
+
+/// A member of the workspace and the names it depends on.
+pub(crate) struct Crate {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) dependencies: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    package: Package,
+    #[serde(default)]
+    dependencies: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Lock {
+    package: Vec<LockedPackage>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct LockedPackage {
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+impl Workspace {
+    pub(crate) fn read(root: &Path) -> Result<Self, String> {
+        let mut crates = Vec::new();
+        for folder in member_folders(root)? {
+            let manifest: Manifest = parse(&folder.join("Cargo.toml"))?;
+            let dependencies = manifest.dependencies.into_keys().collect();
+            crates.push(Crate { name: manifest.package.name, folder, dependencies });
+        }
+        let lock: Lock = parse(&root.join("Cargo.lock"))?;
+        let mut sources = Vec::new();
+        for member in &crates {
+            collect_sources(&member.folder, &mut sources)?;
+        }
+        let architecture = read(&root.join("ARCHITECTURE.md"))?;
+        Ok(Self { root: root.to_owned(), crates, locked: lock.package, architecture, sources })
+    }
+
+    /// A path as people write it: relative to the root.
+    pub(crate) fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
+        path.strip_prefix(&self.root).unwrap_or(path).display()
+    }
+}
+
+fn member_folders(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut folders = vec![root.join("bench"), root.join("tests"), root.join("xtask")];
+    folders.extend(entries(&root.join("crates"))?);
+    folders.retain(|folder| folder.join("Cargo.toml").exists());
+    Ok(folders)
+}
+
+fn collect_sources(folder: &Path, sources: &mut Vec<(PathBuf, String)>) -> Result<(), String> {
+    for path in entries(folder)? {
+        if path.is_dir() {
+            collect_sources(&path, sources)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = read(&path)?;
+            sources.push((path, text));
+        }
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let listing = fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = listing.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, String> {
+    toml::from_str(&read(path)?).map_err(|error| format!("cannot parse {}: {error}", path.display()))
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
