@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-
 /// Runs after GROUPING() is resolved, which reads the aggregate's own columns.
 #[derive(Debug)]
 pub(super) struct GroupingSetColumns;

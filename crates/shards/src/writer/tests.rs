@@ -278,7 +278,8 @@ async fn a_file_without_rows_is_a_file() {
 async fn the_size_so_far_is_near_that_of_the_file() {
     let objects = bucket();
     let mut writer =
-        ShardWriter::create(&objects, ShardId(Uuid::nil()), OBJECT, &number_columns(), WriteOptions::default()).unwrap();
+        ShardWriter::create(&objects, ShardId(Uuid::nil()), OBJECT, &number_columns(), WriteOptions::default())
+            .unwrap();
     for rows in [10, 65_536, 200_000] {
         writer.write(&numbers(0..rows)).await.unwrap();
     }

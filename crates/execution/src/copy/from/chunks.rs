@@ -32,7 +32,7 @@ pub(super) fn chunks(
     cancel: CancellationToken,
 ) -> impl Stream<Item = SqlResult<(Arc<Origin>, Chunk)>> + Send + 'static {
     let origin = Arc::new(Origin { table: layout.table.clone(), input: None });
-    let state = Chunks { layout, pieces, progress, cancel, origin, cutter: None, ended: false };
+    let state = Chunks { layout, pieces, progress, cancel, origin, cutter: None, failure: None, ended: false };
     unfold(state, |mut state| async move { state.next().await.map(|chunk| (chunk, state)) })
 }
 
@@ -43,20 +43,26 @@ struct Chunks {
     cancel: CancellationToken,
     origin: Arc<Origin>,
     cutter: Option<Cutter>,
+    /// What is wrong behind the last chunk of an input that has been closed.
+    failure: Option<SqlError>,
     ended: bool,
 }
 
 impl Chunks {
     async fn next(&mut self) -> Option<SqlResult<(Arc<Origin>, Chunk)>> {
         loop {
+            if let Some(error) = self.failure.take() {
+                self.ended = true;
+                self.cutter = None;
+                return Some(Err(error));
+            }
             if let Some(cutter) = &mut self.cutter {
                 if let Some(chunk) = cutter.next_chunk() {
                     return Some(Ok((Arc::clone(&self.origin), chunk)));
                 }
                 if let Some((error, line)) = cutter.failure() {
-                    self.ended = true;
-                    self.cutter = None;
-                    return Some(Err(self.origin.place(error, line, Part::Line)));
+                    self.failure = Some(self.origin.place(error, line, Part::Line));
+                    continue;
                 }
             }
             if self.ended {
@@ -85,35 +91,26 @@ impl Chunks {
                     let last = self.close(Some(next));
                     let origin = Origin { table: self.layout.table.clone(), input: name };
                     let previous = std::mem::replace(&mut self.origin, Arc::new(origin));
-                    match last {
-                        Some(Ok(chunk)) => return Some(Ok((previous, chunk))),
-                        Some(Err((error, line))) => {
-                            self.ended = true;
-                            self.cutter = None;
-                            return Some(Err(previous.place(error, line, Part::Line)));
-                        }
-                        None => {}
+                    if let Some(chunk) = last {
+                        return Some(Ok((previous, chunk)));
                     }
                 }
                 None => {
                     self.ended = true;
-                    match self.close(None) {
-                        Some(Ok(chunk)) => return Some(Ok((Arc::clone(&self.origin), chunk))),
-                        Some(Err((error, line))) => return Some(Err(self.origin.place(error, line, Part::Line))),
-                        None => return None,
+                    if let Some(chunk) = self.close(None) {
+                        return Some(Ok((Arc::clone(&self.origin), chunk)));
                     }
                 }
             }
         }
     }
 
-    /// Puts `next` in the place of the cutter, whose last chunk or failure it gives.
-    fn close(&mut self, next: Option<Cutter>) -> Option<Result<Chunk, (SqlError, u64)>> {
+    /// Puts `next` in the place of the cutter, whose last chunk it gives; what is wrong behind that chunk comes next.
+    fn close(&mut self, next: Option<Cutter>) -> Option<Chunk> {
         let mut last = std::mem::replace(&mut self.cutter, next)?;
-        match last.finish() {
-            Some(chunk) => Some(Ok(chunk)),
-            None => last.failure().map(Err),
-        }
+        let chunk = last.finish();
+        self.failure = last.failure().map(|(error, line)| self.origin.place(error, line, Part::Line));
+        chunk
     }
 }
 
