@@ -28,6 +28,12 @@ impl Threads {
         let runtime = self.runtime.as_ref().expect("the runtime lives until the drop");
         AbortOnDropHandle::new(runtime.spawn(task))
     }
+
+    /// Tasks that have not ended.
+    #[cfg(test)]
+    pub(crate) fn alive(&self) -> usize {
+        self.runtime.as_ref().expect("the runtime lives until the drop").metrics().num_alive_tasks()
+    }
 }
 
 /// A runtime must not be waited for where it is dropped in the midst of asynchronous code.

@@ -24,6 +24,7 @@ pub mod semantics;
 mod session;
 pub mod settings;
 mod shard_table;
+pub mod stop;
 mod stream_table;
 pub mod system;
 pub mod write;

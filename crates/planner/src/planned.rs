@@ -9,11 +9,13 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use tokio_util::sync::CancellationToken;
 use types::{ColumnId, Oid, SqlError, SqlResult, SqlType};
 
 use crate::dependent::DependentSubqueries;
 use crate::error::from_datafusion;
 use crate::session::SessionCommand;
+use crate::stop::stoppable;
 use crate::stream_table::StreamTable;
 use crate::write::copy_options::CopyOptions;
 
@@ -76,26 +78,24 @@ impl QueryPlan {
         Ok(QueryPlan { plan, parameters: Vec::new(), ..self.clone() })
     }
 
-    /// The plan after the optimizer's rules. The analyzer's have run already.
-    ///
-    /// # Errors
-    /// Whatever constant folding meets (division by zero), and bugs.
-    pub fn optimized(&self) -> SqlResult<LogicalPlan> {
+    /// The plan after the optimizer's rules; subqueries that it runs end when `stop` fires. The analyzer's have run already.
+    fn optimized(&self, stop: &CancellationToken) -> SqlResult<LogicalPlan> {
         // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
-        DependentSubqueries::new(Arc::clone(&self.state))
+        DependentSubqueries::new(Arc::clone(&self.state), stop.clone())
             .analyze(self.plan.clone(), self.state.config_options())
             .and_then(|plan| self.state.optimizer().optimize(plan, self.state.as_ref(), |_, _| {}))
             .map_err(from_datafusion)
     }
 
-    /// The operators that run the plan.
+    /// The operators that run the plan, and fail with `57014` soon after `stop` fires.
     ///
     /// # Errors
-    /// As [`QueryPlan::optimized`], and what scans find wrong when they are planned.
-    pub async fn physical(&self) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let optimized = self.optimized()?;
+    /// Whatever constant folding meets (division by zero), what scans find wrong when they are planned, and bugs.
+    pub async fn physical(&self, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
+        let optimized = self.optimized(stop)?;
         let planner = Arc::clone(self.state.query_planner());
-        planner.create_physical_plan(&optimized, self.state.as_ref()).await.map_err(from_datafusion)
+        let operators = planner.create_physical_plan(&optimized, self.state.as_ref()).await.map_err(from_datafusion)?;
+        stoppable(operators, stop).map_err(from_datafusion)
     }
 
     /// The Arrow schema of the rows.

@@ -107,8 +107,8 @@ impl Execution {
     ) -> SqlResult<(Arc<dyn ExecutionPlan>, Arc<TaskContext>, Duration)> {
         let start = self.clock.monotonic();
         let task = query.state.task_ctx();
-        let query = query.clone();
-        let operators = self.run(context, async move { query.physical().await }).await?;
+        let (query, stop) = (query.clone(), context.cancel.clone());
+        let operators = self.run(context, async move { query.physical(&stop).await }).await?;
         Ok((operators, task, self.clock.monotonic().saturating_sub(start)))
     }
 }

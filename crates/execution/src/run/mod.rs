@@ -10,6 +10,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use planner::error::from_datafusion;
+use planner::stop::canceled;
 use planner::{OutputColumn, QueryPlan, Settings};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
@@ -50,8 +51,8 @@ impl Execution {
     pub async fn query(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
         let columns = plan.columns.clone();
         let task = plan.state.task_ctx();
-        let plan = plan.clone();
-        let operators = self.run(context, async move { plan.physical().await }).await?;
+        let (plan, stop) = (plan.clone(), context.cancel.clone());
+        let operators = self.run(context, async move { plan.physical(&stop).await }).await?;
         Ok(RowStream { columns, stream: self.stream(operators, task, context) })
     }
 
@@ -77,15 +78,10 @@ impl Execution {
         let task = self.threads.spawn(task);
         tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Err(cancelled()),
+            () = context.cancel.cancelled() => Err(canceled()),
             ended = task => ended.unwrap_or_else(|error| Err(crashed(error))),
         }
     }
-}
-
-/// `57014`.
-pub(crate) fn cancelled() -> SqlError {
-    SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
 }
 
 async fn produce(
@@ -123,7 +119,7 @@ impl Reading {
         let producer = self.producer.as_mut()?;
         let next = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Some(Err(cancelled())),
+            () = self.cancel.cancelled() => Some(Err(canceled())),
             batch = self.receiver.recv() => match batch {
                 Some(batch) => Some(batch),
                 // All batches are here, unless the producer died.

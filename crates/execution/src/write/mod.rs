@@ -34,9 +34,10 @@ impl Execution {
         let Some(input) = plan.input.clone() else { return Ok(0) };
         let load = Load::new(self, &plan.table, transaction);
         let task = input.state.task_ctx();
+        let stop = context.cancel.clone();
         let loaded = self
             .run(context, async move {
-                let operators = input.physical().await?;
+                let operators = input.physical(&stop).await?;
                 load.run(operators, task).await
             })
             .await?;

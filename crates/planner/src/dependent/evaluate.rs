@@ -20,7 +20,10 @@ use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use types::{Condition, SqlError};
 
+use super::Surroundings;
 use super::parameter::{Slots, parameterize};
+use crate::error::to_datafusion;
+use crate::stop::{canceled, stoppable};
 
 /// What is asked of the subquery's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,7 +46,7 @@ pub(super) struct Dependent {
     question: Question,
     plan: Arc<LogicalPlan>,
     outer: Vec<Column>,
-    state: Arc<SessionState>,
+    within: Surroundings,
     result: FieldRef,
     signature: Signature,
 }
@@ -51,12 +54,7 @@ pub(super) struct Dependent {
 impl Dependent {
     /// `outer` are the columns that `plan` uses of the queries around it: the function's arguments in this order, then for
     /// [`Question::Contains`] the value looked for.
-    pub(super) fn new(
-        question: Question,
-        plan: Arc<LogicalPlan>,
-        outer: Vec<Column>,
-        state: &Arc<SessionState>,
-    ) -> Self {
+    pub(super) fn new(question: Question, plan: Arc<LogicalPlan>, outer: Vec<Column>, within: &Surroundings) -> Self {
         let result = match question {
             Question::Value => plan.schema().field(0).as_ref().clone().with_nullable(true),
             Question::All => super::array::list_field(plan.schema().field(0)),
@@ -66,22 +64,24 @@ impl Dependent {
         let count = outer.len() + usize::from(question == Question::Contains);
         let signature =
             if count == 0 { Signature::nullary(Volatility::Stable) } else { Signature::any(count, Volatility::Stable) };
-        Self { question, plan, outer, state: Arc::clone(state), result: Arc::new(result), signature }
+        Self { question, plan, outer, within: within.clone(), result: Arc::new(result), signature }
     }
 
     /// The subquery's plan with slots for the outer values: small and run often, so in one partition.
     async fn prepare(&self, slots: &Slots) -> DfResult<(Arc<SessionState>, Arc<dyn ExecutionPlan>)> {
-        let mut config = self.state.config().clone().with_target_partitions(1);
+        let mut config = self.within.state.config().clone().with_target_partitions(1);
         // Scans would go on with what the first run's joins and top-k learned, which is not true of the next.
         let rules = &mut config.options_mut().optimizer;
         rules.enable_dynamic_filter_pushdown = false;
         rules.enable_topk_dynamic_filter_pushdown = false;
         rules.enable_join_dynamic_filter_pushdown = false;
         rules.enable_aggregate_dynamic_filter_pushdown = false;
-        let state = SessionStateBuilder::new_from_existing(self.state.as_ref().clone()).with_config(config).build();
+        let state =
+            SessionStateBuilder::new_from_existing(self.within.state.as_ref().clone()).with_config(config).build();
         let plan = parameterize(self.plan.as_ref().clone(), &self.outer, slots)?;
         let plan = state.optimizer().optimize(plan, &state, |_, _| {})?;
         let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
+        let physical = stoppable(physical, &self.within.stop)?;
         Ok((Arc::new(state), physical))
     }
 
@@ -102,7 +102,11 @@ impl Dependent {
                     Some((state, plan)) => (state, reset_plan_states(plan)?),
                     None => self.prepare(&slots).await?,
                 };
-                let batches = collect(Arc::clone(&plan), state.task_ctx()).await?;
+                let batches = tokio::select! {
+                    biased;
+                    () = self.within.stop.cancelled() => return Err(to_datafusion(canceled())),
+                    batches = collect(Arc::clone(&plan), state.task_ctx()) => batches?,
+                };
                 prepared = Some((state, plan));
                 known.insert(key.clone(), batches);
             }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, NullHandling, Result as DfResult, ScalarValue, TableReference, UnnestOptions};
-use datafusion::execution::SessionState;
 use datafusion::functions::core::get_field;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Subquery, lit};
 use types::SqlError;
 
+use super::Surroundings;
 use super::evaluate::{Dependent, Question, field_name};
 use super::lower::{has_aggregate, is_correlated_by_equality, is_plainly_correlated};
 use super::parameter::outer_references;
@@ -20,7 +20,7 @@ use crate::error::to_datafusion;
 const ROWS: &str = "lateral\u{1}";
 
 /// The join with a LATERAL subquery as an unnesting of its rows, unless DataFusion joins it.
-pub(super) fn lower_join(join: Join, state: &Arc<SessionState>) -> DfResult<Transformed<LogicalPlan>> {
+pub(super) fn lower_join(join: Join, within: &Surroundings) -> DfResult<Transformed<LogicalPlan>> {
     let Some((alias, subquery)) = lateral(&join.right) else {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     };
@@ -45,7 +45,7 @@ pub(super) fn lower_join(join: Join, state: &Arc<SessionState>) -> DfResult<Tran
         let is_near = left.schema().has_column(&column);
         if is_near { Expr::Column(column) } else { Expr::OuterReferenceColumn(field, column) }
     });
-    let function = ScalarUDF::from(Dependent::new(Question::Rows, Arc::clone(&plan), outer, state));
+    let function = ScalarUDF::from(Dependent::new(Question::Rows, Arc::clone(&plan), outer, within));
     let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), arguments.collect()));
     let kept: Vec<Expr> = left.schema().columns().into_iter().map(Expr::Column).collect();
     let rows = Column::new_unqualified(ROWS);

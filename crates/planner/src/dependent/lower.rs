@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result as DfResult};
-use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, Subquery, check_subquery_expr};
 
+use super::Surroundings;
 use super::array::ARRAY_SUBQUERY;
 use super::evaluate::{Dependent, Question};
 use super::lateral::lower_join;
 use super::parameter::outer_references;
 
 /// `plan` with every subquery that has no join form replaced, inner ones first.
-pub(super) fn plan(plan: LogicalPlan, state: &Arc<SessionState>) -> DfResult<LogicalPlan> {
-    plan.transform_up_with_subqueries(|node| lower_node(node, state)).map(|lowered| lowered.data)
+pub(super) fn plan(plan: LogicalPlan, within: &Surroundings) -> DfResult<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| lower_node(node, within)).map(|lowered| lowered.data)
 }
 
-fn lower_node(node: LogicalPlan, state: &Arc<SessionState>) -> DfResult<Transformed<LogicalPlan>> {
+fn lower_node(node: LogicalPlan, within: &Surroundings) -> DfResult<Transformed<LogicalPlan>> {
     let node = match node {
         LogicalPlan::Join(join) => {
-            let lowered = lower_join(join, state)?;
+            let lowered = lower_join(join, within)?;
             if lowered.transformed {
                 return Ok(lowered);
             }
@@ -39,7 +39,7 @@ fn lower_node(node: LogicalPlan, state: &Arc<SessionState>) -> DfResult<Transfor
     let outer = node.clone();
     let lowered = node.map_expressions(|expr| {
         let name = names.save(&expr);
-        let lowered = expr.transform_down(|expr| lower_expr(expr, &outer, &schema, state))?;
+        let lowered = expr.transform_down(|expr| lower_expr(expr, &outer, &schema, within))?;
         Ok(lowered.update_data(|expr| name.restore(expr)))
     })?;
     if lowered.transformed { lowered.map_data(LogicalPlan::recompute_schema) } else { Ok(lowered) }
@@ -71,12 +71,7 @@ fn array_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-fn lower_expr(
-    expr: Expr,
-    node: &LogicalPlan,
-    schema: &DFSchema,
-    state: &Arc<SessionState>,
-) -> DfResult<Transformed<Expr>> {
+fn lower_expr(expr: Expr, node: &LogicalPlan, schema: &DFSchema, within: &Surroundings) -> DfResult<Transformed<Expr>> {
     let array = array_of(&expr);
     let Some(subquery) = array.or_else(|| subquery_of(&expr)) else { return Ok(Transformed::no(expr)) };
     let references = outer_references(&subquery.subquery)?;
@@ -101,7 +96,7 @@ fn lower_expr(
         }
         other => return Ok(Transformed::no(other)),
     };
-    let function = ScalarUDF::from(Dependent::new(question, subquery.subquery, outer, state));
+    let function = ScalarUDF::from(Dependent::new(question, subquery.subquery, outer, within));
     let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), arguments));
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
 }

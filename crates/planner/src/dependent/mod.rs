@@ -22,18 +22,26 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
+use tokio_util::sync::CancellationToken;
 
 /// The rule that finds such subqueries and replaces them. It runs when all types are settled and parameters have values.
 #[derive(Debug)]
 pub struct DependentSubqueries {
+    within: Surroundings,
+}
+
+/// Where subqueries run.
+#[derive(Debug, Clone)]
+struct Surroundings {
     state: Arc<SessionState>,
+    stop: CancellationToken,
 }
 
 impl DependentSubqueries {
-    /// A rule whose subqueries run in `state`: the statement's own, without this rule.
+    /// A rule whose subqueries run in `state`, the statement's own without this rule, until `stop` fires.
     #[must_use]
-    pub fn new(state: Arc<SessionState>) -> Self {
-        Self { state }
+    pub fn new(state: Arc<SessionState>, stop: CancellationToken) -> Self {
+        Self { within: Surroundings { state, stop } }
     }
 }
 
@@ -43,6 +51,6 @@ impl AnalyzerRule for DependentSubqueries {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        lower::plan(plan, &self.state)
+        lower::plan(plan, &self.within)
     }
 }

@@ -6,6 +6,7 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
+use tokio_util::sync::CancellationToken;
 
 use super::DependentSubqueries;
 
@@ -25,7 +26,7 @@ fn state() -> SessionState {
     context.register_table("b", table(["x", "z"], &b)).unwrap();
     context.register_udf(super::array_subquery().as_ref().clone());
     let base = context.state();
-    let rule = Arc::new(DependentSubqueries::new(Arc::new(base.clone())));
+    let rule = Arc::new(DependentSubqueries::new(Arc::new(base.clone()), CancellationToken::new()));
     SessionStateBuilder::new_from_existing(base).with_analyzer_rule(rule).build()
 }
 

@@ -9,6 +9,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
+use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
 
@@ -92,7 +93,7 @@ impl Fixture {
     async fn rows_with(&self, sql: &str, parameters: Vec<ScalarValue>) -> SqlResult<Vec<String>> {
         let write = self.write(sql)?;
         let input = write.input.unwrap().with_parameters(parameters)?;
-        let physical = input.physical().await?;
+        let physical = input.physical(&CancellationToken::new()).await?;
         let batches = collect(physical, input.state.task_ctx()).await.map_err(from_datafusion)?;
         for batch in &batches {
             for (column, values) in write.table.columns.iter().zip(batch.columns()) {

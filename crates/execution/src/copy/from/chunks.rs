@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt, unfold};
+use planner::stop::canceled;
 use tokio_util::sync::CancellationToken;
-use types::{Condition, SqlError, SqlResult};
+use types::{SqlError, SqlResult};
 
 use super::context::{Origin, Part};
 use super::cut::{Chunk, Cutter};
@@ -112,9 +113,4 @@ impl Chunks {
         self.failure = last.failure().map(|(error, line)| self.origin.place(error, line, Part::Line));
         chunk
     }
-}
-
-/// 57014, as for any statement whose client asked for it.
-pub(crate) fn canceled() -> SqlError {
-    SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
 }

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use planner::CopyFromPlan;
+use planner::stop::canceled;
 use shards::ForeignFile;
 use shards::stored_form::from_stored;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,6 @@ use crate::copy::files::cannot_read;
 use crate::decode::ColumnBuilder;
 use crate::error::from_shards;
 use crate::progress::Progress;
-use crate::run::cancelled;
 
 /// The largest file that a client may send: it is kept in memory, for a Parquet file is read from its end.
 const STDIN_BYTES_MAX: usize = 1 << 30;
@@ -62,7 +62,7 @@ pub(super) fn rows(
         .take_until(cancel.clone().cancelled_owned())
         // A stream that is cut off must not look like one that ended.
         .chain(
-            stream::once(async move { if cancel.is_cancelled() { Some(Err(cancelled())) } else { None } })
+            stream::once(async move { if cancel.is_cancelled() { Some(Err(canceled())) } else { None } })
                 .filter_map(std::future::ready),
         )
         .boxed()

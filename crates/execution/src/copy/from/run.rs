@@ -117,9 +117,10 @@ impl Execution {
         let rows = with_schema(&rows, &schema)?;
         let fed = stream::once(async move { Ok(rows) });
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
+        let stop = context.cancel.clone();
         self.run(context, async move {
             let task = input.state.task_ctx();
-            let mut checked = execute_stream(input.physical().await?, task).map_err(from_datafusion)?;
+            let mut checked = execute_stream(input.physical(&stop).await?, task).map_err(from_datafusion)?;
             while let Some(batch) = checked.next().await {
                 batch.map_err(from_datafusion)?;
             }

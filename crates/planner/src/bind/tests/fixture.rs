@@ -16,6 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
 
@@ -181,7 +182,7 @@ impl Fixture {
 
     pub(in crate::bind) async fn run(&self, sql: &str, parameters: Vec<ScalarValue>) -> SqlResult<Vec<String>> {
         let query = self.query(sql)?.with_parameters(parameters)?;
-        let physical = query.physical().await?;
+        let physical = query.physical(&CancellationToken::new()).await?;
         let batches = collect(physical, query.state.task_ctx()).await.map_err(crate::error::from_datafusion)?;
         batches.iter().map(shown).collect::<SqlResult<Vec<_>>>().map(|rows| rows.concat())
     }

@@ -1,5 +1,7 @@
 //! Every query of the two benchmarks gets operators.
 
+use tokio_util::sync::CancellationToken;
+
 use super::fixture::Fixture;
 
 async fn plan_all(ddl: &str, folder: &str, count: usize) {
@@ -10,7 +12,7 @@ async fn plan_all(ddl: &str, folder: &str, count: usize) {
         let sql = std::fs::read_to_string(&path).expect("the query's text is in the repository");
         for statement in sql.split(';').filter(|statement| !statement.trim().is_empty()) {
             let planned = match fixture.query(statement) {
-                Ok(query) => query.physical().await.map(|_| ()),
+                Ok(query) => query.physical(&CancellationToken::new()).await.map(|_| ()),
                 Err(error) => Err(error),
             };
             if let Err(error) = planned {

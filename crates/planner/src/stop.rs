@@ -1,0 +1,125 @@
+//! Operators that heed a stop, and let others have the thread, where DataFusion's own go on.
+//!
+//! Scans hand the thread back every few batches. A join that makes many rows of one batch asks its scans for nothing in all
+//! that time, and one whose filter drops them gives nothing to its reader either.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::Result as DfResult;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use tokio_util::sync::CancellationToken;
+use types::{Condition, SqlError};
+
+use crate::error::to_datafusion;
+
+/// `plan` with operators that yield and, soon after `stop` fires, fail with [`canceled`].
+pub(crate) fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let heeding = plan.transform_up(|operator| {
+        let operator = match watched(&operator, stop)? {
+            Some(watched) => watched,
+            None if multiplies(&operator) => operator,
+            None => return Ok(Transformed::no(operator)),
+        };
+        Ok(Transformed::yes(Arc::new(CooperativeExec::new(operator)) as Arc<dyn ExecutionPlan>))
+    });
+    heeding.map(|plan| plan.data)
+}
+
+/// `57014`: the statement was stopped by its user.
+#[must_use]
+pub fn canceled() -> SqlError {
+    SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
+}
+
+/// Whether an operator may give more rows than it takes.
+fn multiplies(operator: &Arc<dyn ExecutionPlan>) -> bool {
+    let yields = operator.properties().scheduling_type == SchedulingType::Cooperative;
+    let effect = operator.cardinality_effect();
+    !yields
+        && !operator.children().is_empty()
+        && matches!(effect, CardinalityEffect::Unknown | CardinalityEffect::GreaterEqual)
+}
+
+/// A join whose filter is watched; `None` for what is none or has no filter.
+fn watched(operator: &Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(join) = operator.downcast_ref::<NestedLoopJoinExec>()
+        && let Some(filter) = join.filter()
+    {
+        let join = NestedLoopJoinExecBuilder::from(join).with_filter(Some(watch(filter, stop))).build()?;
+        return Ok(Some(Arc::new(join)));
+    }
+    if let Some(join) = operator.downcast_ref::<HashJoinExec>()
+        && let Some(filter) = join.filter()
+    {
+        return join.builder().with_filter(Some(watch(filter, stop))).build_exec().map(Some);
+    }
+    Ok(None)
+}
+
+fn watch(filter: &JoinFilter, stop: &CancellationToken) -> JoinFilter {
+    let expression = Watched { inner: Arc::clone(filter.expression()), stop: stop.clone() };
+    JoinFilter::new(Arc::new(expression), filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}
+
+/// An expression that fails once the stop has fired.
+#[derive(Debug)]
+struct Watched {
+    inner: Arc<dyn PhysicalExpr>,
+    stop: CancellationToken,
+}
+
+impl PhysicalExpr for Watched {
+    fn evaluate(&self, batch: &RecordBatch) -> DfResult<ColumnarValue> {
+        if self.stop.is_cancelled() {
+            return Err(to_datafusion(canceled()));
+        }
+        self.inner.evaluate(batch)
+    }
+
+    fn return_field(&self, input: &Schema) -> DfResult<FieldRef> {
+        self.inner.return_field(input)
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.inner]
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn PhysicalExpr>>) -> DfResult<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(Self { inner: children.swap_remove(0), stop: self.stop.clone() }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_sql(f)
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl PartialEq for Watched {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.eq(&other.inner)
+    }
+}
+
+impl Eq for Watched {}
+
+impl Hash for Watched {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
