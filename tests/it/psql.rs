@@ -37,7 +37,6 @@ const SAME: [&str; 21] = [
 const DIFFERENT: [&str; 6] = [r"\d customer", r"\d+ customer", r"\d purchase", r"\dt+", r"\dv+", r"\l kiln"];
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "regclass is shown as a number: `Referenced by` of \\d names no table"]
 async fn psql_describes_kiln_as_postgres() {
     let Some(postgres) = Postgres::start() else {
         println!("skipped: PostgreSQL is not installed");

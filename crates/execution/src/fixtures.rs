@@ -16,8 +16,11 @@ use planner::{OutputColumn, QueryPlan, Settings, StreamTable, WritePlan, schema_
 use shards::{ShardMeta, ShardReader};
 use tokio_util::sync::CancellationToken;
 use txn::{Isolation, Transaction, Transactions};
-use types::{Clock, ColumnId, Oid, QueryId, Random, SqlResult, SqlType, SystemClock, SystemRandom};
+use types::{
+    Clock, ColumnId, ObjectNames, Oid, QueryId, Random, SessionZone, SqlResult, SqlType, SystemClock, SystemRandom,
+};
 
+use crate::encode::TextStyle;
 use crate::{Config, Execution, RunContext};
 
 /// All that writes and reads need.
@@ -169,6 +172,22 @@ pub(crate) fn context() -> RunContext {
         query_id: QueryId(1),
         cancel: CancellationToken::new(),
         settings: Arc::new(Settings::default()),
+        names: Arc::new(Numbered),
         progress: Arc::default(),
+    }
+}
+
+/// Values as a session in `zone` shows them.
+pub(crate) fn text_style(zone: SessionZone) -> TextStyle {
+    TextStyle { zone, names: Arc::new(Numbered) }
+}
+
+/// A catalog in which object 7 of type `regclass` is called `regclass 7`.
+#[derive(Debug)]
+struct Numbered;
+
+impl ObjectNames for Numbered {
+    fn show(&self, sql_type: &SqlType, oid: u32) -> String {
+        format!("{sql_type} {oid}")
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Role};
 use parking_lot::Mutex;
-use types::{Clock, Oid, QueryId, Random};
+use types::{Clock, ObjectNames, Oid, QueryId, Random, SqlType};
 
 use crate::activity::Activity;
 use crate::settings::Settings;
+use crate::system;
 
 /// The surroundings of one statement.
 #[derive(Clone)]
@@ -93,5 +94,11 @@ impl StatementContext {
     #[must_use]
     pub fn owns(&self, owner: Oid) -> bool {
         self.role.superuser || self.role.oid == owner
+    }
+}
+
+impl ObjectNames for StatementContext {
+    fn show(&self, sql_type: &SqlType, oid: u32) -> String {
+        system::show_name(sql_type, oid, self)
     }
 }

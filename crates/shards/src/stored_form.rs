@@ -63,7 +63,7 @@ pub fn from_stored(stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
         SqlType::Array(element) => {
             let list = stored.as_list_opt::<i32>().ok_or_else(|| mismatch(stored))?;
             let elements = from_stored(list.values(), element)?;
-            let field = element.arrow_field("item", true);
+            let field = element.item_field();
             let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
             Ok(Arc::new(ListArray::try_new(Arc::new(field), offsets, elements, nulls)?))
         }

@@ -53,8 +53,15 @@ impl SqlType {
             | SqlType::Regrole => DataType::UInt32,
             SqlType::Int2Vector => SqlType::Array(Box::new(SqlType::Int2)).arrow_type(),
             SqlType::OidVector => SqlType::Array(Box::new(SqlType::Oid)).arrow_type(),
-            SqlType::Array(element) => DataType::List(Arc::new(element.arrow_field("item", true))),
+            SqlType::Array(element) => DataType::List(Arc::new(element.item_field())),
         }
+    }
+
+    /// The field of an array's elements of this type. It has no mark: the array's own field says what they are, and arrays
+    /// that go through single values lose the marks within.
+    #[must_use]
+    pub fn item_field(&self) -> Field {
+        Field::new("item", self.arrow_type(), true)
     }
 
     /// A field of this type, carrying the SQL type in its metadata.

@@ -115,7 +115,7 @@ impl SqlType {
         let unmodified = SCALARS.iter().find_map(|(sql_type, entry)| {
             if entry.oid == oid {
                 Some(sql_type.clone())
-            } else if entry.array_oid == oid {
+            } else if entry.array_oid == oid && oid != 0 {
                 Some(SqlType::Array(Box::new(sql_type.clone())))
             } else {
                 None

@@ -17,7 +17,6 @@ fn psycopg_3() {
 }
 
 #[test]
-#[ignore = "the recursive query by which asyncpg looks up types does not give oid[]"]
 fn asyncpg() {
     python("asyncpg_client.py");
 }
@@ -28,7 +27,6 @@ fn sqlalchemy() {
 }
 
 #[test]
-#[ignore = "ADBC finds types by the names in pg_type.typreceive, which Kiln shows for arrays only"]
 fn adbc() {
     python("adbc_client.py");
 }

@@ -17,7 +17,6 @@ fn run(port: u16) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "regclass is shown as a number: `Referenced by` of \\d names no table"]
 async fn psql() {
     if !is_installed("psql") {
         println!("skipped: psql is not installed");

@@ -22,7 +22,6 @@ const RELATIONS: &str = "
     COMMENT ON TABLE public.customers IS 'who buys'";
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "six of 227 fail: tableoid, smallint = ANY (int2vector), array_remove, asyncpg's types"]
 async fn captured_queries_are_answered() {
     let server = Server::start();
     let ours = server.connect().await;

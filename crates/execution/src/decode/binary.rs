@@ -124,6 +124,7 @@ fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
 
 /// Days since 2000-01-01 as days since 1970-01-01, within the years Kiln holds.
 fn date(days: i32) -> SqlResult<i32> {
+    refuse_infinity("date", days, i32::MIN, i32::MAX)?;
     days.checked_add(POSTGRES_EPOCH_DAYS)
         .filter(|days| (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(days))
         .ok_or_else(|| out_of_range("date"))
@@ -136,9 +137,22 @@ fn time(us: i64) -> SqlResult<i64> {
 
 /// Microseconds since 2000-01-01 as microseconds since 1970-01-01, within the years Kiln holds.
 fn timestamp(us: i64) -> SqlResult<i64> {
+    refuse_infinity("timestamp", us, i64::MIN, i64::MAX)?;
     us.checked_add(POSTGRES_EPOCH_US)
         .filter(|us| (TIMESTAMP_US_MIN..=TIMESTAMP_US_MAX).contains(us))
         .ok_or_else(|| out_of_range("timestamp"))
+}
+
+/// The ends of the number range stand for the ends of time: `date.min` and `date.max` of asyncpg.
+fn refuse_infinity<T: PartialEq>(what: &str, value: T, past: T, future: T) -> SqlResult<()> {
+    let name = if value == future {
+        "infinity"
+    } else if value == past {
+        "-infinity"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::unsupported(format_args!("{what} value \"{name}\"")))
 }
 
 fn out_of_range(what: &str) -> SqlError {

@@ -171,7 +171,7 @@ impl ColumnBuilder {
             )),
             Values::Uuid(values) => Arc::new(FixedSizeBinaryArray::new(16, Buffer::from_vec(values), nulls)),
             Values::List { offsets, items } => {
-                let field = Arc::new(items.sql_type.arrow_field("item", true));
+                let field = Arc::new(items.sql_type.item_field());
                 Arc::new(ListArray::new(field, OffsetBuffer::new(ScalarBuffer::from(offsets)), items.finish(), nulls))
             }
         }

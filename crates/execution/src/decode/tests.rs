@@ -99,8 +99,19 @@ fn malformed_arrays_are_refused() {
 
 #[test]
 fn dates_and_times_outside_what_kiln_holds_are_refused() {
-    assert_eq!(binary(&SqlType::Date, &i32::MAX.to_be_bytes()).unwrap_err().message, "date out of range");
-    assert_eq!(binary(&SqlType::Timestamp, &i64::MAX.to_be_bytes()).unwrap_err().message, "timestamp out of range");
+    let refusal = |sql_type: &SqlType, bytes: &[u8]| binary(sql_type, bytes).unwrap_err();
+    assert_eq!(refusal(&SqlType::Date, &(i32::MAX - 1).to_be_bytes()).message, "date out of range");
+    assert_eq!(refusal(&SqlType::Timestamp, &(i64::MAX - 1).to_be_bytes()).message, "timestamp out of range");
+    for (sql_type, bytes) in [
+        (SqlType::Date, i32::MAX.to_be_bytes().to_vec()),
+        (SqlType::Date, i32::MIN.to_be_bytes().to_vec()),
+        (SqlType::Timestamp, i64::MAX.to_be_bytes().to_vec()),
+        (SqlType::TimestampTz, i64::MIN.to_be_bytes().to_vec()),
+    ] {
+        let infinite = refusal(&sql_type, &bytes);
+        assert_eq!(infinite.condition, Condition::FeatureNotSupported, "{sql_type}");
+        assert!(infinite.message.contains("infinity"), "{}", infinite.message);
+    }
     assert_eq!(binary(&SqlType::Time, &(-1_i64).to_be_bytes()).unwrap_err().message, "time out of range");
     let mut interval = i64::MAX.to_be_bytes().to_vec();
     interval.extend([0; 8]);
@@ -115,7 +126,9 @@ fn a_failed_element_leaves_no_trace_in_the_next_array() {
     column.push_null();
     column.push_text("{3}").unwrap();
     let array = column.finish();
-    let mut encoder = crate::encode::TextEncoder::new(&array, &sql_type, &types::SessionZone::UTC).unwrap();
+    let mut encoder =
+        crate::encode::TextEncoder::new(&array, &sql_type, &crate::fixtures::text_style(types::SessionZone::UTC))
+            .unwrap();
     assert_eq!((encoder.text(0), array.len()), (None, 2));
     assert_eq!(encoder.text(1), Some("{3}"));
 }

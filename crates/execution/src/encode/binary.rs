@@ -69,7 +69,7 @@ impl BinaryEncoder {
                 out.put_i32(8);
                 out.put_i64(values.value(row));
             }
-            Values::Oid(values) | Values::Regtype(values) => {
+            Values::Oid(values) | Values::Object(values, _) => {
                 out.put_i32(4);
                 out.put_u32(values.value(row));
             }

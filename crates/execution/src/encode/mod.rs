@@ -11,9 +11,11 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use arrow::array::ArrayRef;
 use bytes::BytesMut;
-use types::{SessionZone, SqlResult, SqlType};
+use types::{ObjectNames, SessionZone, SqlResult, SqlType};
 
 pub use binary::BinaryEncoder;
 pub(crate) use binary::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
@@ -29,6 +31,15 @@ pub enum Format {
     Binary,
 }
 
+/// What the text of a value depends on besides the value.
+#[derive(Debug, Clone)]
+pub struct TextStyle {
+    /// Shows `timestamptz`.
+    pub zone: SessionZone,
+    /// Shows `regclass` and its like.
+    pub names: Arc<dyn ObjectNames>,
+}
+
 /// One column of a batch, ready to be written row by row in either format.
 #[derive(Debug)]
 pub enum ColumnEncoder {
@@ -39,13 +50,13 @@ pub enum ColumnEncoder {
 }
 
 impl ColumnEncoder {
-    /// Prepares `column`, whose values are of `sql_type`; `zone` shows `timestamptz` in text.
+    /// Prepares `column`, whose values are of `sql_type`, for text in `style`.
     ///
     /// # Errors
     /// When the column's Arrow type cannot be shown as `sql_type`, or a value does not fit it.
-    pub fn new(format: Format, column: &ArrayRef, sql_type: &SqlType, zone: &SessionZone) -> SqlResult<Self> {
+    pub fn new(format: Format, column: &ArrayRef, sql_type: &SqlType, style: &TextStyle) -> SqlResult<Self> {
         Ok(match format {
-            Format::Text => Self::Text(TextEncoder::new(column, sql_type, zone)?),
+            Format::Text => Self::Text(TextEncoder::new(column, sql_type, style)?),
             Format::Binary => Self::Binary(BinaryEncoder::new(column, sql_type)?),
         })
     }

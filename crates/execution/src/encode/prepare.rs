@@ -23,8 +23,8 @@ pub(super) enum Values {
     Int4(Int32Array),
     Int8(Int64Array),
     Oid(UInt32Array),
-    /// Type names are shown in text; the number is sent in binary.
-    Regtype(UInt32Array),
+    /// Shown by name in text; the number is sent in binary.
+    Object(UInt32Array, SqlType),
     Numeric(Decimal128Array, u8),
     Float4(Float32Array),
     Float8(Float64Array),
@@ -66,10 +66,10 @@ pub(super) fn prepare(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<(Value
         SqlType::Int2 => Values::Int2(column.as_primitive::<Int16Type>().clone()),
         SqlType::Int4 => Values::Int4(column.as_primitive::<Int32Type>().clone()),
         SqlType::Int8 => Values::Int8(column.as_primitive::<Int64Type>().clone()),
-        SqlType::Oid | SqlType::Regclass | SqlType::Regproc | SqlType::Regnamespace | SqlType::Regrole => {
-            Values::Oid(column.as_primitive::<UInt32Type>().clone())
+        SqlType::Oid => Values::Oid(column.as_primitive::<UInt32Type>().clone()),
+        SqlType::Regclass | SqlType::Regtype | SqlType::Regproc | SqlType::Regnamespace | SqlType::Regrole => {
+            Values::Object(column.as_primitive::<UInt32Type>().clone(), sql_type.clone())
         }
-        SqlType::Regtype => Values::Regtype(column.as_primitive::<UInt32Type>().clone()),
         SqlType::Numeric { .. } => {
             let values = column.as_primitive::<Decimal128Type>().clone();
             let scale = u8::try_from(values.scale()).expect("normalise casts a negative scale away");

@@ -3,8 +3,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, Decimal128Array, Decimal256Array, DictionaryArray, Int32Array, IntervalMonthDayNanoArray,
-    LargeStringArray, NullArray, StringArray, UInt64Array,
+    LargeStringArray, ListArray, NullArray, StringArray, UInt32Array, UInt64Array,
 };
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{Int8Type, i256};
 use bytes::BytesMut;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
@@ -15,6 +16,7 @@ use types::{SessionZone, SqlType};
 
 use super::*;
 use crate::decode::ColumnBuilder;
+use crate::fixtures::text_style;
 
 fn column(sql_type: &SqlType, texts: &[Option<&str>]) -> ArrayRef {
     let mut column = ColumnBuilder::new(sql_type, &DateContext::default(), texts.len());
@@ -28,7 +30,7 @@ fn column(sql_type: &SqlType, texts: &[Option<&str>]) -> ArrayRef {
 }
 
 fn texts(column: &ArrayRef, sql_type: &SqlType) -> Vec<Option<String>> {
-    let mut encoder = TextEncoder::new(column, sql_type, &SessionZone::UTC).unwrap();
+    let mut encoder = TextEncoder::new(column, sql_type, &text_style(SessionZone::UTC)).unwrap();
     (0..column.len()).map(|row| encoder.text(row).map(str::to_owned)).collect()
 }
 
@@ -54,7 +56,6 @@ fn examples() -> Vec<(SqlType, Vec<&'static str>)> {
         (SqlType::Int4, vec!["0", "-2147483648", "2147483647"]),
         (SqlType::Int8, vec!["0", "-9223372036854775808", "9223372036854775807"]),
         (SqlType::Oid, vec!["0", "4294967295"]),
-        (SqlType::Regtype, vec!["integer", "text[]"]),
         (SqlType::Numeric { precision: 12, scale: 2 }, vec!["0.00", "-0.01", "1234567890.12", "-9999.90"]),
         (SqlType::Numeric { precision: 38, scale: 0 }, vec!["99999999999999999999999999999999999999", "10000"]),
         (SqlType::Numeric { precision: 38, scale: 37 }, vec!["-9.9999999999999999999999999999999999999"]),
@@ -91,12 +92,7 @@ fn every_type_survives_text_and_binary_with_nulls_in_place() {
         let mut given = vec![None];
         given.extend(values.iter().copied().map(Some));
         given.push(None);
-        let first = if sql_type == SqlType::Regtype {
-            // By number: names need the catalog.
-            Arc::new(arrow::array::UInt32Array::from(vec![None, Some(23), Some(1009), None])) as ArrayRef
-        } else {
-            column(&sql_type, &given)
-        };
+        let first = column(&sql_type, &given);
         assert_eq!(first.data_type(), &sql_type.arrow_type(), "{sql_type}");
         let shown = texts(&first, &sql_type);
         assert_eq!(shown.iter().map(Option::as_deref).collect::<Vec<_>>(), given, "{sql_type}");
@@ -191,14 +187,27 @@ fn other_arrow_layouts_are_brought_into_form() {
     assert_eq!(shown(Arc::new(wide), &SqlType::Numeric { precision: 38, scale: 1 }), ["1.5"]);
     assert_eq!(texts(&(Arc::new(NullArray::new(2)) as ArrayRef), &SqlType::Int4), [None, None]);
     let wrong: ArrayRef = Arc::new(Int32Array::from(vec![1]));
-    assert!(TextEncoder::new(&wrong, &SqlType::Uuid, &SessionZone::UTC).is_err());
+    assert!(TextEncoder::new(&wrong, &SqlType::Uuid, &text_style(SessionZone::UTC)).is_err());
+}
+
+#[test]
+fn objects_are_names_in_text_and_numbers_in_binary() {
+    let numbers: ArrayRef = Arc::new(UInt32Array::from(vec![Some(23), None]));
+    assert_eq!(texts(&numbers, &SqlType::Regclass), [Some("regclass 23".into()), None]);
+    assert_eq!(texts(&numbers, &SqlType::Regrole), [Some("regrole 23".into()), None]);
+    assert_eq!(texts(&numbers, &SqlType::Oid), [Some("23".into()), None]);
+    assert_eq!(hex(&binary(&numbers, &SqlType::Regclass, 0)), "0000000400000017");
+    let array = SqlType::Array(Box::new(SqlType::Regtype));
+    let item = Arc::new(SqlType::Regtype.item_field());
+    let lists: ArrayRef = Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([2]), numbers, None));
+    assert_eq!(texts(&lists, &array), [Some("{\"regtype 23\",NULL}".into())]);
 }
 
 #[test]
 fn timestamps_are_shown_in_the_sessions_zone() {
     let column = column(&SqlType::TimestampTz, &[Some("2024-07-01 12:00:00+00"), Some("2024-01-01 12:00:00+00")]);
     let zone = SessionZone::parse("Europe/Berlin").unwrap();
-    let mut encoder = TextEncoder::new(&column, &SqlType::TimestampTz, &zone).unwrap();
+    let mut encoder = TextEncoder::new(&column, &SqlType::TimestampTz, &text_style(zone)).unwrap();
     assert_eq!(encoder.text(0), Some("2024-07-01 14:00:00+02"));
     assert_eq!(encoder.text(1), Some("2024-01-01 13:00:00+01"));
 }

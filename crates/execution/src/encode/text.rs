@@ -3,17 +3,17 @@
 use arrow::array::ArrayRef;
 use arrow::buffer::NullBuffer;
 use bytes::{BufMut, BytesMut};
-use types::{Interval, SessionZone, SqlResult, SqlType, text};
+use types::{Interval, SqlResult, SqlType, text};
 
 use super::prepare::{Values, prepare};
-use super::{NULL_LENGTH, array, wire_length};
+use super::{NULL_LENGTH, TextStyle, array, wire_length};
 
 /// One column of a batch, ready to be read row by row as text.
 #[derive(Debug)]
 pub struct TextEncoder {
     values: Values,
     nulls: Option<NullBuffer>,
-    zone: SessionZone,
+    style: TextStyle,
     /// Encoder of a list's elements.
     items: Option<Box<TextEncoder>>,
     /// The last value that had to be formatted.
@@ -21,17 +21,17 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// Prepares `column`, whose values are of `sql_type`; `zone` shows `timestamptz`.
+    /// Prepares `column`, whose values are of `sql_type`, for text in `style`.
     ///
     /// # Errors
     /// When the column's Arrow type cannot be shown as `sql_type`, or a value does not fit it.
-    pub fn new(column: &ArrayRef, sql_type: &SqlType, zone: &SessionZone) -> SqlResult<Self> {
+    pub fn new(column: &ArrayRef, sql_type: &SqlType, style: &TextStyle) -> SqlResult<Self> {
         let (values, nulls) = prepare(column, sql_type)?;
         let items = match &values {
-            Values::List { items, element, .. } => Some(Box::new(Self::new(items, element, zone)?)),
+            Values::List { items, element, .. } => Some(Box::new(Self::new(items, element, style)?)),
             _ => None,
         };
-        Ok(Self { values, nulls, zone: *zone, items, scratch: String::new() })
+        Ok(Self { values, nulls, style: style.clone(), items, scratch: String::new() })
     }
 
     /// The value of `row`, `None` for NULL; valid until the next call.
@@ -49,14 +49,14 @@ impl TextEncoder {
             Values::Int4(values) => text::format_int(i64::from(values.value(row)), out),
             Values::Int8(values) => text::format_int(values.value(row), out),
             Values::Oid(values) => text::format_int(i64::from(values.value(row)), out),
-            Values::Regtype(values) => format_regtype(values.value(row), out),
+            Values::Object(values, sql_type) => out.push_str(&self.style.names.show(sql_type, values.value(row))),
             Values::Numeric(values, scale) => text::format_numeric(values.value(row), *scale, out),
             Values::Float4(values) => text::format_float4(values.value(row), out),
             Values::Float8(values) => text::format_float8(values.value(row), out),
             Values::Date(values) => text::format_date(values.value(row), out),
             Values::Time(values) => text::format_time(values.value(row), out),
             Values::Timestamp(values) => text::format_timestamp(values.value(row), out),
-            Values::TimestampTz(values) => text::format_timestamptz(values.value(row), &self.zone, out),
+            Values::TimestampTz(values) => text::format_timestamptz(values.value(row), &self.style.zone, out),
             Values::Interval(values) => {
                 let value = values.value(row);
                 let interval =
@@ -85,14 +85,5 @@ impl TextEncoder {
                 out.put_slice(text.as_bytes());
             }
         }
-    }
-}
-
-/// A type's name; a number that is no type of ours is shown as the number, `-` for none, as `regtypeout` does.
-fn format_regtype(oid: u32, out: &mut String) {
-    match SqlType::from_oid(oid, -1) {
-        Some(sql_type) => out.push_str(&sql_type.to_string()),
-        None if oid == 0 => out.push('-'),
-        None => text::format_int(i64::from(oid), out),
     }
 }

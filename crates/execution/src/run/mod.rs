@@ -16,8 +16,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use types::{Condition, QueryId, SqlError, SqlResult};
+use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
+use crate::encode::TextStyle;
 use crate::{Execution, Progress};
 
 #[cfg(test)]
@@ -33,7 +34,17 @@ pub struct RunContext {
     /// Fires when the run shall stop: everything it waits for answers 57014 at once.
     pub cancel: CancellationToken,
     pub settings: Arc<Settings>,
+    /// Names of catalog objects, as the statement sees them.
+    pub names: Arc<dyn ObjectNames>,
     pub progress: Arc<Progress>,
+}
+
+impl RunContext {
+    /// How the session shows values.
+    #[must_use]
+    pub fn text_style(&self) -> TextStyle {
+        TextStyle { zone: self.settings.zone(), names: Arc::clone(&self.names) }
+    }
 }
 
 /// The rows of a query, made as they are asked for. Dropping it stops the query.

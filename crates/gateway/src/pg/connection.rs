@@ -143,7 +143,11 @@ impl Connection {
                 let query_id = self.session.take_query_id();
                 self.client.error(Severity::Error, &error, query_id);
                 self.skipping = extended;
-                if extended { Next::Listen } else { Next::Ready }
+                if !extended {
+                    return Next::Ready;
+                }
+                // Drivers that asked with Flush wait for the error before they send Sync.
+                if self.client.outbox.flush().await.is_ok() { Next::Listen } else { Next::Close }
             }
         }
     }

@@ -4,14 +4,14 @@ use std::task::Poll;
 
 use arrow::array::RecordBatch;
 use bytes::{BufMut, BytesMut};
-use execution::encode::{ColumnEncoder, Format};
+use execution::encode::{ColumnEncoder, Format, TextStyle};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use planner::OutputColumn;
 use tokio_util::sync::DropGuard;
 use txn::Snapshot;
-use types::{Condition, SessionZone, SqlError, SqlResult};
+use types::{Condition, SqlError, SqlResult};
 
 use crate::pg::client::lost;
 use crate::pg::frontend::violation;
@@ -21,7 +21,7 @@ use crate::pg::transport::Outbox;
 pub(crate) struct Rows {
     pub(crate) columns: Vec<OutputColumn>,
     stream: BoxStream<'static, SqlResult<RecordBatch>>,
-    zone: SessionZone,
+    style: TextStyle,
     batch: Option<Batch>,
     /// Rows sent or passed over so far.
     position: u64,
@@ -57,10 +57,10 @@ impl Rows {
     pub(crate) fn new(
         stream: BoxStream<'static, SqlResult<RecordBatch>>,
         columns: Vec<OutputColumn>,
-        zone: SessionZone,
+        style: TextStyle,
         hold: Option<Hold>,
     ) -> Self {
-        Self { columns, stream, zone, batch: None, position: 0, finished: false, _hold: hold }
+        Self { columns, stream, style, batch: None, position: 0, finished: false, _hold: hold }
     }
 
     /// Sends up to `rows_max` rows as DataRow messages; the socket's pace bounds what is buffered. Dropping the future
@@ -77,7 +77,7 @@ impl Rows {
                 return Ok(Sent { rows: sent, finished: true });
             }
             let batch = self.batch.as_mut().expect("fetch left one");
-            batch.prepare(&self.columns, formats, &self.zone)?;
+            batch.prepare(&self.columns, formats, &self.style)?;
             while batch.next < batch.rows.num_rows() && rows_max.is_none_or(|rows_max| sent < rows_max) {
                 batch.encode_row(&mut outbox.buffer)?;
                 sent += 1;
@@ -139,7 +139,7 @@ impl Rows {
 }
 
 impl Batch {
-    fn prepare(&mut self, columns: &[OutputColumn], formats: &[Format], zone: &SessionZone) -> SqlResult<()> {
+    fn prepare(&mut self, columns: &[OutputColumn], formats: &[Format], style: &TextStyle) -> SqlResult<()> {
         if self.encoders.len() == columns.len() && self.formats == formats {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl Batch {
             .iter()
             .zip(columns)
             .zip(formats)
-            .map(|((values, column), format)| ColumnEncoder::new(*format, values, &column.sql_type, zone))
+            .map(|((values, column), format)| ColumnEncoder::new(*format, values, &column.sql_type, style))
             .collect::<SqlResult<_>>()?;
         self.formats = formats.to_vec();
         Ok(())

@@ -161,7 +161,7 @@ impl Session {
                 let lines = execution.explain(&plan, self.block.transaction(), &context).await?;
                 let columns = vec![plan.column()];
                 let rows = explained(plan.format, lines, &columns)?;
-                Ok(Started::Rows(Box::new(Rows::new(rows, columns, self.settings().zone(), Some(hold))), "EXPLAIN"))
+                Ok(Started::Rows(Box::new(Rows::new(rows, columns, context.text_style(), Some(hold))), "EXPLAIN"))
             }
             Planned::Session(command) => self.command(command, place, statement, client).await,
         }
@@ -173,7 +173,7 @@ impl Session {
         let (context, hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
         let opened = execution.query(plan, &context).await?;
-        Ok(Rows::new(opened.stream, plan.columns.clone(), self.settings().zone(), Some(hold)))
+        Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
 
     async fn write(&mut self, plan: &WritePlan, statement: &Statement) -> SqlResult<u64> {
@@ -233,6 +233,7 @@ impl Session {
             query_id: statement.query_id,
             cancel: cancel.clone(),
             settings: Arc::clone(self.settings()),
+            names: self.context(statement),
             progress: Arc::default(),
         };
         (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view() })

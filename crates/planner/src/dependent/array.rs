@@ -20,15 +20,11 @@ pub fn array_subquery() -> Arc<ScalarUDF> {
 
 /// A list of `element`s, carrying the SQL type of the array.
 pub(super) fn list_field(element: &Field) -> Field {
+    let item = Field::new("item", element.data_type().clone(), true);
+    let list = Field::new("array", DataType::List(Arc::new(item)), true);
     match SqlType::from_arrow_field(element) {
-        Some(sql_type) => {
-            let array = SqlType::Array(Box::new(sql_type));
-            let item = element.clone().with_name("item").with_nullable(true);
-            Field::new("array", DataType::List(Arc::new(item)), true).with_metadata(array.arrow_metadata())
-        }
-        None => {
-            Field::new("array", DataType::List(Arc::new(element.clone().with_name("item").with_nullable(true))), true)
-        }
+        Some(sql_type) => list.with_metadata(SqlType::Array(Box::new(sql_type)).arrow_metadata()),
+        None => list,
     }
 }
 

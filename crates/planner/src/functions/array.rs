@@ -34,7 +34,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("array_prepend", &[Overload::builtin(&[T::Any, T::AnyArray], Gives::Same(1), prepend)]),
     Definition::new("array_cat", &[Overload::builtin(&[T::AnyArray, T::AnyArray], Gives::Same(0), concat)]),
     Definition::new("array_position", &[Overload::builtin(&[T::AnyArray, T::Any], INT4, position)]),
-    Definition::new("array_remove", &[Overload::builtin(&[T::AnyArray, T::Any], Gives::Same(0), remove_all)]),
+    Definition::new("array_remove", &[Overload::rows(&[T::AnyArray, T::Any], Gives::Same(0), remove)]),
     Definition::new("array_replace", &[Overload::builtin(&[T::AnyArray, T::Any, T::Any], Gives::Same(0), replace_all)]),
     Definition::new("&&", &[Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, has_any)]),
     Definition::new("any_equal", ANY_EQUAL_OVERLOADS),
@@ -113,10 +113,6 @@ fn position() -> Arc<ScalarUDF> {
     nested::position::array_position_udf()
 }
 
-fn remove_all() -> Arc<ScalarUDF> {
-    nested::remove::array_remove_all_udf()
-}
-
 fn replace_all() -> Arc<ScalarUDF> {
     nested::replace::array_replace_all_udf()
 }
@@ -148,26 +144,46 @@ fn element(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 fn slice(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (from, to) = (call.column::<Int32Type>(1), call.column::<Int32Type>(2));
-    let list = call.arguments[0].values.as_list::<i32>();
-    let mut lengths = Vec::with_capacity(call.rows);
-    let mut picked = Vec::new();
-    let mut validity = Vec::with_capacity(call.rows);
-    for row in 0..call.rows {
-        let (Some(range), Some(from), Some(to)) = (at(call, row), from.get(row), to.get(row)) else {
-            lengths.push(0);
-            validity.push(false);
-            continue;
-        };
+    picked(call, |row| {
+        let (Some(range), Some(from), Some(to)) = (at(call, row), from.get(row), to.get(row)) else { return Ok(None) };
         let count = i64::try_from(range.len()).unwrap_or(i64::MAX);
         let first = i64::from(from).max(1) - 1;
         let end = i64::from(to).min(count);
-        let before = picked.len();
-        picked
-            .extend((first..end).filter_map(|offset| u32::try_from(range.start + usize::try_from(offset).ok()?).ok()));
-        lengths.push(picked.len() - before);
-        validity.push(true);
+        Ok(Some((first..end).filter_map(|offset| Some(range.start + usize::try_from(offset).ok()?)).collect()))
+    })
+}
+
+/// The array without the elements that are the value; NULL is one of the values here.
+fn remove(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let elements = call.arguments[0].values.as_list::<i32>().values();
+    let internal = |error: arrow::error::ArrowError| SqlError::internal(error.to_string());
+    let unwanted = arrow::compute::cast(&call.arguments[1].values, elements.data_type()).map_err(internal)?;
+    picked(call, |row| {
+        let Some(range) = at(call, row) else { return Ok(None) };
+        let unwanted = unwanted.slice(if call.arguments[1].is_constant { 0 } else { row }, 1);
+        let others = arrow::compute::kernels::cmp::distinct(
+            &elements.slice(range.start, range.len()),
+            &arrow::array::Scalar::new(unwanted),
+        )
+        .map_err(internal)?;
+        Ok(Some(range.zip(others.values()).filter_map(|(at, is_other)| is_other.then_some(at)).collect()))
+    })
+}
+
+/// Arrays of elements of the first argument, which is one: `row` says where they lie, `None` for NULL.
+fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>) -> SqlResult<ArrayRef> {
+    let list = call.arguments[0].values.as_list::<i32>();
+    let mut lengths = Vec::with_capacity(call.rows);
+    let mut positions = Vec::new();
+    let mut validity = Vec::with_capacity(call.rows);
+    for index in 0..call.rows {
+        let found = row(index)?;
+        validity.push(found.is_some());
+        let found = found.unwrap_or_default();
+        lengths.push(found.len());
+        positions.extend(found.into_iter().filter_map(|at| u32::try_from(at).ok()));
     }
-    let values = arrow::compute::take(list.values(), &arrow::array::UInt32Array::from(picked), None)
+    let values = arrow::compute::take(list.values(), &arrow::array::UInt32Array::from(positions), None)
         .map_err(|error| SqlError::internal(error.to_string()))?;
     let arrow::datatypes::DataType::List(item) = call.gives.arrow_type() else {
         return Err(SqlError::internal("an array type is a list"));

@@ -237,7 +237,7 @@ impl Rewriter<'_> {
     fn shaped(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
         use datafusion::logical_expr::ExprSchemable;
         if expr.get_type(self.schema)? == wanted.arrow_type() {
-            return Ok(expr);
+            return self.marked_as(expr, wanted);
         }
         let field = Arc::new(wanted.arrow_field("cast", true));
         Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
@@ -273,9 +273,10 @@ impl Rewriter<'_> {
         let [array, value]: [Expr; 2] =
             args.try_into().map_err(|_| external(SqlError::internal("ANY has two sides")))?;
         let element = match &arguments[0] {
-            SqlType::Array(element) => (**element).clone(),
             SqlType::Unknown => SqlType::Unknown,
-            other => return Err(external(missing_operator("= ANY", &plain(&arguments[1]), &plain(other)))),
+            other => other
+                .element()
+                .ok_or_else(|| external(missing_operator("= ANY", &plain(&arguments[1]), &plain(other))))?,
         };
         let common = compare::comparison_type(&arguments[1], &element)
             .ok_or_else(|| external(missing_operator("=", &plain(&arguments[1]), &plain(&element))))?;

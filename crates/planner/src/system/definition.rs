@@ -25,10 +25,14 @@ pub(super) struct Definition {
 /// Rows of a table that Kiln truly has nothing for.
 pub(super) fn nothing(_: &Source<'_>, _: &mut Rows) {}
 
+/// The column of every catalog that `*` does not give: the catalog's own number.
+pub(crate) const TABLEOID: &str = "tableoid";
+
 /// A system table ready to be scanned.
 pub(super) struct SystemRelation {
     pub(super) definition: &'static Definition,
     pub(super) columns: Vec<Column>,
+    /// The columns and, of a catalog, `tableoid`.
     pub(super) arrow: SchemaRef,
 }
 
@@ -43,8 +47,9 @@ pub(super) struct Column {
 impl SystemRelation {
     fn new(definition: &'static Definition) -> Self {
         let columns: Vec<Column> = definition.columns.split(", ").map(Column::parse).collect();
-        let fields: Vec<_> = columns.iter().map(|column| column.sql_type.arrow_field(column.name, true)).collect();
-        Self { definition, columns, arrow: Arc::new(Schema::new(fields)) }
+        let tableoid = (definition.kind == "r").then(|| SqlType::Oid.arrow_field(TABLEOID, true));
+        let fields = columns.iter().map(|column| column.sql_type.arrow_field(column.name, true)).chain(tableoid);
+        Self { definition, arrow: Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns }
     }
 }
 

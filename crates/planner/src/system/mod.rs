@@ -25,6 +25,7 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::ScalarUDF;
 
+pub(crate) use self::definition::TABLEOID;
 use self::definition::{Definition, RELATIONS};
 pub(crate) use self::functions::{read_name, show_name};
 use self::table::SystemTable;

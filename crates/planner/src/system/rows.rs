@@ -66,7 +66,11 @@ impl Rows {
     /// The rows as one batch.
     pub(super) fn finish(self) -> Result<RecordBatch, ArrowError> {
         let arrays = self.columns.into_iter().zip(&self.relation.columns);
-        let arrays = arrays.map(|(cells, column)| to_array(cells, &column.sql_type)).collect::<Result<Vec<_>, _>>()?;
+        let mut arrays =
+            arrays.map(|(cells, column)| to_array(cells, &column.sql_type)).collect::<Result<Vec<_>, _>>()?;
+        if arrays.len() < self.relation.arrow.fields().len() {
+            arrays.push(Arc::new(UInt32Array::from_value(self.relation.definition.oid, self.count)));
+        }
         let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(self.count));
         RecordBatch::try_new_with_options(Arc::clone(&self.relation.arrow), arrays, &options)
     }
@@ -75,8 +79,7 @@ impl Rows {
 /// The Arrow array of `sql_type` that holds `cells`.
 pub(super) fn to_array(cells: Vec<Cell>, sql_type: &SqlType) -> Result<ArrayRef, ArrowError> {
     let wanted = sql_type.arrow_type();
-    if let DataType::List(item) = &wanted {
-        let element = SqlType::from_arrow_field(item).unwrap_or(SqlType::Text);
+    if let (Some(element), DataType::List(item)) = (sql_type.element(), &wanted) {
         return list_array(cells, &element, item);
     }
     Ok(match &wanted {

@@ -22,7 +22,7 @@ fn an_interval_is_stored_as_months_days_and_microseconds() {
 fn an_array_keeps_its_form_around_stored_elements() {
     let sql_type = SqlType::Array(Box::new(SqlType::Interval));
     let mut builder = arrow::array::ListBuilder::new(arrow::array::IntervalMonthDayNanoBuilder::new())
-        .with_field(SqlType::Interval.arrow_field("item", true));
+        .with_field(SqlType::Interval.item_field());
     builder.append_value([Some(interval(1, 2, 3)), None]);
     builder.append_null();
     builder.append_value([]);

@@ -81,13 +81,12 @@ pub(crate) fn every_type() -> (Vec<ColumnDef>, RecordBatch) {
     let json = || -> ArrayRef { Arc::new(StringViewArray::from(vec![Some("{\"a\": 1}"), None, Some("[]")])) };
     let interval = |months, nanos| IntervalMonthDayNano::new(months, -2, nanos);
     let numbers = SqlType::Array(Box::new(SqlType::Int8));
-    let mut number_lists = ListBuilder::new(Int64Builder::new()).with_field(SqlType::Int8.arrow_field("item", true));
+    let mut number_lists = ListBuilder::new(Int64Builder::new()).with_field(SqlType::Int8.item_field());
     number_lists.append_value([Some(1), None]);
     number_lists.append_null();
     number_lists.append_value([]);
     let varchars = SqlType::Array(Box::new(SqlType::Varchar(Some(3))));
-    let mut text_lists =
-        ListBuilder::new(StringViewBuilder::new()).with_field(SqlType::Varchar(Some(3)).arrow_field("item", true));
+    let mut text_lists = ListBuilder::new(StringViewBuilder::new()).with_field(SqlType::Varchar(Some(3)).item_field());
     text_lists.append_value([Some("abc"), None]);
     text_lists.append_null();
     text_lists.append_value([Some("")]);

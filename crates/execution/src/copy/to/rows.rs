@@ -2,18 +2,17 @@
 
 use arrow::array::RecordBatch;
 use bytes::{BufMut, BytesMut};
-use types::{SessionZone, SqlResult, SqlType};
+use types::{SqlResult, SqlType};
 
 use crate::copy::from::{SIGNATURE, TRAILER};
-use crate::encode::{BinaryEncoder, TextEncoder};
+use crate::encode::{BinaryEncoder, TextEncoder, TextStyle};
 
 /// How rows are written; the same for all batches of a COPY.
 #[derive(Debug)]
 pub(crate) struct RowFormat {
     pub(crate) columns: Vec<Column>,
     pub(crate) style: Style,
-    /// Shows `timestamptz`.
-    pub(crate) zone: SessionZone,
+    pub(crate) text_style: TextStyle,
 }
 
 /// A column of the output.
@@ -123,7 +122,7 @@ impl RowFormat {
             .columns
             .iter()
             .zip(batch.columns())
-            .map(|(column, values)| Ok((column, TextEncoder::new(values, &column.sql_type, &self.zone)?)))
+            .map(|(column, values)| Ok((column, TextEncoder::new(values, &column.sql_type, &self.text_style)?)))
             .collect::<SqlResult<Vec<_>>>()?;
         for row in 0..batch.num_rows() {
             for (index, (column, encoder)) in encoders.iter_mut().enumerate() {

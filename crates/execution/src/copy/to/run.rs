@@ -147,7 +147,7 @@ fn row_format(plan: &CopyToPlan, context: &RunContext) -> SqlResult<RowFormat> {
         sql_type: column.sql_type.clone(),
         force_quote: options.force_quote.contains(&column.name),
     });
-    Ok(RowFormat { columns: columns.collect(), style: style(options)?, zone: context.settings.zone() })
+    Ok(RowFormat { columns: columns.collect(), style: style(options)?, text_style: context.text_style() })
 }
 
 fn style(options: &CopyOptions) -> SqlResult<Style> {

@@ -9,6 +9,7 @@ use types::{SessionZone, SqlType};
 
 use super::rows::*;
 use crate::decode::ColumnBuilder;
+use crate::fixtures::text_style;
 
 fn format(style: Style, types: &[SqlType]) -> RowFormat {
     let columns = types
@@ -16,7 +17,7 @@ fn format(style: Style, types: &[SqlType]) -> RowFormat {
         .zip(["a", "b c", "d"])
         .map(|(sql_type, name)| Column { name: name.to_owned(), sql_type: sql_type.clone(), force_quote: false })
         .collect();
-    RowFormat { columns, style, zone: SessionZone::UTC }
+    RowFormat { columns, style, text_style: text_style(SessionZone::UTC) }
 }
 
 fn csv(header: bool) -> Style {

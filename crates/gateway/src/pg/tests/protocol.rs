@@ -1,7 +1,7 @@
 //! The order of messages, in both protocols; what PostgreSQL 15 answers to the same bytes.
 
 use super::Door;
-use super::wire::{Said, Wire, bind, close, describe, execute, kinds, parse, sync};
+use super::wire::{Said, Wire, bind, close, describe, execute, flush, kinds, parse, sync};
 
 /// Sends a batch and gives the answers as kinds.
 async fn batch(wire: &mut Wire, messages: &[bytes::BytesMut]) -> Vec<Said> {
@@ -58,6 +58,16 @@ async fn a_failed_batch_is_passed_over_up_to_sync() {
     assert!(kinds(&said).ends_with("EZ"), "{}", kinds(&said));
     let said = batch(&mut wire, &[describe('S', "x"), sync()]).await;
     assert_eq!(code(&said), "26000");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_is_told_before_sync() {
+    let door = Door::open().await;
+    let mut wire = door.client().await;
+    wire.send_raw(&[parse("", "selec 1", &[]), flush()].concat()).await;
+    assert_eq!(wire.next().await.map(|said| said.kind), Some('E'));
+    wire.send_raw(&sync()).await;
+    assert_eq!(kinds(&wire.until_ready().await), "Z");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

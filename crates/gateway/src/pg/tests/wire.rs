@@ -199,6 +199,10 @@ pub(super) fn close(kind: char, name: &str) -> BytesMut {
     message('C', &[&[kind as u8], &text(name)[..]].concat())
 }
 
+pub(super) fn flush() -> BytesMut {
+    message('H', &[])
+}
+
 pub(super) fn sync() -> BytesMut {
     message('S', &[])
 }

@@ -104,6 +104,7 @@ impl Resolver<'_> {
             let first = name.0.first().and_then(|part| part.as_ident());
             self.text.mark(error, first.map_or_else(Span::empty, |first| first.span))
         })?;
+        let mut hidden = None;
         let (schema, columns) = match &found {
             Found::Catalog(Stored::Table(table)) => {
                 let columns = table
@@ -125,17 +126,23 @@ impl Resolver<'_> {
             Found::System(schema, name) => {
                 let table = system::table(schema, name, self.context)
                     .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone")))?;
-                let columns = table
-                    .schema()
-                    .fields()
-                    .iter()
-                    .map(|field| (field.name().clone(), field.name().clone(), None))
-                    .collect();
+                let fields = table.schema();
+                let (given, others): (Vec<_>, Vec<_>) =
+                    fields.fields().iter().partition(|field| field.name() != system::TABLEOID);
+                hidden = others.first().map(|field| field.name().clone());
+                let columns = given.iter().map(|field| (field.name().clone(), field.name().clone(), None)).collect();
                 ((*schema).to_owned(), columns)
             }
         };
         *name = ObjectName::from(vec![quoted(&schema), quoted(&wanted.name)]);
-        self.aliased(Some(schema), &wanted.name, alias, columns)
+        let mut scope = self.aliased(Some(schema), &wanted.name, alias, columns)?;
+        if let (Some(hidden), Some(alias)) = (hidden, alias)
+            && let Some(relation) = scope.relations.first_mut()
+        {
+            let expr = column_expr(&alias.name.value, &hidden);
+            relation.hidden.push(Column { name: hidden, expr, origin: None });
+        }
+        Ok(scope)
     }
 
     fn schema_name(&self, schema: types::Oid) -> String {
@@ -174,7 +181,7 @@ impl Resolver<'_> {
                 origin,
             })
             .collect();
-        Ok(Scope::of(Relation { name, schema, columns }))
+        Ok(Scope::of(Relation { name, schema, columns, hidden: Vec::new() }))
     }
 
     fn join(&mut self, left: Scope, right: Scope, operator: &mut JoinOperator) -> SqlResult<Scope> {

@@ -25,6 +25,8 @@ pub(super) struct Relation {
     /// The schema it may be qualified with: a table's without an alias.
     pub(super) schema: Option<String>,
     pub(super) columns: Vec<Column>,
+    /// Columns that can be named but are not in `*`.
+    pub(super) hidden: Vec<Column>,
 }
 
 /// The names that one FROM clause, or a part of it, brings.
@@ -59,7 +61,13 @@ impl Scope {
 
     /// The only column of that name, `None` without one; `42702` where there are several.
     pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
-        only(self.columns.iter().filter(|column| column.name == name), name)
+        match only(self.columns.iter().filter(|column| column.name == name), name)? {
+            Some(column) => Ok(Some(column)),
+            None => {
+                let hidden = self.relations.iter().flat_map(|relation| &relation.hidden);
+                only(hidden.filter(|column| column.name == name), name)
+            }
+        }
     }
 
     /// The relation that a qualifier means.
@@ -73,7 +81,7 @@ impl Scope {
 impl Relation {
     /// The only column of that name, `None` without one; `42702` where there are several.
     pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
-        only(self.columns.iter().filter(|column| column.name == name), name)
+        only(self.columns.iter().chain(&self.hidden).filter(|column| column.name == name), name)
     }
 }
 

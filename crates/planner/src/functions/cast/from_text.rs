@@ -82,11 +82,25 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
             }
             Ok(Arc::new(builder.finish()))
         }
-        T::Array(element) => arrays(texts, to, element, kind, session),
+        T::Array(element) => {
+            let split = |text: &str, add: &mut dyn FnMut(Option<&str>)| {
+                parse_array(text, &mut |element| {
+                    add(element);
+                    Ok(())
+                })
+            };
+            lists(texts, to, (element, kind), session, split)
+        }
+        T::Int2Vector | T::OidVector => {
+            let element = to.element().ok_or_else(|| SqlError::internal("a vector has elements"))?;
+            lists(texts, to, (&element, kind), session, |text, add| {
+                text.split_whitespace().for_each(|element| add(Some(element)));
+                Ok(())
+            })
+        }
         T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::InternalChar => {
             to_text::convert(values, &T::Text, to, kind, session)
         }
-        T::Int2Vector | T::OidVector => Err(missing_cast(&T::Text, to)),
         T::Unknown => Ok(Arc::clone(values)),
     }
 }
@@ -131,22 +145,22 @@ fn each<T: ArrowPrimitiveType>(
     Ok(Arc::new(builder.finish()))
 }
 
-fn arrays(
+/// Lists of elements, which `split` finds in a text.
+fn lists(
     texts: &StringViewArray,
     to: &SqlType,
-    element: &SqlType,
-    kind: CastKind,
+    (element, kind): (&SqlType, CastKind),
     session: &Session,
+    split: impl Fn(&str, &mut dyn FnMut(Option<&str>)) -> SqlResult<()>,
 ) -> SqlResult<ArrayRef> {
     let mut elements = StringViewBuilder::new();
     let mut lengths = Vec::with_capacity(texts.len());
     for text in texts {
         let mut count = 0;
         if let Some(text) = text {
-            parse_array(text, &mut |element| {
+            split(text, &mut |element| {
                 elements.append_option(element);
                 count += 1;
-                Ok(())
             })?;
         }
         lengths.push(count);

@@ -7,7 +7,7 @@ use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::{Declaration, function};
 use crate::StatementContext;
-use crate::system::pg_catalog::{routine_by_oid, routine_named};
+use crate::system::pg_catalog::{SCHEMA, routine_by_oid, routine_named};
 use crate::system::rows::Cell;
 use crate::system::source::{self, Relation};
 use crate::system::text::{quote_ident, quote_literal, relation_name, search_path};
@@ -142,9 +142,6 @@ fn type_named(text: &str) -> SqlResult<Oid> {
 fn procedure_named(text: &str) -> SqlResult<Oid> {
     let parts = parse_name(text)?;
     let name = parts.last().map_or("", String::as_str);
-    if name == "array_in" {
-        return Ok(Oid(crate::system::pg_catalog::ARRAY_IN));
-    }
     let mut found = routine_named(name);
     let missing = || SqlError::new(Condition::UndefinedFunction, format!("function \"{text}\" does not exist"));
     let routine = found.next().ok_or_else(missing)?;
@@ -155,10 +152,11 @@ fn procedure_named(text: &str) -> SqlResult<Oid> {
 }
 
 fn procedure_name(oid: Oid) -> Option<String> {
-    if oid.0 == crate::system::pg_catalog::ARRAY_IN {
-        return Some("array_in".to_owned());
-    }
-    routine_by_oid(oid).map(|routine| quote_ident(routine.name))
+    let routine = routine_by_oid(oid)?;
+    let name = quote_ident(routine.name);
+    // A name that several functions have finds none of them.
+    let is_only = routine_named(routine.name).nth(1).is_none();
+    Some(if is_only { name } else { format!("{SCHEMA}.{name}") })
 }
 
 fn schema_named(state: &CatalogState, text: &str) -> SqlResult<Oid> {

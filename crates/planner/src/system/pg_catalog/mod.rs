@@ -15,9 +15,10 @@ mod settings;
 mod shard_statistics;
 mod signatures;
 mod type_;
+mod type_forms;
 
 pub(super) use routine::{routine_by_oid, routine_named};
-pub(super) use type_::{ARRAY_IN, PSEUDO_TYPES};
+pub(super) use type_::PSEUDO_TYPES;
 
 use super::definition::Definition;
 use super::rows::Rows;

@@ -11,6 +11,7 @@ use super::access::INTERNAL_LANGUAGE;
 use super::catalog;
 use super::signatures::SIGNATURES;
 use super::type_::PSEUDO_TYPES;
+use super::type_forms;
 use crate::{functions, semantics};
 
 pub(super) const TABLES: &[Definition] = &[
@@ -49,9 +50,15 @@ pub(in crate::system) struct Routine {
     pub(in crate::system) kind: &'static str,
     /// `i`mmutable, `s`table or `v`olatile.
     pub(in crate::system) volatility: &'static str,
+    /// Reads or prints the values of a type, as every type of Kiln's can be.
+    is_form: bool,
 }
 
-static ROUTINES: LazyLock<Vec<Routine>> = LazyLock::new(|| SIGNATURES.lines().filter_map(Routine::parse).collect());
+static ROUTINES: LazyLock<Vec<Routine>> = LazyLock::new(|| {
+    let forms = type_forms::SIGNATURES.lines().filter_map(Routine::parse);
+    let forms = forms.map(|routine| Routine { is_form: true, ..routine });
+    SIGNATURES.lines().filter_map(Routine::parse).chain(forms).collect()
+});
 
 /// The function with this number.
 pub(in crate::system) fn routine_by_oid(oid: Oid) -> Option<&'static Routine> {
@@ -80,6 +87,7 @@ impl Routine {
             returns_set: flags.contains('*'),
             kind: flags.get(1..2)?,
             volatility: flags.get(0..1)?,
+            is_form: false,
         })
     }
 }
@@ -94,16 +102,13 @@ fn type_number(name: &str) -> Option<u32> {
     SqlType::scalars().find(|sql_type| sql_type.typname() == name).map(|sql_type| sql_type.oid())
 }
 
-/// How arrays are read and printed: drivers tell an array type by these.
-const ARRAY_FORMS: [&str; 4] = ["array_in", "array_out", "array_recv", "array_send"];
-
 /// Whether Kiln really has the function: a signature alone proves nothing.
 fn is_present(session: &Arc<semantics::Session>, routine: &Routine) -> bool {
     functions::scalar(routine.name, session).is_some()
         || functions::aggregate(routine.name).is_some()
         || functions::window(routine.name).is_some()
         || super::super::functions::exists(routine.name)
-        || ARRAY_FORMS.contains(&routine.name)
+        || routine.is_form
 }
 
 /// The functions the statement could call.

@@ -3,10 +3,6 @@
 //! session has a function of that name.
 
 pub(super) const SIGNATURES: &str = "\
-750 array_in(cstring,oid,int4) anyarray sf
-751 array_out(anyarray) cstring sf
-2400 array_recv(internal,oid,int4) anyarray sf
-2401 array_send(anyarray) bytea sf
 1394 abs(float4) float4 if
 1395 abs(float8) float8 if
 1396 abs(int8) int8 if

@@ -6,6 +6,7 @@ use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
 use super::catalog;
+use super::type_forms::{self, forms};
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(
@@ -40,12 +41,6 @@ pub(super) const TABLES: &[Definition] = &[
 pub(in crate::system) const DEFAULT_COLLATION: u32 = 100;
 const C_COLLATION: u32 = 950;
 
-/// `array_in` by PostgreSQL's number: drivers tell arrays by it.
-pub(in crate::system) const ARRAY_IN: u32 = 750;
-const ARRAY_OUT: u32 = 751;
-const ARRAY_RECEIVE: u32 = 2400;
-const ARRAY_SEND: u32 = 2401;
-
 /// Pseudo-types that functions name: number, name, category.
 pub(in crate::system) const PSEUDO_TYPES: &[(u32, &str)] = &[
     (2249, "record"),
@@ -62,24 +57,29 @@ pub(in crate::system) const PSEUDO_TYPES: &[(u32, &str)] = &[
 
 fn types(source: &Source<'_>, rows: &mut Rows) {
     let schema = schema_oid(source.state(), super::SCHEMA);
+    let arrays = forms(type_forms::ARRAY);
     for sql_type in SqlType::scalars() {
         let pseudo = sql_type == SqlType::Unknown;
+        let own = forms(&sql_type.typname());
         row!(rows, oid: sql_type.oid(), typname: sql_type.typname(), typnamespace: schema, typowner: SYSTEM_OWNER,
             typlen: sql_type.typlen(), typbyval: by_value(&sql_type), typtype: if pseudo { "p" } else { "b" },
             typcategory: category(&sql_type), typispreferred: is_preferred(&sql_type),
-            typelem: vector_element(&sql_type), typarray: sql_type.array_oid(), typalign: alignment(&sql_type),
+            typelem: vector_element(&sql_type), typarray: sql_type.array_oid(), typinput: own.input,
+            typoutput: own.output, typreceive: own.receive, typsend: own.send, typalign: alignment(&sql_type),
             typstorage: storage(&sql_type), typcollation: collation(&sql_type));
         if sql_type.array_oid() != 0 {
             let array = SqlType::Array(Box::new(sql_type.clone()));
             row!(rows, oid: array.oid(), typname: array.typname(), typnamespace: schema, typowner: SYSTEM_OWNER,
-                typlen: -1, typbyval: false, typcategory: "A", typelem: sql_type.oid(), typinput: ARRAY_IN,
-                typoutput: ARRAY_OUT, typreceive: ARRAY_RECEIVE, typsend: ARRAY_SEND, typalign: alignment(&array), typstorage: "x",
+                typlen: -1, typbyval: false, typcategory: "A", typelem: sql_type.oid(), typinput: arrays.input,
+                typoutput: arrays.output, typreceive: arrays.receive, typsend: arrays.send, typalign: alignment(&array), typstorage: "x",
                 typcollation: collation(&sql_type));
         }
     }
     for (oid, name) in PSEUDO_TYPES {
+        let own = forms(name);
         row!(rows, oid: *oid, typname: *name, typnamespace: schema, typowner: SYSTEM_OWNER, typlen: 4,
-            typbyval: true, typtype: "p", typcategory: "P", typalign: "i", typstorage: "p");
+            typbyval: true, typtype: "p", typcategory: "P", typinput: own.input,
+            typoutput: own.output, typreceive: own.receive, typsend: own.send, typalign: "i", typstorage: "p");
     }
 }
 

@@ -35,7 +35,9 @@ fn texts<const N: usize>(batch: &RecordBatch, columns: [&str; N]) -> Vec<[String
 fn every_table_fills_as_it_is_declared() {
     for relation in BY_OID.iter() {
         let batch = rows_of(relation.definition.schema, relation.definition.name);
-        assert_eq!(batch.num_columns(), relation.columns.len());
+        // A catalog's `tableoid` is among what is read, not among what is declared.
+        let hidden = usize::from(relation.definition.kind == "r");
+        assert_eq!(batch.num_columns(), relation.columns.len() + hidden);
     }
     let distinct: std::collections::BTreeSet<u32> = BY_OID.iter().map(|relation| relation.definition.oid).collect();
     assert_eq!(distinct.len(), BY_OID.len(), "two system tables share a number");

@@ -18,6 +18,7 @@ use types::{SessionZone, SqlError, SqlType};
 
 use super::*;
 use crate::encode::TextEncoder;
+use crate::fixtures::text_style;
 use crate::progress::Progress;
 
 /// A COPY under test.
@@ -154,7 +155,9 @@ impl Copy {
                 .columns()
                 .iter()
                 .zip(&self.columns)
-                .map(|(values, column)| TextEncoder::new(values, &column.sql_type, &SessionZone::UTC).unwrap())
+                .map(|(values, column)| {
+                    TextEncoder::new(values, &column.sql_type, &text_style(SessionZone::UTC)).unwrap()
+                })
                 .collect();
             for row in 0..batch.num_rows() {
                 let fields: Vec<_> =
