@@ -12,7 +12,7 @@ use types::{Clock, SystemClock};
 
 use super::connect::{self, Connection, Target};
 use super::describe;
-use super::output::{Answer, Format};
+use super::output::{Answer, Form, Format};
 use super::progress::Progress;
 use super::statements::{Piece, split};
 
@@ -106,6 +106,14 @@ impl Console {
     }
 
     async fn show(&self, sql: &str, progress: &Progress) -> Result<(), Error> {
+        // The rows of a simple query do not tell their types; only JSON needs them.
+        let forms: Vec<Form> = match self.format {
+            Format::Json => {
+                let prepared = self.connection.client.prepare(sql).await?;
+                prepared.columns().iter().map(|column| Form::of(column.type_())).collect()
+            }
+            _ => Vec::new(),
+        };
         let messages = self.connection.client.simple_query_raw(sql).await?;
         pin_mut!(messages);
         let mut answer = Answer::default();
@@ -114,6 +122,7 @@ impl Console {
         while let Some(message) = messages.try_next().await? {
             match message {
                 SimpleQueryMessage::RowDescription(columns) => {
+                    answer.forms.clone_from(&forms);
                     answer.columns = columns.iter().map(|column| column.name().to_owned()).collect();
                     (with_heading, row_count) = (true, 0);
                 }

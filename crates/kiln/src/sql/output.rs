@@ -2,8 +2,11 @@
 
 use clap::ValueEnum;
 
+mod json;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use json::Form;
 
 /// How rows are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -12,7 +15,7 @@ pub(crate) enum Format {
     Table,
     /// RFC 4180, with a header line; NULL is empty, empty text is ""
     Csv,
-    /// One JSON object a line
+    /// One JSON object a line; numbers and booleans as such
     Json,
 }
 
@@ -20,6 +23,8 @@ pub(crate) enum Format {
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) columns: Vec<String>,
+    /// Of the columns, for JSON; text where it is not known.
+    pub(crate) forms: Vec<Form>,
     pub(crate) rows: Vec<Vec<Option<String>>>,
 }
 
@@ -79,13 +84,7 @@ impl Answer {
 
     fn json(&self, text: &mut String) {
         for row in &self.rows {
-            let pairs = self.columns.iter().zip(row).map(|(name, value)| {
-                let value =
-                    value.as_ref().map_or(serde_json::Value::Null, |text| serde_json::Value::String(text.clone()));
-                (name.clone(), value)
-            });
-            text.push_str(&serde_json::Value::Object(pairs.collect()).to_string());
-            text.push('\n');
+            json::row(&self.columns, &self.forms, row, text);
         }
     }
 }
