@@ -65,16 +65,15 @@ impl Server {
         std::thread::spawn(move || {
             let (mut pg, mut http, mut lines) = (None, None, String::new());
             for line in BufReader::new(log).lines().map_while(Result::ok) {
-                let plain = without_colours(&line);
-                if plain.contains("ready for PostgreSQL clients") {
-                    pg = port(&plain);
-                } else if plain.contains("ready for HTTP") {
-                    http = port(&plain);
+                if line.contains("ready for PostgreSQL clients") {
+                    pg = port(&line);
+                } else if line.contains("ready for HTTP") {
+                    http = port(&line);
                 }
                 if std::env::var_os("KILN_TEST_LOG").is_some() {
-                    eprintln!("{plain}");
+                    eprintln!("{line}");
                 }
-                lines.push_str(&plain);
+                lines.push_str(&line);
                 lines.push('\n');
                 if let (Some(pg), Some(http)) = (pg, http) {
                     // A test that ended already does not wait for it.
@@ -166,17 +165,4 @@ pub(crate) fn reference_data() -> Option<PathBuf> {
 fn port(line: &str) -> Option<u16> {
     let address = line.split("address=").nth(1)?.split_whitespace().next()?;
     address.rsplit(':').next()?.parse().ok()
-}
-
-fn without_colours(line: &str) -> String {
-    let mut plain = String::with_capacity(line.len());
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        if character == '\u{1b}' {
-            characters.find(char::is_ascii_alphabetic);
-        } else {
-            plain.push(character);
-        }
-    }
-    plain
 }
