@@ -21,6 +21,7 @@ mod planned;
 mod planner;
 pub mod rewrite;
 pub mod semantics;
+mod series;
 mod session;
 pub mod settings;
 mod shard_table;

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{Int64Type, SchemaRef};
 use catalog::{Change, Column, Table};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio_util::sync::CancellationToken;
 use types::{ColumnId, Oid, SqlError, SqlResult, SqlType};
 
+use crate::bind::ask_counts;
 use crate::dependent::DependentSubqueries;
 use crate::error::from_datafusion;
 use crate::session::SessionCommand;
@@ -92,10 +94,23 @@ impl QueryPlan {
     /// # Errors
     /// Whatever constant folding meets (division by zero), what scans find wrong when they are planned, and bugs.
     pub async fn physical(&self, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let optimized = self.optimized(stop)?;
+        let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
+        let optimized = QueryPlan { plan, ..self.clone() }.optimized(stop)?;
         let planner = Arc::clone(self.state.query_planner());
         let operators = planner.create_physical_plan(&optimized, self.state.as_ref()).await.map_err(from_datafusion)?;
         stoppable(operators, stop).map_err(from_datafusion)
+    }
+
+    /// The value of a LIMIT or OFFSET that a subquery gives.
+    async fn count(&self, count: Expr, stop: &CancellationToken) -> SqlResult<Option<i64>> {
+        let one_row = LogicalPlanBuilder::empty(true).project([count.alias("count")]);
+        let plan = one_row.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
+        let operators = Box::pin(QueryPlan { plan, ..self.clone() }.physical(stop)).await?;
+        let batches = collect(operators, self.state.task_ctx()).await.map_err(from_datafusion)?;
+        let value = batches.iter().find(|batch| batch.num_rows() == 1).map(|batch| batch.column(0));
+        let value = value.ok_or_else(|| SqlError::internal("a count is one row"))?;
+        let value = value.as_primitive::<Int64Type>();
+        Ok((!value.is_null(0)).then(|| value.value(0)))
     }
 
     /// The Arrow schema of the rows.

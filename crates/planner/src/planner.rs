@@ -87,9 +87,19 @@ impl Planner {
     ) -> SqlResult<Planned> {
         match self.plan(parsed, parameter_types, context)? {
             Planned::Session(SessionCommand::Declare { query, .. }) => Ok(Planned::Query(*query)),
-            Planned::Session(SessionCommand::Execute { .. }) => Err(SqlError::unsupported("EXPLAIN EXECUTE")),
+            Planned::Session(SessionCommand::Execute { .. }) => {
+                Err(SqlError::internal("EXPLAIN EXECUTE is of the session's prepared statements"))
+            }
             other => Ok(other),
         }
+    }
+
+    /// Explains `inner`, what the EXECUTE in an `explained` EXPLAIN stands for.
+    ///
+    /// # Errors
+    /// What is wrong with the options; `0A000` for a statement that is not explained.
+    pub fn explain_execute(&self, explained: &parse::statement::Explain, inner: Planned) -> SqlResult<Planned> {
+        explain::explain(&explained.options, inner).map(Planned::Explain)
     }
 
     /// The values of EXECUTE's arguments, of the prepared statement's parameter types.

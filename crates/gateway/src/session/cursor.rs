@@ -26,8 +26,21 @@ impl Session {
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Started> {
+        match self.plan_prepared(name, arguments, statement)? {
+            Some(planned) => self.start(planned, place, statement, client).await,
+            None => Ok(Started::Done(String::new())),
+        }
+    }
+
+    /// The plan of a prepared statement with these arguments; `None` for an empty one.
+    pub(crate) fn plan_prepared(
+        &self,
+        name: &str,
+        arguments: &[Expr],
+        statement: &Statement,
+    ) -> SqlResult<Option<Planned>> {
         let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
-        let Some(parsed) = &prepared.parsed else { return Ok(Started::Done(String::new())) };
+        let Some(parsed) = &prepared.parsed else { return Ok(None) };
         if arguments.len() != prepared.parameters.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
             let detail = format!("Expected {} parameters but got {}.", prepared.parameters.len(), arguments.len());
@@ -38,7 +51,7 @@ impl Session {
         let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
         let planned = self.plan(parsed, &types, statement)?.with_parameters(values)?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
-        self.start(planned, place, statement, client).await
+        Ok(Some(planned))
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is a word of the statement")]

@@ -80,6 +80,7 @@ impl Session {
         let statement = self.begin(&parsed.text);
         let steps = async {
             self.enter(Some(parsed), &statement)?;
+            parsed.check_without_parameters()?;
             let planned = self.plan(parsed, &[], &statement)?;
             self.deliver(planned, place, &statement, client).await
         };
@@ -108,6 +109,11 @@ impl Session {
 
     /// Step 3: from text to a plan, by what the catalog and the settings say now.
     fn plan(&self, parsed: &Parsed, parameters: &[Option<SqlType>], statement: &Statement) -> SqlResult<Planned> {
+        if let Some((explain, name, arguments)) = parsed.explained_execute()
+            && let Some(planned) = self.plan_prepared(name, arguments, statement)?
+        {
+            return self.gateway.planner.explain_execute(explain, planned);
+        }
         let context = self.context(statement);
         self.gateway.planner.plan(parsed, parameters, &context)
     }

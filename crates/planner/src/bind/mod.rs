@@ -32,6 +32,7 @@ use datafusion::sql::sqlparser::ast;
 use types::{Oid, SqlResult, SqlType};
 
 use self::place::Text;
+pub(crate) use self::row_count::ask as ask_counts;
 pub(crate) use self::sql_type::sql_type as written_type;
 pub(crate) use self::state::Base;
 use crate::parse::Parsed;

@@ -6,7 +6,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
-use types::{SqlResult, SqlType};
+use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::provider::Provider;
 use super::{Binder, output_name, parameter, resolve, row_count};
@@ -18,7 +18,8 @@ use crate::{rewrite, semantics};
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     let bound = bind(binder, query)?;
     let (plan, parameters) =
-        parameter::settle(declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))?;
+        parameter::settle(declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))
+            .map_err(|error| if bound.groups_by_key { with_key_hint(error) } else { error })?;
     let columns = bound
         .columns
         .into_iter()
@@ -31,6 +32,16 @@ pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlTyp
         })
         .collect();
     Ok(QueryPlan { plan, columns, parameters, state: binder.state() })
+}
+
+/// Why a primary key among the GROUP BY keys does not decide the other columns.
+fn with_key_hint(error: SqlError) -> SqlError {
+    match error.condition {
+        Condition::GroupingError => error.with_hint(
+            "Primary keys are declared and not enforced, so a column does not depend on one: add it to the GROUP BY clause.",
+        ),
+        _ => error,
+    }
 }
 
 /// A literal that nothing gave a type is text to the client.

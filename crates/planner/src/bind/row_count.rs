@@ -1,10 +1,11 @@
-//! LIMIT and OFFSET: counts that are more than a number or a parameter are computed while the query is planned.
+//! LIMIT and OFFSET: counts that are more than a number or a parameter are computed while the query is planned, those that a
+//! subquery gives when it runs.
 
 use std::sync::Arc;
 
-use arrow::array::AsArray;
+use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{EmptyRelation, Expr, Limit, LogicalPlan, Projection};
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -40,8 +41,9 @@ fn count(
         _ => {}
     }
     let asks = |expr: &Expr| matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
-    if expr.exists(|expr| Ok(asks(expr))).map_err(from_datafusion)? {
-        return Err(SqlError::unsupported(format_args!("a subquery in {clause}")));
+    let is_asked = expr.exists(|expr| Ok(asks(expr))).map_err(from_datafusion)?;
+    if is_asked && expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).map_err(from_datafusion)? {
+        return Err(SqlError::unsupported(format_args!("a parameter beside a subquery in {clause}")));
     }
     let empty = Arc::new(DFSchema::empty());
     let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: empty });
@@ -53,13 +55,69 @@ fn count(
     let expr = expr.ok_or_else(|| SqlError::internal("a count was lost"))?;
     let sql_type = type_of(&expr, plan.input.schema().as_ref()).map_err(from_datafusion)?;
     let cast = lower_cast(expr, &sql_type, &SqlType::Int8, CastKind::Assignment, binder.session());
-    let value = expression::evaluate(binder, cast.map_err(from_datafusion)?)?;
+    let cast = cast.map_err(from_datafusion)?;
+    if is_asked {
+        // The query's to answer when it runs: [`asked`].
+        return Ok(Some(Box::new(cast)));
+    }
+    let value = expression::evaluate(binder, cast)?;
     let value = value.as_primitive::<Int64Type>();
-    if arrow::array::Array::is_null(value, 0) {
-        return Ok(None);
+    let count = (!value.is_null(0)).then(|| value.value(0));
+    literal(count, clause, negative).map(|count| count.map(Box::new))
+}
+
+/// A count as the plan has it; NULL is no count at all.
+fn literal(count: Option<i64>, clause: &str, negative: Condition) -> SqlResult<Option<Expr>> {
+    match count {
+        None => Ok(None),
+        Some(count @ 0..) => Ok(Some(Expr::Literal(ScalarValue::Int64(Some(count)), None))),
+        Some(_) => Err(SqlError::new(negative, format!("{clause} must not be negative"))),
     }
-    match value.value(0) {
-        count @ 0.. => Ok(Some(Box::new(Expr::Literal(ScalarValue::Int64(Some(count)), None)))),
-        _ => Err(SqlError::new(negative, format!("{clause} must not be negative"))),
+}
+
+/// The plan with every count that a subquery gives as the number that `answer` finds it to be.
+pub(crate) async fn ask<F>(mut plan: LogicalPlan, answer: impl Fn(Expr) -> F) -> SqlResult<LogicalPlan>
+where
+    F: Future<Output = SqlResult<Option<i64>>>,
+{
+    while let Some((count, is_offset)) = asked(&plan)? {
+        let value = answer(count.clone()).await?;
+        let (clause, negative) = if is_offset {
+            ("OFFSET", Condition::InvalidRowCountInOffset)
+        } else {
+            ("LIMIT", Condition::InvalidRowCountInLimit)
+        };
+        let value = literal(value, clause, negative)?.map(Box::new);
+        let answered = plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Limit(Limit { skip, fetch, input }) => {
+                let put =
+                    |place: Option<Box<Expr>>| if place.as_deref() == Some(&count) { value.clone() } else { place };
+                let (skip, fetch) = if is_offset { (put(skip), fetch) } else { (skip, put(fetch)) };
+                Ok(Transformed::yes(LogicalPlan::Limit(Limit { skip, fetch, input })))
+            }
+            other => Ok(Transformed::no(other)),
+        });
+        plan = answered.map_err(from_datafusion)?.data;
     }
+    Ok(plan)
+}
+
+/// A count that is to be asked for, and whether it is an OFFSET.
+fn asked(plan: &LogicalPlan) -> SqlResult<Option<(Expr, bool)>> {
+    let mut found = None;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            for (count, is_offset) in [(&limit.skip, true), (&limit.fetch, false)] {
+                if let Some(count) = count
+                    && !matches!(count.as_ref(), Expr::Literal(..) | Expr::Placeholder(_))
+                {
+                    found = Some((count.as_ref().clone(), is_offset));
+                    return Ok(TreeNodeRecursion::Stop);
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map_err(from_datafusion)?;
+    Ok(found)
 }

@@ -8,7 +8,7 @@ use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_u
 use datafusion::prelude::SessionConfig;
 
 use crate::semantics::{self, Session};
-use crate::{Settings, optimize};
+use crate::{Settings, optimize, series};
 
 /// What is the same for all statements of a server.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ impl Base {
             .with_config(config)
             .with_runtime_env(runtime)
             .with_optimizer_rules(optimize::rules(true))
+            .with_query_planner(Arc::new(series::Planning))
+            .with_physical_optimizer_rules(optimize::physical_rules())
             // What DISTINCT ON becomes.
             .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
             .build();

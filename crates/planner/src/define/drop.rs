@@ -1,4 +1,4 @@
-//! DROP TABLE, VIEW and SCHEMA.
+//! DROP TABLE, VIEW and SCHEMA; DROP INDEX and SEQUENCE, of which there are none to drop.
 
 use catalog::Schema;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -19,6 +19,8 @@ pub(crate) fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefineP
         DropKind::Table => ("DROP TABLE", "table"),
         DropKind::View => ("DROP VIEW", "view"),
         DropKind::Schema => ("DROP SCHEMA", "schema"),
+        DropKind::Index => ("DROP INDEX", "index"),
+        DropKind::Sequence => ("DROP SEQUENCE", "sequence"),
     };
     let mut plan = DefinePlan { tag: tag.to_owned(), ..DefinePlan::default() };
     let mut named: Vec<Oid> = Vec::new();
@@ -64,13 +66,19 @@ fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlRes
         {
             return Ok(Err(missing));
         }
+        let condition = if kind == "index" { Condition::UndefinedObject } else { Condition::UndefinedTable };
         let message = format!("{kind} \"{}\" does not exist", name::plain(name));
-        return Ok(Err(SqlError::new(Condition::UndefinedTable, message)));
+        return Ok(Err(SqlError::new(condition, message)));
     };
     let (oid, schema, owner) = match (&found, kind) {
         (Found::Table(table), "table") => (table.oid, table.schema, table.owner),
         (Found::View(view), "view") => (view.oid, view.schema, view.owner),
         (Found::System, _) => return Err(name::system_table(name)),
+        (Found::Key, "index") => {
+            let message = format!("cannot drop index {bare} because a constraint requires it");
+            return Err(SqlError::new(Condition::DependentObjectsStillExist, message)
+                .with_hint("You can drop the constraint instead."));
+        }
         (other, _) => {
             let right = match other {
                 Found::View(_) => "view",

@@ -15,6 +15,7 @@ use super::evaluate::{Dependent, Question, field_name};
 use super::lower::{has_aggregate, is_correlated_by_equality, is_plainly_correlated};
 use super::parameter::outer_references;
 use crate::error::to_datafusion;
+use crate::series;
 
 /// The column of the lists; no identifier of a client's can be it.
 const ROWS: &str = "lateral\u{1}";
@@ -32,6 +33,21 @@ pub(super) fn lower_join(join: Join, within: &Surroundings) -> DfResult<Transfor
     let condition =
         conjunction(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())).chain(join.filter.clone()))
             .filter(|condition| *condition != lit(true));
+    if join.join_type == JoinType::Inner
+        && let Some((multiplied, values)) = series::beside(&join.left, &subquery.subquery)?
+    {
+        let kept = join.left.schema().columns().into_iter().map(Expr::Column);
+        let named = values.into_iter().zip(subquery.subquery.schema().iter());
+        let named = named.map(|(value, (qualifier, field))| {
+            value.unalias().alias_qualified(alias.clone().or_else(|| qualifier.cloned()), field.name())
+        });
+        let plan = LogicalPlanBuilder::from(multiplied).project(kept.chain(named).collect::<Vec<_>>())?;
+        let plan = match condition {
+            Some(condition) => plan.filter(condition)?,
+            None => plan,
+        };
+        return plan.build().map(Transformed::yes);
+    }
     let null_handling = match (join.join_type, &condition) {
         (JoinType::Inner, _) => NullHandling::Drop,
         (JoinType::Left, None) => NullHandling::PreserveAndExpandEmpty,

@@ -111,7 +111,10 @@ fn has_join_form(
 ) -> DfResult<bool> {
     if references.is_empty() {
         // One value is computed once beforehand; sets are joined, which only a filter can be.
-        return Ok(matches!(expr, Expr::ScalarSubquery(_)) || matches!(node, LogicalPlan::Filter(_)));
+        // A join would take a NULL of the query around this one for a value that is not among the subquery's.
+        let looks_for_outer = matches!(expr, Expr::InSubquery(within) if within.expr.contains_outer());
+        let is_joined = matches!(node, LogicalPlan::Filter(_)) && !looks_for_outer;
+        return Ok(matches!(expr, Expr::ScalarSubquery(_)) || is_joined);
     }
     let at_home = references.iter().all(|(_, column)| schema.has_column(column));
     let declared = subquery.outer_ref_columns.len() == references.len();
@@ -192,7 +195,10 @@ pub(super) fn is_plainly_correlated(plan: &LogicalPlan) -> DfResult<bool> {
     let mut plain = true;
     plan.apply_with_subqueries(|node| {
         let allowed = match node {
-            LogicalPlan::Filter(_) => true,
+            LogicalPlan::Filter(filter) => {
+                let mut conditions = split_conjunction(&filter.predicate).into_iter();
+                conditions.all(|condition| !condition.contains_outer() || joins(condition))
+            }
             LogicalPlan::Limit(_)
             | LogicalPlan::Window(_)
             | LogicalPlan::Union(_)
@@ -204,6 +210,12 @@ pub(super) fn is_plainly_correlated(plan: &LogicalPlan) -> DfResult<bool> {
         Ok(if plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(plain)
+}
+
+/// Whether a condition on outer columns can become one of a join: it is about rows of both sides, and asks nothing itself.
+fn joins(condition: &Expr) -> bool {
+    let asks = condition.exists(|expr| Ok(subquery_of(expr).is_some())).unwrap_or(true);
+    !asks && !condition.column_refs().is_empty()
 }
 
 fn mentions_outer(node: &LogicalPlan) -> DfResult<bool> {

@@ -232,7 +232,10 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
                 out.push_str(separator);
             }
             is_first = false;
-            if writer.write(index, out).is_none() {
+            // A boolean's cast to text spells it out, its own form is a letter.
+            if element == SqlType::Bool && list.is_valid(index) {
+                out.push(if list.as_boolean().value(index) { 't' } else { 'f' });
+            } else if writer.write(index, out).is_none() {
                 out.push_str(null.unwrap_or_default());
             }
         }

@@ -1,7 +1,7 @@
 //! The comparison operators by name. The analyzer turns them into DataFusion's own, so they have no bodies.
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{Decimal128Type, IntervalMonthDayNanoType};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use types::{Interval, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
@@ -24,11 +24,54 @@ pub(super) static INTERVAL_SPAN: Definition = Definition::new(
     &[Overload::rows(&[Takes::Interval], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), span)],
 );
 
+const INTERVAL: Gives = Gives::of(SqlType::Interval);
+
+/// `greatest` of intervals.
+pub(super) static LONGEST: Definition =
+    Definition::new("greatest", &[Overload::rows(&[Takes::Interval], INTERVAL, |call| extreme(call, true)).variadic()]);
+
+/// `least` of intervals.
+pub(super) static SHORTEST: Definition =
+    Definition::new("least", &[Overload::rows(&[Takes::Interval], INTERVAL, |call| extreme(call, false)).variadic()]);
+
+/// `interval = ANY (array)`.
+pub(super) static ANY_OF_LENGTH: Definition = Definition::new(
+    "any_equal",
+    &[Overload::rows(&[Takes::AnyArray, Takes::Interval], Gives::of(SqlType::Bool), any_of_length)],
+);
+
+fn length(span: IntervalMonthDayNano) -> i128 {
+    Interval::from_month_day_nano(span.months, span.days, span.nanoseconds).span_us()
+}
+
+/// NULLs do not count; of several alike the first is taken.
+fn extreme(call: &Call<'_>, longest: bool) -> SqlResult<ArrayRef> {
+    let columns: Vec<_> = (0..call.count()).map(|at| call.column::<IntervalMonthDayNanoType>(at)).collect();
+    call.primitive::<IntervalMonthDayNanoType>(|row| {
+        Ok(columns.iter().filter_map(|column| column.get(row)).reduce(|best, other| {
+            let (kept, new) = (length(best), length(other));
+            if if longest { kept < new } else { new < kept } { other } else { best }
+        }))
+    })
+}
+
+/// True if an element is as long; NULL if none is but one is NULL, or the value is.
+fn any_of_length(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let wanted = call.column::<IntervalMonthDayNanoType>(1);
+    call.booleans(|row| {
+        let Some(list) = call.list(0, row) else { return Ok(None) };
+        if list.is_empty() {
+            return Ok(Some(false));
+        }
+        let Some(wanted) = wanted.get(row).map(length) else { return Ok(None) };
+        let found = list.as_primitive::<IntervalMonthDayNanoType>().iter().flatten().any(|span| length(span) == wanted);
+        if found { Ok(Some(true)) } else { Ok((list.null_count() == 0).then_some(false)) }
+    })
+}
+
 fn span(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let spans = call.column::<IntervalMonthDayNanoType>(0);
-    call.primitive::<Decimal128Type>(|row| {
-        Ok(spans.get(row).map(|span| Interval::from_month_day_nano(span.months, span.days, span.nanoseconds).span_us()))
-    })
+    call.primitive::<Decimal128Type>(|row| Ok(spans.get(row).map(length)))
 }
 
 fn unresolved(_call: &Call<'_>) -> SqlResult<ArrayRef> {

@@ -115,6 +115,14 @@ impl Definition {
 
     /// The overload a call means and the types its arguments are cast to; `42883` if there is none.
     pub(crate) fn choose(&'static self, arguments: &[SqlType]) -> SqlResult<(usize, Vec<SqlType>)> {
+        let widened;
+        let arguments = match arguments {
+            [a, b] if self.widens(a, b) => {
+                widened = [SqlType::Float8, SqlType::Float8];
+                widened.as_slice()
+            }
+            others => others,
+        };
         // An untyped operand is first taken to be of the other one's type.
         if let [a, b] = arguments
             && (*a == SqlType::Unknown) != (*b == SqlType::Unknown)
@@ -140,13 +148,21 @@ impl Definition {
         best.map(|(index, fit)| (index, fit.targets)).ok_or_else(|| self.missing(arguments))
     }
 
+    /// Whether an operator on `real` and another number gives double precision: PostgreSQL has such operators of both types.
+    fn widens(&self, a: &SqlType, b: &SqlType) -> bool {
+        let is_number = |sql_type: &SqlType| *sql_type == SqlType::Float8 || Digits::of(sql_type).is_some();
+        matches!(self.name, "+" | "-" | "*" | "/")
+            && ((*a == SqlType::Float4 && is_number(b)) || (*b == SqlType::Float4 && is_number(a)))
+    }
+
     /// `42883` in PostgreSQL's words: operators and functions differ.
     fn missing(&self, arguments: &[SqlType]) -> SqlError {
         let is_operator = !self.name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let names: Vec<String> = arguments.iter().map(plain).collect();
         match (is_operator, names.as_slice()) {
             (true, [left, right]) => missing_operator(self.name, left, right),
-            _ => missing_function(self.name, &names.join(", ")),
+            // Functions of sets are known without what makes their lists.
+            _ => missing_function(self.name.strip_suffix("_list").unwrap_or(self.name), &names.join(", ")),
         }
     }
 }

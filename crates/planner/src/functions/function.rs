@@ -7,13 +7,16 @@ use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
 };
 use types::{SqlError, SqlResult, SqlType};
 
 use super::call::{Argument, Call};
 use super::definition::{Body, Definition};
+use super::known_like;
 use crate::semantics::Session;
 use crate::semantics::typed::field_type;
 
@@ -89,7 +92,11 @@ impl ScalarUDFImpl for NamedFunction {
                 .iter()
                 .map(|sql_type| if *sql_type == SqlType::Int8 { SqlType::Int4 } else { sql_type.clone() })
                 .collect();
-            result_of(self.definition, &narrowed).map_err(|_| error)
+            // Nor is the JSON of a CASE marked yet.
+            let marked = types.iter().map(|it| if *it == SqlType::Text { SqlType::Jsonb } else { it.clone() });
+            result_of(self.definition, &narrowed)
+                .or_else(|_| result_of(self.definition, &marked.collect::<Vec<_>>()))
+                .map_err(|_| error)
         });
         result.map(|sql_type| Arc::new(sql_type.arrow_field(self.definition.name, true))).map_err(external)
     }
@@ -180,6 +187,14 @@ impl ScalarUDFImpl for ResolvedFunction {
 
     fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
         Ok(Arc::new(self.gives.arrow_field(self.definition.name, true)))
+    }
+
+    /// A pattern may become known only when parameters have values.
+    fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        Ok(match known_like(self.definition.name, &args) {
+            Some(like) => ExprSimplifyResult::Simplified(like),
+            None => ExprSimplifyResult::Original(args),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

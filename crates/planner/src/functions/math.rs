@@ -1,7 +1,7 @@
 //! Mathematics: rounding as PostgreSQL rounds, logarithms and roots with its errors.
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use datafusion::functions::math as m;
 use types::numeric::{self, Digits};
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -30,6 +30,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
             Overload::rows(&[T::Int2], INT2, abs_int2),
             Overload::rows(&[T::Int8], INT8, abs_int8),
             Overload::rows(&[T::Float8], FLOAT8, |call| float(call, |value| Ok(value.abs()))),
+            Overload::rows(&[T::Float4], Gives::of(SqlType::Float4), abs_float4),
             Overload::rows(&[T::Numeric], Gives::Same(0), abs_numeric),
         ],
     ),
@@ -245,6 +246,11 @@ fn integer<P: ArrowPrimitiveType>(
 
 fn abs_int2(call: &Call<'_>) -> SqlResult<ArrayRef> {
     integer::<Int16Type>(call, "smallint", i16::checked_abs)
+}
+
+fn abs_float4(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let values = call.column::<Float32Type>(0);
+    call.primitive::<Float32Type>(|row| Ok(values.get(row).map(f32::abs)))
 }
 
 fn abs_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {

@@ -10,10 +10,12 @@ pub(crate) mod call;
 pub(crate) mod cast;
 mod comparison;
 mod conditional;
+mod counted;
 mod datetime;
 pub(crate) mod definition;
 pub(crate) mod function;
 mod json;
+mod like;
 mod math;
 mod pattern;
 mod series;
@@ -25,15 +27,18 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF, WindowUDF};
+use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF, Volatility, WindowUDF};
 use types::SqlType;
 
 pub(crate) use self::array::ANY_EQUAL;
+use self::counted::Counted;
 pub(crate) use self::datetime::Field;
 use self::definition::Definition;
 pub(crate) use self::definition::missing_operator;
 pub(crate) use self::function::external;
 use self::function::{NamedFunction, ResolvedFunction};
+pub(crate) use self::like::{known_like, like_operator};
+pub(crate) use self::series::{SERIES, SUBSCRIPTS};
 use crate::semantics::Session;
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {
@@ -44,6 +49,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock:
         conditional::DEFINITIONS,
         datetime::DEFINITIONS,
         json::DEFINITIONS,
+        like::DEFINITIONS,
         math::DEFINITIONS,
         pattern::DEFINITIONS,
         series::DEFINITIONS,
@@ -70,12 +76,12 @@ pub fn aggregate(name: &str) -> Option<Arc<AggregateUDF>> {
 pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
     use datafusion::functions_window as w;
     Some(match name {
-        "row_number" => w::row_number::row_number_udwf(),
-        "rank" => w::rank::rank_udwf(),
-        "dense_rank" => w::rank::dense_rank_udwf(),
+        "row_number" => Counted::udwf(w::row_number::row_number_udwf(), SqlType::Int8),
+        "rank" => Counted::udwf(w::rank::rank_udwf(), SqlType::Int8),
+        "dense_rank" => Counted::udwf(w::rank::dense_rank_udwf(), SqlType::Int8),
         "percent_rank" => w::rank::percent_rank_udwf(),
         "cume_dist" => w::cume_dist::cume_dist_udwf(),
-        "ntile" => w::ntile::ntile_udwf(),
+        "ntile" => Counted::udwf(w::ntile::ntile_udwf(), SqlType::Int4),
         "lag" => w::lead_lag::lag_udwf(),
         "lead" => w::lead_lag::lead_udwf(),
         "first_value" => w::nth_value::first_value_udwf(),
@@ -88,6 +94,21 @@ pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
 /// The names of all scalar functions, for messages and the catalog.
 pub fn scalar_names() -> impl Iterator<Item = &'static str> {
     BY_NAME.keys().copied()
+}
+
+/// Whether the function of that name gives another value at each call.
+pub(crate) fn is_volatile(name: &str) -> bool {
+    BY_NAME.get(name).is_some_and(|definition| definition.volatility == Volatility::Volatile)
+}
+
+/// Whether a call can fail for some values of its arguments: a division, unless it is by a number that is not zero; a text's cast.
+pub(crate) fn can_fail(function: &ScalarUDF, args: &[Expr]) -> bool {
+    if let Some(cast) = function.inner().downcast_ref::<cast::CastFunction>() {
+        return cast.reads_text();
+    }
+    let divides = function.inner().downcast_ref::<ResolvedFunction>().is_some()
+        && matches!(function.name(), "/" | "%" | "mod" | "div" | "ln" | "log" | "sqrt" | "power" | "^");
+    divides && !matches!(args.last(), Some(Expr::Literal(..)))
 }
 
 /// The comparison an operator's name stands for.
@@ -105,9 +126,49 @@ pub(crate) fn comparison_operator(name: &str) -> Option<Operator> {
 
 /// What intervals are compared by: their span in microseconds.
 pub(crate) fn interval_span(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
-    let function =
-        ResolvedFunction::udf(&comparison::INTERVAL_SPAN, 0, vec![SqlType::Interval], session).map_err(external)?;
-    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![expr])))
+    call_intervals(&comparison::INTERVAL_SPAN, vec![SqlType::Interval], vec![expr], session)
+}
+
+/// The longest or the shortest of intervals.
+pub(crate) fn extreme_interval(longest: bool, args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
+    let definition = if longest { &comparison::LONGEST } else { &comparison::SHORTEST };
+    call_intervals(definition, vec![SqlType::Interval; args.len()], args, session)
+}
+
+/// `interval = ANY (array)`.
+pub(crate) fn any_interval(array: Expr, value: Expr, session: &Arc<Session>) -> Result<Expr> {
+    let takes = vec![SqlType::Array(Box::new(SqlType::Interval)), SqlType::Interval];
+    call_intervals(&comparison::ANY_OF_LENGTH, takes, vec![array, value], session)
+}
+
+fn call_intervals(
+    definition: &'static Definition,
+    takes: Vec<SqlType>,
+    args: Vec<Expr>,
+    session: &Arc<Session>,
+) -> Result<Expr> {
+    let function = ResolvedFunction::udf(definition, 0, takes, session).map_err(external)?;
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+}
+
+/// Whether the value of the aggregate of that name shows the order of its rows.
+pub(crate) fn shows_order(name: &str) -> bool {
+    aggregate::shows_order(name)
+}
+
+/// `string_agg` for a separator that is no constant.
+pub(crate) fn string_agg_varying() -> Arc<AggregateUDF> {
+    aggregate::string_agg_varying()
+}
+
+/// LIKE by its operator's name; both arguments are text, of whatever type.
+pub(crate) fn like(operator: &'static str, args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
+    if let Some(known) = known_like(operator, &args) {
+        return Ok(known);
+    }
+    let takes = vec![SqlType::Text, SqlType::Text];
+    let function = ResolvedFunction::udf(BY_NAME[operator], 0, takes, session).map_err(external)?;
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
 }
 
 /// Unary minus.

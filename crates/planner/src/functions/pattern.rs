@@ -5,8 +5,6 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, ListArray, StringViewArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Int32Type};
-use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::expr::Like;
 use regex::{Regex, RegexBuilder};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -26,10 +24,6 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "i", true))]),
     Definition::new("!~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "", false))]),
     Definition::new("!~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| matches(call, "i", false))]),
-    Definition::new("~~", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, false, false))]),
-    Definition::new("~~*", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, false, true))]),
-    Definition::new("!~~", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, true, false))]),
-    Definition::new("!~~*", &[Overload::native(&[T::Text, T::Text], BOOL, |args| like(args, true, true))]),
     Definition::new("like_escape", &[Overload::rows(&[T::Text, T::Text], TEXT, like_escape)]),
     Definition::new(
         "similar_to",
@@ -69,11 +63,6 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         ],
     ),
 ];
-
-fn like(mut args: Vec<Expr>, negated: bool, case_insensitive: bool) -> Expr {
-    let pattern = args.remove(1);
-    Expr::Like(Like::new(negated, Box::new(args.remove(0)), Box::new(pattern), None, case_insensitive))
-}
 
 /// The last compiled expression, kept while pattern and flags stay the same.
 #[derive(Default)]

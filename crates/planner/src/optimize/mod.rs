@@ -3,7 +3,9 @@
 //! DataFusion's rules simplify, decorrelate and push down; `join_order/` orders joins by cost, on the estimates of `estimate/`.
 //! `SET kiln.optimizer = off` leaves DataFusion's rules alone, as the oracle that tests compare with.
 
+mod distinct;
 mod estimate;
+mod filter_pushdown;
 mod join_order;
 
 #[cfg(test)]
@@ -14,12 +16,14 @@ use std::sync::Arc;
 use datafusion::execution::config::SessionConfig;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 
+use self::distinct::DistinctWithoutSums;
+pub(crate) use self::filter_pushdown::physical_rules;
 use self::join_order::JoinOrder;
 
 /// The optimizer's rules in order, with Kiln's own unless `is_on` is false.
 #[must_use]
 pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules = Optimizer::new().rules;
+    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(DistinctWithoutSums::instead_of).collect();
     if !is_on {
         return rules;
     }

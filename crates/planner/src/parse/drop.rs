@@ -24,6 +24,10 @@ pub enum DropKind {
     Schema,
     /// DROP ROLE, DROP USER and DROP GROUP.
     Role,
+    /// There are none but those of keys.
+    Index,
+    /// There are none.
+    Sequence,
 }
 
 /// `TRUNCATE [TABLE] names`.
@@ -62,12 +66,17 @@ impl Cursor<'_> {
             Some("view") => DropKind::View,
             Some("schema") => DropKind::Schema,
             Some("role" | "user" | "group") if !self.is("user mapping") => DropKind::Role,
+            Some("index") => DropKind::Index,
+            Some("sequence") => DropKind::Sequence,
             _ => return Err(self.other_kind(start, "DROP")),
         };
         self.advance();
+        if kind == DropKind::Index {
+            self.eat("concurrently");
+        }
         let if_exists = self.eat("if exists");
         let names = match kind {
-            DropKind::Table | DropKind::View => self.list(Self::object_name)?,
+            DropKind::Table | DropKind::View | DropKind::Index | DropKind::Sequence => self.list(Self::object_name)?,
             DropKind::Schema | DropKind::Role => self.list(|cursor| Ok(ObjectName::from(vec![cursor.name()?])))?,
         };
         let cascade = kind != DropKind::Role && self.cascade();

@@ -59,6 +59,7 @@ impl Cursor<'_> {
     /// A statement within a statement: it has the text of the whole.
     pub(super) fn inner_statement(&mut self) -> SqlResult<Box<Parsed>> {
         let statement = self.statement()?;
-        Ok(Box::new(Parsed { statement, text: self.origin.text.to_owned(), offset: self.origin.offset }))
+        let text = self.origin.text.to_owned();
+        Ok(Box::new(Parsed { statement, text, offset: self.origin.offset, parameter: None }))
     }
 }

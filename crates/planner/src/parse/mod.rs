@@ -22,7 +22,8 @@ mod table;
 mod text;
 mod transaction;
 
-use types::{Condition, SqlResult};
+use datafusion::sql::sqlparser::ast::Expr;
+use types::{Condition, SqlError, SqlResult};
 
 use self::cursor::Cursor;
 use self::lex::{Lexeme, Token};
@@ -42,6 +43,8 @@ pub struct Parsed {
     pub text: String,
     /// Where the text begins in the query string, in characters.
     pub offset: usize,
+    /// The first parameter in the text, and its position in the query string in characters from 1.
+    parameter: Option<(String, u32)>,
 }
 
 impl Parsed {
@@ -50,6 +53,43 @@ impl Parsed {
     pub fn ends_transaction(&self) -> bool {
         self.statement.ends_transaction()
     }
+
+    /// The prepared statement that EXPLAIN EXECUTE names and its arguments.
+    #[must_use]
+    pub fn explained_execute(&self) -> Option<(&statement::Explain, &str, &[Expr])> {
+        let Statement::Explain(explain) = &self.statement else { return None };
+        let Statement::Session(command) = &explain.statement.statement else { return None };
+        match command.as_ref() {
+            statement::Command::Execute { name, arguments } => Some((explain, name, arguments)),
+            _ => None,
+        }
+    }
+
+    /// `42P02` if the statement asks for a parameter: those of a simple query have no values.
+    ///
+    /// # Errors
+    /// The first parameter, unless the statement is PREPARE.
+    pub fn check_without_parameters(&self) -> SqlResult<()> {
+        let prepares = matches!(&self.statement, Statement::Session(command)
+            if matches!(command.as_ref(), statement::Command::Prepare { .. }));
+        match &self.parameter {
+            Some((name, position)) if !prepares => {
+                let message = format!("there is no parameter {name}");
+                Err(SqlError::new(Condition::UndefinedParameter, message).with_position(*position))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn first_parameter(sql: &str, lexemes: &[Lexeme]) -> Option<(String, u32)> {
+    lexemes.iter().find_map(|lexeme| match &lexeme.token {
+        Token::Parameter(name) => {
+            let before = sql[..lexeme.start].chars().count();
+            u32::try_from(before + 1).ok().map(|position| (name.clone(), position))
+        }
+        _ => None,
+    })
 }
 
 /// The statements of a query string, in order.
@@ -76,7 +116,8 @@ pub(crate) fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
             Err(error) if error.condition == Condition::FeatureNotSupported => Statement::Refused(Box::new(error)),
             other => other?,
         };
-        statements.push(Parsed { statement, text: text.to_owned(), offset });
+        let parameter = first_parameter(sql, &lexemes[at..end]);
+        statements.push(Parsed { statement, text: text.to_owned(), offset, parameter });
         at = end;
     }
     Ok(statements)

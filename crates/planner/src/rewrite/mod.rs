@@ -1,11 +1,12 @@
 //! PostgreSQL's syntax that DataFusion has no plan for, brought into syntax it has, before names are bound.
 //!
 //! Each rewrite means the same for every query, whoever sends it: set-returning functions become UNNEST of a list
-//! (`set_function.rs`), ARRAY(subquery) a call around the subquery, ANY and ALL over written-out lists become IN, and a
-//! COLLATE that changes nothing goes. Start at [`query`].
+//! (`set_function.rs`), ARRAY(subquery) a call around the subquery, ANY and ALL over written-out lists become IN, rows are
+//! compared field by field (`row.rs`), and a COLLATE that changes nothing goes. Start at [`query`].
 
 mod collation;
 mod list;
+pub(crate) mod row;
 mod set_function;
 
 #[cfg(test)]
@@ -44,6 +45,10 @@ struct Rewrite;
 impl VisitorMut for Rewrite {
     type Break = SqlError;
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        flow(row::in_where(select))
+    }
+
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         flow(set_function::in_from(select))
     }
@@ -54,7 +59,8 @@ impl VisitorMut for Rewrite {
             list::array_of_subquery(expr);
             set_function::field(expr);
             set_function::call(expr);
-        }))
+        }))?;
+        flow(row::comparison(expr))
     }
 }
 

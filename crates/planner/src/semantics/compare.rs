@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
-use types::SqlType;
 use types::numeric::{self, Digits};
 use types::text::US_PER_DAY;
+use types::{SqlError, SqlType};
 
 use super::Session;
 use super::cast::{lower as lower_cast, typed_literal};
@@ -31,21 +31,29 @@ pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc
     {
         return Ok(expr);
     }
-    let (left, right, sql_type) = unify(operator.to_string().as_str(), left, right, session)?;
-    let (left, right) = match sql_type {
-        SqlType::Interval => (interval_span(left, session)?, interval_span(right, session)?),
-        _ => (left, right),
-    };
+    let (left, right) = comparable_sides(operator.to_string().as_str(), left, right, session)?;
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
 }
 
-/// Both sides in the type they are compared in.
-pub(crate) fn unify(
+/// Both sides as what is compared of them: in one type, of intervals the length.
+pub(crate) fn comparable_sides(
     operator: &str,
     left: Typed,
     right: Typed,
     session: &Arc<Session>,
-) -> Result<(Expr, Expr, SqlType)> {
+) -> Result<(Expr, Expr)> {
+    let (left, right, sql_type) = unify(operator, left, right, session)?;
+    match sql_type {
+        SqlType::Interval => Ok((interval_span(left, session)?, interval_span(right, session)?)),
+        SqlType::Array(element) if *element == SqlType::Interval => {
+            Err(external(SqlError::unsupported("a comparison of arrays of intervals")))
+        }
+        _ => Ok((left, right)),
+    }
+}
+
+/// Both sides in the type they are compared in.
+fn unify(operator: &str, left: Typed, right: Typed, session: &Arc<Session>) -> Result<(Expr, Expr, SqlType)> {
     if let Some(moved) = exact_literal(&right, &left.sql_type) {
         return Ok((left.expr, moved, left.sql_type));
     }
@@ -96,6 +104,10 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
     }
     if let SqlType::Char(length) = wanted {
         let text = is_text(&literal.sql_type).then(|| value.try_as_str().flatten())??;
+        // The blanks of what is text already count, and those of char(n) do not.
+        if literal.sql_type == SqlType::Text && text.ends_with(' ') {
+            return None;
+        }
         let trimmed = text.trim_end_matches(' ');
         let length = usize::try_from(*length).ok()?;
         let padding = length.checked_sub(trimmed.chars().count())?;

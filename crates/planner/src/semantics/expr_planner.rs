@@ -68,6 +68,10 @@ impl ExprPlanner for PostgresOperators {
         self.call("array_literal", exprs).map(PlannerResult::Planned)
     }
 
+    fn plan_struct_literal(&self, _args: Vec<Expr>, _is_named: bool) -> Result<PlannerResult<Vec<Expr>>> {
+        Err(external(SqlError::unsupported("a row value here")))
+    }
+
     /// DataFusion's names leave casts out: `avg(x)` and `avg(x::float8)` would be one column.
     fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
         expr.args = expr.args.into_iter().map(named_with_casts).collect::<Result<_>>()?;

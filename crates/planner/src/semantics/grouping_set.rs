@@ -1,3 +1,5 @@
+//! GROUPING SETS: which expressions they group by, and what their columns are.
+//!
 //! Columns of GROUPING SETS are not the columns they group by: in the rows of the other sets they are NULL.
 //!
 //! DataFusion's aggregate hands on what is known of its input's columns (constant because of a filter, sorted) as if they
@@ -11,6 +13,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result, ScalarValue, TableReference};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::GroupingSet;
+use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -43,7 +46,13 @@ fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
     // Each in a relation of its own, so that EXPLAIN shows the keys' own names.
     let relation = |at: usize| Some(TableReference::bare(format!("grouping_key_{at}")));
     let name = |at: usize| schema.field(at).name();
-    let veiled = |at: usize| Expr::Column(Column::new(relation(at), name(at)));
+    // A name that the input has without a relation would be taken for either.
+    let before = Arc::clone(input.schema());
+    let hidden_name = |at: usize| {
+        let is_taken = before.iter().any(|(relation, field)| relation.is_none() && field.name() == name(at));
+        if is_taken { format!("{}\u{1}", name(at)) } else { name(at).clone() }
+    };
+    let veiled = |at: usize| Expr::Column(Column::new(relation(at), hidden_name(at)));
     let key = |expr: &Expr| {
         let at = keys.iter().position(|key| key == expr).expect("it is one of the distinct expressions");
         veiled(at)
@@ -59,7 +68,7 @@ fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
     // A function of constants alone would be taken for constant, volatile or not.
     let hidden = keys.iter().enumerate().map(|(at, key)| {
         let varies = VARIES.call(vec![]);
-        VEIL.call(vec![key.clone(), varies]).alias_qualified(relation(at), name(at))
+        VEIL.call(vec![key.clone(), varies]).alias_qualified(relation(at), hidden_name(at))
     });
     let below = Projection::try_new(plain.chain(hidden).collect(), input)?;
     let below = Arc::new(LogicalPlan::Projection(below));
@@ -77,6 +86,65 @@ fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
 
 fn has_sets(aggregate: &Aggregate) -> bool {
     matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)])
+}
+
+/// The aggregation with nothing but columns in its sets: other keys are computed beneath it, under the names they had, by which
+/// everything above knows them. `rewrite` resolves a key.
+pub(super) fn over_columns(aggregate: Aggregate, rewrite: impl Fn(Expr) -> Result<Expr>) -> Result<Aggregate> {
+    if !has_sets(&aggregate) {
+        return Ok(aggregate);
+    }
+    let mut outputs: Vec<Expr> = aggregate.input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut computed: Vec<(Expr, Expr)> = Vec::new();
+    for key in grouping_set_to_exprlist(&aggregate.group_expr)? {
+        if !matches!(key, Expr::Column(_)) {
+            let name = key.schema_name().to_string();
+            outputs.push(rewrite(key.clone())?.alias(&name));
+            computed.push((key.clone(), Expr::Column(Column::new_unqualified(name))));
+        }
+    }
+    if computed.is_empty() {
+        return Ok(aggregate);
+    }
+    let replace = |expr: Expr| match computed.iter().find(|(key, _)| *key == expr) {
+        Some((_, column)) => column.clone(),
+        None => expr,
+    };
+    let group_expr = aggregate.group_expr.into_iter().map(|key| in_sets(key, &replace)).collect();
+    let aggr_expr = aggregate.aggr_expr.into_iter().map(|call| in_grouping(call, &replace)).collect();
+    let input = Projection::try_new(outputs, aggregate.input)?;
+    Aggregate::try_new(Arc::new(LogicalPlan::Projection(input)), group_expr, aggr_expr)
+}
+
+/// A key with `replace` done to each expression of its sets.
+pub(super) fn in_sets(key: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
+    let all = |keys: Vec<Expr>| keys.into_iter().map(replace).collect();
+    match key {
+        Expr::GroupingSet(GroupingSet::Rollup(keys)) => Expr::GroupingSet(GroupingSet::Rollup(all(keys))),
+        Expr::GroupingSet(GroupingSet::Cube(keys)) => Expr::GroupingSet(GroupingSet::Cube(all(keys))),
+        Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets.into_iter().map(all).collect()))
+        }
+        key => replace(key),
+    }
+}
+
+/// GROUPING(), under its old name, with its keys named as they are grouped by; other calls as they are.
+pub(super) fn in_grouping(call: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
+    let name = call.schema_name().to_string();
+    let is_grouping = matches!(&call, Expr::AggregateFunction(call) if call.func.name() == "grouping")
+        || matches!(&call, Expr::Alias(alias)
+            if matches!(alias.expr.as_ref(), Expr::AggregateFunction(call) if call.func.name() == "grouping"));
+    match (is_grouping, call) {
+        (true, call) => match call.unalias() {
+            Expr::AggregateFunction(mut call) => {
+                call.params.args = call.params.args.into_iter().map(replace).collect();
+                Expr::AggregateFunction(call).alias(name)
+            }
+            other => other.alias(name),
+        },
+        (false, call) => call,
+    }
 }
 
 static VEIL: LazyLock<ScalarUDF> =

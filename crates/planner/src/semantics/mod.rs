@@ -3,11 +3,14 @@
 //! [`rewrite_query`] brings syntax that DataFusion reads differently into a form it reads right, or refuses it; [`expr_planners`] turn
 //! operators into our functions; [`analyzer_rules`] resolve types, overloads and casts. Start at `resolve.rs`.
 
+mod aggregate;
 pub(crate) mod cast;
 mod compare;
 mod expr_planner;
 mod fold;
 mod grouping_set;
+mod guard;
+mod interval_keys;
 mod recursive;
 mod resolve;
 mod rewrite;
@@ -27,6 +30,7 @@ use self::grouping_set::GroupingSetColumns;
 pub use self::resolve::Resolve;
 pub use self::rewrite::{rewrite_expr, rewrite_query};
 pub use self::session::Session;
+use crate::series::StreamedSeries;
 
 /// All analyzer rules, in order: ours, then DataFusion's own, which find everything already typed.
 #[must_use]
@@ -36,6 +40,7 @@ pub fn analyzer_rules(session: &Arc<Session>) -> Vec<Arc<dyn AnalyzerRule + Send
         Arc::new(ResolveGroupingFunction::new()),
         Arc::new(TypeCoercion::new()),
         Arc::new(GroupingSetColumns),
+        Arc::new(StreamedSeries { session: Arc::clone(session) }),
     ]
 }
 

@@ -43,6 +43,9 @@ pub(super) fn resolve_recursive(
         types = grown;
         found = second_term(&second, &query.name, &first, outer, session)?;
     }
+    if query.is_distinct && types.contains(&SqlType::Interval) {
+        return Err(external(SqlError::unsupported("UNION of intervals in WITH RECURSIVE")));
+    }
     let others = column_types(&found)?;
     for (at, (first, second)) in types.iter().zip(&others).enumerate() {
         let is_same = first == second

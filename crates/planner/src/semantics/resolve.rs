@@ -8,17 +8,12 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{
-    AggregateFunction, Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison, WindowFunction,
-};
+use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, WindowFrameBound, WindowFrameUnits,
-    WindowFunctionDefinition, lit,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, lit};
 use datafusion::optimizer::AnalyzerRule;
-use types::numeric::digit_count;
+use types::numeric::{Digits, digit_count};
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlType};
 
@@ -26,14 +21,21 @@ use super::Session;
 use super::cast::lower as lower_cast;
 use super::compare::{self, Typed};
 use super::fold::fold;
+use super::grouping_set::over_columns;
+use super::guard::{guarded, lazy_if_needed};
+use super::interval_keys;
 use super::recursive::resolve_recursive;
 use super::set_operation::{resolve_union, resolve_values};
 use super::type_rules::{common_type, plain};
 use super::typed::type_of;
+use crate::functions;
 use crate::functions::cast::{CastKind, is_text};
 use crate::functions::definition::{Body, missing_operator};
 use crate::functions::function::{NamedFunction, ResolvedFunction};
-use crate::functions::{ANY_EQUAL, comparison_operator, external, interval_span, negate_definition};
+use crate::functions::{
+    ANY_EQUAL, any_interval, comparison_operator, external, extreme_interval, interval_span, like_operator,
+    negate_definition,
+};
 
 /// PostgreSQL's meaning for one session's statement.
 #[derive(Debug)]
@@ -64,11 +66,19 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return resolve_recursive(query, outer, session);
     }
-    let plan = plan.map_children(|child| resolve_plan(child, outer, session).map(Transformed::yes))?.data;
+    let plan = resolve_children(plan, outer, session)?;
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
+    let plan = match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            let written = over_columns(aggregate, |key| rewrite(key, &schema, outer, session))?;
+            schema = merge_schema(&[&written.input]);
+            LogicalPlan::Aggregate(written)
+        }
+        plan => plan,
+    };
     let plan = match plan {
         // Row counts stay as they are.
         LogicalPlan::Limit(_) => plan,
@@ -89,7 +99,7 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
                 .map(|(left, right)| {
                     let left = typed(rewrite(left, &schema, outer, session)?, &schema)?;
                     let right = typed(rewrite(right, &schema, outer, session)?, &schema)?;
-                    compare::unify("=", left, right, session).map(|(left, right, _)| (left, right))
+                    compare::comparable_sides("=", left, right, session)
                 })
                 .collect::<Result<_>>()?;
             join.filter = join.filter.map(|filter| rewrite(filter, &schema, outer, session)).transpose()?;
@@ -105,15 +115,31 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
             .data
         }
     };
-    plan.recompute_schema()
+    match plan.recompute_schema()? {
+        LogicalPlan::Aggregate(aggregate) => interval_keys::aggregate(aggregate, session),
+        LogicalPlan::Distinct(distinct) => interval_keys::distinct(distinct, session),
+        plan => Ok(plan),
+    }
+}
+
+/// What a LATERAL subquery mentions of the left side has the types that the left side turned out to have.
+fn resolve_children(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
+    if let LogicalPlan::Join(mut join) = plan {
+        join.left = Arc::new(resolve_plan(Arc::unwrap_or_clone(join.left), outer, session)?);
+        let mut nearer = join.left.schema().as_ref().clone();
+        nearer.merge(outer);
+        join.right = Arc::new(resolve_plan(Arc::unwrap_or_clone(join.right), &nearer, session)?);
+        return Ok(LogicalPlan::Join(join));
+    }
+    plan.map_children(|child| resolve_plan(child, outer, session).map(Transformed::yes)).map(|plan| plan.data)
 }
 
 fn rewrite(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
     expr.rewrite(&mut Rewriter { schema, outer, session }).map(|transformed| transformed.data)
 }
 
-/// What rows are sorted by for a key: intervals go by their length.
-fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
+/// What rows are sorted and told apart by: intervals go by their length.
+pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
     if type_of(&key, schema)? == SqlType::Interval { interval_span(key, session) } else { Ok(key) }
 }
 
@@ -122,10 +148,10 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Typed> {
     Ok(Typed { expr, sql_type })
 }
 
-struct Rewriter<'a> {
-    schema: &'a DFSchema,
+pub(super) struct Rewriter<'a> {
+    pub(super) schema: &'a DFSchema,
     outer: &'a DFSchema,
-    session: &'a Arc<Session>,
+    pub(super) session: &'a Arc<Session>,
 }
 
 impl TreeNodeRewriter for Rewriter<'_> {
@@ -194,7 +220,7 @@ impl Rewriter<'_> {
         typed(expr, self.schema)
     }
 
-    fn function(&self, call: ScalarFunction) -> Result<Expr> {
+    pub(super) fn function(&self, call: ScalarFunction) -> Result<Expr> {
         let Some(named) = call.func.inner().downcast_ref::<NamedFunction>() else {
             return Ok(Expr::ScalarFunction(call));
         };
@@ -251,8 +277,11 @@ impl Rewriter<'_> {
             let [left, right]: [Expr; 2] = args
                 .try_into()
                 .map_err(|_| external(SqlError::new(Condition::SyntaxError, "NULLIF takes two arguments")))?;
+            // The value has the type that it is compared in.
+            let gives = nullif_type(&arguments[0], &arguments[1]);
+            let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
             let equal = compare::lower(Operator::Eq, self.typed(left.clone())?, self.typed(right)?, self.session)?;
-            let null = Expr::Literal(ScalarValue::try_from(&arguments_type(&arguments[0]).arrow_type())?, None);
+            let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
             return Ok(Expr::Case(Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)))));
         }
         let args: Vec<Expr> = args
@@ -260,9 +289,15 @@ impl Rewriter<'_> {
             .zip(arguments)
             .map(|(arg, from)| lower_cast(arg, from, &common, CastKind::Assignment, self.session))
             .collect::<Result<_>>()?;
+        if common == SqlType::Interval && matches!(name, "greatest" | "least") {
+            return extreme_interval(name == "greatest", args, self.session);
+        }
         let Body::Builtin(function) = named.definition.overloads[0].body else {
             return Err(external(SqlError::internal("COALESCE and the like are DataFusion's")));
         };
+        if name == "array_literal" && matches!(common, SqlType::Array(_)) {
+            return Err(external(SqlError::unsupported("an array of more than one dimension")));
+        }
         let gives = if name == "array_literal" { SqlType::Array(Box::new(common)) } else { common };
         let expr = Expr::ScalarFunction(ScalarFunction::new_udf(function(), args));
         if name == "array_literal" { self.shaped(expr, &gives) } else { self.marked_as(expr, &gives) }
@@ -283,6 +318,9 @@ impl Rewriter<'_> {
         let array_type = SqlType::Array(Box::new(common.clone()));
         let array = lower_cast(array, &arguments[0], &array_type, CastKind::Explicit, self.session)?;
         let value = lower_cast(value, &arguments[1], &common, CastKind::Explicit, self.session)?;
+        if common == SqlType::Interval {
+            return any_interval(array, value, self.session);
+        }
         let function =
             ResolvedFunction::udf(&ANY_EQUAL, 0, vec![array_type, common], self.session).map_err(external)?;
         Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![array, value])))
@@ -316,6 +354,7 @@ impl Rewriter<'_> {
         if matches!(operator, O::And | O::Or) {
             let place = if operator == O::And { "AND" } else { "OR" };
             let (left, right) = (self.condition(left, place)?, self.condition(right, place)?);
+            let right = guarded(&left, operator, right)?;
             return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
         }
         if !compares.contains(&operator) {
@@ -365,20 +404,14 @@ impl Rewriter<'_> {
     }
 
     fn like(&self, like: Like) -> Result<Expr> {
-        let operator = match (like.negated, like.case_insensitive) {
-            (false, false) => "~~",
-            (false, true) => "~~*",
-            (true, false) => "!~~",
-            (true, true) => "!~~*",
-        };
+        let operator = like_operator(like.negated, like.case_insensitive);
         let value = self.typed(*like.expr)?;
         let pattern = self.typed(*like.pattern)?;
         if !is_text(&value.sql_type) || !is_text(&pattern.sql_type) {
             return Err(external(missing_operator(operator, &plain(&value.sql_type), &plain(&pattern.sql_type))));
         }
         // LIKE sees the blanks of char(n): no cast that would trim them.
-        let expr = Box::new(value.expr);
-        Ok(Expr::Like(Like::new(like.negated, expr, Box::new(pattern.expr), like.escape_char, like.case_insensitive)))
+        functions::like(operator, vec![value.expr, pattern.expr], self.session)
     }
 
     fn case(&self, case: Case) -> Result<Expr> {
@@ -403,7 +436,11 @@ impl Rewriter<'_> {
         let branches =
             branches.into_iter().map(|(when, then)| Ok((Box::new(when), cast(then)?))).collect::<Result<_>>()?;
         let otherwise = otherwise.map(cast).transpose()?;
-        self.marked_as(Expr::Case(Case::new(None, branches, otherwise)), &common)
+        let case = Case::new(None, branches, otherwise);
+        if common == SqlType::Bool {
+            return lazy_if_needed(case);
+        }
+        self.marked_as(Expr::Case(case), &common)
     }
 
     /// `42804` for what is no boolean where one is asked for.
@@ -421,80 +458,6 @@ impl Rewriter<'_> {
         }
     }
 
-    fn aggregate(&self, mut call: AggregateFunction) -> Result<Expr> {
-        if call.func.name() == "count" {
-            call.params.args = counted(call.params.args);
-        }
-        call.params.args = self.aggregate_arguments(call.func.name(), call.params.args)?;
-        // DISTINCT sorts in PostgreSQL, and an array shows it.
-        if let ("array_agg", true, true, [value]) =
-            (call.func.name(), call.params.distinct, call.params.order_by.is_empty(), call.params.args.as_slice())
-        {
-            call.params.order_by = vec![value.clone().sort(true, false)];
-        }
-        Ok(Expr::AggregateFunction(call))
-    }
-
-    fn window(&self, mut call: WindowFunction) -> Result<Expr> {
-        if call.params.distinct {
-            let message = "DISTINCT is not implemented for window functions";
-            return Err(external(SqlError::new(Condition::FeatureNotSupported, message)));
-        }
-        self.check_range(&call)?;
-        for key in &mut call.params.order_by {
-            key.expr = ordered(key.expr.clone(), self.schema, self.session)?;
-        }
-        if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
-            let name = function.name().to_owned();
-            if name == "count" {
-                call.params.args = counted(call.params.args);
-            }
-            call.params.args = self.aggregate_arguments(&name, call.params.args)?;
-        }
-        Ok(Expr::WindowFunction(Box::new(call)))
-    }
-
-    /// `0A000` for a distance from a text.
-    fn check_range(&self, call: &WindowFunction) -> Result<()> {
-        let frame = &call.params.window_frame;
-        let is_offset = |bound: &WindowFrameBound| match bound {
-            WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
-            WindowFrameBound::CurrentRow => false,
-        };
-        if frame.units != WindowFrameUnits::Range || !(is_offset(&frame.start_bound) || is_offset(&frame.end_bound)) {
-            return Ok(());
-        }
-        for key in &call.params.order_by {
-            let sql_type = type_of(&key.expr, self.schema)?;
-            if is_text(&sql_type) {
-                let message = format!(
-                    "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-                    plain(&sql_type)
-                );
-                return Err(external(SqlError::new(Condition::FeatureNotSupported, message)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Untyped literals are text to an aggregate, and so is char(n) to those that join text.
-    fn aggregate_arguments(&self, name: &str, args: Vec<Expr>) -> Result<Vec<Expr>> {
-        if name == "count" {
-            return Ok(args);
-        }
-        args.into_iter()
-            .map(|arg| match type_of(&arg, self.schema)? {
-                SqlType::Unknown => {
-                    lower_cast(arg, &SqlType::Unknown, &SqlType::Text, CastKind::Explicit, self.session)
-                }
-                from @ SqlType::Char(_) if name == "string_agg" => {
-                    lower_cast(arg, &from, &SqlType::Text, CastKind::Explicit, self.session)
-                }
-                _ => Ok(arg),
-            })
-            .collect()
-    }
-
     fn subquery(&self, subquery: Subquery) -> Result<Subquery> {
         let mut outer = self.schema.clone();
         outer.merge(self.outer);
@@ -510,7 +473,7 @@ impl Rewriter<'_> {
         let (qualifier, field) = plan.schema().qualified_field(0);
         let column = Expr::Column(datafusion::common::Column::from((qualifier, field)));
         let right = Typed { sql_type: type_of(&column, plan.schema().as_ref())?, expr: column.clone() };
-        let (left, right, _) = compare::unify(operator, left, right, self.session)?;
+        let (left, right) = compare::comparable_sides(operator, left, right, self.session)?;
         if right == column {
             return Ok((left, subquery));
         }
@@ -520,15 +483,17 @@ impl Rewriter<'_> {
     }
 }
 
-fn arguments_type(sql_type: &SqlType) -> SqlType {
-    if *sql_type == SqlType::Unknown { SqlType::Text } else { sql_type.clone() }
-}
-
-/// The argument of count(*), by whose 64 bits DataFusion knows it.
-fn counted(args: Vec<Expr>) -> Vec<Expr> {
-    match args.as_slice() {
-        [Expr::Literal(ScalarValue::Int32(Some(one)), None)] => vec![lit(i64::from(*one))],
-        _ => args,
+/// The type of the first argument of NULLIF once it is compared with the second.
+fn nullif_type(left: &SqlType, right: &SqlType) -> SqlType {
+    use SqlType as T;
+    match (left, right) {
+        (T::Unknown, T::Unknown) => T::Text,
+        (T::Unknown, right) => right.clone(),
+        (T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }, T::Float4 | T::Float8) => T::Float8,
+        (T::Int2 | T::Int4 | T::Int8, T::Numeric { .. }) => {
+            Digits::of(left).map_or_else(|| left.clone(), Digits::sql_type)
+        }
+        _ => left.clone(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Field;
-use datafusion::common::{Column, DFSchema, DFSchemaRef, Result};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union, Values};
 use types::SqlType;
 
@@ -63,7 +63,9 @@ pub(crate) fn resolve_values(
 /// written name their field.
 fn uncast(expr: Expr) -> Expr {
     match expr {
-        Expr::Cast(cast) if cast.field.name().is_empty() && cast.field.metadata().is_empty() => *cast.expr,
+        Expr::Cast(cast) if cast.field.name().is_empty() && cast.field.metadata().is_empty() => uncast(*cast.expr),
+        // Beside whole numbers, a NULL that no one has given a type.
+        Expr::Literal(ScalarValue::Int64(None), None) => Expr::Literal(ScalarValue::Null, None),
         other => other,
     }
 }

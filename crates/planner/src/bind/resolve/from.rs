@@ -14,6 +14,7 @@ use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
 use crate::bind::relation::{self, Found, Name};
+use crate::rewrite::row;
 use crate::system;
 
 impl Resolver<'_> {
@@ -90,8 +91,14 @@ impl Resolver<'_> {
     fn table(&mut self, name: &mut ObjectName, alias: &mut Option<TableAlias>) -> SqlResult<Scope> {
         let wanted = Name::of(name, self.context)?;
         if wanted.schema.is_none()
-            && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == wanted.name)
+            && let Some(cte) = self.ctes.iter_mut().rev().find(|cte| cte.name == wanted.name)
         {
+            // Each reading evaluates the query anew.
+            if cte.is_volatile && cte.is_read {
+                let what = "reading a WITH query with a volatile function more than once";
+                return Err(SqlError::unsupported(what));
+            }
+            cte.is_read = true;
             *name = ObjectName::from(vec![quoted(&cte.internal)]);
             let columns = cte
                 .columns
@@ -162,6 +169,10 @@ impl Resolver<'_> {
             Some(alias) => (alias.name.value.clone(), None, std::mem::take(&mut alias.columns)),
             None => (own_name.to_owned(), schema, Vec::new()),
         };
+        if name == row::SUBQUERY && !renamed.is_empty() && renamed.len() != columns.len() {
+            let many = if renamed.len() < columns.len() { "many" } else { "few" };
+            return Err(SqlError::new(Condition::SyntaxError, format!("subquery has too {many} columns")));
+        }
         if renamed.len() > columns.len() {
             let message = format!(
                 "table \"{name}\" has {} columns available but {} columns specified",

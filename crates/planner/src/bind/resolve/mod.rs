@@ -6,12 +6,14 @@
 //!
 //! `scope.rs` says what a name means, `from.rs` makes the scopes, `select.rs` goes through a SELECT's clauses in PostgreSQL's order.
 
+mod column_names;
 mod expr;
 mod from;
 mod multiset;
 mod placement;
 mod scope;
 mod select;
+mod ties;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,6 +34,8 @@ use crate::bind::place::Text;
 pub(super) struct Bound {
     pub(super) query: Query,
     pub(super) columns: Vec<BoundColumn>,
+    /// Whether a GROUP BY has all columns of a table's primary key: elsewhere they would decide the table's other columns.
+    pub(super) groups_by_key: bool,
 }
 
 /// An output column as a client sees it.
@@ -45,9 +49,10 @@ pub(super) struct BoundColumn {
 /// Settles the names of a query.
 pub(super) fn query(context: &Arc<StatementContext>, text: Text<'_>, mut query: Query) -> SqlResult<Bound> {
     let mut resolver = Resolver::new(context, text);
+    resolver.column_names = column_names::of(&query, context);
     let outputs = resolver.query(&mut query)?;
     let columns = outputs.into_iter().map(|output| BoundColumn { name: output.name, origin: output.origin }).collect();
-    Ok(Bound { query, columns })
+    Ok(Bound { query, columns, groups_by_key: resolver.groups_by_key })
 }
 
 /// Settles the names of an expression over columns that are named without a qualifier.
@@ -69,7 +74,10 @@ struct Resolver<'a> {
     /// The WITH queries that can be named, nearest last.
     ctes: Vec<Cte>,
     relation_names: HashSet<String>,
+    /// What relations are not called, see `column_names.rs`.
+    column_names: HashSet<String>,
     cte_names: HashSet<String>,
+    groups_by_key: bool,
 }
 
 /// An output column of a query.
@@ -86,6 +94,9 @@ struct Cte {
     name: String,
     internal: String,
     columns: Vec<Output>,
+    /// Its rows differ from one evaluation to the next.
+    is_volatile: bool,
+    is_read: bool,
 }
 
 impl<'a> Resolver<'a> {
@@ -96,13 +107,20 @@ impl<'a> Resolver<'a> {
             levels: Vec::new(),
             ctes: Vec::new(),
             relation_names: HashSet::new(),
+            column_names: HashSet::new(),
             cte_names: HashSet::new(),
+            groups_by_key: false,
         }
     }
 
     /// A name for a relation that no other relation of the plan has.
     fn unique_relation(&mut self, name: &str) -> String {
-        unique(&mut self.relation_names, name)
+        let found = std::iter::once(name.to_owned())
+            .chain((1_u64..).map(|number| format!("{name}_{number}")))
+            .find(|candidate| !self.relation_names.contains(candidate) && !self.column_names.contains(candidate))
+            .expect("names do not run out");
+        self.relation_names.insert(found.clone());
+        found
     }
 
     /// Resolves a query at the current levels.
@@ -127,9 +145,11 @@ impl<'a> Resolver<'a> {
                 outputs
             }
         };
-        fetch_as_limit(query)?;
         if let Some(clause) = &mut query.limit_clause {
             self.limit(clause)?;
+        }
+        if let Some(Fetch { quantity, .. }) = query.fetch.take() {
+            self.with_ties(query, quantity, &outputs)?;
         }
         self.ctes.truncate(known_ctes);
         Ok(outputs)
@@ -198,14 +218,20 @@ impl<'a> Resolver<'a> {
             let renamed: Vec<String> =
                 std::mem::take(&mut cte.alias.columns).into_iter().map(|column| column.name.value).collect();
             cte.alias.name = quoted(&internal);
+            let read = self.volatile_ctes_read();
             let columns = if with.recursive {
                 self.recursive(cte, &name, &internal, &renamed)?
             } else {
                 rename(self.query(&mut cte.query)?, &renamed, &name)?
             };
-            self.ctes.push(Cte { name, internal, columns });
+            let is_volatile = placement::is_volatile(&cte.query) || read < self.volatile_ctes_read();
+            self.ctes.push(Cte { name, internal, columns, is_volatile, is_read: false });
         }
         Ok(())
+    }
+
+    fn volatile_ctes_read(&self) -> usize {
+        self.ctes.iter().filter(|cte| cte.is_volatile && cte.is_read).count()
     }
 
     /// A query of WITH RECURSIVE: its second half may read what the query gave so far.
@@ -222,7 +248,13 @@ impl<'a> Resolver<'a> {
         };
         refuse_with_union(query.with.as_ref(), query.order_by.as_ref(), query.limit_clause.as_ref())?;
         let columns = rename(self.set_expr(left)?, renamed, name)?;
-        self.ctes.push(Cte { name: name.to_owned(), internal: internal.to_owned(), columns: columns.clone() });
+        self.ctes.push(Cte {
+            name: name.to_owned(),
+            internal: internal.to_owned(),
+            columns: columns.clone(),
+            is_volatile: false,
+            is_read: false,
+        });
         let others = self.set_expr(right)?;
         self.ctes.pop();
         if columns.len() != others.len() {
@@ -336,24 +368,6 @@ fn rename(outputs: Vec<Output>, names: &[String], relation: &str) -> SqlResult<V
             None => output,
         })
         .collect())
-}
-
-/// FETCH FIRST is LIMIT.
-fn fetch_as_limit(query: &mut Query) -> SqlResult<()> {
-    let Some(Fetch { with_ties, percent, quantity }) = query.fetch.take() else { return Ok(()) };
-    if with_ties || percent {
-        return Err(SqlError::unsupported(if with_ties { "FETCH FIRST WITH TIES" } else { "FETCH FIRST PERCENT" }));
-    }
-    let count = quantity.unwrap_or_else(|| Expr::Value(Value::Number("1".to_owned(), false).into()));
-    match &mut query.limit_clause {
-        None => {
-            query.limit_clause =
-                Some(LimitClause::LimitOffset { limit: Some(count), offset: None, limit_by: Vec::new() });
-        }
-        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(count),
-        Some(_) => return Err(SqlError::new(Condition::SyntaxError, "multiple LIMIT clauses not allowed")),
-    }
-    Ok(())
 }
 
 /// ORDER BY of a set operation or VALUES sees nothing but the output.

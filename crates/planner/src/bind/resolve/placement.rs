@@ -2,7 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{DuplicateTreatment, Expr, Function, FunctionArguments, Query, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, Query, Visit, Visitor,
+    visit_expressions,
+};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::functions;
@@ -138,9 +141,13 @@ fn kind_of(function: &Function) -> SqlResult<Kind> {
     let wrong = |message: String| Err(SqlError::new(Condition::WrongObjectType, message));
     if function.over.is_some() {
         if is_aggregate || is_window {
-            if is_distinct(function) {
-                let message = "DISTINCT is not implemented for window functions";
-                return Err(SqlError::new(Condition::FeatureNotSupported, message));
+            for (is_given, clause) in
+                [(is_distinct(function), "DISTINCT"), (is_ordered(function), "aggregate ORDER BY")]
+            {
+                if is_given {
+                    let message = format!("{clause} is not implemented for window functions");
+                    return Err(SqlError::new(Condition::FeatureNotSupported, message));
+                }
             }
             return Ok(Kind::Window);
         }
@@ -163,6 +170,24 @@ fn kind_of(function: &Function) -> SqlResult<Kind> {
         }
     }
     Ok(Kind::Scalar)
+}
+
+/// Whether a query calls a function whose value differs from call to call.
+pub(super) fn is_volatile(query: &Query) -> bool {
+    let flow = visit_expressions(query, |expr| {
+        let name = match expr {
+            Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()),
+            _ => None,
+        };
+        let found = name.is_some_and(|name| functions::is_volatile(&name.value.to_lowercase()));
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    flow.is_break()
+}
+
+fn is_ordered(function: &Function) -> bool {
+    let is_order = |clause: &FunctionArgumentClause| matches!(clause, FunctionArgumentClause::OrderBy(_));
+    matches!(&function.args, FunctionArguments::List(list) if list.clauses.iter().any(is_order))
 }
 
 fn is_distinct(function: &Function) -> bool {

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Distinct, Expr, GroupByExpr, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Select,
     SelectItem, SelectItemQualifiedWildcardKind, UnaryOperator, Value, WildcardAdditionalOptions,
 };
-use types::{Condition, SqlError, SqlResult};
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::placement::{self, Clause};
 use super::scope::{self, Column, Scope, quoted};
@@ -165,7 +165,20 @@ impl Resolver<'_> {
         }
         // The empty set of keys groups all rows, as an aggregate does without GROUP BY.
         keys.retain(|key| !matches!(key, Expr::Tuple(columns) if columns.is_empty()));
-        keys.iter_mut().try_for_each(|key| self.group_key(key, items, true))
+        keys.iter_mut().try_for_each(|key| self.group_key(key, items, true))?;
+        self.groups_by_key |= self.has_primary_key(keys);
+        Ok(())
+    }
+
+    /// Whether the keys have all columns of a table's primary key.
+    fn has_primary_key(&self, keys: &[Expr]) -> bool {
+        self.level().relations.iter().any(|relation| {
+            let origins: Vec<(Oid, ColumnId)> =
+                relation.columns.iter().filter(|it| keys.contains(&it.expr)).filter_map(|it| it.origin).collect();
+            let table = origins.first().and_then(|(table, _)| self.context.snapshot.table(*table));
+            let key = table.and_then(|table| table.primary_key());
+            key.is_some_and(|key| key.iter().all(|column| origins.iter().any(|(_, id)| id == column)))
+        })
     }
 
     /// A bare name is a column of FROM before it is an output; a number is an output.

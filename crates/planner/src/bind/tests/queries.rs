@@ -174,7 +174,7 @@ async fn limits() {
         ("SELECT a FROM t ORDER BY a LIMIT NULL OFFSET 3", &["NULL"]),
         ("SELECT a FROM t ORDER BY a LIMIT ALL OFFSET 3", &["NULL"]),
         ("SELECT a FROM t LIMIT -1", &["InvalidRowCountInLimit: LIMIT must not be negative"]),
-        ("SELECT a FROM t LIMIT (SELECT 1)", &["FeatureNotSupported: a subquery in LIMIT is not supported"]),
+        ("SELECT a FROM t ORDER BY a LIMIT (SELECT 1)", &["1"]),
         ("SELECT a FROM t ORDER BY a LIMIT 1 + 1", &["1", "2"]),
     ])
     .await;

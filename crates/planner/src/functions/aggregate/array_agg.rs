@@ -5,10 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::utils::AggregateOrderSensitivity;
-use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature,
-};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
 use types::SqlType;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -56,27 +53,5 @@ impl AggregateUDFImpl for ArrayAgg {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         self.inner.create_groups_accumulator(args)
-    }
-
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.inner.order_sensitivity()
-    }
-
-    fn with_beneficial_ordering(self: Arc<Self>, ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        let inner = self.inner.as_ref().clone().with_beneficial_ordering(ordered)?;
-        Ok(inner.map(|inner| Arc::new(Self::new(Arc::new(inner))) as Arc<dyn AggregateUDFImpl>))
-    }
-
-    fn reverse_expr(&self) -> ReversedUDAF {
-        match self.inner.reverse_udf() {
-            ReversedUDAF::Reversed(inner) => {
-                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(Self::new(inner))))
-            }
-            other => other,
-        }
-    }
-
-    fn supports_null_handling_clause(&self) -> bool {
-        self.inner.supports_null_handling_clause()
     }
 }

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 };
 use types::{SqlError, SqlType};
 
+use super::span::ExtremeSpan;
 use crate::functions::external;
 
 /// Another aggregate whose result is of its argument's type.
@@ -24,6 +25,11 @@ impl Delegate {
     pub(super) fn new(inner: Arc<AggregateUDF>) -> Self {
         Self { inner }
     }
+}
+
+/// DataFusion orders intervals by months first; PostgreSQL by their length.
+fn is_of_intervals(args: &AccumulatorArgs) -> bool {
+    matches!(args.expr_fields[0].data_type(), DataType::Interval(_))
 }
 
 impl AggregateUDFImpl for Delegate {
@@ -44,16 +50,15 @@ impl AggregateUDFImpl for Delegate {
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
-        // DataFusion orders intervals by months first; PostgreSQL by their length.
-        if matches!(arguments[0].data_type(), DataType::Interval(_)) {
-            return Err(external(SqlError::unsupported(format_args!("{}(interval)", self.name()))));
-        }
         let field = self.inner.inner().return_field(arguments)?;
         let Some(sql_type) = SqlType::from_arrow_field(&arguments[0]) else { return Ok(field) };
         Ok(Arc::new(field.as_ref().clone().with_metadata(sql_type.arrow_metadata())))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_of_intervals(&args) {
+            return Ok(Box::new(ExtremeSpan::new(self.name() == "max")));
+        }
         self.inner.accumulator(args)
     }
 
@@ -62,7 +67,7 @@ impl AggregateUDFImpl for Delegate {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.inner.groups_accumulator_supported(args)
+        !is_of_intervals(&args) && self.inner.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -70,6 +75,10 @@ impl AggregateUDFImpl for Delegate {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_of_intervals(&args) {
+            let message = format!("{}(interval) over a frame whose start moves", self.name());
+            return Err(external(SqlError::unsupported(message)));
+        }
         self.inner.create_sliding_accumulator(args)
     }
 
@@ -90,6 +99,9 @@ impl AggregateUDFImpl for Delegate {
     }
 
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
+        if matches!(args.return_type, DataType::Interval(_)) {
+            return None;
+        }
         self.inner.inner().value_from_stats(args)
     }
 

@@ -1,6 +1,7 @@
 //! DISTINCT around any accumulator: values are kept once, and fed on at the end.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -9,17 +10,21 @@ use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 
+use super::span::identity;
+
 /// The distinct values so far, and what they are for.
 #[derive(Debug)]
 pub(super) struct DistinctAccumulator {
     inner: Box<dyn Accumulator>,
     input: DataType,
-    seen: HashSet<ScalarValue>,
+    /// By what they are told apart by.
+    seen: HashMap<ScalarValue, ScalarValue>,
+    bytes: usize,
 }
 
 impl DistinctAccumulator {
     pub(super) fn new(inner: Box<dyn Accumulator>, input: DataType) -> Self {
-        Self { inner, input, seen: HashSet::new() }
+        Self { inner, input, seen: HashMap::new(), bytes: 0 }
     }
 
     pub(super) fn state_fields(name: &str, input: &DataType) -> Vec<FieldRef> {
@@ -31,7 +36,7 @@ impl DistinctAccumulator {
         if self.seen.is_empty() {
             return Ok(arrow::array::new_empty_array(&self.input));
         }
-        ScalarValue::iter_to_array(self.seen.iter().cloned())
+        ScalarValue::iter_to_array(self.seen.values().cloned())
     }
 }
 
@@ -40,7 +45,11 @@ impl Accumulator for DistinctAccumulator {
         let values = &values[0];
         for row in 0..values.len() {
             if values.is_valid(row) {
-                self.seen.insert(ScalarValue::try_from_array(values, row)?);
+                let value = ScalarValue::try_from_array(values, row)?;
+                if let Entry::Vacant(place) = self.seen.entry(identity(&value)) {
+                    self.bytes += 2 * value.size();
+                    place.insert(value);
+                }
             }
         }
         Ok(())
@@ -64,6 +73,6 @@ impl Accumulator for DistinctAccumulator {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + ScalarValue::size_of_hashset(&self.seen) + self.inner.size()
+        size_of::<Self>() + self.bytes + self.inner.size()
     }
 }

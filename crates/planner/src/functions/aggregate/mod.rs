@@ -3,7 +3,9 @@
 mod array_agg;
 mod delegate;
 mod distinct;
+mod gather;
 mod groups;
+mod joined;
 mod json;
 mod ordered_set;
 mod span;
@@ -22,6 +24,8 @@ use self::variance::Moment;
 
 static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::new(|| {
     let own = |function: AggregateUDF| Arc::new(function);
+    let gathered = |plain: Arc<AggregateUDF>| own(AggregateUDF::new_from_impl(gather::Gather::new(plain)));
+    let json = |name| gathered(own(AggregateUDF::new_from_impl(json::JsonArray::new(name))));
     let spread = |name, moment| own(AggregateUDF::new_from_impl(variance::Spread::new(name, moment)));
     HashMap::from([
         ("sum", own(AggregateUDF::new_from_impl(sum::Total::new(Kind::Sum)))),
@@ -41,8 +45,11 @@ static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::n
         ("bit_and", f::bit_and_or_xor::bit_and_udaf()),
         ("bit_or", f::bit_and_or_xor::bit_or_udaf()),
         ("bit_xor", f::bit_and_or_xor::bit_xor_udaf()),
-        ("array_agg", own(AggregateUDF::new_from_impl(array_agg::ArrayAgg::new(f::array_agg::array_agg_udaf())))),
-        ("string_agg", f::string_agg::string_agg_udaf()),
+        (
+            "array_agg",
+            gathered(own(AggregateUDF::new_from_impl(array_agg::ArrayAgg::new(f::array_agg::array_agg_udaf())))),
+        ),
+        ("string_agg", gathered(f::string_agg::string_agg_udaf())),
         ("corr", f::correlation::corr_udaf()),
         ("covar_pop", f::covariance::covar_pop_udaf()),
         ("covar_samp", f::covariance::covar_samp_udaf()),
@@ -59,15 +66,30 @@ static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::n
         ("percentile_disc", own(AggregateUDF::new_from_impl(ordered_set::OrderedSet::new("percentile_disc")))),
         ("mode", own(AggregateUDF::new_from_impl(ordered_set::OrderedSet::new("mode")))),
         ("grouping", f::grouping::grouping_udaf()),
-        ("json_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("json_agg")))),
-        ("jsonb_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("jsonb_agg")))),
-        ("json_object_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("json_object_agg")))),
-        ("jsonb_object_agg", own(AggregateUDF::new_from_impl(json::JsonArray::new("jsonb_object_agg")))),
+        ("json_agg", json("json_agg")),
+        ("jsonb_agg", json("jsonb_agg")),
+        ("json_object_agg", json("json_object_agg")),
+        ("jsonb_object_agg", json("jsonb_object_agg")),
         ("approx_distinct", f::approx_distinct::approx_distinct_udaf()),
     ])
+});
+
+static STRING_AGG_VARYING: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
+    let plain = AggregateUDF::new_from_impl(joined::Joined::new(f::string_agg::string_agg_udaf()));
+    Arc::new(AggregateUDF::new_from_impl(gather::Gather::new(Arc::new(plain))))
 });
 
 /// The aggregate of that name.
 pub(super) fn by_name(name: &str) -> Option<Arc<AggregateUDF>> {
     BY_NAME.get(name).cloned()
+}
+
+/// Whether the value of an aggregate shows the order of its rows.
+pub(super) fn shows_order(name: &str) -> bool {
+    gather::NAMES.contains(&name)
+}
+
+/// `string_agg` for a separator that is no constant.
+pub(super) fn string_agg_varying() -> Arc<AggregateUDF> {
+    Arc::clone(&STRING_AGG_VARYING)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
-use arrow::compute::{SortOptions, cast, concat, filter, is_not_null, sort};
+use arrow::compute::{SortOptions, cast, concat, filter, is_not_null, sort_to_indices, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue};
@@ -12,6 +12,7 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, ColumnarValue, Signature, Volatility};
 use types::{Condition, SqlError, SqlType};
 
+use super::span::sort_keys;
 use crate::functions::definition::missing_function;
 use crate::functions::external;
 use crate::semantics::type_rules::plain;
@@ -150,7 +151,7 @@ impl Collected {
 
     /// The value of the longest run; the first of several.
     fn mode(sorted: &ArrayRef) -> Result<ScalarValue> {
-        let ranges = arrow::compute::partition(&[Arc::clone(sorted)])?.ranges();
+        let ranges = arrow::compute::partition(&[sort_keys(sorted)])?.ranges();
         let longest = ranges.iter().rev().max_by_key(|range| range.len());
         match longest {
             Some(range) => ScalarValue::try_from_array(sorted, range.start),
@@ -181,7 +182,8 @@ impl Accumulator for Collected {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let options = SortOptions { descending: self.is_descending, nulls_first: false };
-        let sorted = sort(&self.all()?, Some(options))?;
+        let all = self.all()?;
+        let sorted = take(&all, &sort_to_indices(&sort_keys(&all), Some(options), None)?, None)?;
         match self.fraction {
             _ if sorted.is_empty() => ScalarValue::try_from(&self.input),
             Some(fraction) => self.percentile(&sorted, fraction),

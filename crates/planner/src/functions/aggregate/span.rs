@@ -1,7 +1,9 @@
-//! `sum` and `avg` of intervals, part by part.
+//! Aggregates of intervals: `sum` and `avg` part by part, `min` and `max` by length.
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
+use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 use types::{Interval, SqlError};
@@ -65,5 +67,74 @@ impl Accumulator for SpanAccumulator {
 
     fn size(&self) -> usize {
         size_of::<Self>()
+    }
+}
+
+/// The shortest or the longest of the intervals so far; of several alike the first.
+#[derive(Debug)]
+pub(super) struct ExtremeSpan {
+    longest: bool,
+    best: Option<Interval>,
+}
+
+impl ExtremeSpan {
+    pub(super) fn new(longest: bool) -> Self {
+        Self { longest, best: None }
+    }
+}
+
+impl Accumulator for ExtremeSpan {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for span in values[0].as_primitive::<IntervalMonthDayNanoType>().iter().flatten() {
+            let span = Interval::from_month_day_nano(span.months, span.days, span.nanoseconds);
+            let is_better = self.best.is_none_or(|best| {
+                if self.longest { best.span_us() < span.span_us() } else { span.span_us() < best.span_us() }
+            });
+            if is_better {
+                self.best = Some(span);
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.evaluate().map(|best| vec![best])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.best.map_or(Ok(ScalarValue::IntervalMonthDayNano(None)), scalar)
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+/// What a value is told apart by: of an interval the length.
+pub(super) fn identity(value: &ScalarValue) -> ScalarValue {
+    match value {
+        ScalarValue::IntervalMonthDayNano(Some(span)) => {
+            let length = Interval::from_month_day_nano(span.months, span.days, span.nanoseconds).span_us();
+            ScalarValue::Decimal128(Some(length), 38, 0)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The lengths of an array of intervals; other arrays as they are.
+pub(super) fn sort_keys(values: &ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Interval(_) => {
+            let spans = values.as_primitive::<IntervalMonthDayNanoType>().iter();
+            let length = |span: IntervalMonthDayNano| {
+                Interval::from_month_day_nano(span.months, span.days, span.nanoseconds).span_us()
+            };
+            Arc::new(spans.map(|span| span.map(length)).collect::<Decimal128Array>())
+        }
+        _ => Arc::clone(values),
     }
 }

@@ -51,6 +51,11 @@ impl CastFunction {
             signature,
         }))
     }
+
+    /// Whether it reads text, which may be no value of the other type.
+    pub(crate) fn reads_text(&self) -> bool {
+        is_text(&self.from) && !is_text(&self.to)
+    }
 }
 
 impl ScalarUDFImpl for CastFunction {

@@ -198,7 +198,11 @@ fn value(call: &Call<'_>, row: usize) -> SqlResult<Option<i128>> {
 
 pub(super) fn extract(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let divisor = types::numeric::power_of_ten(6 - scale_of(call.gives));
-    call.primitive::<Decimal128Type>(|row| Ok(value(call, row)?.map(|value| value / divisor)))
+    call.primitive::<Decimal128Type>(|row| match value(call, row)? {
+        // Only of a julian day there is more.
+        Some(value) if value % divisor != 0 => Err(SqlError::unsupported("extract(julian) of a time of day")),
+        value => Ok(value.map(|value| value / divisor)),
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "date_part gives double precision")]

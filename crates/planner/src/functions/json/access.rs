@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::Int32Type;
 use types::text::json::{elements, members, string_value};
-use types::{Condition, SqlError, SqlResult};
+use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::functions::call::Call;
 
@@ -48,15 +48,27 @@ pub(super) fn field_text(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.texts(|row, out| Ok(push_text(json.get(row).zip(key.get(row)).and_then(|(json, key)| member(json, key)), out)))
 }
 
+/// An element of an array; of `jsonb` a scalar is taken for an array of itself.
+fn nth_of<'a>(sql_type: &SqlType, json: &'a str, index: i32) -> Option<&'a str> {
+    let is_scalar = !json.trim_start().starts_with(['{', '[']);
+    if *sql_type == SqlType::Jsonb && is_scalar {
+        return matches!(index, 0 | -1).then_some(json);
+    }
+    nth(json, index)
+}
+
 pub(super) fn element(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, index) = (call.text(0), call.column::<Int32Type>(1));
-    call.slices(|row| Ok(json.get(row).zip(index.get(row)).and_then(|(json, index)| nth(json, index))))
+    call.slices(|row| {
+        Ok(json.get(row).zip(index.get(row)).and_then(|(json, index)| nth_of(&call.types[0], json, index)))
+    })
 }
 
 pub(super) fn element_text(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (json, index) = (call.text(0), call.column::<Int32Type>(1));
     call.texts(|row, out| {
-        Ok(push_text(json.get(row).zip(index.get(row)).and_then(|(json, index)| nth(json, index)), out))
+        let found = json.get(row).zip(index.get(row)).and_then(|(json, index)| nth_of(&call.types[0], json, index));
+        Ok(push_text(found, out))
     })
 }
 

@@ -113,7 +113,7 @@ impl Cursor<'_> {
                     let first = self.label()?;
                     Expr::Collate { expr: Box::new(left), collation: self.qualified(first)? }
                 }
-                Infix::Overlaps => self.overlaps(left)?,
+                Infix::Overlaps => self.overlaps(&left)?,
                 Infix::None => return Ok(left),
             };
         }
@@ -318,18 +318,9 @@ impl Cursor<'_> {
     }
 
     /// `(a, b) OVERLAPS (c, d)`.
-    fn overlaps(&mut self, left: Expr) -> SqlResult<Expr> {
-        let Expr::Tuple(mut ends) = left else { return Err(self.syntax_error()) };
-        self.advance();
-        let Expr::Tuple(others) = self.primary()? else { return Err(self.syntax_error()) };
-        ends.extend(others);
-        if ends.len() != 4 {
-            return Err(SqlError::new(
-                types::Condition::SyntaxError,
-                "wrong number of parameters on left side of OVERLAPS expression",
-            ));
-        }
-        Ok(call::plain("overlaps", ends))
+    fn overlaps(&self, left: &Expr) -> SqlResult<Expr> {
+        let Expr::Tuple(_) = left else { return Err(self.syntax_error()) };
+        Err(self.unsupported("OVERLAPS"))
     }
 
     /// `OPERATOR(schema.name)`.

@@ -6,7 +6,7 @@ mod select;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Cte, CteAsMaterialized, Expr, Ident, LimitClause, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind,
+    Cte, CteAsMaterialized, Expr, Fetch, Ident, LimitClause, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind,
     OrderByOptions, Parens, Query, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, Value, Values,
     With,
 };
@@ -191,7 +191,7 @@ impl Cursor<'_> {
         } else {
             None
         };
-        let limit_clause = self.limit()?;
+        let (limit_clause, fetch) = self.limit()?;
         if self.is("for") {
             return Err(self.unsupported("locking of rows with FOR"));
         }
@@ -200,7 +200,7 @@ impl Cursor<'_> {
             body: Box::new(body),
             order_by,
             limit_clause,
-            fetch: None,
+            fetch,
             locks: Vec::new(),
             for_clause: None,
             settings: None,
@@ -210,7 +210,8 @@ impl Cursor<'_> {
     }
 
     /// LIMIT and OFFSET in either order; FETCH is another word for LIMIT.
-    fn limit(&mut self) -> SqlResult<Option<LimitClause>> {
+    fn limit(&mut self) -> SqlResult<(Option<LimitClause>, Option<Fetch>)> {
+        let mut ties = None;
         let mut limit = None;
         let mut limited = false;
         let mut offset = None;
@@ -225,7 +226,12 @@ impl Cursor<'_> {
                 }
             } else if !limited && self.eat("fetch") {
                 limited = true;
-                limit = Some(self.fetch()?);
+                let fetch = self.fetch()?;
+                if fetch.with_ties {
+                    ties = Some(fetch);
+                } else {
+                    limit = fetch.quantity;
+                }
             } else if offset.is_none() && self.eat("offset") {
                 let value = self.expr()?;
                 let rows = match self.eat_one_of(&["row", "rows"]) {
@@ -241,13 +247,13 @@ impl Cursor<'_> {
         let limit = limit.filter(|limit| !is_null(limit));
         let offset = offset.filter(|offset| !is_null(&offset.value));
         if limit.is_none() && offset.is_none() {
-            return Ok(None);
+            return Ok((None, ties));
         }
-        Ok(Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() }))
+        Ok((Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() }), ties))
     }
 
-    /// `FETCH FIRST n ROWS ONLY`, after FETCH.
-    fn fetch(&mut self) -> SqlResult<Expr> {
+    /// `FETCH FIRST n ROWS ONLY` or `WITH TIES`, after FETCH.
+    fn fetch(&mut self) -> SqlResult<Fetch> {
         if self.eat_one_of(&["first", "next"]).is_none() {
             return Err(self.syntax_error());
         }
@@ -259,11 +265,11 @@ impl Cursor<'_> {
         if self.eat_one_of(&["row", "rows"]).is_none() {
             return Err(self.syntax_error());
         }
-        if self.is("with ties") {
-            return Err(self.unsupported("FETCH FIRST WITH TIES"));
+        let with_ties = self.eat("with ties");
+        if !with_ties {
+            self.expect("only")?;
         }
-        self.expect("only")?;
-        Ok(count)
+        Ok(Fetch { with_ties, percent: false, quantity: Some(count) })
     }
 
     /// `expr [ASC | DESC] [NULLS FIRST | LAST]`.

@@ -41,6 +41,8 @@ fn named_type(expr: &Expr) -> Option<&DataType> {
             | DataType::Interval { .. }
             | DataType::Uuid
             | DataType::Boolean
+            | DataType::JSON
+            | DataType::JSONB
     );
     is_plain.then_some(data_type)
 }

@@ -1,0 +1,85 @@
+//! The names that columns have in a query: relations of the plan get none of them.
+//!
+//! To DataFusion `a.id` may be a field of a column `a`, and is one to it before it is a column of an outer relation `a`.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use catalog::Relation;
+use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor};
+
+use crate::StatementContext;
+use crate::bind::relation::{Found, Name, find};
+use crate::system;
+
+/// The names of all columns that the relations and SELECT lists of a query have.
+pub(super) fn of(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {
+    let mut names = Names { context, found: HashSet::new() };
+    // Nothing breaks off.
+    let _: ControlFlow<()> = query.visit(&mut names);
+    names.found
+}
+
+struct Names<'a> {
+    context: &'a Arc<StatementContext>,
+    found: HashSet<String>,
+}
+
+impl Names<'_> {
+    fn alias(&mut self, alias: Option<&TableAlias>) {
+        let columns = alias.into_iter().flat_map(|alias| &alias.columns);
+        self.found.extend(columns.map(|column| column.name.value.clone()));
+    }
+
+    fn add(&mut self, name: &Ident) {
+        self.found.insert(name.value.clone());
+    }
+}
+
+impl Visitor for Names<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.alias(Some(&cte.alias));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.add(alias);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table { name, alias, .. } => {
+                self.alias(alias.as_ref());
+                // What does not exist is reported where it is resolved.
+                let found = Name::of(name, self.context).and_then(|name| find(self.context, &name));
+                match found {
+                    Ok(Found::Catalog(Relation::Table(table))) => {
+                        self.found.extend(table.columns.iter().map(|column| column.name.clone()));
+                    }
+                    Ok(Found::Catalog(Relation::View(view))) => {
+                        self.found.extend(view.columns.iter().map(|(name, _)| name.clone()));
+                    }
+                    Ok(Found::System(schema, name)) => {
+                        if let Some(table) = system::table(schema, &name, self.context) {
+                            self.found.extend(table.schema().fields().iter().map(|field| field.name().clone()));
+                        }
+                    }
+                    Err(_) => {}
+                }
+            }
+            TableFactor::Derived { alias, .. } => self.alias(alias.as_ref()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

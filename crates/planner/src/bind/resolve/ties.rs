@@ -1,0 +1,103 @@
+//! FETCH FIRST … WITH TIES: rows are ranked, so that those alike the last one come too.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use types::{Condition, SqlError, SqlResult};
+
+use super::expr::nothing;
+use super::scope::quoted;
+use super::{Output, Resolver};
+
+/// Columns of the rewritten query; no identifier of a client's can be one.
+const RANK: &str = "\"rank\u{1}\"";
+const NUMBER: &str = "\"number\u{1}\"";
+
+impl Resolver<'_> {
+    /// Makes of `query`, whose names are settled, one that takes `count` rows and those that its order does not tell from the last.
+    pub(super) fn with_ties(&mut self, query: &mut Query, count: Option<Expr>, outputs: &[Output]) -> SqlResult<()> {
+        let Some(order_by) = query.order_by.take() else {
+            let message = "WITH TIES cannot be specified without ORDER BY clause";
+            return Err(SqlError::new(Condition::SyntaxError, message));
+        };
+        let offset = match query.limit_clause.take() {
+            Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => number(&offset.value)?,
+            _ => 0,
+        };
+        let Some(count) = count else { return Err(SqlError::internal("FETCH has a count")) };
+        let last = number(&count)?.saturating_add(offset);
+        let keys = keys(order_by, query.body.as_mut())?;
+        let (rows, ranked) = (quoted(&self.unique_relation("rows")), quoted(&self.unique_relation("ranked")));
+        let names: Vec<String> = outputs.iter().map(|output| quoted(&output.internal).to_string()).collect();
+        let of = |relation: &dyn std::fmt::Display| -> String {
+            names.iter().map(|name| format!("{relation}.{name} AS {name}, ")).collect()
+        };
+        let order: Vec<String> = keys.iter().map(|key| format!("{rows}.{key}")).collect();
+        let order = order.join(", ");
+        let inner = format!(
+            "SELECT {}rank() OVER (ORDER BY {order}) AS {RANK}, row_number() OVER (ORDER BY {order}) AS {NUMBER} \
+             FROM (SELECT 1) AS {rows}",
+            of(&rows)
+        );
+        let items = of(&ranked);
+        let items = items.trim_end_matches(", ");
+        let sql = format!(
+            "SELECT {items} FROM ({inner}) AS {ranked} WHERE {ranked}.{RANK} <= {last} AND {ranked}.{NUMBER} > {offset} \
+             ORDER BY {ranked}.{NUMBER}"
+        );
+        let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql).and_then(|mut parser| parser.parse_query());
+        let mut outer = *parsed.map_err(|error| SqlError::internal(error.to_string()))?;
+        let body = std::mem::replace(query.body.as_mut(), *nothing().body);
+        let place = derived(outer.body.as_mut()).and_then(|inner| derived(inner.body.as_mut()));
+        let place = place.ok_or_else(|| SqlError::internal("a rewritten query has subqueries"))?;
+        *place.body = body;
+        query.body = outer.body;
+        query.order_by = outer.order_by;
+        Ok(())
+    }
+}
+
+/// The keys as columns of the query's rows with their options; what is no output becomes one more.
+fn keys(order_by: OrderBy, body: &mut SetExpr) -> SqlResult<Vec<String>> {
+    let OrderByKind::Expressions(keys) = order_by.kind else {
+        return Err(SqlError::unsupported("ORDER BY ALL"));
+    };
+    let mut shown = Vec::with_capacity(keys.len());
+    for (at, OrderByExpr { expr, options, .. }) in keys.into_iter().enumerate() {
+        let column = match (&expr, &mut *body) {
+            (Expr::Identifier(name), _) => name.clone(),
+            (_, SetExpr::Select(select)) => {
+                let alias = quoted(&format!("key\u{1}{at}"));
+                select.projection.push(SelectItem::ExprWithAlias { expr, alias: alias.clone() });
+                alias
+            }
+            _ => return Err(SqlError::internal("an order of a set operation is an output")),
+        };
+        shown.push(format!("{column}{options}"));
+    }
+    Ok(shown)
+}
+
+/// The only subquery in the FROM of a rewritten query.
+fn derived(body: &mut SetExpr) -> Option<&mut Query> {
+    let SetExpr::Select(select) = body else { return None };
+    match &mut select.from.first_mut()?.relation {
+        TableFactor::Derived { subquery, .. } => Some(subquery),
+        _ => None,
+    }
+}
+
+/// A count that is written as a number.
+fn number(expr: &Expr) -> SqlResult<u64> {
+    let written = match expr {
+        Expr::Nested(inner) => return number(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    written.ok_or_else(|| SqlError::unsupported("a count WITH TIES that is not written as a whole number"))
+}

@@ -1,0 +1,124 @@
+//! Window functions that count: DataFusion's, with PostgreSQL's `bigint` and `integer` where theirs are unsigned.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::compute::{CastOptions, SortOptions, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::window_state::WindowAggState;
+use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl};
+use datafusion::physical_plan::PhysicalExpr;
+use types::SqlType;
+
+/// A window function whose numbers are of another type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Counted {
+    inner: Arc<WindowUDF>,
+    gives: SqlType,
+}
+
+impl Counted {
+    pub(super) fn udwf(inner: Arc<WindowUDF>, gives: SqlType) -> Arc<WindowUDF> {
+        Arc::new(WindowUDF::new_from_impl(Self { inner, gives }))
+    }
+}
+
+impl WindowUDFImpl for Counted {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn expressions(&self, args: ExpressionArgs) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.inner.inner().expressions(args)
+    }
+
+    fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+        let inner = self.inner.inner().partition_evaluator(args)?;
+        Ok(Box::new(Counts { inner, gives: self.gives.arrow_type() }))
+    }
+
+    fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
+        let field = self.inner.inner().field(args)?;
+        Ok(Arc::new(Field::clone(&field).with_data_type(self.gives.arrow_type())))
+    }
+
+    fn sort_options(&self) -> Option<SortOptions> {
+        self.inner.inner().sort_options()
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.inner().coerce_types(arguments)
+    }
+
+    /// Counting from the other end would give other numbers.
+    fn reverse_expr(&self) -> ReversedUDWF {
+        match self.inner.inner().reverse_expr() {
+            ReversedUDWF::Identical => ReversedUDWF::Identical,
+            _ => ReversedUDWF::NotSupported,
+        }
+    }
+
+    fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
+        self.inner.inner().limit_effect(args)
+    }
+}
+
+/// The numbers of one partition.
+#[derive(Debug)]
+struct Counts {
+    inner: Box<dyn PartitionEvaluator>,
+    gives: DataType,
+}
+
+impl Counts {
+    fn signed(&self, counts: &ArrayRef) -> Result<ArrayRef> {
+        Ok(cast_with_options(counts, &self.gives, &CastOptions { safe: false, ..CastOptions::default() })?)
+    }
+}
+
+impl PartitionEvaluator for Counts {
+    fn memoize(&mut self, state: &mut WindowAggState) -> Result<()> {
+        self.inner.memoize(state)
+    }
+
+    fn get_range(&self, row: usize, rows: usize) -> Result<Range<usize>> {
+        self.inner.get_range(row, rows)
+    }
+
+    fn is_causal(&self) -> bool {
+        self.inner.is_causal()
+    }
+
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let counts = self.inner.evaluate_all(values, rows)?;
+        self.signed(&counts)
+    }
+
+    fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
+        self.inner.evaluate(values, range)?.cast_to(&self.gives)
+    }
+
+    fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef> {
+        let counts = self.inner.evaluate_all_with_rank(rows, ranks)?;
+        self.signed(&counts)
+    }
+
+    fn supports_bounded_execution(&self) -> bool {
+        self.inner.supports_bounded_execution()
+    }
+
+    fn uses_window_frame(&self) -> bool {
+        self.inner.uses_window_frame()
+    }
+
+    fn include_rank(&self) -> bool {
+        self.inner.include_rank()
+    }
+}

@@ -1,0 +1,259 @@
+//! Row values: comparisons of rows become comparisons of their fields.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, Expr, Ident, Query, Select, SetExpr, TableAliasColumnDef, TableFactor, UnaryOperator,
+    Value, visit_expressions,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Span;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::functions;
+
+/// The relation that a subquery after IN becomes; no identifier of a client's can be it.
+pub(crate) const SUBQUERY: &str = "row\u{1}";
+
+/// A comparison whose sides are rows, by their fields.
+pub(super) fn comparison(expr: &mut Expr) -> SqlResult<()> {
+    let by_fields = match &*expr {
+        Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
+            (Some(left), Some(right)) => compared(left, op, right)?,
+            _ => None,
+        },
+        Expr::IsDistinctFrom(left, right) => match (row(left), row(right)) {
+            (Some(left), Some(right)) => {
+                let distinct = |(a, b)| Expr::IsDistinctFrom(boxed(a), boxed(b));
+                Some(joined(pairs(left, right)?.map(distinct), &BinaryOperator::Or))
+            }
+            _ => None,
+        },
+        Expr::IsNotDistinctFrom(left, right) => match (row(left), row(right)) {
+            (Some(left), Some(right)) => {
+                let same = |(a, b)| Expr::IsNotDistinctFrom(boxed(a), boxed(b));
+                Some(joined(pairs(left, right)?.map(same), &BinaryOperator::And))
+            }
+            _ => None,
+        },
+        Expr::IsNull(value) => {
+            row(value).map(|fields| joined(fields.iter().map(|it| Expr::IsNull(boxed(it))), &BinaryOperator::And))
+        }
+        Expr::IsNotNull(value) => {
+            row(value).map(|fields| joined(fields.iter().map(|it| Expr::IsNotNull(boxed(it))), &BinaryOperator::And))
+        }
+        Expr::Between { expr: value, negated, low, high } => match (row(value), row(low), row(high)) {
+            (Some(value), Some(low), Some(high)) => {
+                let low = compared(value, &BinaryOperator::GtEq, low)?;
+                let high = compared(value, &BinaryOperator::LtEq, high)?;
+                Some(negated_if(*negated, joined(low.into_iter().chain(high), &BinaryOperator::And)))
+            }
+            _ => None,
+        },
+        Expr::InList { expr: value, list, negated } => match row(value) {
+            Some(value) => Some(negated_if(*negated, in_list(value, list)?)),
+            None => None,
+        },
+        Expr::InSubquery { expr: value, subquery, negated } => match row(value) {
+            Some(value) => Some(negated_if(*negated, in_subquery(value, subquery)?)),
+            None => None,
+        },
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => match (row(left), right.as_ref()) {
+            (Some(value), Expr::Subquery(subquery)) => Some(in_subquery(value, subquery)?),
+            _ => None,
+        },
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => match (row(left), right.as_ref()) {
+            (Some(value), Expr::Subquery(subquery)) => Some(negated_if(true, in_subquery(value, subquery)?)),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(by_fields) = by_fields {
+        *expr = by_fields;
+    }
+    Ok(())
+}
+
+/// `(a, b) IN (query)` as a condition of WHERE, where unknown is as good as false, is EXISTS: a join.
+pub(super) fn in_where(select: &mut Select) -> SqlResult<()> {
+    match &mut select.selection {
+        Some(condition) => condition_of_where(condition),
+        None => Ok(()),
+    }
+}
+
+fn condition_of_where(condition: &mut Expr) -> SqlResult<()> {
+    match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            condition_of_where(left)?;
+            condition_of_where(right)
+        }
+        Expr::Nested(inner) => condition_of_where(inner),
+        Expr::InSubquery { expr: value, subquery, negated: false } => {
+            if let Some(fields) = row(value) {
+                refuse_aggregates(fields)?;
+                *condition = exists(subquery, fields.len(), equal_to_subquery(fields));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The fields of a row value.
+fn row(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::Tuple(fields) => Some(fields),
+        Expr::Nested(inner) => row(inner),
+        _ => None,
+    }
+}
+
+fn pairs<'a>(left: &'a [Expr], right: &'a [Expr]) -> SqlResult<impl DoubleEndedIterator<Item = (&'a Expr, &'a Expr)>> {
+    if left.len() != right.len() {
+        return Err(SqlError::new(Condition::SyntaxError, "unequal number of entries in row expressions"));
+    }
+    if left.is_empty() {
+        return Err(SqlError::new(Condition::FeatureNotSupported, "cannot compare rows of zero length"));
+    }
+    Ok(left.iter().zip(right))
+}
+
+fn compared(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> SqlResult<Option<Expr>> {
+    use BinaryOperator as B;
+    let each = |operator: B| move |(a, b): (&Expr, &Expr)| binary(a.clone(), operator.clone(), b.clone());
+    Ok(Some(match operator {
+        B::Eq => joined(pairs(left, right)?.map(each(B::Eq)), &B::And),
+        B::NotEq => joined(pairs(left, right)?.map(each(B::NotEq)), &B::Or),
+        B::Lt | B::LtEq | B::Gt | B::GtEq => {
+            let strict = if matches!(operator, B::Lt | B::LtEq) { B::Lt } else { B::Gt };
+            // The first fields that differ decide, so the last are compared inside.
+            let mut decided: Option<Expr> = None;
+            for (a, b) in pairs(left, right)?.rev() {
+                decided = Some(match decided {
+                    None => binary(a.clone(), operator.clone(), b.clone()),
+                    Some(later) => {
+                        let equal = binary(a.clone(), B::Eq, b.clone());
+                        let later = binary(equal, B::And, later);
+                        nested(binary(binary(a.clone(), strict.clone(), b.clone()), B::Or, later))
+                    }
+                });
+            }
+            nested(decided.expect("rows have fields"))
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn in_list(value: &[Expr], list: &[Expr]) -> SqlResult<Expr> {
+    let mut equal = Vec::with_capacity(list.len());
+    for item in list {
+        let Some(item) = row(item) else {
+            let message = "operator does not exist: record = unknown";
+            return Err(SqlError::new(Condition::UndefinedFunction, message));
+        };
+        equal.extend(compared(value, &BinaryOperator::Eq, item)?);
+    }
+    Ok(balanced(equal))
+}
+
+/// True where a row is equal, unknown where one may be.
+fn in_subquery(value: &[Expr], subquery: &Query) -> SqlResult<Expr> {
+    refuse_aggregates(value)?;
+    let equal = equal_to_subquery(value);
+    let when = |condition: Expr, value: Value| CaseWhen { condition, result: Expr::Value(value.into()) };
+    Ok(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![
+            when(exists(subquery, value.len(), equal.clone()), Value::Boolean(true)),
+            when(exists(subquery, value.len(), Expr::IsNull(Box::new(equal))), Value::Null),
+        ],
+        else_result: Some(Box::new(Expr::Value(Value::Boolean(false).into()))),
+    })
+}
+
+fn equal_to_subquery(value: &[Expr]) -> Expr {
+    let equal = value.iter().enumerate().map(|(at, field)| {
+        let column = Expr::CompoundIdentifier(vec![quoted(SUBQUERY), column(at)]);
+        binary(field.clone(), BinaryOperator::Eq, column)
+    });
+    joined(equal, &BinaryOperator::And)
+}
+
+/// `EXISTS (SELECT 1 AS one FROM (subquery) AS "row" (c1, c2) WHERE condition)`
+fn exists(subquery: &Query, width: usize, condition: Expr) -> Expr {
+    let text = format!("SELECT 1 AS one FROM (SELECT 1) AS {} WHERE true", quoted(SUBQUERY));
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
+    let mut query = *parsed.expect("a constant query parses");
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        if let Some(table) = select.from.first_mut()
+            && let TableFactor::Derived { subquery: rows, alias: Some(alias), .. } = &mut table.relation
+        {
+            **rows = subquery.clone();
+            alias.columns = (0..width).map(|at| TableAliasColumnDef { name: column(at), data_type: None }).collect();
+        }
+        select.selection = Some(condition);
+    }
+    Expr::Exists { subquery: Box::new(query), negated: false }
+}
+
+/// An aggregate would become one of the subquery that the comparison moves into.
+fn refuse_aggregates(fields: &[Expr]) -> SqlResult<()> {
+    let is_aggregate = |expr: &Expr| match expr {
+        Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            function.over.is_some() || name.is_some_and(|name| functions::aggregate(&name.value).is_some())
+        }
+        _ => false,
+    };
+    let found = fields.iter().any(|field| {
+        let flow = visit_expressions(field, |expr| {
+            if is_aggregate(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        flow.is_break()
+    });
+    if found { Err(SqlError::unsupported("an aggregate in a row before IN (query)")) } else { Ok(()) }
+}
+
+fn column(at: usize) -> Ident {
+    quoted(&format!("c{}", at + 1))
+}
+
+fn quoted(name: &str) -> Ident {
+    Ident { value: name.to_owned(), quote_style: Some('"'), span: Span::empty() }
+}
+
+fn boxed(expr: &Expr) -> Box<Expr> {
+    Box::new(expr.clone())
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+fn negated_if(negated: bool, expr: Expr) -> Expr {
+    let op = UnaryOperator::Not;
+    if negated { nested(Expr::UnaryOp { op, expr: Box::new(nested(expr)) }) } else { expr }
+}
+
+fn joined(exprs: impl Iterator<Item = Expr>, operator: &BinaryOperator) -> Expr {
+    let joined = exprs.reduce(|left, right| binary(left, operator.clone(), right));
+    nested(joined.unwrap_or_else(|| Expr::Value(Value::Boolean(true).into())))
+}
+
+/// A long OR as a tree that is as wide as it is deep.
+fn balanced(mut exprs: Vec<Expr>) -> Expr {
+    if exprs.len() <= 2 {
+        return joined(exprs.into_iter(), &BinaryOperator::Or);
+    }
+    let right = exprs.split_off(exprs.len() / 2);
+    nested(binary(balanced(exprs), BinaryOperator::Or, balanced(right)))
+}
