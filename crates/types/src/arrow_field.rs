@@ -50,7 +50,9 @@ impl SqlType {
             | SqlType::Regtype
             | SqlType::Regproc
             | SqlType::Regnamespace
-            | SqlType::Regrole => DataType::UInt32,
+            | SqlType::Regrole
+            | SqlType::Regprocedure
+            | SqlType::Regoperator => DataType::UInt32,
             SqlType::Int2Vector => SqlType::Array(Box::new(SqlType::Int2)).arrow_type(),
             SqlType::OidVector => SqlType::Array(Box::new(SqlType::Oid)).arrow_type(),
             SqlType::Array(element) => DataType::List(Arc::new(element.item_field())),

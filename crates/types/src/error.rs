@@ -100,6 +100,7 @@ pub enum Condition {
     ProgramLimitExceeded,
     StatementTooComplex,
     TooManyColumns,
+    TooManyArguments,
     QueryCanceled,
     AdminShutdown,
     IdleInTransactionSessionTimeout,

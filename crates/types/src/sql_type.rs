@@ -50,6 +50,8 @@ pub enum SqlType {
     Regproc,
     Regnamespace,
     Regrole,
+    Regprocedure,
+    Regoperator,
     /// A list of `int2` that prints as `1 2` and is counted from 0.
     Int2Vector,
     /// A list of `oid` that prints as `23 25` and is counted from 0.
@@ -175,6 +177,27 @@ impl SqlType {
         )
     }
 
+    /// Whether values are numbers of catalog objects that are shown as names: `regclass` and its like.
+    #[must_use]
+    pub fn names_objects(&self) -> bool {
+        matches!(
+            self,
+            SqlType::Regclass
+                | SqlType::Regtype
+                | SqlType::Regproc
+                | SqlType::Regnamespace
+                | SqlType::Regrole
+                | SqlType::Regprocedure
+                | SqlType::Regoperator
+        )
+    }
+
+    /// Whether values are numbers of catalog objects, named or not.
+    #[must_use]
+    pub fn is_oid(&self) -> bool {
+        *self == SqlType::Oid || self.names_objects()
+    }
+
     /// All scalar types, modifiers at their widest, in `pg_type` order of use.
     pub fn scalars() -> impl Iterator<Item = SqlType> {
         SCALARS.iter().map(|(sql_type, _)| sql_type.clone())
@@ -235,6 +258,8 @@ const SCALARS: &[(SqlType, TypeEntry)] = &[
     (SqlType::Regproc, row(24, 1008, 4, "regproc", "regproc")),
     (SqlType::Regnamespace, row(4089, 4090, 4, "regnamespace", "regnamespace")),
     (SqlType::Regrole, row(4096, 4097, 4, "regrole", "regrole")),
+    (SqlType::Regprocedure, row(2202, 2207, 4, "regprocedure", "regprocedure")),
+    (SqlType::Regoperator, row(2204, 2209, 4, "regoperator", "regoperator")),
     (SqlType::Int2Vector, row(22, 1006, -1, "int2vector", "int2vector")),
     (SqlType::OidVector, row(30, 1013, -1, "oidvector", "oidvector")),
     (SqlType::Unknown, row(705, 0, -2, "unknown", "unknown")),

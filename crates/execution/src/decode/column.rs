@@ -63,7 +63,9 @@ impl ColumnBuilder {
             | SqlType::Regtype
             | SqlType::Regproc
             | SqlType::Regnamespace
-            | SqlType::Regrole => Values::UInt32(Vec::with_capacity(capacity)),
+            | SqlType::Regrole
+            | SqlType::Regprocedure
+            | SqlType::Regoperator => Values::UInt32(Vec::with_capacity(capacity)),
             SqlType::Float4 => Values::Float32(Vec::with_capacity(capacity)),
             SqlType::Float8 => Values::Float64(Vec::with_capacity(capacity)),
             SqlType::Numeric { .. } => Values::Decimal(Vec::with_capacity(capacity)),

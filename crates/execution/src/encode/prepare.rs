@@ -67,9 +67,13 @@ pub(super) fn prepare(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<(Value
         SqlType::Int4 => Values::Int4(column.as_primitive::<Int32Type>().clone()),
         SqlType::Int8 => Values::Int8(column.as_primitive::<Int64Type>().clone()),
         SqlType::Oid => Values::Oid(column.as_primitive::<UInt32Type>().clone()),
-        SqlType::Regclass | SqlType::Regtype | SqlType::Regproc | SqlType::Regnamespace | SqlType::Regrole => {
-            Values::Object(column.as_primitive::<UInt32Type>().clone(), sql_type.clone())
-        }
+        SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => Values::Object(column.as_primitive::<UInt32Type>().clone(), sql_type.clone()),
         SqlType::Numeric { .. } => {
             let values = column.as_primitive::<Decimal128Type>().clone();
             let scale = u8::try_from(values.scale()).expect("normalise casts a negative scale away");

@@ -124,6 +124,7 @@ pub(crate) fn sqlstate(condition: Condition) -> &'static str {
         Condition::ProgramLimitExceeded => "54000",
         Condition::StatementTooComplex => "54001",
         Condition::TooManyColumns => "54011",
+        Condition::TooManyArguments => "54023",
         Condition::QueryCanceled => "57014",
         Condition::AdminShutdown => "57P01",
         Condition::IdleInTransactionSessionTimeout => "25P03",

@@ -199,12 +199,8 @@ impl Session {
 
 /// The name in a text parameter that stands for an object; `None` for its number, and for other types.
 fn name_of<'a>(text: &'a [u8], sql_type: &SqlType) -> Option<&'a str> {
-    let refers = matches!(
-        sql_type,
-        SqlType::Regclass | SqlType::Regtype | SqlType::Regproc | SqlType::Regnamespace | SqlType::Regrole
-    );
     let is_number = text == b"-" || text.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(text).ok().filter(|_| refers && !is_number)
+    std::str::from_utf8(text).ok().filter(|_| sql_type.names_objects() && !is_number)
 }
 
 /// Parse and Bind are counted and logged where they fail; else Execute speaks for them.

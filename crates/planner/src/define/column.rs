@@ -133,6 +133,8 @@ pub(super) fn refuse_system_type(column: &str, sql_type: &SqlType) -> SqlResult<
         | SqlType::Regproc
         | SqlType::Regnamespace
         | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
         | SqlType::Int2Vector
         | SqlType::OidVector => Err(SqlError::unsupported(format!("column \"{column}\" of type {sql_type}"))),
         SqlType::Unknown => Err(SqlError::new(

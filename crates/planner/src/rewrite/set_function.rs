@@ -13,6 +13,11 @@ use super::list;
 
 /// Functions that return sets; `unnest` itself stays as it is.
 const LIST_VALUED: [&str; 4] = ["generate_series", "generate_subscripts", "pg_partition_ancestors", "_pg_expandarray"];
+/// Functions that return rows of several columns: in FROM, one list for each, by a function named after both.
+const ROW_VALUED: [(&str, &[&str]); 2] = [
+    ("pg_options_to_table", &["option_name", "option_value"]),
+    ("pg_partition_tree", &["relid", "parentrelid", "isleaf", "level"]),
+];
 /// What the name of a set-returning function gets for the one that returns its list.
 const LIST: &str = "_list";
 /// Functions in FROM that are system tables rather than functions of their arguments.
@@ -104,6 +109,13 @@ fn derived(
         .collect::<SqlResult<Vec<_>>>()?;
     let lateral = arguments.iter().any(|argument| mentions(argument, earlier));
     let column = alias.as_ref().map_or_else(|| Ident::new(&function), |alias| alias.name.clone());
+    if let Some((function, columns)) = ROW_VALUED.iter().find(|(name, _)| *name == function) {
+        let items = columns.iter().map(|column| {
+            let list = list::call(&format!("{function}_{column}"), arguments.clone());
+            SelectItem::ExprWithAlias { expr: list::call("unnest", vec![list]), alias: Ident::new(*column) }
+        });
+        return Ok(derived_table(items.collect(), alias, column, lateral));
+    }
     // UNNEST of several arrays gives a column for each.
     let lists: Vec<Expr> = if function == "unnest" {
         arguments

@@ -99,10 +99,7 @@ fn is_native(from: &SqlType, to: &SqlType) -> bool {
             from.scale <= *scale && from.precision - from.scale <= precision - scale
         }
         (T::Array(from), T::Array(to)) => same_kind(from, to) && is_native(from, to),
-        _ => {
-            same_kind(from, to)
-                && matches!(from, T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole)
-        }
+        _ => same_kind(from, to) && from.is_oid(),
     }
 }
 

@@ -76,18 +76,8 @@ pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType
         (T::Unknown, known) | (known, T::Unknown) => Some(known.clone()),
         (left, right) if left == right => Some(left.clone()),
         (left, right) if is_text(left) && is_text(right) => Some(T::Text),
-        (
-            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-        ) => Some(T::Oid),
-        (
-            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-            T::Int2 | T::Int4 | T::Int8,
-        )
-        | (
-            T::Int2 | T::Int4 | T::Int8,
-            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-        ) => Some(T::Int8),
+        (left, right) if left.is_oid() && right.is_oid() => Some(T::Oid),
+        (oid, T::Int2 | T::Int4 | T::Int8) | (T::Int2 | T::Int4 | T::Int8, oid) if oid.is_oid() => Some(T::Int8),
         (T::Time, T::Interval) | (T::Interval, T::Time) => Some(T::Interval),
         (T::Float4 | T::Float8, other) | (other, T::Float4 | T::Float8) if Digits::of(other).is_some() => {
             Some(T::Float8)

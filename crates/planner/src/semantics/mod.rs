@@ -18,6 +18,7 @@ mod session;
 mod set_operation;
 pub(crate) mod type_rules;
 pub(crate) mod typed;
+mod unnest;
 
 use std::sync::Arc;
 

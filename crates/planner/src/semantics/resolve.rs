@@ -28,6 +28,7 @@ use super::recursive::resolve_recursive;
 use super::set_operation::{resolve_union, resolve_values};
 use super::type_rules::{common_type, plain};
 use super::typed::type_of;
+use super::unnest::mark_elements;
 use crate::functions;
 use crate::functions::cast::{CastKind, is_text};
 use crate::functions::definition::{Body, missing_operator};
@@ -118,6 +119,7 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
     match plan.recompute_schema()? {
         LogicalPlan::Aggregate(aggregate) => interval_keys::aggregate(aggregate, session),
         LogicalPlan::Distinct(distinct) => interval_keys::distinct(distinct, session),
+        LogicalPlan::Unnest(unnest) => mark_elements(unnest),
         plan => Ok(plan),
     }
 }

@@ -31,7 +31,9 @@ pub(crate) fn category(sql_type: &SqlType) -> Category {
         | SqlType::Regtype
         | SqlType::Regproc
         | SqlType::Regnamespace
-        | SqlType::Regrole => Category::Number,
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => Category::Number,
         SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name | SqlType::InternalChar => {
             Category::String
         }
@@ -85,15 +87,10 @@ pub(crate) fn is_implicit(from: &SqlType, to: &SqlType) -> bool {
         | (T::Date, T::Timestamp | T::TimestampTz)
         | (T::Timestamp, T::TimestampTz)
         | (T::Time, T::Interval)
-        | (
-            T::Int2 | T::Int4 | T::Int8 | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-            T::Oid,
-        )
-        | (
-            T::Int2 | T::Int4 | T::Int8 | T::Oid,
-            T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-        )
-        | (T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole, T::Int8) => true,
+        | (T::Int2 | T::Int4 | T::Int8, T::Oid) => true,
+        (T::Int2 | T::Int4 | T::Int8 | T::Oid, to) if to.names_objects() => true,
+        (from, T::Oid) if from.names_objects() => true,
+        (from, T::Int8) if from.is_oid() => true,
         (T::Array(from), T::Array(to)) => is_implicit(from, to),
         _ => false,
     }

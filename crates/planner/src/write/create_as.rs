@@ -76,10 +76,13 @@ fn stored(sql_type: &SqlType) -> SqlResult<SqlType> {
     match sql_type {
         T::Unknown | T::Name | T::InternalChar => Ok(T::Text),
         T::Oid => Ok(T::Int8),
-        T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole | T::Int2Vector | T::OidVector => {
-            Err(SqlError::unsupported(format_args!("a column of type {sql_type}")))
-        }
+        T::Int2Vector | T::OidVector => Err(unstored(sql_type)),
+        object if object.names_objects() => Err(unstored(sql_type)),
         T::Array(element) => stored(element).map(|element| T::Array(Box::new(element))),
         other => Ok(other.clone()),
     }
+}
+
+fn unstored(sql_type: &SqlType) -> SqlError {
+    SqlError::unsupported(format_args!("a column of type {sql_type}"))
 }

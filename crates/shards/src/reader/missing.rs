@@ -89,7 +89,9 @@ fn value(text: &str, sql_type: &SqlType) -> SqlResult<ArrayRef> {
         | SqlType::Regtype
         | SqlType::Regproc
         | SqlType::Regnamespace
-        | SqlType::Regrole => one::<UInt32Type>(text::parse_oid(text)?),
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => one::<UInt32Type>(text::parse_oid(text)?),
         SqlType::Array(element) => list(text, element)?,
         SqlType::Int2Vector | SqlType::OidVector => new_null_array(&sql_type.arrow_type(), 1),
     })

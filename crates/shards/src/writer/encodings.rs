@@ -99,6 +99,8 @@ fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
         | SqlType::Regproc
         | SqlType::Regnamespace
         | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
         | SqlType::Numeric { precision: ..=18, .. } => Packing {
             // Steps of ordered numbers take fewer bits than their codes.
             dictionary: !seen.ascending && repeats(NUMBER_REPEATS_MIN),

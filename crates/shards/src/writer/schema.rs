@@ -60,7 +60,9 @@ fn leaf(sql_type: &SqlType) -> (Physical, Option<LogicalType>) {
         | SqlType::Regtype
         | SqlType::Regproc
         | SqlType::Regnamespace
-        | SqlType::Regrole => (Physical::INT32, Some(LogicalType::integer(32, false))),
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => (Physical::INT32, Some(LogicalType::integer(32, false))),
         SqlType::Numeric { precision, scale } => {
             let physical = match *precision {
                 digits if digits <= INT32_DIGITS => Physical::INT32,

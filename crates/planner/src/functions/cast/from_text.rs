@@ -51,7 +51,7 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
             Ok(IntervalMonthDayNano::new(months, days, nanoseconds))
         }),
         T::Oid => each::<UInt32Type>(texts, to, parse_oid),
-        T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole => {
+        T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole | T::Regprocedure | T::Regoperator => {
             each::<UInt32Type>(texts, to, |text| crate::system::read_name(to, text, &session.context))
         }
         T::Bytea => {

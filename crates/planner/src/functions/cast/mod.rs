@@ -94,9 +94,6 @@ pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
     let is_integer = |sql_type: &T| matches!(sql_type, T::Int2 | T::Int4 | T::Int8);
     let is_number =
         |sql_type: &T| is_integer(sql_type) || matches!(sql_type, T::Numeric { .. } | T::Float4 | T::Float8);
-    let is_oid = |sql_type: &T| {
-        matches!(sql_type, T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole)
-    };
     let is_json = |sql_type: &T| matches!(sql_type, T::Json | T::Jsonb);
     if same_kind(from, to) || is_text(from) || is_text(to) {
         return true;
@@ -113,8 +110,8 @@ pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
         (T::Jsonb, to) if is_number(to) => true,
         _ => {
             (is_number(from) && is_number(to))
-                || (is_integer(from) && is_oid(to))
-                || (is_oid(from) && (is_oid(to) || matches!(to, T::Int4 | T::Int8)))
+                || (is_integer(from) && to.is_oid())
+                || (from.is_oid() && (to.is_oid() || matches!(to, T::Int4 | T::Int8)))
                 || (is_json(from) && is_json(to))
         }
     }

@@ -16,20 +16,16 @@ pub(super) fn convert(values: &ArrayRef, from: &SqlType, to: &SqlType) -> SqlRes
         (T::Bool, T::Int4) | (T::Int2, T::Int4 | T::Int8) | (T::Int4, T::Int8) | (T::Oid, T::Int8) => {
             arrow_cast(values, to)
         }
-        (
-            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-        ) => Ok(Arc::clone(values)),
+        (from, to) if from.is_oid() && to.is_oid() => Ok(Arc::clone(values)),
         (T::Int2 | T::Int4 | T::Int8 | T::Float4, T::Float8) | (T::Int2 | T::Int4 | T::Int8, T::Float4) => {
             arrow_cast(values, to)
         }
         (T::Int4, T::Bool) => {
             Ok(Arc::new(BooleanArray::from_unary(values.as_primitive::<Int32Type>(), |value| value != 0)))
         }
-        (
-            T::Int2 | T::Int4 | T::Int8 | T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole,
-            _,
-        ) => from_integer(&arrow_cast(values, &T::Int8)?, to),
+        (from, _) if from.is_oid() || matches!(from, T::Int2 | T::Int4 | T::Int8) => {
+            from_integer(&arrow_cast(values, &T::Int8)?, to)
+        }
         (T::Float4, T::Numeric { precision, scale }) => {
             let digits = Digits::new(*precision, *scale);
             decimals(values.as_primitive::<Float32Type>(), digits, |value| {
@@ -73,12 +69,7 @@ fn from_integer(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
             map::<Int64Type, Int32Type>(values, |value| i32::try_from(value).map_err(|_| out_of_range("integer")))
         }
         SqlType::Int8 => Ok(Arc::clone(values)),
-        SqlType::Oid
-        | SqlType::Regclass
-        | SqlType::Regtype
-        | SqlType::Regproc
-        | SqlType::Regnamespace
-        | SqlType::Regrole => map::<Int64Type, UInt32Type>(values, |value| {
+        oid if oid.is_oid() => map::<Int64Type, UInt32Type>(values, |value| {
             u32::try_from(value)
                 .or_else(|_| i32::try_from(value).map(i32::cast_unsigned))
                 .map_err(|_| out_of_range("OID"))

@@ -69,9 +69,9 @@ impl<'a> TextWriter<'a> {
                 let bytes = values.as_fixed_size_binary().value(row);
                 format_uuid(bytes.try_into().expect("a uuid has 16 bytes"), out);
             }
-            T::Oid | T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole => {
+            sql_type if sql_type.is_oid() => {
                 let number = values.as_primitive::<UInt32Type>().value(row);
-                match self.names.filter(|_| *self.sql_type != T::Oid) {
+                match self.names.filter(|_| sql_type.names_objects()) {
                     Some(context) => out.push_str(&crate::system::show_name(self.sql_type, number, context)),
                     None => write!(out, "{number}").expect("writing to a String cannot fail"),
                 }

@@ -26,8 +26,15 @@ use super::rows::Cell;
 use crate::StatementContext;
 
 /// Functions of PostgreSQL that return sets; Kiln has them as scalar functions that return the set's rows as a list.
-pub(super) const SET_RETURNING: &[&str] =
-    &["generate_series", "generate_subscripts", "pg_get_keywords", "pg_partition_ancestors", "unnest"];
+pub(super) const SET_RETURNING: &[&str] = &[
+    "generate_series",
+    "generate_subscripts",
+    "pg_get_keywords",
+    "pg_options_to_table",
+    "pg_partition_ancestors",
+    "pg_partition_tree",
+    "unnest",
+];
 
 /// Waits, so that it is no function of one row.
 const SLEEP: &str = "pg_sleep";

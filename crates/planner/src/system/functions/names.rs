@@ -7,6 +7,7 @@ use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::{Declaration, function};
 use crate::StatementContext;
+use crate::system::pg_catalog::access::{OPERATORS, OperatorEntry};
 use crate::system::pg_catalog::{SCHEMA, routine_by_oid, routine_named};
 use crate::system::rows::Cell;
 use crate::system::source::{self, Relation};
@@ -19,6 +20,8 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     }),
     function("to_regtype", 1..=1, "regtype", |call| Ok(type_named(call.text(0)).ok().into())),
     function("to_regproc", 1..=1, "regproc", |call| Ok(procedure_named(call.text(0)).ok().into())),
+    function("to_regprocedure", 1..=1, "regprocedure", |call| Ok(signature_named(call.text(0)).ok().into())),
+    function("to_regoperator", 1..=1, "regoperator", |call| Ok(operator_named(call.text(0)).ok().into())),
     function("to_regnamespace", 1..=1, "regnamespace", |call| Ok(schema_named(call.state(), call.text(0)).ok().into())),
     function("to_regrole", 1..=1, "regrole", |call| Ok(role_named(call.state(), call.text(0)).ok().into())),
     function("quote_ident", 1..=1, "text", |call| Ok(quote_ident(call.text(0)).into())),
@@ -44,7 +47,7 @@ fn as_text(cell: &Cell) -> String {
 
 /// The number a text names as a value of `sql_type`, one of the `reg…` types; digits are the number itself.
 pub(crate) fn read_name(sql_type: &SqlType, text: &str, context: &Arc<StatementContext>) -> SqlResult<u32> {
-    if text == "-" {
+    if text == "-" && *sql_type != SqlType::Regoperator {
         return Ok(0);
     }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -55,6 +58,8 @@ pub(crate) fn read_name(sql_type: &SqlType, text: &str, context: &Arc<StatementC
         SqlType::Regclass => relation_named(context, text)?.oid,
         SqlType::Regtype => type_named(text)?,
         SqlType::Regproc => procedure_named(text)?,
+        SqlType::Regprocedure => signature_named(text)?,
+        SqlType::Regoperator => operator_named(text)?,
         SqlType::Regnamespace => schema_named(state, text)?,
         SqlType::Regrole => role_named(state, text)?,
         other => return Err(SqlError::internal(format!("{other} has no names"))),
@@ -69,13 +74,16 @@ pub(crate) fn show_name(sql_type: &SqlType, oid: u32, context: &StatementContext
         SqlType::Regclass => source::relation(state, Oid(oid)).map(|relation| relation_name(context, &relation)),
         SqlType::Regtype => type_name::name(oid, -1),
         SqlType::Regproc => procedure_name(Oid(oid)),
+        SqlType::Regprocedure => signature_name(Oid(oid)),
+        SqlType::Regoperator => operator_name(Oid(oid)),
         SqlType::Regnamespace => state.schema(Oid(oid)).map(|schema| quote_ident(&schema.name)),
         SqlType::Regrole => state.role(Oid(oid)).map(|role| quote_ident(&role.name)),
         _ => None,
     };
     match name {
         Some(name) => name,
-        None if oid == 0 => "-".to_owned(),
+        // regoperatorout alone has no dash.
+        None if oid == 0 && *sql_type != SqlType::Regoperator => "-".to_owned(),
         None => oid.to_string(),
     }
 }
@@ -157,6 +165,67 @@ fn procedure_name(oid: Oid) -> Option<String> {
     // A name that several functions have finds none of them.
     let is_only = routine_named(routine.name).nth(1).is_none();
     Some(if is_only { name } else { format!("{SCHEMA}.{name}") })
+}
+
+/// The function that `name(type, …)` means.
+fn signature_named(text: &str) -> SqlResult<Oid> {
+    let (name, arguments) = split_signature(text)?;
+    let parts = parse_name(name)?;
+    let name = match parts.as_slice() {
+        [name] => name,
+        [schema, name] if schema == SCHEMA => name,
+        _ => "",
+    };
+    routine_named(name)
+        .find(|routine| routine.arguments == arguments)
+        .map(|routine| routine.oid)
+        .ok_or_else(|| SqlError::new(Condition::UndefinedFunction, format!("function \"{text}\" does not exist")))
+}
+
+fn signature_name(oid: Oid) -> Option<String> {
+    let routine = routine_by_oid(oid)?;
+    let arguments: Vec<String> = routine.arguments.iter().filter_map(|oid| type_name::name(*oid, -1)).collect();
+    Some(format!("{}({})", quote_ident(routine.name), arguments.join(",")))
+}
+
+/// The operator that `=(type, type)` means; Kiln shows those of one type with itself.
+fn operator_named(text: &str) -> SqlResult<Oid> {
+    let (name, arguments) = split_signature(text)?;
+    let name = name.trim().strip_prefix("pg_catalog.").unwrap_or(name.trim());
+    let [left, right] = arguments.as_slice() else {
+        let error = if arguments.len() < 2 {
+            SqlError::new(Condition::UndefinedParameter, "missing argument")
+                .with_hint("Use NONE to denote the missing argument of a unary operator.")
+        } else {
+            SqlError::new(Condition::TooManyArguments, "too many arguments")
+                .with_hint("Provide two argument types for operator.")
+        };
+        return Err(error);
+    };
+    let is_meant =
+        |operator: &&OperatorEntry| operator.name == name && operator.operand == *left && operator.operand == *right;
+    OPERATORS
+        .iter()
+        .find(is_meant)
+        .map(|operator| operator.oid)
+        .ok_or_else(|| SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {text}")))
+}
+
+fn operator_name(oid: Oid) -> Option<String> {
+    let operator = OPERATORS.iter().find(|operator| operator.oid == oid)?;
+    let operand = type_name::name(operator.operand, -1)?;
+    Some(format!("{}({operand},{operand})", operator.name))
+}
+
+/// A name and the numbers of the types in parentheses behind it.
+fn split_signature(text: &str) -> SqlResult<(&str, Vec<u32>)> {
+    let invalid =
+        |what: &str| SqlError::new(Condition::InvalidTextRepresentation, format!("expected a {what} parenthesis"));
+    let (name, rest) = text.split_once('(').ok_or_else(|| invalid("left"))?;
+    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| invalid("right"))?;
+    let arguments = list.split(',').map(str::trim).filter(|argument| !argument.is_empty());
+    let arguments = arguments.map(|argument| type_named(argument).map(|oid| oid.0)).collect::<SqlResult<Vec<_>>>()?;
+    Ok((name, arguments))
 }
 
 fn schema_named(state: &CatalogState, text: &str) -> SqlResult<Oid> {

@@ -1,5 +1,7 @@
 //! `pg_am`, `pg_operator`, `pg_opclass` and what else describes how PostgreSQL reaches and compares values.
 
+use std::sync::LazyLock;
+
 use types::{Oid, SqlType};
 
 use super::super::definition::{Definition, nothing};
@@ -69,29 +71,41 @@ fn access_methods(_: &Source<'_>, rows: &mut Rows) {
 const FIRST_OPERATOR: u32 = 14_000;
 const FIRST_CAST: u32 = 14_600;
 
-/// Comparison, arithmetic and text operators of one type with itself.
-fn operators(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::SCHEMA);
-    let mut number = FIRST_OPERATOR;
-    let mut add = |rows: &mut Rows, name: &'static str, operand: &SqlType, result: &SqlType| {
-        row!(rows, oid: Oid(number), oprname: name, oprnamespace: schema, oprowner: SYSTEM_OWNER,
-            oprcanmerge: name == "=", oprcanhash: name == "=", oprleft: operand.oid(), oprright: operand.oid(),
-            oprresult: result.oid());
-        number += 1;
+/// An operator's entry in `pg_operator`: of one type with itself.
+pub(in crate::system) struct OperatorEntry {
+    pub(in crate::system) oid: Oid,
+    pub(in crate::system) name: &'static str,
+    /// Number of the type on both sides.
+    pub(in crate::system) operand: u32,
+    result: u32,
+}
+
+/// Comparison, arithmetic and text operators.
+pub(in crate::system) static OPERATORS: LazyLock<Vec<OperatorEntry>> = LazyLock::new(|| {
+    let mut found = Vec::new();
+    let mut add = |names: &[&'static str], operand: &SqlType, result: &SqlType| {
+        for name in names {
+            let oid = Oid(FIRST_OPERATOR + u32::try_from(found.len()).expect("there are hundreds of operators"));
+            found.push(OperatorEntry { oid, name, operand: operand.oid(), result: result.oid() });
+        }
     };
     for sql_type in SqlType::scalars().filter(|sql_type| !matches!(sql_type, SqlType::Json | SqlType::Unknown)) {
-        for name in ["=", "<>", "<", "<=", ">", ">="] {
-            add(rows, name, &sql_type, &SqlType::Bool);
-        }
+        add(&["=", "<>", "<", "<=", ">", ">="], &sql_type, &SqlType::Bool);
         if sql_type.is_numeric() && sql_type != SqlType::Oid {
-            for name in ["+", "-", "*", "/"] {
-                add(rows, name, &sql_type, &sql_type);
-            }
+            add(&["+", "-", "*", "/"], &sql_type, &sql_type);
         }
     }
-    add(rows, "||", &SqlType::Text, &SqlType::Text);
-    for name in ["~", "~*", "!~", "!~*", "~~", "!~~", "~~*", "!~~*"] {
-        add(rows, name, &SqlType::Text, &SqlType::Bool);
+    add(&["||"], &SqlType::Text, &SqlType::Text);
+    add(&["~", "~*", "!~", "!~*", "~~", "!~~", "~~*", "!~~*"], &SqlType::Text, &SqlType::Bool);
+    found
+});
+
+fn operators(source: &Source<'_>, rows: &mut Rows) {
+    let schema = schema_oid(source.state(), super::SCHEMA);
+    for operator in OPERATORS.iter() {
+        row!(rows, oid: operator.oid, oprname: operator.name, oprnamespace: schema, oprowner: SYSTEM_OWNER,
+            oprcanmerge: operator.name == "=", oprcanhash: operator.name == "=", oprleft: operator.operand,
+            oprright: operator.operand, oprresult: operator.result);
     }
 }
 

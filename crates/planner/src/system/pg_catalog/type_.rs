@@ -155,7 +155,9 @@ fn category(sql_type: &SqlType) -> &'static str {
         | SqlType::Regtype
         | SqlType::Regproc
         | SqlType::Regnamespace
-        | SqlType::Regrole => "N",
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => "N",
     }
 }
 

@@ -153,6 +153,14 @@ pub(super) const SIGNATURES: &str = "\
 4085 regnamespaceout(regnamespace) cstring sf
 4087 regnamespacerecv(internal) regnamespace if
 4088 regnamespacesend(regnamespace) bytea if
+2216 regoperatorin(cstring) regoperator sf
+2217 regoperatorout(regoperator) cstring sf
+2450 regoperatorrecv(internal) regoperator if
+2451 regoperatorsend(regoperator) bytea if
+2212 regprocedurein(cstring) regprocedure sf
+2213 regprocedureout(regprocedure) cstring sf
+2446 regprocedurerecv(internal) regprocedure if
+2447 regproceduresend(regprocedure) bytea if
 44 regprocin(cstring) regproc sf
 45 regprocout(regproc) cstring sf
 2444 regprocrecv(internal) regproc if
