@@ -8,6 +8,7 @@ mod collation;
 mod list;
 pub(crate) mod row;
 mod set_function;
+mod unnest_names;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
 use types::{SqlError, SqlResult};
 
-use super::list;
+use super::{list, unnest_names};
 
 /// Functions that return sets; `unnest` itself stays as it is.
 const LIST_VALUED: [&str; 4] = ["generate_series", "generate_subscripts", "pg_partition_ancestors", "_pg_expandarray"];
@@ -57,6 +57,7 @@ pub(super) fn in_from(select: &mut Select) -> SqlResult<()> {
     for table in &mut select.from {
         in_tables(table, &mut earlier)?;
     }
+    unnest_names::tell_apart(&mut select.projection);
     Ok(())
 }
 
@@ -147,7 +148,8 @@ fn derived(
     Ok(derived_table(items, alias, column, lateral))
 }
 
-fn derived_table(items: Vec<SelectItem>, alias: Option<TableAlias>, name: Ident, lateral: bool) -> TableFactor {
+fn derived_table(mut items: Vec<SelectItem>, alias: Option<TableAlias>, name: Ident, lateral: bool) -> TableFactor {
+    unnest_names::tell_apart(&mut items);
     let alias = alias.unwrap_or(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
     TableFactor::Derived { lateral, subquery: Box::new(select(items)), alias: Some(alias), sample: None }
 }

@@ -44,6 +44,18 @@ fn sets_are_unnested_lists() {
 }
 
 #[test]
+fn unnest_of_one_array_as_two_types_is_two_calls() {
+    assert_eq!(
+        rewritten("SELECT unnest(a::int[]), unnest(a::text[]), unnest(a::int[]), unnest(b)"),
+        "SELECT unnest(a::INT[]), unnest(coalesce(a::TEXT[])), unnest(a::INT[]), unnest(b)"
+    );
+    assert_eq!(
+        rewritten("SELECT * FROM unnest('{1}'::int[], '{1}'::text[]) AS u (x, y)"),
+        "SELECT * FROM (SELECT unnest('{1}'::INT[]) AS u, unnest(coalesce('{1}'::TEXT[])) AS u_2) AS u (x, y)"
+    );
+}
+
+#[test]
 fn rows_of_expandarray_are_arrays() {
     assert_eq!(
         rewritten("SELECT (information_schema._pg_expandarray(k)).n FROM i"),
