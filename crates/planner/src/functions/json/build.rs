@@ -6,6 +6,7 @@ use types::text::json::{elements, members};
 use types::text::{Json, format_json_string, format_timestamp, normalize_jsonb, parse_json};
 use types::{Condition, SessionZone, SqlError, SqlResult, SqlType};
 
+use crate::StatementContext;
 use crate::functions::call::Call;
 use crate::functions::cast::TextWriter;
 
@@ -14,11 +15,19 @@ pub(crate) struct JsonWriter<'a> {
     values: &'a ArrayRef,
     sql_type: &'a SqlType,
     zone: SessionZone,
+    /// The statement whose catalog gives `reg…` values their names; without it they are written as numbers.
+    names: Option<&'a StatementContext>,
 }
 
 impl<'a> JsonWriter<'a> {
     pub(crate) fn new(values: &'a ArrayRef, sql_type: &'a SqlType, zone: SessionZone) -> Self {
-        Self { values, sql_type, zone }
+        Self { values, sql_type, zone, names: None }
+    }
+
+    /// With names for the values of `reg…` types.
+    pub(crate) fn naming(mut self, context: &'a StatementContext) -> Self {
+        self.names = Some(context);
+        self
     }
 
     /// Appends a row's value; NULL is JSON's null.
@@ -29,6 +38,10 @@ impl<'a> JsonWriter<'a> {
             return;
         }
         let writer = TextWriter::new(self.values, self.sql_type, self.zone);
+        let writer = match self.names {
+            Some(context) => writer.naming(context),
+            None => writer,
+        };
         let mut text = String::new();
         match self.sql_type {
             T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. } | T::Json | T::Jsonb => {
@@ -57,7 +70,7 @@ impl<'a> JsonWriter<'a> {
             }
             T::Array(element) => {
                 let list = self.values.as_list::<i32>().value(row);
-                let inner = JsonWriter::new(&list, element, self.zone);
+                let inner = JsonWriter { names: self.names, ..JsonWriter::new(&list, element, self.zone) };
                 out.push('[');
                 for index in 0..list.len() {
                     if index != 0 {
@@ -79,7 +92,9 @@ impl<'a> JsonWriter<'a> {
 fn write_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) {
     let argument = &call.arguments[index];
     let row = if argument.is_constant { 0 } else { row };
-    JsonWriter::new(&argument.values, &call.types[index], call.session.zone).write(row, out);
+    JsonWriter::new(&argument.values, &call.types[index], call.session.zone)
+        .naming(&call.session.context)
+        .write(row, out);
 }
 
 /// Gives the text its final form: `jsonb` is normalised.
@@ -131,6 +146,7 @@ pub(super) fn object(call: &Call<'_>) -> SqlResult<ArrayRef> {
             let argument = &call.arguments[index];
             key.clear();
             TextWriter::new(&argument.values, &call.types[index], call.session.zone)
+                .naming(&call.session.context)
                 .write(if argument.is_constant { 0 } else { row }, &mut key)
                 .ok_or_else(|| {
                     SqlError::new(
