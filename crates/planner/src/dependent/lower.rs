@@ -13,6 +13,7 @@ use super::Surroundings;
 use super::array::ARRAY_SUBQUERY;
 use super::evaluate::{Dependent, Question};
 use super::lateral::lower_join;
+use super::membership::{lower_condition, three_valued};
 use super::parameter::outer_references;
 
 /// `plan` with every subquery that has no join form replaced, inner ones first.
@@ -39,7 +40,11 @@ fn lower_node(node: LogicalPlan, within: &Surroundings) -> DfResult<Transformed<
     let outer = node.clone();
     let lowered = node.map_expressions(|expr| {
         let name = names.save(&expr);
-        let lowered = expr.transform_down(|expr| lower_expr(expr, &outer, &schema, within))?;
+        let lower = |expr: Expr, exact| expr.transform_down(|expr| lower_expr(expr, exact, &outer, &schema, within));
+        let lowered = match &outer {
+            LogicalPlan::Filter(_) => lower_condition(expr, true, &lower)?,
+            _ => lower(expr, false)?,
+        };
         Ok(lowered.update_data(|expr| name.restore(expr)))
     })?;
     if lowered.transformed { lowered.map_data(LogicalPlan::recompute_schema) } else { Ok(lowered) }
@@ -48,10 +53,14 @@ fn lower_node(node: LogicalPlan, within: &Surroundings) -> DfResult<Transformed<
 fn has_subquery(node: &LogicalPlan) -> DfResult<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
-        found |= expr.exists(|expr| Ok(subquery_of(expr).is_some()))?;
+        found |= has_subquery_in(expr)?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
+}
+
+pub(super) fn has_subquery_in(expr: &Expr) -> DfResult<bool> {
+    expr.exists(|expr| Ok(subquery_of(expr).is_some()))
 }
 
 fn subquery_of(expr: &Expr) -> Option<&Subquery> {
@@ -71,11 +80,23 @@ fn array_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-fn lower_expr(expr: Expr, node: &LogicalPlan, schema: &DFSchema, within: &Surroundings) -> DfResult<Transformed<Expr>> {
+/// With `exact` a filter's IN tells unknown from false.
+fn lower_expr(
+    expr: Expr,
+    exact: bool,
+    node: &LogicalPlan,
+    schema: &DFSchema,
+    within: &Surroundings,
+) -> DfResult<Transformed<Expr>> {
     let array = array_of(&expr);
     let Some(subquery) = array.or_else(|| subquery_of(&expr)) else { return Ok(Transformed::no(expr)) };
     let references = outer_references(&subquery.subquery)?;
-    if array.is_none() && has_join_form(&expr, subquery, &references, node, schema)? {
+    if exact && let Expr::InSubquery(within) = &expr {
+        let joined = if references.is_empty() { three_valued(within)? } else { None };
+        if let Some(joined) = joined {
+            return Ok(Transformed::new(joined, true, TreeNodeRecursion::Jump));
+        }
+    } else if array.is_none() && has_join_form(&expr, subquery, &references, node, schema)? {
         return Ok(Transformed::no(expr));
     }
     let outer: Vec<Column> = references.iter().map(|(_, column)| column.clone()).collect();
@@ -214,7 +235,7 @@ pub(super) fn is_plainly_correlated(plan: &LogicalPlan) -> DfResult<bool> {
 
 /// Whether a condition on outer columns can become one of a join: it is about rows of both sides, and asks nothing itself.
 fn joins(condition: &Expr) -> bool {
-    let asks = condition.exists(|expr| Ok(subquery_of(expr).is_some())).unwrap_or(true);
+    let asks = has_subquery_in(condition).unwrap_or(true);
     !asks && !condition.column_refs().is_empty()
 }
 

@@ -9,6 +9,7 @@ mod array;
 mod evaluate;
 mod lateral;
 mod lower;
+mod membership;
 mod parameter;
 
 #[cfg(test)]
