@@ -6,6 +6,7 @@ use types::{Interval, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
 use super::definition::{Definition, Gives, Overload, Takes};
+use super::json;
 
 const ANY_TWO: &[Overload] = &[Overload::rows(&[Takes::Any, Takes::Any], Gives::of(SqlType::Bool), unresolved)];
 
@@ -23,6 +24,10 @@ pub(super) static INTERVAL_SPAN: Definition = Definition::new(
     "interval_span",
     &[Overload::rows(&[Takes::Interval], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), span)],
 );
+
+/// What comparisons, sorts and groups of jsonb values go by.
+pub(super) static JSONB_KEY: Definition =
+    Definition::new("jsonb_key", &[Overload::rows(&[Takes::Jsonb], Gives::of(SqlType::Bytea), json::key)]);
 
 const INTERVAL: Gives = Gives::of(SqlType::Interval);
 

@@ -124,24 +124,33 @@ pub(crate) fn comparison_operator(name: &str) -> Option<Operator> {
     })
 }
 
-/// What intervals are compared by: their span in microseconds.
-pub(crate) fn interval_span(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
-    call_intervals(&comparison::INTERVAL_SPAN, vec![SqlType::Interval], vec![expr], session)
+/// What values are compared by that are not equal by their parts: an interval's length, the bytes that order jsonb.
+/// `None` for a type whose values compare as they are.
+pub(crate) fn comparison_key(sql_type: &SqlType) -> Option<fn(Expr, &Arc<Session>) -> Result<Expr>> {
+    match sql_type {
+        SqlType::Interval => {
+            Some(|expr, session| call_own(&comparison::INTERVAL_SPAN, vec![SqlType::Interval], vec![expr], session))
+        }
+        SqlType::Jsonb => {
+            Some(|expr, session| call_own(&comparison::JSONB_KEY, vec![SqlType::Jsonb], vec![expr], session))
+        }
+        _ => None,
+    }
 }
 
 /// The longest or the shortest of intervals.
 pub(crate) fn extreme_interval(longest: bool, args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
     let definition = if longest { &comparison::LONGEST } else { &comparison::SHORTEST };
-    call_intervals(definition, vec![SqlType::Interval; args.len()], args, session)
+    call_own(definition, vec![SqlType::Interval; args.len()], args, session)
 }
 
 /// `interval = ANY (array)`.
 pub(crate) fn any_interval(array: Expr, value: Expr, session: &Arc<Session>) -> Result<Expr> {
     let takes = vec![SqlType::Array(Box::new(SqlType::Interval)), SqlType::Interval];
-    call_intervals(&comparison::ANY_OF_LENGTH, takes, vec![array, value], session)
+    call_own(&comparison::ANY_OF_LENGTH, takes, vec![array, value], session)
 }
 
-fn call_intervals(
+fn call_own(
     definition: &'static Definition,
     takes: Vec<SqlType>,
     args: Vec<Expr>,

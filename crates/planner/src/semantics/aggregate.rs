@@ -2,7 +2,7 @@
 
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort, WindowFunction};
-use datafusion::logical_expr::{Expr, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit};
+use datafusion::logical_expr::{Expr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit};
 use types::{Condition, SqlError, SqlType};
 
 use super::cast::lower as lower_cast;
@@ -10,7 +10,8 @@ use super::resolve::{Rewriter, ordered};
 use super::type_rules::plain;
 use super::typed::type_of;
 use crate::functions::cast::{CastKind, is_text};
-use crate::functions::{external, scalar, shows_order, string_agg_varying};
+use crate::functions::definition::missing_function;
+use crate::functions::{comparison_key, external, scalar, shows_order, string_agg_varying};
 
 /// Aggregates whose WITHIN GROUP comes as their order.
 const ORDERED_SETS: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
@@ -21,6 +22,9 @@ impl Rewriter<'_> {
         let params = &mut call.params;
         params.args = self.aggregate_arguments(&name, std::mem::take(&mut params.args))?;
         if ORDERED_SETS.contains(&name.as_str()) {
+            if type_of(&params.args[0], self.schema)? == SqlType::Jsonb {
+                return Err(external(SqlError::unsupported(format_args!("{name} of jsonb"))));
+            }
             return Ok(Expr::AggregateFunction(call));
         }
         for key in &mut params.order_by {
@@ -90,6 +94,12 @@ impl Rewriter<'_> {
         for key in &mut call.params.order_by {
             key.expr = ordered(key.expr.clone(), self.schema, self.session)?;
         }
+        if let Some(key) = call.params.order_by.first()
+            && call.params.window_frame.units == WindowFrameUnits::Range
+            && has_no_distances(&type_of(&key.expr, self.schema)?)
+        {
+            call.params.window_frame = by_peers(&call.params.window_frame);
+        }
         if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
             let name = function.name().to_owned();
             if name == "count" {
@@ -112,7 +122,7 @@ impl Rewriter<'_> {
         }
         for key in &call.params.order_by {
             let sql_type = type_of(&key.expr, self.schema)?;
-            if is_text(&sql_type) || sql_type == SqlType::Interval {
+            if is_text(&sql_type) || has_no_distances(&sql_type) || comparison_key(&sql_type).is_some() {
                 let message = format!(
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
                     plain(&sql_type)
@@ -127,6 +137,13 @@ impl Rewriter<'_> {
     fn aggregate_arguments(&self, name: &str, args: Vec<Expr>) -> Result<Vec<Expr>> {
         if name == "count" {
             return Ok(args);
+        }
+        if matches!(name, "min" | "max")
+            && let Some(arg) = args.first()
+            && matches!(type_of(arg, self.schema)?, SqlType::Json | SqlType::Jsonb)
+        {
+            let shown = plain(&type_of(arg, self.schema)?);
+            return Err(external(missing_function(name, &shown)));
         }
         let last = args.len().saturating_sub(1);
         args.into_iter()
@@ -156,6 +173,21 @@ impl Rewriter<'_> {
             scalar("to_json", self.session).ok_or_else(|| external(SqlError::internal("to_json is gone")))?;
         self.function(ScalarFunction::new_udf(function, vec![arg]))
     }
+}
+
+/// Types that DataFusion has no RANGE frames for.
+fn has_no_distances(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::Bytea | SqlType::Uuid | SqlType::Time)
+}
+
+/// A RANGE without distances, which ends with the row's peers, as the GROUPS that it is.
+fn by_peers(frame: &WindowFrame) -> WindowFrame {
+    let end = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+        WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+    };
+    WindowFrame::new_bounds(WindowFrameUnits::Groups, end(&frame.start_bound), end(&frame.end_bound))
 }
 
 /// Whether the text of a value depends on the session's time zone.

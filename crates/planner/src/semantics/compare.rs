@@ -12,7 +12,7 @@ use super::Session;
 use super::cast::{lower as lower_cast, typed_literal};
 use super::type_rules::{plain, same_kind, shared};
 use crate::functions::cast::{CastKind, is_text};
-use crate::functions::{external, interval_span, missing_operator};
+use crate::functions::{comparison_key, external, missing_operator};
 
 /// An expression and its SQL type.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
 }
 
-/// Both sides as what is compared of them: in one type, of intervals the length.
+/// Both sides as what is compared of them: in one type, of intervals the length, of jsonb the key.
 pub(crate) fn comparable_sides(
     operator: &str,
     left: Typed,
@@ -43,12 +43,20 @@ pub(crate) fn comparable_sides(
     session: &Arc<Session>,
 ) -> Result<(Expr, Expr)> {
     let (left, right, sql_type) = unify(operator, left, right, session)?;
+    check_elements(&sql_type)?;
+    match comparison_key(&sql_type) {
+        Some(key) => Ok((key(left, session)?, key(right, session)?)),
+        None => Ok((left, right)),
+    }
+}
+
+/// `0A000` for arrays of what does not compare by its parts.
+pub(super) fn check_elements(sql_type: &SqlType) -> Result<()> {
     match sql_type {
-        SqlType::Interval => Ok((interval_span(left, session)?, interval_span(right, session)?)),
-        SqlType::Array(element) if *element == SqlType::Interval => {
-            Err(external(SqlError::unsupported("a comparison of arrays of intervals")))
+        SqlType::Array(element) if comparison_key(element).is_some() => {
+            Err(external(SqlError::unsupported(format_args!("a comparison of arrays of {}", plain(element)))))
         }
-        _ => Ok((left, right)),
+        _ => Ok(()),
     }
 }
 

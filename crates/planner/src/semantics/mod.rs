@@ -6,11 +6,11 @@
 mod aggregate;
 pub(crate) mod cast;
 mod compare;
+mod comparison_keys;
 mod expr_planner;
 mod fold;
 mod grouping_set;
 mod guard;
-mod interval_keys;
 mod recursive;
 mod resolve;
 mod rewrite;

@@ -16,7 +16,7 @@ use super::Session;
 use super::resolve::resolve_plan;
 use super::set_operation::{cast_columns, column_types};
 use super::type_rules::same_kind;
-use crate::functions::external;
+use crate::functions::{comparison_key, external};
 
 /// The digits after the point that a growing numeric keeps at most.
 const SCALE_MAX: u8 = 20;
@@ -43,8 +43,10 @@ pub(super) fn resolve_recursive(
         types = grown;
         found = second_term(&second, &query.name, &first, outer, session)?;
     }
-    if query.is_distinct && types.contains(&SqlType::Interval) {
-        return Err(external(SqlError::unsupported("UNION of intervals in WITH RECURSIVE")));
+    if query.is_distinct
+        && let Some(sql_type) = types.iter().find(|sql_type| comparison_key(sql_type).is_some())
+    {
+        return Err(external(SqlError::unsupported(format_args!("UNION of type {sql_type} in WITH RECURSIVE"))));
     }
     let others = column_types(&found)?;
     for (at, (first, second)) in types.iter().zip(&others).enumerate() {

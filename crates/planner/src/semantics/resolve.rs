@@ -20,10 +20,10 @@ use types::{Condition, SqlError, SqlType};
 use super::Session;
 use super::cast::lower as lower_cast;
 use super::compare::{self, Typed};
+use super::comparison_keys;
 use super::fold::fold;
 use super::grouping_set::over_columns;
 use super::guard::{guarded, lazy_if_needed};
-use super::interval_keys;
 use super::recursive::resolve_recursive;
 use super::set_operation::{resolve_union, resolve_values};
 use super::type_rules::{common_type, plain};
@@ -34,7 +34,7 @@ use crate::functions::cast::{CastKind, is_text};
 use crate::functions::definition::{Body, missing_operator};
 use crate::functions::function::{NamedFunction, ResolvedFunction};
 use crate::functions::{
-    ANY_EQUAL, any_interval, comparison_operator, external, extreme_interval, interval_span, like_operator,
+    ANY_EQUAL, any_interval, comparison_key, comparison_operator, external, extreme_interval, like_operator,
     negate_definition,
 };
 
@@ -117,8 +117,8 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
         }
     };
     match plan.recompute_schema()? {
-        LogicalPlan::Aggregate(aggregate) => interval_keys::aggregate(aggregate, session),
-        LogicalPlan::Distinct(distinct) => interval_keys::distinct(distinct, session),
+        LogicalPlan::Aggregate(aggregate) => comparison_keys::aggregate(aggregate, session),
+        LogicalPlan::Distinct(distinct) => comparison_keys::distinct(distinct, session),
         LogicalPlan::Unnest(unnest) => mark_elements(unnest),
         plan => Ok(plan),
     }
@@ -140,9 +140,21 @@ fn rewrite(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<Sessio
     expr.rewrite(&mut Rewriter { schema, outer, session }).map(|transformed| transformed.data)
 }
 
-/// What rows are sorted and told apart by: intervals go by their length.
+/// What rows are sorted and told apart by: intervals go by their length, jsonb by its key.
 pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
-    if type_of(&key, schema)? == SqlType::Interval { interval_span(key, session) } else { Ok(key) }
+    match comparison_key(&type_of(&key, schema)?) {
+        Some(key_of) => key_of(key, session),
+        None => Ok(key),
+    }
+}
+
+/// An expression whose own field would lose the type's mark keeps it through a cast that does nothing.
+pub(super) fn marked(expr: Expr, sql_type: &SqlType) -> Expr {
+    if sql_type.arrow_metadata().is_empty() {
+        return expr;
+    }
+    let field = Arc::new(sql_type.arrow_field("cast", true));
+    Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field))
 }
 
 fn typed(expr: Expr, schema: &DFSchema) -> Result<Typed> {
@@ -265,7 +277,7 @@ impl Rewriter<'_> {
     fn shaped(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
         use datafusion::logical_expr::ExprSchemable;
         if expr.get_type(self.schema)? == wanted.arrow_type() {
-            return self.marked_as(expr, wanted);
+            return Ok(marked(expr, wanted));
         }
         let field = Arc::new(wanted.arrow_field("cast", true));
         Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
@@ -294,6 +306,9 @@ impl Rewriter<'_> {
         if common == SqlType::Interval && matches!(name, "greatest" | "least") {
             return extreme_interval(name == "greatest", args, self.session);
         }
+        if common == SqlType::Jsonb && matches!(name, "greatest" | "least") {
+            return Err(external(SqlError::unsupported(format_args!("{name} of jsonb"))));
+        }
         let Body::Builtin(function) = named.definition.overloads[0].body else {
             return Err(external(SqlError::internal("COALESCE and the like are DataFusion's")));
         };
@@ -302,7 +317,7 @@ impl Rewriter<'_> {
         }
         let gives = if name == "array_literal" { SqlType::Array(Box::new(common)) } else { common };
         let expr = Expr::ScalarFunction(ScalarFunction::new_udf(function(), args));
-        if name == "array_literal" { self.shaped(expr, &gives) } else { self.marked_as(expr, &gives) }
+        if name == "array_literal" { self.shaped(expr, &gives) } else { Ok(marked(expr, &gives)) }
     }
 
     /// `x = ANY (array)`: the array's elements and `x` in the type they are compared in.
@@ -323,6 +338,9 @@ impl Rewriter<'_> {
         if common == SqlType::Interval {
             return any_interval(array, value, self.session);
         }
+        if common == SqlType::Jsonb {
+            return Err(external(SqlError::unsupported("ANY of an array of jsonb")));
+        }
         let function =
             ResolvedFunction::udf(&ANY_EQUAL, 0, vec![array_type, common], self.session).map_err(external)?;
         Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![array, value])))
@@ -341,15 +359,6 @@ impl Rewriter<'_> {
         fold(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![arg])), self.schema)
     }
 
-    /// An expression whose own field would lose the type's mark keeps it through a cast that does nothing.
-    fn marked_as(&self, expr: Expr, sql_type: &SqlType) -> Result<Expr> {
-        if sql_type.arrow_metadata().is_empty() {
-            return Ok(expr);
-        }
-        let field = Arc::new(sql_type.arrow_field("cast", true));
-        Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
-    }
-
     fn binary(&self, left: Expr, operator: Operator, right: Expr) -> Result<Expr> {
         use Operator as O;
         let compares = [O::Eq, O::NotEq, O::Lt, O::LtEq, O::Gt, O::GtEq, O::IsDistinctFrom, O::IsNotDistinctFrom];
@@ -362,7 +371,7 @@ impl Rewriter<'_> {
         if !compares.contains(&operator) {
             return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
         }
-        // What this rule made is already of one type, and intervals are already spans.
+        // What this rule made is already of one type, and what is compared by a key is already that.
         compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session)
     }
 
@@ -442,7 +451,7 @@ impl Rewriter<'_> {
         if common == SqlType::Bool {
             return lazy_if_needed(case);
         }
-        self.marked_as(Expr::Case(case), &common)
+        Ok(marked(Expr::Case(case), &common))
     }
 
     /// `42804` for what is no boolean where one is asked for.

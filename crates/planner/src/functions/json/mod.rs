@@ -3,11 +3,13 @@
 mod access;
 mod build;
 mod contain;
+mod key;
 
 use types::SqlType;
 
 pub(crate) use self::build::JsonWriter;
 pub(super) use self::build::{concatenate, remove_index, remove_key};
+pub(super) use self::key::key;
 use super::definition::{Definition, Gives, Overload, Takes as T};
 
 const TEXT: Gives = Gives::of(SqlType::Text);

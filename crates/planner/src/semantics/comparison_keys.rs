@@ -1,0 +1,95 @@
+//! GROUP BY, DISTINCT and set operations over intervals and jsonb: rows belong together whose values have one key, an interval's
+//! length for one, and one of these values is shown.
+
+use std::sync::Arc;
+
+use datafusion::common::{Column, Result};
+use datafusion::functions_aggregate::expr_fn::first_value;
+use datafusion::logical_expr::utils::grouping_set_to_exprlist;
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection, when};
+
+use super::Session;
+use super::compare::check_elements;
+use super::grouping_set::{in_grouping, in_sets};
+use super::resolve::{marked, ordered};
+use super::typed::type_of;
+use crate::functions::comparison_key;
+
+/// The aggregation by what its keys are compared by.
+pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<LogicalPlan> {
+    let input = Arc::clone(&aggregate.input);
+    let keys: Vec<Expr> = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().cloned().collect();
+    let mut compared = Vec::with_capacity(keys.len());
+    for key in &keys {
+        compared.push(key_of(key, &input, session)?);
+    }
+    if compared.iter().all(Option::is_none) {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let replace = |expr: Expr| match keys.iter().position(|key| *key == expr) {
+        Some(at) => compared[at].clone().unwrap_or(expr),
+        None => expr,
+    };
+    let group_expr = aggregate.group_expr.iter().cloned().map(|key| in_sets(key, &replace)).collect();
+    let aggregates = aggregate.aggr_expr.len();
+    let mut aggr_expr: Vec<Expr> =
+        aggregate.aggr_expr.iter().cloned().map(|call| in_grouping(call, &replace)).collect();
+    let mut shown = vec![None; keys.len()];
+    for (at, key) in keys.iter().enumerate().filter(|(at, _)| compared[*at].is_some()) {
+        let name = format!("shown\u{1}{at}");
+        aggr_expr.push(first_value(key.clone().unalias(), Vec::new()).alias(&name));
+        shown[at] = Some(Expr::Column(Column::new_unqualified(name)));
+    }
+    let before = Arc::clone(&aggregate.schema);
+    let before_input = Arc::clone(&input);
+    let after = Aggregate::try_new(input, group_expr, aggr_expr)?;
+    let column = |at: usize| Expr::Column(Column::from(after.schema.qualified_field(at)));
+    let set_number = before.fields().len() - keys.len() - aggregates;
+    let positions = (0..keys.len()).chain(keys.len() + set_number..before.fields().len());
+    let outputs = positions.map(|at| {
+        let (qualifier, field) = before.qualified_field(at);
+        let value = match shown.get(at) {
+            // A key that is not of the row's grouping set is NULL.
+            Some(Some(shown)) => {
+                let value = when(column(at).is_not_null(), shown.clone()).end()?;
+                marked(value, &type_of(&keys[at], before_input.schema().as_ref())?)
+            }
+            _ => column(at),
+        };
+        Ok(value.alias_qualified(qualifier.cloned(), field.name()))
+    });
+    let outputs = outputs.collect::<Result<Vec<_>>>()?;
+    Projection::try_new(outputs, Arc::new(LogicalPlan::Aggregate(after))).map(LogicalPlan::Projection)
+}
+
+/// DISTINCT over such values as the grouping that it is.
+pub(super) fn distinct(distinct: Distinct, session: &Arc<Session>) -> Result<LogicalPlan> {
+    match distinct {
+        Distinct::All(input) => {
+            let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+            for column in &columns {
+                if key_of(column, &input, session)?.is_some() {
+                    return aggregate(Aggregate::try_new(input, columns, Vec::new())?, session);
+                }
+            }
+            Ok(LogicalPlan::Distinct(Distinct::All(input)))
+        }
+        Distinct::On(mut on) => {
+            let schema = Arc::clone(on.input.schema());
+            for key in &mut on.on_expr {
+                *key = ordered(key.clone(), &schema, session)?;
+            }
+            for key in on.sort_expr.iter_mut().flatten() {
+                key.expr = ordered(key.expr.clone(), &schema, session)?;
+            }
+            Ok(LogicalPlan::Distinct(Distinct::On(on)))
+        }
+    }
+}
+
+/// What a key is compared by, if not by itself.
+fn key_of(key: &Expr, input: &LogicalPlan, session: &Arc<Session>) -> Result<Option<Expr>> {
+    let sql_type = type_of(key, input.schema().as_ref())?;
+    check_elements(&sql_type)?;
+    comparison_key(&sql_type).map(|key_of| key_of(key.clone().unalias(), session)).transpose()
+}
