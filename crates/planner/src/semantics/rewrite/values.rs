@@ -1,6 +1,6 @@
 //! VALUES whose rows spell a type out only sometimes: the untyped literals of a column are of the type that its other rows have.
 
-use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Query, SetExpr, Value};
+use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Query, SetExpr, TimezoneInfo, Value};
 
 /// Casts the untyped literals of each column to the type that a cast in the column names. DataFusion brings numbers and text to one
 /// type by itself, dates and their like it does not.
@@ -8,8 +8,10 @@ pub(super) fn type_literals(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     let width = values.rows.first().map_or(0, |row| row.content.len());
     for column in 0..width {
-        let named = values.rows.iter().find_map(|row| row.content.get(column).and_then(named_type).cloned());
-        let Some(data_type) = named else { continue };
+        let cells = values.rows.iter().filter_map(|row| row.content.get(column));
+        let Some(data_type) = cells.filter_map(named_type).max_by_key(|data_type| width_of(data_type)).cloned() else {
+            continue;
+        };
         for row in &mut values.rows {
             let Some(cell) = row.content.get_mut(column) else { continue };
             if is_untyped(cell) {
@@ -41,12 +43,23 @@ fn named_type(expr: &Expr) -> Option<&DataType> {
             | DataType::Interval { .. }
             | DataType::Uuid
             | DataType::Boolean
+            | DataType::Bytea
+            | DataType::Array(_)
             | DataType::JSON
             | DataType::JSONB
     );
     is_plain.then_some(data_type)
 }
 
+/// Dates become timestamps beside one, and these timestamps with time zone.
+fn width_of(data_type: &DataType) -> u8 {
+    match data_type {
+        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => 2,
+        DataType::Timestamp(..) => 1,
+        _ => 0,
+    }
+}
+
 fn is_untyped(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null))
 }
