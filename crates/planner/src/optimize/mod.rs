@@ -7,6 +7,7 @@ mod distinct;
 mod estimate;
 mod filter_pushdown;
 mod join_order;
+mod totals;
 
 #[cfg(test)]
 mod fixtures;
@@ -19,11 +20,17 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use self::distinct::DistinctWithoutSums;
 pub(crate) use self::filter_pushdown::physical_rules;
 use self::join_order::JoinOrder;
+use self::totals::FiltersAboveTotals;
 
 /// The optimizer's rules in order, with Kiln's own unless `is_on` is false.
 #[must_use]
 pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(DistinctWithoutSums::instead_of).collect();
+    let mut rules: Vec<_> = Optimizer::new()
+        .rules
+        .into_iter()
+        .map(DistinctWithoutSums::instead_of)
+        .map(FiltersAboveTotals::instead_of)
+        .collect();
     if !is_on {
         return rules;
     }

@@ -1,0 +1,45 @@
+//! Filters stay above totals: an aggregate without keys has a row whatever lies below it.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+/// DataFusion's rule takes a condition without columns, as `random() > 2`, for one on keys alone and pushes it below.
+#[derive(Debug)]
+pub(super) struct FiltersAboveTotals {
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+}
+
+impl FiltersAboveTotals {
+    /// `rule`, with care taken if it is the one.
+    pub(super) fn instead_of(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+        if rule.name() == "push_down_filter" { Arc::new(Self { rule }) } else { rule }
+    }
+}
+
+impl OptimizerRule for FiltersAboveTotals {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        match &plan {
+            LogicalPlan::Filter(filter) if is_of_totals(filter) => Ok(Transformed::no(plan)),
+            _ => self.rule.rewrite(plan, config),
+        }
+    }
+}
+
+fn is_of_totals(filter: &Filter) -> bool {
+    let LogicalPlan::Aggregate(Aggregate { group_expr, .. }) = filter.input.as_ref() else { return false };
+    let has_total = group_expr.is_empty() || matches!(group_expr.as_slice(), [Expr::GroupingSet(_)]);
+    has_total && split_conjunction(&filter.predicate).into_iter().any(|condition| condition.column_refs().is_empty())
+}
