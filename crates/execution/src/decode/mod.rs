@@ -64,7 +64,8 @@ pub(crate) fn utf8(bytes: &[u8]) -> SqlResult<&str> {
     }
 }
 
-/// 22021 for the sequence that starts at `at`: as many bytes as its first byte announces, up to the end.
+/// 22021 for the sequence that starts at `at`: as many bytes as its first byte announces, up to the end or to a line end, so
+/// that it says the same wherever lines were cut apart.
 pub(crate) fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
     let announced = match bytes.get(at) {
         Some(0xc0..=0xdf) => 2,
@@ -72,7 +73,9 @@ pub(crate) fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
         Some(0xf0..=0xf7) => 4,
         _ => 1,
     };
-    let shown: Vec<String> = bytes[at..].iter().take(announced).map(|byte| format!("0x{byte:02x}")).collect();
+    let sequence = &bytes[at..bytes.len().min(at + announced)];
+    let length = memchr::memchr2(b'\n', b'\r', sequence).map_or(sequence.len(), |line_end| line_end + 1);
+    let shown: Vec<String> = sequence[..length].iter().map(|byte| format!("0x{byte:02x}")).collect();
     SqlError::new(
         Condition::CharacterNotInRepertoire,
         format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),

@@ -191,7 +191,8 @@ fn signature_name(oid: Oid) -> Option<String> {
 /// The operator that `=(type, type)` means; Kiln shows those of one type with itself.
 fn operator_named(text: &str) -> SqlResult<Oid> {
     let (name, arguments) = split_signature(text)?;
-    let name = name.trim().strip_prefix("pg_catalog.").unwrap_or(name.trim());
+    let name = name.trim();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
     let [left, right] = arguments.as_slice() else {
         let error = if arguments.len() < 2 {
             SqlError::new(Condition::UndefinedParameter, "missing argument")
