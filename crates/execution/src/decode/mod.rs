@@ -57,10 +57,11 @@ pub fn parameter(
 /// # Errors
 /// 22021 with the first offending bytes in hexadecimal.
 pub(crate) fn utf8(bytes: &[u8]) -> SqlResult<&str> {
-    let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error.valid_up_to()))?;
-    match memchr::memchr(0, bytes) {
+    let text = std::str::from_utf8(bytes);
+    let valid = text.map_or_else(|error| error.valid_up_to(), str::len);
+    match memchr::memchr(0, &bytes[..valid]) {
         Some(at) => Err(invalid_utf8(bytes, at)),
-        None => Ok(text),
+        None => text.map_err(|_| invalid_utf8(bytes, valid)),
     }
 }
 

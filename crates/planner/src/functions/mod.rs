@@ -124,9 +124,12 @@ pub(crate) fn comparison_operator(name: &str) -> Option<Operator> {
     })
 }
 
+/// Makes the expression that stands for another one where values are compared.
+pub(crate) type KeyOf = fn(Expr, &Arc<Session>) -> Result<Expr>;
+
 /// What values are compared by that are not equal by their parts: an interval's length, the bytes that order jsonb.
 /// `None` for a type whose values compare as they are.
-pub(crate) fn comparison_key(sql_type: &SqlType) -> Option<fn(Expr, &Arc<Session>) -> Result<Expr>> {
+pub(crate) fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {
     match sql_type {
         SqlType::Interval => {
             Some(|expr, session| call_own(&comparison::INTERVAL_SPAN, vec![SqlType::Interval], vec![expr], session))

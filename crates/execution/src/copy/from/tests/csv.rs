@@ -141,6 +141,7 @@ fn bytes_that_are_no_text_are_refused_where_they_stand() {
     assert_eq!(error.condition, Condition::CharacterNotInRepertoire);
     copy.fails(b"1,a\n2,b\n3,\0\n", "invalid byte sequence for encoding \"UTF8\": 0x00", "COPY t, line 3");
     // The same wherever the bytes were cut.
+    copy.fails(b"1,\0\n2,\xff\n", "invalid byte sequence for encoding \"UTF8\": 0x00", "COPY t, line 1");
     copy.fails(b"1,\xef\n\xdf", "invalid byte sequence for encoding \"UTF8\": 0xef 0x0a", "COPY t, line 1");
     copy.fails(b"1,\xc3(\n", "invalid byte sequence for encoding \"UTF8\": 0xc3 0x28", "COPY t, line 1");
     copy.fails(b"x,a\n2,\xff\n", "invalid input syntax for type integer: \"x\"", "COPY t, line 1, column a: \"x\"");
