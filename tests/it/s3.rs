@@ -15,6 +15,7 @@ use types::{Clock, SystemClock, SystemRandom};
 use uuid::Uuid;
 
 use crate::postgres::free_port;
+use crate::server::Server;
 
 /// The bucket each server has.
 const BUCKET: &str = "warehouse";
@@ -113,6 +114,57 @@ async fn an_s3_server_is_a_storage() {
         assert!(clock.monotonic() < Duration::from_secs(30), "parts of an abandoned upload stay in the bucket");
         clock.sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// The whole way over the wire: tables in the bucket, files beside them read by COPY, CSV and Parquet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warehouse_on_a_bucket_answers_and_loads_from_it() {
+    let Some(bucket) = S3::start().await else { return };
+    let variables = bucket.variables();
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let storage = bucket.url("instance");
+    let server = Server::start_with(&["--storage", &storage], &variables);
+    let client = server.connect().await;
+    client
+        .batch_execute(
+            "CREATE TABLE a (i int, t text); CREATE TABLE b (i int, t text);
+             INSERT INTO a SELECT i, 'word ' || i FROM generate_series(1, 50000) AS g(i)",
+        )
+        .await
+        .expect("tables lie in the bucket");
+
+    let files = bucket.folder.path().join("buckets").join(BUCKET).join("incoming");
+    std::fs::create_dir_all(&files).expect("the folder is ours");
+    let lines: String = (1..=30_000).map(|i| format!("{i},word {i}\n")).collect();
+    std::fs::write(files.join("1.csv"), format!("i,t\n{lines}")).expect("the folder is ours");
+    std::fs::write(files.join("broken.csv"), "i,t\n1,one\nx,two\n").expect("the folder is ours");
+    let source = bucket.url("incoming/1.csv");
+    client.batch_execute(&format!("COPY b FROM '{source}' (FORMAT csv, HEADER)")).await.expect("the object is there");
+    let same = "SELECT count(*), sum(b.i) FROM a JOIN b USING (i, t)";
+    let row = client.query_one(same, &[]).await.expect("both have rows");
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (30_000, 450_015_000));
+
+    let broken = bucket.url("incoming/broken.csv");
+    let refused = client
+        .batch_execute(&format!("COPY b FROM '{broken}' (FORMAT csv, HEADER)"))
+        .await
+        .expect_err("a number is none");
+    let told = refused.as_db_error().expect("the server says it");
+    assert_eq!(told.code().code(), "22P02");
+    assert!(told.where_().is_some_and(|place| place.contains(&broken) && place.contains("line 3")), "{told:?}");
+    let missing = bucket.url("incoming/none.csv");
+    let refused = client.batch_execute(&format!("COPY b FROM '{missing}' (FORMAT csv)")).await.expect_err("no object");
+    assert_eq!(refused.as_db_error().expect("the server says it").code().code(), "58P01");
+
+    let target = bucket.url("outgoing/b.parquet");
+    client
+        .batch_execute(&format!(
+            "COPY (SELECT * FROM b) TO '{target}' (FORMAT parquet); TRUNCATE a; COPY a FROM '{target}' (FORMAT parquet)"
+        ))
+        .await
+        .expect("what was written is read");
+    let row = client.query_one(same, &[]).await.expect("both have rows");
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (30_000, 450_015_000));
 }
 
 #[tokio::test]
