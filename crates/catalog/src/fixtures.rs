@@ -38,6 +38,8 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         order: TableOrder::None,
         comment: None,
         next_column: 3,
+        storage: crate::Storage::default(),
+        indexes: Vec::new(),
     }
 }
 
@@ -78,6 +80,7 @@ pub(crate) fn foreign_key(oid: u32, name: &str, references: u32) -> Constraint {
             on_update: ReferentialAction::NoAction,
             on_delete: ReferentialAction::Cascade,
         },
+        enforced: false,
         comment: None,
     }
 }

@@ -36,6 +36,8 @@ pub use sample::Sample;
 pub use schema::Schema;
 pub use state::{CatalogState, Relation};
 pub use summary::ColumnSummary;
-pub use table::{Column, Constraint, ConstraintKind, Distribution, ReferentialAction, SortColumn, Table, TableOrder};
+pub use table::{
+    Column, Constraint, ConstraintKind, Distribution, Index, ReferentialAction, SortColumn, Storage, Table, TableOrder,
+};
 pub use table_shards::TableShards;
 pub use view::View;

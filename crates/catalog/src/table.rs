@@ -18,6 +18,31 @@ pub struct Table {
     pub comment: Option<String>,
     /// The id that the next added column gets; ids of dropped columns stay unused.
     pub next_column: i32,
+    #[serde(default)]
+    pub storage: Storage,
+    #[serde(default)]
+    pub indexes: Vec<Index>,
+}
+
+/// Which of its two stores a table uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Storage {
+    /// Fresh rows as rows; they settle into shards.
+    #[default]
+    Hybrid,
+    /// Shards alone: every statement that adds rows writes one.
+    Column,
+    /// Rows alone, which never settle.
+    Row,
+}
+
+/// An index that CREATE INDEX made; keys that are enforced have one of their own, with the constraint's id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    pub oid: Oid,
+    pub name: String,
+    pub columns: Vec<ColumnId>,
+    pub unique: bool,
 }
 
 /// A column of a table.
@@ -40,6 +65,9 @@ pub struct Constraint {
     pub oid: Oid,
     pub name: String,
     pub kind: ConstraintKind,
+    /// Whether rows are held to it; a CHECK always is.
+    #[serde(default)]
+    pub enforced: bool,
     #[serde(default)]
     pub comment: Option<String>,
 }
@@ -47,11 +75,11 @@ pub struct Constraint {
 /// What a constraint says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConstraintKind {
-    /// Declared, not enforced; informs estimates.
+    /// Informs estimates, enforced or not.
     PrimaryKey { columns: Vec<ColumnId> },
-    /// Declared, not enforced; informs estimates.
+    /// Informs estimates, enforced or not.
     Unique { columns: Vec<ColumnId> },
-    /// Declared, not enforced; informs estimates.
+    /// Informs estimates, enforced or not.
     ForeignKey {
         columns: Vec<ColumnId>,
         /// The table referred to.

@@ -115,6 +115,8 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
         order,
         comment: None,
         next_column: 3,
+        storage: catalog::Storage::default(),
+        indexes: Vec::new(),
     })
 }
 

@@ -59,6 +59,8 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         order: TableOrder::None,
         comment: None,
         next_column: 3,
+        storage: catalog::Storage::default(),
+        indexes: Vec::new(),
     }
 }
 

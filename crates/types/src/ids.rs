@@ -24,6 +24,11 @@ pub struct ColumnId(pub i32);
 #[serde(from = "[u8; 16]", into = "[u8; 16]")]
 pub struct ShardId(pub uuid::Uuid);
 
+/// Identity of a row within its table, from its insertion to its deletion: updates keep it, and so do the moves between stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RowId(pub u64);
+
 /// Position in the one order of commits; also the snapshot that sees this commit and all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -18,7 +18,7 @@ pub mod zone;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Condition, SqlError, SqlResult};
-pub use ids::{ColumnId, CommitTs, Oid, QueryId, ShardId};
+pub use ids::{ColumnId, CommitTs, Oid, QueryId, RowId, ShardId};
 pub use interval::Interval;
 pub use object_names::ObjectNames;
 pub use random::{Random, SystemRandom};

@@ -92,6 +92,7 @@ fn a_primary_key_is_single_and_not_null() {
         oid: Oid(oid),
         name: name.to_owned(),
         kind: ConstraintKind::PrimaryKey { columns: vec![ColumnId(1)] },
+        enforced: false,
         comment: None,
     };
     let nullable = Table { constraints: vec![key(7, "k")], ..table(100, "t") };

@@ -84,7 +84,8 @@ fn one(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> 
         }
         None => choose_name(state, table, suggestion.0.as_deref(), suggestion.1, kind.is_key()),
     };
-    Ok(Constraint { oid: (binder.context().new_oid)(), name, kind, comment: None })
+    let enforced = matches!(kind, ConstraintKind::Check { .. });
+    Ok(Constraint { oid: (binder.context().new_oid)(), name, kind, enforced, comment: None })
 }
 
 /// `42710` where another constraint of the table has the name; those from `first_new` on come from the same statement.

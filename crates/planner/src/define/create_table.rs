@@ -65,6 +65,8 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         order: TableOrder::None,
         comment: None,
         next_column: 1,
+        storage: catalog::Storage::default(),
+        indexes: Vec::new(),
     };
     if columns.is_empty() {
         return Err(SqlError::unsupported("a table without columns"));

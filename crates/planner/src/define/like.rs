@@ -93,7 +93,7 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
                 let kind = ConstraintKind::Check { expression: expression.clone(), columns };
                 let comment = constraint.comment.clone().filter(|_| like.comments);
                 let oid = (binder.context().new_oid)();
-                copied.checks.push(Constraint { oid, name: constraint.name.clone(), kind, comment });
+                copied.checks.push(Constraint { oid, name: constraint.name.clone(), kind, enforced: true, comment });
                 continue;
             }
             ConstraintKind::PrimaryKey { columns } if like.indexes => TableConstraintKind::PrimaryKey(idents(columns)),

@@ -21,6 +21,8 @@ fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
         order: catalog::TableOrder::None,
         comment: None,
         next_column: 1,
+        storage: catalog::Storage::default(),
+        indexes: Vec::new(),
     });
     let inner = WritePlan { table, before: Vec::new(), input: None, tag: "INSERT", notices: Vec::new() };
     explain(&statement.options, Planned::Write(inner))

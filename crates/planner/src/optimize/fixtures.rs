@@ -135,6 +135,8 @@ fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
         order: TableOrder::None,
         comment: None,
         next_column: 100,
+        storage: catalog::Storage::default(),
+        indexes: Vec::new(),
     }
 }
 

@@ -82,7 +82,13 @@ impl Does {
             SetsNotNull => altered(&|table| table.columns[0].not_null = true),
             AddsCheck => altered(&|table| {
                 let kind = ConstraintKind::Check { expression: "a > 0".to_owned(), columns: vec![ColumnId(1)] };
-                table.constraints.push(Constraint { oid: Oid(70), name: "c".to_owned(), kind, comment: None });
+                table.constraints.push(Constraint {
+                    oid: Oid(70),
+                    name: "c".to_owned(),
+                    kind,
+                    enforced: false,
+                    comment: None,
+                });
             }),
             CreatesView => vec![Change::PutView(Arc::new(View {
                 oid: Oid(200 + number as u32),
@@ -107,7 +113,8 @@ impl Does {
                     on_update: catalog::ReferentialAction::NoAction,
                     on_delete: catalog::ReferentialAction::NoAction,
                 };
-                let constraints = vec![Constraint { oid: Oid(71), name: "f".to_owned(), kind, comment: None }];
+                let constraints =
+                    vec![Constraint { oid: Oid(71), name: "f".to_owned(), kind, enforced: false, comment: None }];
                 vec![put(Table { constraints, ..table(200 + number as u32, "x") })]
             }
         }

@@ -32,7 +32,7 @@ fn column(id: i32, name: &str, sql_type: SqlType) -> Column {
 }
 
 fn constraint(oid: u32, name: &str, kind: ConstraintKind) -> Constraint {
-    Constraint { oid: Oid(oid), name: name.to_owned(), kind, comment: None }
+    Constraint { oid: Oid(oid), name: name.to_owned(), kind, enforced: false, comment: None }
 }
 
 fn table(oid: Oid, schema: Oid, name: &str, columns: Vec<Column>, constraints: Vec<Constraint>) -> Table {
