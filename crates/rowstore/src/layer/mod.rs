@@ -1,0 +1,152 @@
+//! One layer of a table's fresh rows: rows by id and by index, and which rows of the layers below it hides.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imbl::{OrdMap, OrdSet};
+use types::{Oid, RowId};
+
+use crate::{IndexEntry, Row};
+
+#[cfg(test)]
+mod tests;
+
+/// Rows of one layer. Cloning costs a few pointers; layers share what they have in common.
+#[derive(Debug, Clone, Default)]
+pub struct Layer {
+    rows: OrdMap<RowId, Arc<Row>>,
+    /// Rows of the layers below that are deleted, or newer here.
+    gone: OrdSet<RowId>,
+    indexes: OrdMap<Oid, OrdSet<IndexEntry>>,
+    bytes: u64,
+}
+
+impl Layer {
+    /// The row's version in this layer.
+    #[must_use]
+    pub fn get(&self, id: RowId) -> Option<&Arc<Row>> {
+        self.rows.get(&id)
+    }
+
+    /// Whether the layers below no longer count for this row.
+    #[must_use]
+    pub fn hides(&self, id: RowId) -> bool {
+        self.gone.contains(&id)
+    }
+
+    /// All rows, in the order of their ids.
+    pub fn rows(&self) -> impl Iterator<Item = (RowId, &Arc<Row>)> {
+        self.rows.iter().map(|(id, row)| (*id, row))
+    }
+
+    /// The rows of the layers below that are hidden, in the order of their ids.
+    pub fn gone(&self) -> impl Iterator<Item = RowId> + '_ {
+        self.gone.iter().copied()
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it neither has nor hides a row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.gone.is_empty()
+    }
+
+    /// How many rows of the layers below it hides.
+    #[must_use]
+    pub fn gone_len(&self) -> usize {
+        self.gone.len()
+    }
+
+    /// Memory of its rows, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The rows whose entry in `index` lies in the range, in its order.
+    pub fn find(&self, index: Oid, from: Bound<&[u8]>, to: Bound<&[u8]>) -> impl Iterator<Item = RowId> + '_ {
+        let entries = self.indexes.get(&index);
+        let owned = |bound: Bound<&[u8]>| bound.map(Bytes::copy_from_slice);
+        let range = (owned(from), owned(to));
+        // An ordered set refuses a range that ends before it begins.
+        let is_empty = match (&range.0, &range.1) {
+            (Bound::Included(from), Bound::Included(to)) => to < from,
+            (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+            | (Bound::Excluded(from), Bound::Included(to)) => to <= from,
+            _ => false,
+        };
+        let entries = entries.filter(|_| !is_empty).map(move |entries| entries.range(range));
+        entries.into_iter().flatten().map(|entry| row_of(entry))
+    }
+
+    /// Sets the row's version; `hide` when a layer below has the row.
+    pub fn put(&mut self, id: RowId, row: Arc<Row>, hide: bool) {
+        self.take(id);
+        self.bytes += row.memory_bytes();
+        for (index, entry) in &row.keys {
+            self.indexes.entry(*index).or_default().insert(entry.clone());
+        }
+        self.rows.insert(id, row);
+        if hide {
+            self.gone.insert(id);
+        }
+    }
+
+    /// Removes the row's version; `hide` when a layer below has the row.
+    pub fn remove(&mut self, id: RowId, hide: bool) {
+        self.take(id);
+        if hide {
+            self.gone.insert(id);
+        }
+    }
+
+    /// What lay below is no longer there: nothing is hidden any more.
+    pub fn forget_gone(&mut self) {
+        self.gone = OrdSet::new();
+    }
+
+    /// Hides no longer this one row.
+    pub fn unhide(&mut self, id: RowId) {
+        self.gone.remove(&id);
+    }
+
+    /// The same rows under other indexes.
+    #[must_use]
+    pub fn reindexed(&self, keys: impl Fn(RowId, &Row) -> Box<[(Oid, IndexEntry)]>) -> Self {
+        let mut layer = Self { gone: self.gone.clone(), ..Self::default() };
+        for (id, row) in self.rows() {
+            layer.put(id, Arc::new(Row { keys: keys(id, row), ..Row::clone(row) }), false);
+        }
+        layer
+    }
+
+    fn take(&mut self, id: RowId) {
+        let Some(old) = self.rows.remove(&id) else { return };
+        self.bytes -= old.memory_bytes();
+        for (index, entry) in &old.keys {
+            if let Some(entries) = self.indexes.get_mut(index) {
+                entries.remove(entry);
+            }
+        }
+    }
+}
+
+/// The row that an index entry is of.
+#[must_use]
+pub fn row_of(entry: &[u8]) -> RowId {
+    let id = entry.last_chunk::<8>().expect("an entry ends with its row's id");
+    RowId(u64::from_be_bytes(*id))
+}
+
+/// Equal when they have and hide the same rows.
+impl PartialEq for Layer {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows && self.gone == other.gone
+    }
+}
