@@ -143,7 +143,15 @@ pub(crate) fn write_plan(table: &Arc<Table>, partitions: Vec<Vec<SqlResult<Recor
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches)) as SendableRecordBatchStream
     });
     input.feed(streams.collect());
-    WritePlan { table: Arc::clone(table), before: Vec::new(), input: Some(query), tag: "INSERT", notices: Vec::new() }
+    WritePlan {
+        table: Arc::clone(table),
+        before: Vec::new(),
+        input: Some(query),
+        tag: "INSERT",
+        notices: Vec::new(),
+        returning: None,
+        conflict: None,
+    }
 }
 
 /// A leaf for rows of the table, and the query that gives them.
@@ -161,6 +169,8 @@ pub(crate) fn fed_query(table: &Table) -> (Arc<StreamTable>, QueryPlan) {
         columns: table.columns.iter().map(output).collect(),
         parameters: Vec::new(),
         state: Arc::new(state()),
+        locks: Vec::new(),
+        locked_limit: planner::LockedLimit::default(),
     };
     (input, query)
 }

@@ -37,12 +37,12 @@ pub use activity::{Activity, CopyProgressRow, NoActivity, SessionRow};
 pub use context::{Assignment, Assignments, StatementContext};
 pub use parse::{Parsed, Statement};
 pub use planned::{
-    CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat, ExplainPlan, OutputColumn, Password,
-    Planned, QueryPlan, RowCheck, WritePlan,
+    Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
+    ExplainPlan, LockedLimit, ModifyPlan, OutputColumn, Password, Planned, QueryPlan, RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
 pub use session::{Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};
 pub use settings::{SettingRow, Settings};
-pub use shard_table::{PlanScan, ShardTable, scalar, schema_of};
+pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
 pub use stream_table::StreamTable;
 pub use write::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};

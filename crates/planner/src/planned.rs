@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio_util::sync::CancellationToken;
-use types::{ColumnId, Oid, SqlError, SqlResult, SqlType};
+use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
 use crate::bind::ask_counts;
 use crate::dependent::DependentSubqueries;
@@ -28,6 +28,8 @@ pub enum Planned {
     Query(QueryPlan),
     /// Rows for a table.
     Write(WritePlan),
+    /// Rows of a table that change, go or come.
+    Modify(ModifyPlan),
     /// Changes of the catalog.
     Define(DefinePlan),
     CopyFrom(CopyFromPlan),
@@ -58,6 +60,59 @@ pub struct QueryPlan {
     pub parameters: Vec<SqlType>,
     /// Functions, settings and rules that the plan was made with and runs with.
     pub state: Arc<SessionState>,
+    /// What SELECT … FOR UPDATE and its like lock. The columns that say which rows follow those of `columns` in the plan's output.
+    pub locks: Vec<RowLocks>,
+    /// LIMIT and OFFSET of a query with `locks`: the plan has none, because rows are locked before they are counted.
+    pub locked_limit: LockedLimit,
+}
+
+/// Rows of one table that a query locks.
+#[derive(Debug, Clone)]
+pub struct RowLocks {
+    pub table: Arc<Table>,
+    pub mode: LockMode,
+    pub wait: LockWait,
+    /// Index of the table's `__row_id` in the plan's output; `__place` is the next. Both are NULL where a join has no row of the table.
+    pub column: usize,
+}
+
+/// LIMIT and OFFSET beside a plan.
+#[derive(Debug, Clone, Default)]
+pub struct LockedLimit {
+    pub(crate) offset: Option<Expr>,
+    pub(crate) limit: Option<Expr>,
+}
+
+impl LockedLimit {
+    /// The rows to leave out first, and how many to give then at most. Parameters must have their values.
+    ///
+    /// # Errors
+    /// `2201X` and `2201W` for negative counts.
+    pub fn counts(&self) -> SqlResult<(u64, Option<u64>)> {
+        let offset = count(self.offset.as_ref(), "OFFSET", Condition::InvalidRowCountInOffset)?;
+        let limit = count(self.limit.as_ref(), "LIMIT", Condition::InvalidRowCountInLimit)?;
+        Ok((offset.unwrap_or(0), limit))
+    }
+
+    fn with_parameters(&self, values: &ParamValues) -> SqlResult<Self> {
+        let given = |count: &Option<Expr>| -> SqlResult<Option<Expr>> {
+            let Some(Expr::Placeholder(placeholder)) = count else { return Ok(count.clone()) };
+            let value = values.get_placeholders_with_values(&placeholder.id).map_err(from_datafusion)?;
+            Ok(Some(Expr::Literal(value.value, None)))
+        };
+        Ok(Self { offset: given(&self.offset)?, limit: given(&self.limit)? })
+    }
+}
+
+fn count(expr: Option<&Expr>, clause: &str, negative: Condition) -> SqlResult<Option<u64>> {
+    match expr {
+        None | Some(Expr::Literal(ScalarValue::Int64(None) | ScalarValue::Null, _)) => Ok(None),
+        Some(Expr::Literal(ScalarValue::Int64(Some(count)), _)) => match u64::try_from(*count) {
+            Ok(count) => Ok(Some(count)),
+            Err(_) => Err(SqlError::new(negative, format!("{clause} must not be negative"))),
+        },
+        Some(_) => Err(SqlError::unsupported(format_args!("a subquery in {clause} of a query that locks rows"))),
+    }
 }
 
 impl QueryPlan {
@@ -68,7 +123,7 @@ impl QueryPlan {
     pub fn with_parameters(&self, values: Vec<ScalarValue>) -> SqlResult<QueryPlan> {
         if values.len() != self.parameters.len() {
             return Err(SqlError::new(
-                types::Condition::ProtocolViolation,
+                Condition::ProtocolViolation,
                 format!("{} parameters were given for a statement that has {}", values.len(), self.parameters.len()),
             ));
         }
@@ -76,8 +131,9 @@ impl QueryPlan {
             return Ok(self.clone());
         }
         let values = ParamValues::from(values);
+        let locked_limit = self.locked_limit.with_parameters(&values)?;
         let plan = self.plan.clone().with_param_values(values).map_err(from_datafusion)?;
-        Ok(QueryPlan { plan, parameters: Vec::new(), ..self.clone() })
+        Ok(QueryPlan { plan, parameters: Vec::new(), locked_limit, ..self.clone() })
     }
 
     /// The plan after the optimizer's rules; subqueries that it runs end when `stop` fires. The analyzer's have run already.
@@ -126,12 +182,70 @@ pub struct WritePlan {
     pub table: Arc<Table>,
     /// To be staged before the rows are written: for CREATE TABLE AS, the table.
     pub before: Vec<Change>,
-    /// All columns of the table in order, of exactly their types; defaults, NOT NULL and CHECK are inside.
+    /// All columns of the table in order, of exactly their types; defaults, NOT NULL and CHECK are inside. Those of RETURNING follow.
     /// `None` when there are no rows to write (WITH NO DATA).
     pub input: Option<QueryPlan>,
     /// First word of the command tag: `INSERT` or `SELECT`.
     pub tag: &'static str,
     pub notices: Vec<SqlError>,
+    /// The columns that RETURNING gives; `None` without one.
+    pub returning: Option<Vec<OutputColumn>>,
+    /// ON CONFLICT.
+    pub conflict: Option<ConflictPlan>,
+}
+
+/// What an INSERT does about rows whose key is taken.
+#[derive(Debug, Clone)]
+pub struct ConflictPlan {
+    /// Keys whose violation is a conflict: ids of enforced primary and unique keys and of unique indexes, all of the table's if none is named.
+    pub arbiters: Vec<Oid>,
+    /// DO UPDATE; `None` is DO NOTHING.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// `ON CONFLICT … DO UPDATE`.
+#[derive(Debug, Clone)]
+pub struct ConflictUpdate {
+    /// Reads `input`; its columns are those of [`ModifyPlan::input`] with [`Action::Update`]. Rows for which WHERE does not hold are absent.
+    pub plan: QueryPlan,
+    /// The leaf of `plan`: `__row_id`, `__place`, the columns of the row that is there, then those of the row that was to be inserted.
+    pub input: Arc<StreamTable>,
+    /// Columns whose old values `plan` gives, as [`ModifyPlan::old`].
+    pub old: Vec<ColumnId>,
+}
+
+/// UPDATE, DELETE, MERGE: rows of one table that change, go or come.
+#[derive(Debug, Clone)]
+pub struct ModifyPlan {
+    pub table: Arc<Table>,
+    /// In order: `__action` (an [`Action`], Arrow's Int8), `__row_id` and `__place` (both NULL for an insert), all columns of the table (new
+    /// values, cast, with defaults, NOT NULL and CHECK asked; NULLs for a delete), the old values of `old`, the columns of RETURNING.
+    pub input: QueryPlan,
+    /// Columns whose old values are needed: those that an enforced foreign key refers to and that the statement may change.
+    pub old: Vec<ColumnId>,
+    /// The columns that RETURNING gives; `None` without one.
+    pub returning: Option<Vec<OutputColumn>>,
+    /// First word of the command tag: `UPDATE`, `DELETE` or `MERGE`.
+    pub tag: &'static str,
+    pub notices: Vec<SqlError>,
+}
+
+/// What happens to a row of a [`ModifyPlan`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i8)]
+pub enum Action {
+    Nothing = 0,
+    Insert = 1,
+    Update = 2,
+    Delete = 3,
+}
+
+impl Action {
+    /// The action that a value of the column `__action` means.
+    #[must_use]
+    pub fn of(value: i8) -> Option<Self> {
+        [Self::Nothing, Self::Insert, Self::Update, Self::Delete].into_iter().find(|action| *action as i8 == value)
+    }
 }
 
 /// Changes of the catalog, all or nothing.
@@ -245,6 +359,8 @@ impl Planned {
             Planned::Query(query) => Some(query.columns.clone()),
             Planned::Explain(explain) => Some(vec![explain.column()]),
             Planned::Session(SessionCommand::Show(query)) => Some(query.columns.clone()),
+            Planned::Write(write) => write.returning.clone(),
+            Planned::Modify(modify) => modify.returning.clone(),
             _ => None,
         }
     }
@@ -255,6 +371,7 @@ impl Planned {
         match self {
             Planned::Query(query) => query.parameters.clone(),
             Planned::Write(write) => write.input.as_ref().map_or_else(Vec::new, |input| input.parameters.clone()),
+            Planned::Modify(modify) => modify.input.parameters.clone(),
             Planned::CopyTo(copy) => copy.query.parameters.clone(),
             Planned::Explain(explain) => explain.inner.parameters(),
             Planned::Session(SessionCommand::Declare { query, .. }) => query.parameters.clone(),
@@ -270,8 +387,15 @@ impl Planned {
         Ok(match self {
             Planned::Query(query) => Planned::Query(query.with_parameters(values)?),
             Planned::Write(mut write) => {
+                if let Some(update) = write.conflict.as_mut().and_then(|conflict| conflict.update.as_mut()) {
+                    update.plan = update.plan.with_parameters(values.clone())?;
+                }
                 write.input = write.input.map(|input| input.with_parameters(values)).transpose()?;
                 Planned::Write(write)
+            }
+            Planned::Modify(mut modify) => {
+                modify.input = modify.input.with_parameters(values)?;
+                Planned::Modify(modify)
             }
             Planned::CopyTo(mut copy) => {
                 copy.query = copy.query.with_parameters(values)?;

@@ -54,6 +54,9 @@ impl Planner {
         match &parsed.statement {
             Statement::Query(query) => binder.query(query, parameter_types).map(Planned::Query),
             Statement::Insert(insert) => write::insert(&binder, insert, parameter_types).map(Planned::Write),
+            Statement::Update(update) => write::update(&binder, update, parameter_types).map(Planned::Modify),
+            Statement::Delete(delete) => write::delete(&binder, delete, parameter_types).map(Planned::Modify),
+            Statement::Merge(_) => Err(SqlError::unsupported("MERGE")),
             Statement::Copy(copy) => write::copy(&binder, copy, parameter_types),
             Statement::CreateTable(create) if matches!(create.source, TableSource::Columns { .. }) => {
                 define::create_table(&binder, create).map(Planned::Define)

@@ -31,10 +31,17 @@ pub trait PlanScan: Send + Sync + fmt::Debug {
     ) -> DfResult<Arc<dyn ExecutionPlan>>;
 }
 
+/// A column that scans for statements that change or lock rows have after the table's own: the row's identity.
+pub const ROW_ID: &str = "__row_id";
+/// The column after it: where the row is, -1 for a fresh one, else the number of its shard in `shards` << 32 | its number in the shard.
+pub const PLACE: &str = "__place";
+
 /// A table with the shards of one snapshot.
 pub struct ShardTable {
     pub table: Arc<Table>,
     pub shards: TableShards,
+    /// Whether the schema ends in [`ROW_ID`] and [`PLACE`].
+    pub places: bool,
     schema: SchemaRef,
     planner: Arc<dyn PlanScan>,
 }
@@ -44,13 +51,24 @@ impl ShardTable {
     #[must_use]
     pub fn new(table: Arc<Table>, shards: TableShards, planner: Arc<dyn PlanScan>) -> Self {
         let schema = schema_of(&table.columns);
-        Self { table, shards, schema, planner }
+        Self { table, shards, places: false, schema, planner }
     }
 
-    /// What the shards say about the table's columns, in their order. Counts are exact; bounds are where no text was cut.
+    /// The table with the columns that say which row each is.
+    #[must_use]
+    pub fn with_places(self) -> Self {
+        let place = |name| Arc::new(SqlType::Int8.arrow_field(name, false));
+        let fields = self.schema.fields().iter().cloned().chain([ROW_ID, PLACE].map(place));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Self { schema, places: true, ..self }
+    }
+
+    /// What the shards say about the columns of the schema, in their order. Counts are exact; bounds are where no text was cut.
     #[must_use]
     pub fn table_statistics(&self) -> Statistics {
-        let columns = self.table.columns.iter().map(|column| self.column_statistics(column)).collect();
+        let hidden = if self.places { 2 } else { 0 };
+        let columns = self.table.columns.iter().map(|column| self.column_statistics(column));
+        let columns = columns.chain(std::iter::repeat_n(ColumnStatistics::new_unknown(), hidden)).collect();
         Statistics {
             num_rows: Precision::Exact(to_usize(self.shards.rows)),
             total_byte_size: Precision::Inexact(to_usize(self.shards.bytes)),

@@ -83,6 +83,9 @@ impl Execution {
         let Some(query) = &write.input else {
             return Err(SqlError::unsupported("EXPLAIN of a statement that writes no rows"));
         };
+        if plan.analyze && write.returning.is_some() {
+            return Err(SqlError::unsupported("EXPLAIN ANALYZE of a statement with RETURNING"));
+        }
         let (operators, task, planning) = self.operators(query, context).await?;
         let mut execution = None;
         let mut rows = None;

@@ -149,11 +149,16 @@ impl Session {
                 self.tell(plan.notices);
                 Ok(Started::Done(tag(plan.tag, rows)))
             }
+            Planned::Modify(plan) => {
+                self.block.check_writable(plan.tag)?;
+                Err(SqlError::unsupported(plan.tag))
+            }
             Planned::Define(plan) => self.define(plan, statement).await.map(Started::Done),
             Planned::CopyFrom(plan) => self.copy_from(plan, statement, client).await.map(Started::Done),
             Planned::CopyTo(plan) => self.copy_to(plan, statement, client).await.map(Started::Done),
             Planned::Explain(plan) => {
-                if plan.analyze && matches!(*plan.inner, Planned::Write(_) | Planned::CopyFrom(_)) {
+                if plan.analyze && matches!(*plan.inner, Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_))
+                {
                     self.block.check_writable("EXPLAIN ANALYZE")?;
                 }
                 let (context, hold) = self.run_context(statement);
@@ -178,6 +183,9 @@ impl Session {
 
     async fn write(&mut self, plan: &WritePlan, statement: &Statement) -> SqlResult<u64> {
         self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
+        if plan.returning.is_some() {
+            return Err(SqlError::unsupported("RETURNING"));
+        }
         let (context, _hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
         let rows = execution.write(plan, self.block.transaction(), &context).await?;
@@ -273,7 +281,7 @@ pub(crate) fn tag(word: &str, rows: u64) -> String {
 fn kind(planned: &Planned) -> Kind {
     match planned {
         Planned::Query(_) | Planned::Explain(_) => Kind::Query,
-        Planned::Write(_) => Kind::Write,
+        Planned::Write(_) | Planned::Modify(_) => Kind::Write,
         Planned::CopyFrom(_) | Planned::CopyTo(_) => Kind::Copy,
         Planned::Define(_) => Kind::Define,
         Planned::Session(_) => Kind::Session,

@@ -6,6 +6,7 @@
 //! expression its type. `state.rs` has what a plan is made and run with.
 
 mod expression;
+pub(crate) mod modification;
 mod output_name;
 mod parameter;
 mod place;
@@ -26,17 +27,19 @@ use std::sync::{Arc, OnceLock};
 
 use catalog::{Column, Relation};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use types::{Oid, SqlResult, SqlType};
 
+use self::modification::{Changed, Modification};
 use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
 pub(crate) use self::sql_type::sql_type as written_type;
 pub(crate) use self::state::Base;
 use crate::parse::Parsed;
-use crate::planned::QueryPlan;
+use crate::parse::statement::Returning;
+use crate::planned::{OutputColumn, QueryPlan};
 use crate::semantics::Session;
 use crate::{Planner, StatementContext};
 
@@ -87,6 +90,46 @@ impl<'a> Binder<'a> {
     /// What is wrong with the names.
     pub(crate) fn settled(&self, query: &ast::Query) -> SqlResult<ast::Query> {
         query::settle(self, query)
+    }
+
+    /// Settles the names of a statement that changes rows of a table.
+    ///
+    /// # Errors
+    /// What is wrong with the names.
+    pub(crate) fn modification(&self, written: Modification<'_>) -> SqlResult<modification::Bound> {
+        modification::bind(self, written)
+    }
+
+    /// The plan of such a statement: the columns called `columns` of the rows that `complete` makes of those that are read, then those
+    /// of RETURNING, which are told beside it.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement, and `complete`'s.
+    pub(crate) fn modified(
+        &self,
+        bound: &modification::Bound,
+        parameter_types: &[Option<SqlType>],
+        columns: &[String],
+        complete: impl Fn(LogicalPlan) -> SqlResult<LogicalPlan>,
+    ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
+        modification::plan(self, bound, parameter_types, columns, complete)
+    }
+
+    /// The columns called `columns` of rows that an INSERT `made`, then those of its RETURNING, which are told beside the plan.
+    ///
+    /// # Errors
+    /// What is wrong with RETURNING.
+    pub(crate) fn inserted(
+        &self,
+        with: Option<&ast::With>,
+        changed: &Changed<'_>,
+        returning: &Returning,
+        made: &LogicalPlan,
+        parameter_types: &[Option<SqlType>],
+        columns: &[String],
+    ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
+        let returned = modification::bind_returning(self, with, changed, returning)?;
+        modification::plan_returning(self, &returned, made, parameter_types, columns)
     }
 
     pub(crate) fn planner(&self) -> &'a Planner {

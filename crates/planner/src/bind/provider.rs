@@ -13,6 +13,7 @@ use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanne
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use types::{Condition, Oid, SqlError, SqlResult};
 
+use super::modification::{GIVEN, Given, WITH_PLACES};
 use super::relation::{self, Found, Name};
 use super::sql_type::Types;
 use super::undefined::UndefinedFunction;
@@ -28,26 +29,38 @@ pub(super) struct Provider<'a> {
     state: Arc<SessionState>,
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
     types: Arc<dyn TypePlanner>,
+    given: Given,
 }
 
 impl<'a> Provider<'a> {
     pub(super) fn new(binder: &'a Binder<'a>) -> Self {
+        Self::over(binder, Given::new())
+    }
+
+    /// With relations that are plans.
+    pub(super) fn over(binder: &'a Binder<'a>, given: Given) -> Self {
         let state = binder.state();
         let mut expr_planners = state.expr_planners().to_vec();
         expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
         expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
-        Self { binder, state, expr_planners, types: Arc::new(Types) }
+        Self { binder, state, expr_planners, types: Arc::new(Types), given }
     }
 
     fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
         let context = self.binder.context;
+        if name.schema() == Some(GIVEN) {
+            let given = self.given.get(name.table()).map(Arc::clone);
+            return given.ok_or_else(|| SqlError::internal(format!("there is no plan for {name}")));
+        }
+        let has_places = name.catalog() == Some(WITH_PLACES);
         let name = Name { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
         match relation::find(context, &name)? {
             Found::Catalog(Relation::Table(table)) => {
                 self.check_readable(table.owner, "table", &table.name)?;
                 let shards = context.snapshot.shards(table.oid).clone();
                 let scan = Arc::clone(&self.binder.planner.scan);
-                Ok(provider_as_source(Arc::new(ShardTable::new(table, shards, scan))))
+                let table = ShardTable::new(table, shards, scan);
+                Ok(provider_as_source(Arc::new(if has_places { table.with_places() } else { table })))
             }
             Found::Catalog(Relation::View(found)) => {
                 self.check_readable(found.owner, "view", &found.name)?;

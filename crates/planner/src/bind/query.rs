@@ -8,10 +8,11 @@ use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+use super::modification::Given;
 use super::provider::Provider;
 use super::{Binder, output_name, parameter, resolve, row_count};
 use crate::error::{from_datafusion, located};
-use crate::planned::{OutputColumn, QueryPlan};
+use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
 use crate::{rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.
@@ -31,7 +32,14 @@ pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlTyp
             column: column.origin.map(|(_, column)| column),
         })
         .collect();
-    Ok(QueryPlan { plan, columns, parameters, state: binder.state() })
+    Ok(QueryPlan {
+        plan,
+        columns,
+        parameters,
+        state: binder.state(),
+        locks: Vec::new(),
+        locked_limit: LockedLimit::default(),
+    })
 }
 
 /// Why a primary key among the GROUP BY keys does not decide the other columns.
@@ -45,7 +53,7 @@ fn with_key_hint(error: SqlError) -> SqlError {
 }
 
 /// A literal that nothing gave a type is text to the client.
-fn output_type(sql_type: Option<SqlType>) -> SqlType {
+pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
     match sql_type {
         None | Some(SqlType::Unknown) => SqlType::Text,
         Some(known) => known,
@@ -71,7 +79,17 @@ pub(super) fn settle(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
 
 /// DataFusion's plan for a bound query, not analysed yet.
 pub(super) fn logical(binder: &Binder<'_>, query: Query, types: &[Option<SqlType>]) -> SqlResult<LogicalPlan> {
-    let provider = Provider::new(binder);
+    logical_over(binder, query, types, &Given::new())
+}
+
+/// As [`logical`], of a query that may read plans as relations.
+pub(super) fn logical_over(
+    binder: &Binder<'_>,
+    query: Query,
+    types: &[Option<SqlType>],
+    given: &Given,
+) -> SqlResult<LogicalPlan> {
+    let provider = Provider::over(binder, given.clone());
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
     let plan = SqlToRel::new(&provider)
         .sql_statement_to_plan_with_context(Statement::Query(Box::new(query)), &mut context)

@@ -35,8 +35,7 @@ pub(super) fn source(binder: &Binder<'_>, view: &View) -> SqlResult<Arc<dyn Tabl
     let bound = query::bind(&inner, &definition(view)?)?;
     let plan = query::analyze(&inner, query::logical(&inner, bound.query, &[])?)?;
     let named = renamed(plan, view)?;
-    let schema = Arc::new(Schema::new(named.schema().fields().clone()));
-    Ok(Arc::new(ViewSource { plan: named, schema }))
+    Ok(PlanSource::of(named))
 }
 
 /// The stored text as a query.
@@ -60,12 +59,20 @@ fn renamed(plan: LogicalPlan, view: &View) -> SqlResult<LogicalPlan> {
 }
 
 /// A relation whose plan DataFusion puts in its place.
-struct ViewSource {
+pub(super) struct PlanSource {
     plan: LogicalPlan,
     schema: SchemaRef,
 }
 
-impl TableSource for ViewSource {
+impl PlanSource {
+    /// The relation that is `plan`, whose columns have no qualifiers.
+    pub(super) fn of(plan: LogicalPlan) -> Arc<dyn TableSource> {
+        let schema = Arc::new(Schema::new(plan.schema().fields().clone()));
+        Arc::new(Self { plan, schema })
+    }
+}
+
+impl TableSource for PlanSource {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }

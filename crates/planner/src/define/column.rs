@@ -9,11 +9,12 @@ use crate::bind::Binder;
 use crate::parse::statement::{ColumnConstraintKind, ColumnDefinition};
 use crate::parse::text_of;
 use crate::semantics::type_rules::plain;
+use crate::shard_table::{PLACE, ROW_ID};
 use crate::system;
-use crate::write::is_assignable;
+use crate::write::{ACTION, is_assignable};
 
-/// Names that PostgreSQL's tables have columns of already.
-const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
+/// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.
+const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, PLACE, ACTION];
 
 /// The column, without its id and without what belongs to the table.
 ///
@@ -159,7 +160,7 @@ pub(super) fn check_collation(collation: Option<&ObjectName>, sql_type: &SqlType
     }
 }
 
-/// `42701` for a name that every PostgreSQL table has a column of.
+/// `42701` for a name that every table has a column of.
 pub(super) fn refuse_system_name(name: &str) -> SqlResult<()> {
     if !SYSTEM_COLUMNS.contains(&name) {
         return Ok(());

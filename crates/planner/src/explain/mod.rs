@@ -15,7 +15,11 @@ mod tests;
 /// `42601` for an option that does not exist or has no such value, `22023` for options that do not go together, `0A000` for those Kiln
 /// does not have.
 pub(crate) fn explain(options: &[StatementOption], inner: Planned) -> SqlResult<ExplainPlan> {
-    if !matches!(inner, Planned::Query(_) | Planned::Write(_) | Planned::CopyFrom(_) | Planned::CopyTo(_)) {
+    let is_explained = matches!(
+        inner,
+        Planned::Query(_) | Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_) | Planned::CopyTo(_)
+    );
+    if !is_explained {
         return Err(SqlError::unsupported("EXPLAIN of this statement"));
     }
     let (mut analyze, mut verbose, mut costs) = (false, false, true);

@@ -24,7 +24,15 @@ fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
     });
-    let inner = WritePlan { table, before: Vec::new(), input: None, tag: "INSERT", notices: Vec::new() };
+    let inner = WritePlan {
+        table,
+        before: Vec::new(),
+        input: None,
+        tag: "INSERT",
+        notices: Vec::new(),
+        returning: None,
+        conflict: None,
+    };
     explain(&statement.options, Planned::Write(inner))
 }
 

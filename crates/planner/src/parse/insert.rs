@@ -5,6 +5,7 @@ use types::SqlResult;
 
 use super::cursor::Cursor;
 use super::statement::Statement;
+use super::update::Returning;
 
 /// `INSERT INTO table [AS alias] [(columns)] source`.
 #[derive(Debug, Clone)]
@@ -15,6 +16,7 @@ pub struct Insert {
     pub columns: Vec<Ident>,
     pub source: InsertSource,
     pub on_conflict: Option<OnConflict>,
+    pub returning: Option<Returning>,
 }
 
 /// The rows of an INSERT.
@@ -56,10 +58,8 @@ impl Cursor<'_> {
         }
         let source = self.insert_source(with)?;
         let on_conflict = if self.eat("on conflict") { Some(self.on_conflict()?) } else { None };
-        if self.is("returning") {
-            return Err(self.unsupported("RETURNING"));
-        }
-        Ok(Statement::Insert(Box::new(Insert { table, alias, columns, source, on_conflict })))
+        let returning = self.returning()?;
+        Ok(Statement::Insert(Box::new(Insert { table, alias, columns, source, on_conflict, returning })))
     }
 
     fn inserted_column(&mut self) -> SqlResult<Ident> {

@@ -14,9 +14,11 @@ pub use super::alter::{
 };
 pub use super::copy::{Copy, CopyDirection, CopyPlace, CopySubject};
 pub use super::create::{CreateSchema, CreateView};
+pub use super::delete::Delete;
 pub use super::drop::{Comment, CommentOn, Drop, DropKind, Truncate};
 pub use super::explain::Explain;
 pub use super::insert::{ConflictTarget, Insert, InsertSource, OnConflict};
+pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
 pub use super::option::{OptionValue, StatementOption};
 pub use super::role::{CreateRole, RoleOption, RoleSpec};
 pub use super::session::{Command, DeclareCursor};
@@ -25,12 +27,18 @@ pub use super::table::{
     SortKey, TableConstraint, TableConstraintKind, TableSource,
 };
 
+pub(crate) use super::update::uneven;
+pub use super::update::{AssignedValue, Assignment, ModifiedTable, Returning, Update};
+
 /// A statement as written.
 #[derive(Debug, Clone)]
 pub enum Statement {
     /// SELECT, VALUES, TABLE, with all that WITH puts before them.
     Query(Box<Query>),
     Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    Merge(Box<Merge>),
     Copy(Box<Copy>),
     Explain(Box<Explain>),
     /// CREATE TABLE, and CREATE TABLE AS.
@@ -70,7 +78,9 @@ impl Cursor<'_> {
                 let with = self.with()?;
                 match self.word() {
                     Some("insert") => self.insert(with),
-                    Some(word @ ("update" | "delete" | "merge")) => Err(self.unsupported(&word.to_uppercase())),
+                    Some("update") => self.update(with),
+                    Some("delete") => self.delete(with),
+                    Some("merge") => self.merge(with),
                     _ => {
                         self.may_select_into = true;
                         query_or_table(self.query_after(with)?)
@@ -78,6 +88,9 @@ impl Cursor<'_> {
                 }
             }
             Some("insert") => self.insert(None),
+            Some("update") => self.update(None),
+            Some("delete") => self.delete(None),
+            Some("merge") => self.merge(None),
             Some("copy") => self.copy(),
             Some("explain") => self.explain(),
             Some("create") => self.create(),
@@ -101,9 +114,9 @@ impl Cursor<'_> {
 }
 
 /// Statements of PostgreSQL that Kiln does not have.
-const OTHERS: [&str; 17] = [
-    "call", "cluster", "delete", "do", "grant", "import", "listen", "load", "lock", "merge", "notify", "reassign",
-    "refresh", "reindex", "revoke", "security", "update",
+const OTHERS: [&str; 14] = [
+    "call", "cluster", "do", "grant", "import", "listen", "load", "lock", "notify", "reassign", "refresh", "reindex",
+    "revoke", "security",
 ];
 
 /// SELECT INTO makes a table.

@@ -425,16 +425,54 @@ fn text_is_read_back_as_the_same_tree() {
 }
 
 #[test]
+fn changes() {
+    let Statement::Update(update) =
+        one("WITH w AS (SELECT 1) UPDATE ONLY s.t AS x SET a = 1, (b, c) = ROW(DEFAULT, 2) \
+         FROM u JOIN v USING (k), w WHERE true RETURNING *, a b")
+    else {
+        panic!("UPDATE is one");
+    };
+    assert_eq!(
+        (update.target.name.to_string(), update.target.alias.unwrap().value),
+        ("s.t".to_owned(), "x".to_owned())
+    );
+    assert_eq!((update.assignments.len(), update.from.len(), update.returning.unwrap().items.len()), (2, 2, 2));
+    let Statement::Delete(delete) = one("DELETE FROM t x USING u WHERE x.a = u.a") else { panic!("DELETE is one") };
+    assert_eq!((delete.using.len(), delete.condition.is_some()), (1, true));
+    let Statement::Merge(merge) = one("MERGE INTO t USING s ON t.a = s.a WHEN MATCHED AND s.b THEN UPDATE SET c = 1 \
+         WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY TARGET THEN INSERT (a) VALUES (DEFAULT) \
+         WHEN NOT MATCHED BY SOURCE THEN DO NOTHING RETURNING t.a")
+    else {
+        panic!("MERGE is one");
+    };
+    assert_eq!(merge.clauses.len(), 4);
+    for (sql, at) in [
+        ("UPDATE t SET", None),
+        ("UPDATE t SET a", None),
+        ("UPDATE t SET a = 1 FROM", None),
+        ("DELETE t", Some("t")),
+        ("MERGE INTO t USING s ON true", None),
+        ("MERGE INTO t USING s ON true WHEN NOT MATCHED THEN DELETE", Some("DELETE")),
+    ] {
+        let message = at.map_or_else(
+            || "syntax error at end of input".to_owned(),
+            |at| format!("syntax error at or near \"{at}\""),
+        );
+        assert_eq!(error(sql).0, message, "{sql}");
+    }
+}
+
+#[test]
 fn what_kiln_lacks_is_refused_by_name() {
     let cases = [
-        ("UPDATE t SET a = 1", "UPDATE is not supported"),
-        ("DELETE FROM t", "DELETE is not supported"),
+        ("UPDATE t SET a[1] = 1", "assigning to an element of an array is not supported"),
+        ("DELETE FROM t WHERE CURRENT OF c", "WHERE CURRENT OF is not supported"),
+        ("WITH w AS (DELETE FROM t RETURNING a) SELECT 1", "a data-modifying statement in WITH is not supported"),
         ("GRANT ALL ON t TO u", "GRANT is not supported"),
         ("CREATE UNIQUE INDEX i ON t (a)", "CREATE INDEX is not supported"),
         ("CREATE SEQUENCE s", "CREATE SEQUENCE is not supported"),
         ("LISTEN x", "LISTEN is not supported"),
         ("SELECT 1 FOR UPDATE", "locking of rows with FOR is not supported"),
-        ("INSERT INTO t VALUES (1) RETURNING a", "RETURNING is not supported"),
     ];
     for (sql, message) in cases {
         assert_eq!(refused(sql), message, "{sql}");

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::copy_options::{self, CopyFormat, CopyOptions, ForcedColumns};
+use super::target::Target;
 use super::{insert, rows};
 use crate::bind::Binder;
 use crate::error::from_datafusion;
@@ -59,7 +60,7 @@ fn from(
         let message = format!("cannot copy to view \"{}\"", view.name);
         return Err(SqlError::new(Condition::WrongObjectType, message));
     }
-    let target = insert::writable(binder, name)?;
+    let target = Target::of(binder, name, "copy to")?;
     let filled = insert::positions(&target.table, columns)?;
     let columns: Vec<Column> = filled.iter().map(|position| target.table.columns[*position].clone()).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
@@ -79,6 +80,8 @@ fn from(
         input: Some(rows::input(binder, &target.table, plan, Vec::new())),
         tag: "COPY",
         notices: Vec::new(),
+        returning: None,
+        conflict: None,
     };
     let source = match place {
         CopyPlace::Client => CopySource::Stdin,

@@ -67,6 +67,8 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
         input: input.transpose()?,
         tag: "SELECT",
         notices: Vec::new(),
+        returning: None,
+        conflict: None,
     }))
 }
 

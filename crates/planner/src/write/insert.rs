@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use catalog::{ConstraintKind, Relation, Table};
+use catalog::{ConstraintKind, Table};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::rows::{self, Target};
-use super::values;
+use super::target::Target;
+use super::{made, rows, values};
 use crate::bind::Binder;
 use crate::parse::statement::{ConflictTarget, Insert, InsertSource, OnConflict};
 use crate::planned::WritePlan;
@@ -20,7 +20,7 @@ use crate::planned::WritePlan;
 /// `42P01`, `42703` and `42701` for wrong names, `42601` for a wrong number of values, `42804` for a type the column does not take, `42P10` for
 /// ON CONFLICT where no key is enforced, `42501` without the privilege; what is wrong with the query.
 pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]) -> SqlResult<WritePlan> {
-    let target = writable(binder, &insert.table)?;
+    let target = Target::of(binder, &insert.table, "insert into")?;
     let table = &target.table;
     let columns = positions(table, &insert.columns)?;
     if let Some(on_conflict) = &insert.on_conflict {
@@ -43,35 +43,28 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
         },
     };
     let rows = rows::complete(binder, &target, source, &filled)?;
+    let (input, returning) = match &insert.returning {
+        None => (rows::input(binder, table, rows, parameters), None),
+        Some(returning) => {
+            let made = made::inserted(&target, rows)?;
+            let changed = target.named(insert.alias.as_ref());
+            let known: Vec<Option<SqlType>> = parameters.into_iter().map(Some).collect();
+            let with = match &insert.source {
+                InsertSource::Query(query) => query.with.as_ref(),
+                InsertSource::DefaultValues => None,
+            };
+            binder.inserted(with, &changed, returning, &made, &known, &target.column_names())?
+        }
+    };
     Ok(WritePlan {
         table: Arc::clone(table),
         before: Vec::new(),
-        input: Some(rows::input(binder, table, rows, parameters)),
+        input: Some(input),
         tag: "INSERT",
         notices: Vec::new(),
+        returning,
+        conflict: None,
     })
-}
-
-/// The table of that name, if the statement's role may write it.
-///
-/// # Errors
-/// `42P01`; `55000` for a view; `42501` for a system table or another's.
-pub(super) fn writable(binder: &Binder<'_>, name: &ObjectName) -> SqlResult<Target> {
-    let table = match binder.relation(name)? {
-        Relation::Table(table) => table,
-        Relation::View(view) => {
-            let message = format!("cannot insert into view \"{}\"", view.name);
-            return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
-                .with_detail("Views are not automatically updatable."));
-        }
-    };
-    let context = binder.context();
-    if !context.owns(table.owner) {
-        let message = format!("permission denied for table {}", table.name);
-        return Err(SqlError::new(Condition::InsufficientPrivilege, message));
-    }
-    let schema = context.snapshot.schema(table.schema).map_or_else(String::new, |schema| schema.name.clone());
-    Ok(Target { table, schema })
 }
 
 /// Where in the table the named columns are; all of them if none is named.

@@ -1,21 +1,30 @@
-//! Rows to be written: INSERT, CREATE TABLE AS and COPY FROM; and COPY TO, which shares COPY's syntax.
+//! Rows to be written: INSERT, UPDATE, DELETE, CREATE TABLE AS and COPY FROM; and COPY TO, which shares COPY's syntax.
 //!
 //! What a statement writes becomes a plan of whole rows of its table (`rows.rs`): values are cast as assignments are (`assign.rs`), columns
 //! without one get their DEFAULT, NOT NULL and CHECK are asked of every row (`constraints.rs`). Execution writes what comes out.
 
 mod assign;
+mod assigned;
 mod constraints;
 mod copy;
 pub mod copy_options;
 mod create_as;
+mod delete;
 mod insert;
+mod made;
 mod rows;
+mod target;
+mod update;
 mod values;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::assign::is_assignable;
+pub(crate) use self::assigned::ASSIGNED;
 pub(crate) use self::copy::copy;
 pub(crate) use self::create_as::create_as;
+pub(crate) use self::delete::delete;
 pub(crate) use self::insert::insert;
+pub(crate) use self::made::ACTION;
+pub(crate) use self::update::update;

@@ -10,19 +10,13 @@ use types::{SqlResult, SqlType};
 
 use super::assign::assign;
 use super::constraints::{Constrained, checks};
+use super::target::Target;
 use crate::bind::Binder;
 use crate::error::from_datafusion;
 use crate::parse::expr_of;
-use crate::planned::{OutputColumn, QueryPlan};
+use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
 use crate::semantics::cast::typed_literal;
 use crate::semantics::typed::type_of;
-
-/// The table that rows are written to.
-pub(super) struct Target {
-    pub(super) table: Arc<Table>,
-    /// The name of its schema.
-    pub(super) schema: String,
-}
 
 /// All rows of `source`, whose columns fill `filled` (positions in the table) in order, as rows of the table that may be written.
 ///
@@ -50,7 +44,7 @@ pub(super) fn complete(
     checked(binder, target, projection(columns, source)?)
 }
 
-/// `source`, which has the table's columns already, with its constraints asked of every row.
+/// `source`, which has the table's columns already and perhaps others, with the table's constraints asked of every row.
 pub(super) fn checked(binder: &Binder<'_>, target: &Target, source: LogicalPlan) -> SqlResult<LogicalPlan> {
     let table = &target.table;
     let Some(function) = Constrained::udf(table, &target.schema, binder.session()) else { return Ok(source) };
@@ -59,9 +53,13 @@ pub(super) fn checked(binder: &Binder<'_>, target: &Target, source: LogicalPlan)
     for (_, text) in checks(table) {
         arguments.push(binder.column_expression(&expr_of(text)?, &table.columns, &SqlType::Bool)?);
     }
-    let first = &table.columns[0];
-    let mut columns = vec![call(function, arguments).alias(&first.name)];
-    columns.extend(table.columns[1..].iter().map(named));
+    let first = table.columns[0].name.as_str();
+    let mut asked = Some(call(function, arguments).alias(first));
+    let columns = source.schema().columns().into_iter().map(|column| match asked.take_if(|_| column.name == first) {
+        Some(asked) => asked,
+        None => Expr::Column(column),
+    });
+    let columns = columns.collect();
     projection(columns, source)
 }
 
@@ -81,7 +79,14 @@ pub(super) fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, param
         table: None,
         column: None,
     });
-    QueryPlan { plan, columns: columns.collect(), parameters, state: binder.state() }
+    QueryPlan {
+        plan,
+        columns: columns.collect(),
+        parameters,
+        state: binder.state(),
+        locks: Vec::new(),
+        locked_limit: LockedLimit::default(),
+    }
 }
 
 /// The types of a plan's columns; a quoted literal in its SELECT list is still untyped.

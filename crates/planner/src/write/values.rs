@@ -20,9 +20,9 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::assign::assign;
 use super::{insert, rows};
 use crate::bind::Binder;
+use crate::bind::modification::select;
 use crate::error::from_datafusion;
-use crate::parse;
-use crate::parse::statement::{Statement, is_default};
+use crate::parse::statement::is_default;
 use crate::semantics::typed::type_of;
 
 /// The rows of a query that is VALUES and nothing more.
@@ -181,18 +181,6 @@ impl Bound {
 
 fn refused() -> SqlError {
     SqlError::new(Condition::FeatureNotSupported, "set-returning functions are not allowed in VALUES")
-}
-
-/// `SELECT items`.
-fn select(items: Vec<SelectItem>) -> SqlResult<Query> {
-    let parsed = parse::parse("SELECT 1")?.into_iter().next().map(|parsed| parsed.statement);
-    let Some(Statement::Query(mut query)) = parsed else {
-        return Err(SqlError::internal("a SELECT is a query"));
-    };
-    if let SetExpr::Select(select) = query.body.as_mut() {
-        select.projection = items;
-    }
-    Ok(*query)
 }
 
 /// The value of a literal, and its type.

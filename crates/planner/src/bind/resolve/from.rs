@@ -14,8 +14,10 @@ use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
 use crate::bind::relation::{self, Found, Name};
+use crate::parse::statement::uneven;
 use crate::rewrite::row;
 use crate::system;
+use crate::write::ASSIGNED;
 
 impl Resolver<'_> {
     /// Resolves a FROM clause; the scope has what its items bring.
@@ -172,6 +174,9 @@ impl Resolver<'_> {
         if name == row::SUBQUERY && !renamed.is_empty() && renamed.len() != columns.len() {
             let many = if renamed.len() < columns.len() { "many" } else { "few" };
             return Err(SqlError::new(Condition::SyntaxError, format!("subquery has too {many} columns")));
+        }
+        if name == ASSIGNED && renamed.len() != columns.len() {
+            return Err(uneven());
         }
         if renamed.len() > columns.len() {
             let message = format!(

@@ -9,6 +9,7 @@
 mod column_names;
 mod expr;
 mod from;
+mod modification;
 mod multiset;
 mod placement;
 mod scope;
@@ -24,7 +25,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
-use self::placement::Clause;
+pub(crate) use self::modification::Kept;
+pub(in crate::bind) use self::modification::{
+    Returned, WrittenModification, WrittenReturning, modification, returning,
+};
+pub(crate) use self::placement::Clause;
 use self::scope::{Origin, Scope, quoted};
 use crate::StatementContext;
 use crate::bind::place::Text;
@@ -400,7 +405,7 @@ fn order_by_outputs(order_by: &mut OrderBy, outputs: &[Output]) -> SqlResult<()>
     Ok(())
 }
 
-fn named(name: ObjectName) -> TableFactor {
+pub(in crate::bind) fn named(name: ObjectName) -> TableFactor {
     TableFactor::Table {
         name,
         alias: None,

@@ -12,7 +12,7 @@ use crate::functions;
 
 /// A clause of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clause {
+pub(crate) enum Clause {
     Select,
     Where,
     Join,
@@ -21,6 +21,10 @@ pub(super) enum Clause {
     Values,
     Limit,
     Offset,
+    /// What UPDATE sets.
+    Update,
+    MergeWhen,
+    Returning,
 }
 
 impl Clause {
@@ -34,6 +38,9 @@ impl Clause {
             Clause::Values => "VALUES",
             Clause::Limit => "LIMIT",
             Clause::Offset => "OFFSET",
+            Clause::Update => "UPDATE",
+            Clause::MergeWhen => "MERGE WHEN conditions",
+            Clause::Returning => "RETURNING",
         }
     }
 
@@ -43,6 +50,10 @@ impl Clause {
 
     fn takes_windows(self) -> bool {
         self == Clause::Select
+    }
+
+    fn refuses_sets(self) -> bool {
+        matches!(self, Clause::Update | Clause::MergeWhen | Clause::Returning)
     }
 }
 
@@ -109,6 +120,10 @@ impl Checker {
         let place = self.clause.name();
         let error = |condition, message: String| Err(SqlError::new(condition, message));
         match kind {
+            Kind::Scalar if self.clause.refuses_sets() && gives_set(function) => {
+                let message = format!("set-returning functions are not allowed in {place}");
+                return error(Condition::FeatureNotSupported, message);
+            }
             Kind::Scalar => {}
             Kind::Aggregate if !self.clause.takes_aggregates() => {
                 return error(Condition::GroupingError, format!("aggregate functions are not allowed in {place}"));
@@ -130,6 +145,11 @@ impl Checker {
         }
         Ok(kind)
     }
+}
+
+/// Whether it is what every call of a set-returning function becomes.
+fn gives_set(function: &Function) -> bool {
+    function.name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| name.value == "unnest")
 }
 
 /// What a call is, by its name and clauses.

@@ -13,9 +13,9 @@ use super::scope::{self, Column, Scope, quoted};
 use super::{Output, Resolver, unique};
 
 /// An item of a SELECT list: its output and the expression, resolved.
-struct Item {
-    output: Output,
-    expr: Expr,
+pub(super) struct Item {
+    pub(super) output: Output,
+    pub(super) expr: Expr,
 }
 
 impl Resolver<'_> {
@@ -75,7 +75,7 @@ impl Resolver<'_> {
     }
 
     /// The SELECT list with `*` written out, resolved, every output under a name of its own.
-    fn items(&mut self, written: Vec<SelectItem>, is_from_empty: bool) -> SqlResult<Vec<Item>> {
+    pub(super) fn items(&mut self, written: Vec<SelectItem>, is_from_empty: bool) -> SqlResult<Vec<Item>> {
         let mut items: Vec<(String, Expr, scope::Origin)> = Vec::with_capacity(written.len());
         let of_column = |column: &Column| (column.name.clone(), column.expr.clone(), column.origin);
         for item in written {
@@ -236,7 +236,7 @@ impl Resolver<'_> {
 }
 
 /// A quoted literal or parameter that is a whole condition is a truth value.
-fn as_boolean(condition: &mut Expr) {
+pub(super) fn as_boolean(condition: &mut Expr) {
     if let Expr::Value(value) = condition
         && matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null)
     {

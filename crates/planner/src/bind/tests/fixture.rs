@@ -86,6 +86,8 @@ fn tables(ddl: &str) -> Vec<Table> {
                 distribution: Distribution::Random,
                 order: TableOrder::None,
                 comment: None,
+                storage: catalog::Storage::default(),
+                indexes: Vec::new(),
             }
         })
         .collect()

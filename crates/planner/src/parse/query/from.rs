@@ -23,7 +23,7 @@ enum Kind {
 
 impl Cursor<'_> {
     /// A table and all that is joined to it.
-    pub(super) fn table_with_joins(&mut self) -> SqlResult<TableWithJoins> {
+    pub(in crate::parse) fn table_with_joins(&mut self) -> SqlResult<TableWithJoins> {
         let relation = self.table_factor()?;
         let mut joined = TableWithJoins { relation, joins: Vec::new() };
         while let Some(kind) = self.join_kind()? {

@@ -172,7 +172,7 @@ impl Cursor<'_> {
     }
 
     /// One value of a row.
-    fn field(&mut self, defaults: bool) -> SqlResult<Expr> {
+    pub(in crate::parse) fn field(&mut self, defaults: bool) -> SqlResult<Expr> {
         if !self.is("default") {
             return self.expr();
         }

@@ -48,6 +48,8 @@ fn table(oid: Oid, schema: Oid, name: &str, columns: Vec<Column>, constraints: V
         order: TableOrder::None,
         comment: None,
         next_column,
+        storage: catalog::Storage::default(),
+        indexes: Vec::new(),
     }
 }
 

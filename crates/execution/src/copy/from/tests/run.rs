@@ -47,6 +47,8 @@ async fn copy(warehouse: &Warehouse, source: CopySource, options: CopyOptions, d
         input: Some(query),
         tag: "COPY",
         notices: Vec::new(),
+        returning: None,
+        conflict: None,
     };
     let plan = CopyFromPlan { columns: table.columns.clone(), table, source, options, write, input };
     let data: Vec<_> = data.iter().map(|piece| Ok(Bytes::copy_from_slice(piece.as_bytes()))).collect();

@@ -1,49 +1,66 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::compute::concat_batches;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use catalog::{CatalogState, Role};
-use datafusion::catalog::Session;
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, ScalarValue};
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::error::from_datafusion;
-use crate::planned::{Planned, WritePlan};
+use crate::planned::{Planned, QueryPlan, WritePlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
 use crate::{NoActivity, Planner, Settings, StatementContext};
 
-/// Tables are empty: what is written comes from the statement.
-#[derive(Debug)]
-struct NoRows;
+mod modify;
 
-impl PlanScan for NoRows {
+/// The rows of tables, by name; they are numbered from 1 and all fresh.
+#[derive(Debug, Default)]
+struct Rows(Mutex<HashMap<String, RecordBatch>>);
+
+impl PlanScan for Rows {
     fn plan_scan(
         &self,
         table: &ShardTable,
-        _projection: Option<&Vec<usize>>,
+        projection: Option<&Vec<usize>>,
         _filters: &[Expr],
         _limit: Option<usize>,
         _session: &dyn Session,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(EmptyExec::new(schema_of(&table.table.columns))))
+        let rows = self.0.lock().get(&table.table.name).cloned();
+        let rows = rows.unwrap_or_else(|| RecordBatch::new_empty(schema_of(&table.table.columns)));
+        let schema = TableProvider::schema(table);
+        let mut columns = rows.columns().to_vec();
+        if table.places {
+            let count = i64::try_from(rows.num_rows()).unwrap();
+            columns.push(Arc::new((1..=count).collect::<Int64Array>()));
+            columns.push(Arc::new((1..=count).map(|_| -1).collect::<Int64Array>()));
+        }
+        let rows = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+        Ok(MemorySourceConfig::try_new_exec(&[vec![rows]], schema, projection.cloned())?)
     }
 }
 
 /// A planner and the catalog that some definitions made.
 struct Fixture {
     planner: Planner,
+    rows: Arc<Rows>,
     context: Arc<StatementContext>,
 }
 
 impl Fixture {
     fn of(definitions: &str) -> Self {
-        let planner = Planner::new(Arc::new(NoRows), Arc::new(RuntimeEnv::default()));
+        let rows = Arc::new(Rows::default());
+        let planner = Planner::new(Arc::clone(&rows) as _, Arc::new(RuntimeEnv::default()));
         let fresh = Arc::new(CatalogState::fresh());
         let role = Arc::clone(fresh.role(Role::BOOTSTRAP).unwrap());
         let next = std::sync::atomic::AtomicU32::new(30_000);
@@ -71,7 +88,7 @@ impl Fixture {
                 context.snapshot = Arc::new(context.snapshot.apply(change).unwrap());
             }
         }
-        Self { planner, context: Arc::new(context) }
+        Self { planner, rows, context: Arc::new(context) }
     }
 
     fn plan(&self, sql: &str) -> SqlResult<Planned> {
@@ -93,14 +110,23 @@ impl Fixture {
     async fn rows_with(&self, sql: &str, parameters: Vec<ScalarValue>) -> SqlResult<Vec<String>> {
         let write = self.write(sql)?;
         let input = write.input.unwrap().with_parameters(parameters)?;
-        let physical = input.physical(&CancellationToken::new()).await?;
-        let batches = collect(physical, input.state.task_ctx()).await.map_err(from_datafusion)?;
+        let batches = run(&input).await?;
         for batch in &batches {
             for (column, values) in write.table.columns.iter().zip(batch.columns()) {
                 assert_eq!(*values.data_type(), column.sql_type.arrow_type(), "{sql}: {}", column.name);
             }
         }
         Ok(batches.iter().flat_map(shown).collect())
+    }
+
+    /// Fills a table that is empty.
+    async fn fill(&self, sql: &str) {
+        let write = self.write(sql).unwrap();
+        let batches = run(&write.input.unwrap()).await.unwrap();
+        let schema = schema_of(&write.table.columns);
+        let columns = concat_batches(&batches[0].schema(), &batches).unwrap().columns().to_vec();
+        let rows = RecordBatch::try_new(schema, columns).unwrap();
+        self.rows.0.lock().insert(write.table.name.clone(), rows);
     }
 
     async fn error(&self, sql: &str) -> SqlError {
@@ -110,6 +136,11 @@ impl Fixture {
     async fn message(&self, sql: &str) -> String {
         self.error(sql).await.message
     }
+}
+
+async fn run(plan: &QueryPlan) -> SqlResult<Vec<RecordBatch>> {
+    let physical = plan.physical(&CancellationToken::new()).await?;
+    collect(physical, plan.state.task_ctx()).await.map_err(from_datafusion)
 }
 
 fn shown(batch: &RecordBatch) -> Vec<String> {

@@ -1,0 +1,256 @@
+//! The rows that UPDATE, DELETE, MERGE and ON CONFLICT DO UPDATE change, and what RETURNING gives of rows that are written.
+//!
+//! Two queries: one over the target and what is joined to it, of whose rows the statement makes new rows (`write/`), and one over
+//! those, which is RETURNING. Names are settled in both at once (`resolve/modification.rs`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use catalog::Table;
+use datafusion::common::Column;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource};
+use datafusion::sql::sqlparser::ast::{
+    self, Ident, ObjectName, Query, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, With,
+};
+use types::{SqlError, SqlResult, SqlType};
+
+use super::query::{analyze, logical_over, output_type};
+pub(crate) use super::resolve::{Clause, Kept};
+use super::view::PlanSource;
+use super::{Binder, output_name, parameter, resolve};
+use crate::error::from_datafusion;
+use crate::parse::statement::Returning;
+use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
+use crate::stream_table::StreamTable;
+use crate::{parse, rewrite, semantics};
+
+/// Relations of this schema, which no user's can be in, are plans that the statement has made.
+pub(super) const GIVEN: &str = "given\u{1}";
+/// Tables of this database have the columns that say which row each row is.
+pub(super) const WITH_PLACES: &str = "places\u{1}";
+/// The relations of [`GIVEN`]: rows that were made, and those that an INSERT met.
+pub(super) const MADE: &str = "made";
+pub(super) const MET: &str = "met";
+
+/// Plans for relations of [`GIVEN`], by name.
+pub(super) type Given = HashMap<&'static str, Arc<dyn TableSource>>;
+
+/// The table that a statement changes, under its name within the statement.
+pub(crate) struct Changed<'a> {
+    pub(crate) table: &'a Arc<Table>,
+    /// The name of its schema.
+    pub(crate) schema: &'a str,
+    pub(crate) alias: Option<&'a Ident>,
+}
+
+/// A statement that changes rows of a table, as far as names go.
+pub(crate) struct Modification<'a> {
+    pub(crate) with: Option<&'a With>,
+    pub(crate) changed: Changed<'a>,
+    pub(crate) source: Source<'a>,
+    pub(crate) condition: Option<&'a ast::Expr>,
+    /// To be computed of each row, and where each stands.
+    pub(crate) values: Vec<(ast::Expr, Clause)>,
+    pub(crate) returning: Option<&'a Returning>,
+    pub(crate) kept: Kept,
+}
+
+/// The rows that a statement reads.
+pub(crate) enum Source<'a> {
+    /// Those of relations, the first of which is the target.
+    From(Vec<TableWithJoins>),
+    /// ON CONFLICT: rows of the target, each beside the row that was to be inserted.
+    Met(&'a Arc<StreamTable>),
+}
+
+/// A statement whose names are settled.
+pub(crate) struct Bound {
+    rows: Query,
+    /// How many columns of relations beside the target the rows have.
+    pub(crate) others: usize,
+    given: Given,
+    returning: Option<resolve::Returned>,
+}
+
+/// What the columns of the rows that are read are called: `__row_id` and `__place`, then the target's, the others', the values.
+pub(crate) mod reading {
+    pub(crate) fn old(at: usize) -> String {
+        format!("old\u{1}{at}")
+    }
+
+    pub(crate) fn other(at: usize) -> String {
+        format!("other\u{1}{at}")
+    }
+
+    pub(crate) fn value(at: usize) -> String {
+        format!("value\u{1}{at}")
+    }
+
+    /// Of rows that were made: the row that RETURNING gives where it does not say which.
+    pub(crate) fn kept(at: usize) -> String {
+        format!("kept\u{1}{at}")
+    }
+}
+
+/// The target as the first relation of FROM.
+pub(crate) fn first_of(changed: &Changed<'_>) -> TableWithJoins {
+    let parts = [changed.schema, changed.table.name.as_str()].map(|part| Ident::with_quote('"', part));
+    let alias =
+        changed.alias.map(|alias| TableAlias { explicit: true, name: alias.clone(), columns: Vec::new(), at: None });
+    let mut relation = resolve::named(ObjectName::from(parts.to_vec()));
+    if let TableFactor::Table { alias: place, .. } = &mut relation {
+        *place = alias;
+    }
+    TableWithJoins { relation, joins: Vec::new() }
+}
+
+/// Settles the names of a statement.
+pub(super) fn bind(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<Bound> {
+    let Modification { with, changed, source, condition, values, returning, kept } = written;
+    let (values, clauses): (Vec<ast::Expr>, Vec<Clause>) = values.into_iter().unzip();
+    let mut given = Given::new();
+    let from = match source {
+        Source::From(from) => Some(from),
+        Source::Met(leaf) => {
+            let leaf = Arc::clone(leaf);
+            given.insert(MET, provider_as_source(leaf));
+            None
+        }
+    };
+    let is_met = from.is_none();
+    let items = values.into_iter().map(SelectItem::UnnamedExpr).collect();
+    let mut rows = select(items)?;
+    rows.with = with.cloned();
+    if let SetExpr::Select(select) = rows.body.as_mut() {
+        select.from = from.unwrap_or_default();
+        select.selection = condition.cloned();
+    }
+    let rows = prepared(rows)?;
+    let returning = returning.map(returned).transpose()?;
+    let written = resolve::WrittenModification { rows, clauses, changed: &changed, is_met, returning, kept };
+    let bound = resolve::modification(binder.context, binder.text, written)?;
+    Ok(Bound { rows: bound.rows, others: bound.others, given, returning: bound.returning })
+}
+
+/// RETURNING of an INSERT whose rows have been bound.
+pub(super) fn bind_returning(
+    binder: &Binder<'_>,
+    with: Option<&With>,
+    changed: &Changed<'_>,
+    returning: &Returning,
+) -> SqlResult<resolve::Returned> {
+    let mut written = returned(returning)?;
+    if let Some(with) = with {
+        let mut query = select(Vec::new())?;
+        query.with = Some(with.clone());
+        written.query.with = prepared(query)?.with;
+    }
+    resolve::returning(binder.context, binder.text, written, changed)
+}
+
+/// The columns called `columns` of the rows that `complete` makes of those read, then those of RETURNING.
+pub(super) fn plan(
+    binder: &Binder<'_>,
+    bound: &Bound,
+    declared: &[Option<SqlType>],
+    columns: &[String],
+    complete: impl Fn(LogicalPlan) -> SqlResult<LogicalPlan>,
+) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
+    let (plan, parameters) = parameter::settle(declared, |types| {
+        let rows = analyze(binder, logical_over(binder, bound.rows.clone(), types, &bound.given)?)?;
+        let made = complete(rows)?;
+        match &bound.returning {
+            Some(returned) => returned_plan(binder, returned, made, types, columns),
+            None => only(made, columns),
+        }
+    })?;
+    Ok(finished(binder, plan, parameters, columns.len(), bound.returning.as_ref()))
+}
+
+/// As [`plan`], of rows that were made already.
+pub(super) fn plan_returning(
+    binder: &Binder<'_>,
+    returned: &resolve::Returned,
+    made: &LogicalPlan,
+    declared: &[Option<SqlType>],
+    columns: &[String],
+) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
+    let (plan, parameters) =
+        parameter::settle(declared, |types| returned_plan(binder, returned, made.clone(), types, columns))?;
+    Ok(finished(binder, plan, parameters, columns.len(), Some(returned)))
+}
+
+fn returned_plan(
+    binder: &Binder<'_>,
+    returned: &resolve::Returned,
+    made: LogicalPlan,
+    types: &[Option<SqlType>],
+    columns: &[String],
+) -> SqlResult<LogicalPlan> {
+    let given = Given::from([(MADE, PlanSource::of(made))]);
+    analyze(binder, logical_over(binder, returned.query(columns), types, &given)?)
+}
+
+fn only(made: LogicalPlan, columns: &[String]) -> SqlResult<LogicalPlan> {
+    let columns = columns.iter().map(|name| Expr::Column(Column::new_unqualified(name)));
+    Projection::try_new(columns.collect(), Arc::new(made)).map(LogicalPlan::Projection).map_err(from_datafusion)
+}
+
+fn finished(
+    binder: &Binder<'_>,
+    plan: LogicalPlan,
+    parameters: Vec<SqlType>,
+    width: usize,
+    returned: Option<&resolve::Returned>,
+) -> (QueryPlan, Option<Vec<OutputColumn>>) {
+    let fields = plan.schema().fields().iter();
+    let mut columns: Vec<OutputColumn> = fields
+        .map(|field| OutputColumn {
+            name: field.name().clone(),
+            sql_type: output_type(SqlType::from_arrow_field(field)),
+            table: None,
+            column: None,
+        })
+        .collect();
+    let returning = returned.map(|returned| {
+        for (column, bound) in columns[width..].iter_mut().zip(&returned.columns) {
+            column.name.clone_from(&bound.name);
+            column.table = bound.origin.map(|(table, _)| table);
+            column.column = bound.origin.map(|(_, column)| column);
+        }
+        columns[width..].to_vec()
+    });
+    let (state, locks, locked_limit) = (binder.state(), Vec::new(), LockedLimit::default());
+    (QueryPlan { plan, columns, parameters, state, locks, locked_limit }, returning)
+}
+
+/// The items of RETURNING as a SELECT without FROM, and its names for old and new rows.
+fn returned(returning: &Returning) -> SqlResult<resolve::WrittenReturning> {
+    let name = |name: &Option<Ident>| name.as_ref().map(|name| name.value.clone());
+    Ok(resolve::WrittenReturning {
+        query: prepared(select(returning.items.clone())?)?,
+        old: name(&returning.old),
+        new: name(&returning.new),
+    })
+}
+
+/// The query in the form in which names are settled.
+fn prepared(mut query: Query) -> SqlResult<Query> {
+    output_name::name_items(&mut query)?;
+    rewrite::query(&mut query)?;
+    semantics::rewrite_query(&mut query)?;
+    Ok(query)
+}
+
+/// `SELECT items`.
+pub(crate) fn select(items: Vec<SelectItem>) -> SqlResult<Query> {
+    let parsed = parse::parse("SELECT 1")?.into_iter().next().map(|parsed| parsed.statement);
+    let Some(parse::Statement::Query(mut query)) = parsed else {
+        return Err(SqlError::internal("a SELECT is a query"));
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items;
+    }
+    Ok(*query)
+}

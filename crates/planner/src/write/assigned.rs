@@ -1,0 +1,93 @@
+//! SET: which columns get which values.
+
+use catalog::Table;
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, TableFactor};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::values::infer;
+use crate::parse::expr_of;
+use crate::parse::statement::{AssignedValue, Assignment, is_default};
+
+/// The relation that a query with values for several columns is within its statement.
+pub(crate) const ASSIGNED: &str = "assigned\u{1}";
+
+/// What becomes of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum New {
+    /// It stays as it is.
+    Same,
+    Default,
+    /// It gets the value of this number.
+    Value(usize),
+}
+
+/// What an UPDATE sets.
+pub(super) struct Assigned {
+    /// For each column of the table.
+    pub(super) columns: Vec<New>,
+    pub(super) values: Vec<Expr>,
+}
+
+impl Assigned {
+    /// What `assignments` say. Parameters that stand alone get their columns' types in `parameters`. Values are numbered from `first`.
+    ///
+    /// # Errors
+    /// `42703` for a column that is not there, `42601` for one that is set twice.
+    pub(super) fn of(
+        table: &Table,
+        assignments: &[Assignment],
+        first: usize,
+        parameters: &mut Vec<Option<SqlType>>,
+    ) -> SqlResult<Self> {
+        let mut assigned = Self { columns: vec![New::Same; table.columns.len()], values: Vec::new() };
+        for assignment in assignments {
+            for (at, name) in assignment.columns.iter().enumerate() {
+                let (position, column) = table.column_by_name(&name.value).ok_or_else(|| {
+                    let message = format!("column \"{}\" of relation \"{}\" does not exist", name.value, table.name);
+                    SqlError::new(Condition::UndefinedColumn, message)
+                })?;
+                if assigned.columns[position] != New::Same {
+                    let message = format!("multiple assignments to same column \"{}\"", name.value);
+                    return Err(SqlError::new(Condition::SyntaxError, message));
+                }
+                let value = match &assignment.value {
+                    AssignedValue::One(value) => value.clone(),
+                    AssignedValue::Row(values) => values[at].clone(),
+                    AssignedValue::Query(query) => field(query, at, assignment.columns.len())?,
+                };
+                assigned.columns[position] = if is_default(&value) {
+                    New::Default
+                } else {
+                    infer(&value, &column.sql_type, parameters);
+                    assigned.values.push(value);
+                    New::Value(first + assigned.values.len() - 1)
+                };
+            }
+        }
+        Ok(assigned)
+    }
+
+    /// Whether the column at this position is set.
+    pub(super) fn sets(&self, position: usize) -> bool {
+        self.columns[position] != New::Same
+    }
+}
+
+/// One of the `width` columns of a query's only row.
+fn field(query: &Query, at: usize, width: usize) -> SqlResult<Expr> {
+    if width == 1 {
+        return Ok(Expr::Subquery(Box::new(query.clone())));
+    }
+    let names: Vec<String> = (1..=width).map(|number| format!("\"c{number}\"")).collect();
+    let text = format!("(SELECT {} FROM (SELECT 1) AS \"{ASSIGNED}\" ({}))", names[at], names.join(", "));
+    let mut wrapped = expr_of(&text)?;
+    if let Expr::Subquery(outer) = &mut wrapped
+        && let SetExpr::Select(select) = outer.body.as_mut()
+        && let Some(table) = select.from.first_mut()
+        && let TableFactor::Derived { subquery, .. } = &mut table.relation
+    {
+        **subquery = query.clone();
+        return Ok(wrapped);
+    }
+    Err(SqlError::internal("a field is a subquery"))
+}

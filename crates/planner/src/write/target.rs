@@ -1,0 +1,72 @@
+//! The table that a statement writes.
+
+use std::sync::Arc;
+
+use catalog::{ConstraintKind, Relation, Table};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use crate::bind::Binder;
+use crate::bind::modification::Changed;
+
+/// The table that rows are written to.
+pub(super) struct Target {
+    pub(super) table: Arc<Table>,
+    /// The name of its schema.
+    pub(super) schema: String,
+}
+
+impl Target {
+    /// The table of that name, if the statement's role may write it. `verb` is what the statement would do to it.
+    ///
+    /// # Errors
+    /// `42P01`; `55000` for a view; `42501` for a system table or another's.
+    pub(super) fn of(binder: &Binder<'_>, name: &ObjectName, verb: &str) -> SqlResult<Self> {
+        let table = match binder.relation(name)? {
+            Relation::Table(table) => table,
+            Relation::View(view) => {
+                let message = format!("cannot {verb} view \"{}\"", view.name);
+                return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
+                    .with_detail("Views are not automatically updatable."));
+            }
+        };
+        let context = binder.context();
+        if !context.owns(table.owner) {
+            let message = format!("permission denied for table {}", table.name);
+            return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+        }
+        let schema = context.snapshot.schema(table.schema).map_or_else(String::new, |schema| schema.name.clone());
+        Ok(Self { table, schema })
+    }
+
+    /// The table under its name within the statement.
+    pub(super) fn named<'a>(&'a self, alias: Option<&'a Ident>) -> Changed<'a> {
+        Changed { table: &self.table, schema: &self.schema, alias }
+    }
+
+    /// The names of its columns.
+    pub(super) fn column_names(&self) -> Vec<String> {
+        self.table.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// The columns that enforced foreign keys refer to, in the table's order.
+    pub(super) fn referenced_columns(&self, binder: &Binder<'_>) -> Vec<ColumnId> {
+        let snapshot = &binder.context().snapshot;
+        let mut referenced: Vec<ColumnId> = snapshot
+            .tables()
+            .flat_map(|table| &table.constraints)
+            .filter(|constraint| constraint.enforced)
+            .filter_map(|constraint| match &constraint.kind {
+                ConstraintKind::ForeignKey { references, referenced, .. } if *references == self.table.oid => {
+                    Some(referenced)
+                }
+                _ => None,
+            })
+            .flatten()
+            .copied()
+            .collect();
+        referenced.sort_unstable();
+        referenced.dedup();
+        referenced
+    }
+}
