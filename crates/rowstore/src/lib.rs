@@ -2,12 +2,27 @@
 //!
 //! Never commits and never decides visibility: a table's rows are one immutable value, and `txn` makes the next from it.
 //!
-//! Start at `fresh.rs` for what a table holds, `layer.rs` for how rows are found.
+//! Start at `fresh.rs` for what a table holds, `layer.rs` for how rows are found, `tuple.rs` for how a row is stored and `key.rs`
+//! for what an index orders by.
 
+mod batch;
+mod builder;
+mod column;
+mod error;
 mod fresh;
+mod key;
 mod layer;
 mod row;
+mod tuple;
+mod value;
 
+pub use batch::{BatchBuilder, StoredColumn, batch_of, rows_of};
+pub use builder::ColumnBuilder;
+pub use column::ColumnValues;
+pub use error::{Error, Result};
 pub use fresh::{FreshRows, OwnRows, Sealed};
+pub use key::{encode_key, encode_key_value};
 pub use layer::{Layer, row_of};
 pub use row::{IndexEntry, Row};
+pub use tuple::{Tuple, TupleReader, TupleWriter};
+pub use value::{List, ListIter, Value};

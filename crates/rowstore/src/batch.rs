@@ -1,0 +1,110 @@
+//! Whole batches: columns to stored rows and back.
+
+use arrow::array::{Array, ArrayRef};
+use types::{ColumnId, SqlType};
+
+use crate::{ColumnBuilder, ColumnValues, Error, Result, Tuple, TupleReader, TupleWriter, Value};
+
+#[cfg(test)]
+mod tests;
+
+/// The rows of these columns. `ids` are the columns' ids, ascending.
+pub fn rows_of(columns: &[ArrayRef], ids: &[ColumnId]) -> Result<Vec<Tuple>> {
+    let values = ColumnValues::of_all(columns)?;
+    let rows = columns.first().map_or(0, |column| column.len());
+    let mut writer = TupleWriter::default();
+    (0..rows)
+        .map(|row| {
+            for (id, values) in ids.iter().zip(&values) {
+                writer.push(*id, values.get(row))?;
+            }
+            writer.finish()
+        })
+        .collect()
+}
+
+/// A column wanted of stored rows.
+#[derive(Debug, Clone)]
+pub struct StoredColumn {
+    pub id: ColumnId,
+    pub sql_type: SqlType,
+    /// What rows older than the column have, as an array of one value; `None` for NULL.
+    pub missing: Option<ArrayRef>,
+}
+
+/// Columns of these rows. `capacity` is how many rows to make room for.
+pub fn batch_of<'a>(
+    rows: impl IntoIterator<Item = &'a Tuple>,
+    columns: &[StoredColumn],
+    capacity: usize,
+) -> Result<Vec<ArrayRef>> {
+    let mut builder = BatchBuilder::new(columns, capacity)?;
+    for row in rows {
+        builder.push(row.reader())?;
+    }
+    Ok(builder.finish())
+}
+
+/// Columns in the making, row by row. After an error it is of no use.
+#[derive(Debug)]
+pub struct BatchBuilder<'a> {
+    columns: Vec<Column<'a>>,
+    rows: usize,
+}
+
+#[derive(Debug)]
+struct Column<'a> {
+    id: ColumnId,
+    /// Where the last row had the column: the next one likely has it there too.
+    position: usize,
+    missing: Value<'a>,
+    values: ColumnBuilder,
+}
+
+impl<'a> BatchBuilder<'a> {
+    /// Empty columns with room for `capacity` rows.
+    pub fn new(columns: &'a [StoredColumn], capacity: usize) -> Result<BatchBuilder<'a>> {
+        let columns = columns
+            .iter()
+            .map(|StoredColumn { id, sql_type, missing }| {
+                let missing = match missing {
+                    Some(array) if array.is_empty() => {
+                        return Err(Error::Damaged("missing value of a column is empty"));
+                    }
+                    Some(array) => Value::of(array.as_ref(), 0)?,
+                    None => Value::Null,
+                };
+                Ok(Column { id: *id, position: 0, missing, values: ColumnBuilder::new(sql_type, capacity)? })
+            })
+            .collect::<Result<_>>()?;
+        Ok(BatchBuilder { columns, rows: 0 })
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: TupleReader<'_>) -> Result<()> {
+        for column in &mut self.columns {
+            let value = match row.find(column.id, column.position) {
+                Some(position) => {
+                    column.position = position;
+                    row.value(position)
+                }
+                None => column.missing,
+            };
+            column.values.append(value)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// How many rows were added since the start or the last [`BatchBuilder::finish`].
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The columns; the builder is empty again.
+    pub fn finish(&mut self) -> Vec<ArrayRef> {
+        self.rows = 0;
+        self.columns.iter_mut().map(|column| column.values.finish()).collect()
+    }
+}

@@ -1,0 +1,236 @@
+//! Building a column value by value, in exactly the Arrow type of its SQL type.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryBuilder, BooleanBuilder, FixedSizeBinaryBuilder, ListArray, NullBufferBuilder, PrimitiveBuilder,
+    StringViewBuilder,
+};
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
+    TimestampMicrosecondType, UInt32Type,
+};
+use types::SqlType;
+
+use crate::value::List;
+use crate::{Error, Result, Value};
+
+/// A column in the making. After an error the column is of no use.
+#[derive(Debug)]
+pub struct ColumnBuilder {
+    data_type: DataType,
+    values: Values,
+}
+
+#[derive(Debug)]
+enum Values {
+    Bool(BooleanBuilder),
+    Int2(PrimitiveBuilder<Int16Type>),
+    Int4(PrimitiveBuilder<Int32Type>),
+    Int8(PrimitiveBuilder<Int64Type>),
+    Oid(PrimitiveBuilder<UInt32Type>),
+    Date(PrimitiveBuilder<Date32Type>),
+    Time(PrimitiveBuilder<Time64MicrosecondType>),
+    Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
+    Decimal(PrimitiveBuilder<Decimal128Type>),
+    Float4(PrimitiveBuilder<Float32Type>),
+    Float8(PrimitiveBuilder<Float64Type>),
+    Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
+    Text(StringViewBuilder),
+    Bytes(BinaryBuilder),
+    Uuid(FixedSizeBinaryBuilder),
+    List(Box<Lists>),
+}
+
+#[derive(Debug)]
+struct Lists {
+    item: FieldRef,
+    items: ColumnBuilder,
+    count: i32,
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+}
+
+impl ColumnBuilder {
+    /// An empty column of this type, with room for `capacity` values.
+    pub fn new(sql_type: &SqlType, capacity: usize) -> Result<ColumnBuilder> {
+        Self::of_arrow(sql_type.arrow_type(), capacity)
+    }
+
+    fn of_arrow(data_type: DataType, capacity: usize) -> Result<ColumnBuilder> {
+        let values = match &data_type {
+            DataType::Boolean => Values::Bool(BooleanBuilder::with_capacity(capacity)),
+            DataType::Int16 => Values::Int2(primitive(&data_type, capacity)),
+            DataType::Int32 => Values::Int4(primitive(&data_type, capacity)),
+            DataType::Int64 => Values::Int8(primitive(&data_type, capacity)),
+            DataType::UInt32 => Values::Oid(primitive(&data_type, capacity)),
+            DataType::Date32 => Values::Date(primitive(&data_type, capacity)),
+            DataType::Time64(TimeUnit::Microsecond) => Values::Time(primitive(&data_type, capacity)),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => Values::Timestamp(primitive(&data_type, capacity)),
+            DataType::Decimal128(..) => Values::Decimal(primitive(&data_type, capacity)),
+            DataType::Float32 => Values::Float4(primitive(&data_type, capacity)),
+            DataType::Float64 => Values::Float8(primitive(&data_type, capacity)),
+            DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(primitive(&data_type, capacity)),
+            DataType::Utf8View => Values::Text(StringViewBuilder::with_capacity(capacity)),
+            DataType::Binary => Values::Bytes(BinaryBuilder::with_capacity(capacity, 0)),
+            DataType::FixedSizeBinary(width) => Values::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, *width)),
+            DataType::List(item) => Values::List(Box::new(Lists::new(item, capacity)?)),
+            other => return Err(Error::Unsupported(other.clone())),
+        };
+        Ok(ColumnBuilder { data_type, values })
+    }
+
+    /// Adds a value; fails for one of another type or out of its type's range.
+    #[inline]
+    pub fn append(&mut self, value: Value<'_>) -> Result<()> {
+        match (&mut self.values, value) {
+            (Values::Bool(values), Value::Bool(value)) => values.append_value(value),
+            (Values::Bool(values), Value::Null) => values.append_null(),
+            (Values::Int2(values), value) => return append_int(values, value),
+            (Values::Int4(values), value) => return append_int(values, value),
+            (Values::Int8(values), value) => return append_int(values, value),
+            (Values::Oid(values), value) => return append_int(values, value),
+            (Values::Date(values), value) => return append_int(values, value),
+            (Values::Time(values), value) => return append_int(values, value),
+            (Values::Timestamp(values), value) => return append_int(values, value),
+            (Values::Decimal(values), Value::Decimal(value)) => values.append_value(value),
+            (Values::Decimal(values), Value::Null) => values.append_null(),
+            (Values::Float4(values), Value::Float4(value)) => values.append_value(value),
+            (Values::Float4(values), Value::Null) => values.append_null(),
+            (Values::Float8(values), Value::Float8(value)) => values.append_value(value),
+            (Values::Float8(values), Value::Null) => values.append_null(),
+            (Values::Interval(values), Value::Interval { months, days, nanos }) => {
+                values.append_value(IntervalMonthDayNano::new(months, days, nanos));
+            }
+            (Values::Interval(values), Value::Null) => values.append_null(),
+            (Values::Text(values), Value::Text(value)) => {
+                values.try_append_value(value).map_err(|_| Error::Full(DataType::Utf8View))?;
+            }
+            (Values::Text(values), Value::Null) => values.append_null(),
+            (Values::Bytes(values), Value::Bytes(value)) => {
+                if i32::try_from(values.values_slice().len() + value.len()).is_err() {
+                    return Err(Error::Full(DataType::Binary));
+                }
+                values.append_value(value);
+            }
+            (Values::Bytes(values), Value::Null) => values.append_null(),
+            (Values::Uuid(values), Value::Bytes(bytes)) => {
+                values.append_value(bytes).map_err(|_| mismatch(&value, &self.data_type))?;
+            }
+            (Values::Uuid(values), Value::Null) => values.append_null(),
+            (Values::List(lists), Value::List(list)) => return lists.append(list),
+            (Values::List(lists), Value::Null) => lists.append_null(),
+            (_, value) => return Err(mismatch(&value, &self.data_type)),
+        }
+        Ok(())
+    }
+
+    /// How many values were added.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        use arrow::array::ArrayBuilder;
+        match &self.values {
+            Values::Bool(values) => values.len(),
+            Values::Int2(values) => values.len(),
+            Values::Int4(values) => values.len(),
+            Values::Int8(values) => values.len(),
+            Values::Oid(values) => values.len(),
+            Values::Date(values) => values.len(),
+            Values::Time(values) => values.len(),
+            Values::Timestamp(values) => values.len(),
+            Values::Decimal(values) => values.len(),
+            Values::Float4(values) => values.len(),
+            Values::Float8(values) => values.len(),
+            Values::Interval(values) => values.len(),
+            Values::Text(values) => values.len(),
+            Values::Bytes(values) => values.len(),
+            Values::Uuid(values) => values.len(),
+            Values::List(lists) => lists.offsets.len() - 1,
+        }
+    }
+
+    /// Whether no value was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The column; the builder is empty again.
+    pub fn finish(&mut self) -> ArrayRef {
+        match &mut self.values {
+            Values::Bool(values) => Arc::new(values.finish()),
+            Values::Int2(values) => Arc::new(values.finish()),
+            Values::Int4(values) => Arc::new(values.finish()),
+            Values::Int8(values) => Arc::new(values.finish()),
+            Values::Oid(values) => Arc::new(values.finish()),
+            Values::Date(values) => Arc::new(values.finish()),
+            Values::Time(values) => Arc::new(values.finish()),
+            Values::Timestamp(values) => Arc::new(values.finish()),
+            Values::Decimal(values) => Arc::new(values.finish()),
+            Values::Float4(values) => Arc::new(values.finish()),
+            Values::Float8(values) => Arc::new(values.finish()),
+            Values::Interval(values) => Arc::new(values.finish()),
+            Values::Text(values) => Arc::new(values.finish()),
+            Values::Bytes(values) => Arc::new(values.finish()),
+            Values::Uuid(values) => Arc::new(values.finish()),
+            Values::List(lists) => Arc::new(lists.finish()),
+        }
+    }
+}
+
+impl Lists {
+    fn new(item: &FieldRef, capacity: usize) -> Result<Lists> {
+        let mut offsets = Vec::with_capacity(capacity + 1);
+        offsets.push(0);
+        let items = ColumnBuilder::of_arrow(item.data_type().clone(), capacity)?;
+        Ok(Lists { item: Arc::clone(item), items, count: 0, offsets, nulls: NullBufferBuilder::new(capacity) })
+    }
+
+    fn append(&mut self, list: List<'_>) -> Result<()> {
+        let count = i32::try_from(list.len()).ok().and_then(|length| self.count.checked_add(length));
+        self.count = count.ok_or_else(|| Error::Full(self.items.data_type.clone()))?;
+        for value in list.iter() {
+            self.items.append(value)?;
+        }
+        self.offsets.push(self.count);
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    fn append_null(&mut self) {
+        self.offsets.push(self.count);
+        self.nulls.append_null();
+    }
+
+    fn finish(&mut self) -> ListArray {
+        self.count = 0;
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        ListArray::new(Arc::clone(&self.item), offsets, self.items.finish(), self.nulls.finish())
+    }
+}
+
+fn primitive<T: ArrowPrimitiveType>(data_type: &DataType, capacity: usize) -> PrimitiveBuilder<T> {
+    PrimitiveBuilder::with_capacity(capacity).with_data_type(data_type.clone())
+}
+
+#[inline]
+fn append_int<T: ArrowPrimitiveType<Native: TryFrom<i64>>>(
+    values: &mut PrimitiveBuilder<T>,
+    value: Value<'_>,
+) -> Result<()> {
+    match value {
+        Value::Null => values.append_null(),
+        Value::Int(int) => {
+            values.append_value(T::Native::try_from(int).map_err(|_| mismatch(&value, &T::DATA_TYPE))?);
+        }
+        other => return Err(mismatch(&other, &T::DATA_TYPE)),
+    }
+    Ok(())
+}
+
+fn mismatch(value: &Value<'_>, column: &DataType) -> Error {
+    Error::Mismatch { value: value.kind(), column: column.clone() }
+}

@@ -1,0 +1,115 @@
+//! Reading a column value by value, its type looked at once.
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, PrimitiveArray,
+    StringViewArray,
+};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type,
+    Int64Type, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    UInt32Type,
+};
+
+use crate::value::List;
+use crate::{Error, Result, Value};
+
+#[cfg(test)]
+mod tests;
+
+/// The values of an array of any type that [`types::SqlType::arrow_type`] gives.
+#[derive(Debug, Clone)]
+pub struct ColumnValues<'a> {
+    nulls: Option<&'a NullBuffer>,
+    values: Values<'a>,
+}
+
+#[derive(Debug, Clone)]
+enum Values<'a> {
+    Null,
+    Bool(&'a BooleanArray),
+    Int16(&'a [i16]),
+    Int32(&'a [i32]),
+    Int64(&'a [i64]),
+    UInt32(&'a [u32]),
+    Decimal(&'a [i128]),
+    Float4(&'a [f32]),
+    Float8(&'a [f64]),
+    Text(&'a StringViewArray),
+    Bytes(&'a BinaryArray),
+    Uuid(&'a FixedSizeBinaryArray),
+    Interval(&'a PrimitiveArray<IntervalMonthDayNanoType>),
+    List(&'a ListArray),
+}
+
+impl<'a> ColumnValues<'a> {
+    /// A reader of this array; fails for Arrow types that no SQL type travels in.
+    pub fn new(array: &'a dyn Array) -> Result<ColumnValues<'a>> {
+        let values = match array.data_type() {
+            DataType::Null => Values::Null,
+            DataType::Boolean => Values::Bool(array.as_boolean()),
+            DataType::Int16 => Values::Int16(slice::<Int16Type>(array)),
+            DataType::Int32 => Values::Int32(slice::<Int32Type>(array)),
+            DataType::Date32 => Values::Int32(slice::<Date32Type>(array)),
+            DataType::Int64 => Values::Int64(slice::<Int64Type>(array)),
+            DataType::Time64(TimeUnit::Microsecond) => Values::Int64(slice::<Time64MicrosecondType>(array)),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => Values::Int64(slice::<TimestampMicrosecondType>(array)),
+            DataType::UInt32 => Values::UInt32(slice::<UInt32Type>(array)),
+            DataType::Decimal128(..) => Values::Decimal(slice::<Decimal128Type>(array)),
+            DataType::Float32 => Values::Float4(slice::<Float32Type>(array)),
+            DataType::Float64 => Values::Float8(slice::<Float64Type>(array)),
+            DataType::Utf8View => Values::Text(array.as_string_view()),
+            DataType::Binary => Values::Bytes(array.as_binary()),
+            DataType::FixedSizeBinary(_) => Values::Uuid(array.as_fixed_size_binary()),
+            DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(array.as_primitive()),
+            DataType::List(_) => {
+                let list: &ListArray = array.as_list();
+                ColumnValues::new(list.values().as_ref())?;
+                Values::List(list)
+            }
+            other => return Err(Error::Unsupported(other.clone())),
+        };
+        Ok(ColumnValues { nulls: array.nulls(), values })
+    }
+
+    /// Readers of all columns of a batch.
+    pub fn of_all(columns: &'a [ArrayRef]) -> Result<Vec<ColumnValues<'a>>> {
+        columns.iter().map(|column| ColumnValues::new(column.as_ref())).collect()
+    }
+
+    /// The value in a row, which must be one of the array's.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, row: usize) -> Value<'a> {
+        if self.nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            return Value::Null;
+        }
+        match self.values {
+            Values::Null => Value::Null,
+            Values::Bool(array) => Value::Bool(array.value(row)),
+            Values::Int16(values) => Value::Int(i64::from(values[row])),
+            Values::Int32(values) => Value::Int(i64::from(values[row])),
+            Values::Int64(values) => Value::Int(values[row]),
+            Values::UInt32(values) => Value::Int(i64::from(values[row])),
+            Values::Decimal(values) => Value::Decimal(values[row]),
+            Values::Float4(values) => Value::Float4(values[row]),
+            Values::Float8(values) => Value::Float8(values[row]),
+            Values::Text(array) => Value::Text(array.value(row)),
+            Values::Bytes(array) => Value::Bytes(array.value(row)),
+            Values::Uuid(array) => Value::Bytes(array.value(row)),
+            Values::Interval(array) => {
+                let interval = array.value(row);
+                Value::Interval { months: interval.months, days: interval.days, nanos: interval.nanoseconds }
+            }
+            Values::List(array) => {
+                let offsets = array.value_offsets();
+                let at = |index: usize| usize::try_from(offsets[index]).expect("offsets are not negative");
+                Value::List(List::of_column(array.values().as_ref(), at(row), at(row + 1)))
+            }
+        }
+    }
+}
+
+fn slice<T: ArrowPrimitiveType>(array: &dyn Array) -> &[T::Native] {
+    array.as_primitive::<T>().values()
+}

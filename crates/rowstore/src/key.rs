@@ -1,0 +1,85 @@
+//! Index keys: bytes whose order is PostgreSQL's order of the values, and whose equality is its equality.
+//!
+//! A key is its columns' encodings one after another. No encoding is a prefix of another, so that the first columns' bytes order
+//! before the later ones', and a key of the first columns is a prefix of the keys of all.
+//!
+//! A value is a marker (1 for a value, 2 for NULL, which orders last) and: a boolean as one byte; integers and numerics big-endian with
+//! the sign bit turned; floats as float8, -0 as 0 and every NaN as the greatest; text (by bytes, collation C) and bytes with
+//! 00 written as 00 FF and closed by 00 00; an interval as its span; a list as its elements, closed by 0.
+
+use types::Interval;
+
+use crate::Value;
+
+#[cfg(test)]
+mod tests;
+
+const END: u8 = 0;
+const VALUE: u8 = 1;
+const NULL: u8 = 2;
+
+/// Appends the key of these values. Tells whether one of them is NULL: such a key is never equal to another in a UNIQUE constraint.
+pub fn encode_key<'a>(values: impl IntoIterator<Item = Value<'a>>, out: &mut Vec<u8>) -> bool {
+    let mut has_null = false;
+    for value in values {
+        has_null |= value.is_null();
+        encode_key_value(value, out);
+    }
+    has_null
+}
+
+/// Appends one column's part of a key.
+pub fn encode_key_value(value: Value<'_>, out: &mut Vec<u8>) {
+    if value.is_null() {
+        out.push(NULL);
+        return;
+    }
+    out.push(VALUE);
+    match value {
+        Value::Null => {}
+        Value::Bool(value) => out.push(u8::from(value)),
+        Value::Int(value) => out.extend_from_slice(&(value ^ i64::MIN).to_be_bytes()),
+        Value::Decimal(value) => put_wide(value, out),
+        Value::Float4(value) => put_float(f64::from(value), out),
+        Value::Float8(value) => put_float(value, out),
+        Value::Text(text) => put_bytes(text.as_bytes(), out),
+        Value::Bytes(bytes) => put_bytes(bytes, out),
+        Value::Interval { months, days, nanos } => {
+            put_wide(Interval::from_month_day_nano(months, days, nanos).span_us(), out);
+        }
+        Value::List(list) => {
+            for value in list.iter() {
+                encode_key_value(value, out);
+            }
+            out.push(END);
+        }
+    }
+}
+
+fn put_wide(value: i128, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(value ^ i128::MIN).to_be_bytes());
+}
+
+fn put_float(value: f64, out: &mut Vec<u8>) {
+    let value = if value.is_nan() {
+        f64::NAN.abs()
+    } else if value == 0.0 {
+        0.0
+    } else {
+        value
+    };
+    let bits = value.to_bits();
+    // Negative numbers order backwards by their bits.
+    let ordered = if value.is_sign_negative() { !bits } else { bits | (1 << 63) };
+    out.extend_from_slice(&ordered.to_be_bytes());
+}
+
+fn put_bytes(mut bytes: &[u8], out: &mut Vec<u8>) {
+    while let Some(zero) = bytes.iter().position(|byte| *byte == 0) {
+        out.extend_from_slice(&bytes[..zero]);
+        out.extend_from_slice(&[0, 0xff]);
+        bytes = &bytes[zero + 1..];
+    }
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(&[0, 0]);
+}

@@ -1,0 +1,71 @@
+//! Writing rows.
+
+use bytes::Bytes;
+use types::ColumnId;
+
+use super::{HEADER, NARROW, Tuple, WIDE, entry_bytes, stored};
+use crate::{Error, Result, Value};
+
+/// Writes rows one after another, with the same buffers.
+#[derive(Debug, Default)]
+pub struct TupleWriter {
+    entries: Vec<Entry>,
+    body: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    id: u32,
+    tag: u8,
+    end: usize,
+}
+
+impl TupleWriter {
+    /// Adds a value to the row. Columns must come by ascending id.
+    #[inline]
+    pub fn push(&mut self, column: ColumnId, value: Value<'_>) -> Result<()> {
+        let last = self.entries.last().map_or(0, |entry| entry.id);
+        let id = u32::try_from(column.0).ok().filter(|id| last < *id).ok_or(Error::Order(column.0))?;
+        let tag = stored::put(value, &mut self.body)?;
+        self.entries.push(Entry { id, tag, end: self.body.len() });
+        Ok(())
+    }
+
+    /// The row of what was pushed; the writer is empty again, also after a failure.
+    pub fn finish(&mut self) -> Result<Tuple> {
+        let tuple = self.assemble();
+        self.clear();
+        tuple
+    }
+
+    /// Forgets what was pushed.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.body.clear();
+    }
+
+    fn assemble(&self) -> Result<Tuple> {
+        let too_large = || Error::TooLarge { columns: self.entries.len(), bytes: self.body.len() };
+        let count = u16::try_from(self.entries.len()).map_err(|_| too_large())?;
+        u32::try_from(self.body.len()).map_err(|_| too_large())?;
+        let last_id = self.entries.last().map_or(0, |entry| entry.id);
+        let is_wide = u8::try_from(last_id).is_err() || u16::try_from(self.body.len()).is_err();
+
+        let mut bytes = Vec::with_capacity(HEADER + self.entries.len() * entry_bytes(is_wide) + self.body.len());
+        bytes.push(if is_wide { WIDE } else { NARROW });
+        bytes.extend_from_slice(&count.to_le_bytes());
+        for Entry { id, tag, end } in &self.entries {
+            if is_wide {
+                let end = u32::try_from(*end).expect("the body's length fits");
+                bytes.extend_from_slice(&id.to_le_bytes());
+                bytes.push(*tag);
+                bytes.extend_from_slice(&end.to_le_bytes());
+            } else {
+                let end = u16::try_from(*end).expect("the body's length fits").to_le_bytes();
+                bytes.extend_from_slice(&[u8::try_from(*id).expect("the greatest id fits"), *tag, end[0], end[1]]);
+            }
+        }
+        bytes.extend_from_slice(&self.body);
+        Ok(Tuple(Bytes::from(bytes)))
+    }
+}

@@ -1,0 +1,163 @@
+//! One value of a column, borrowed from an array or from a stored row.
+
+use arrow::array::Array;
+
+use crate::tuple::{EncodedItems, EncodedList};
+use crate::{ColumnValues, Result};
+
+#[cfg(test)]
+pub(crate) mod samples;
+
+/// One value of a column. Equality is of what is stored, bit by bit; SQL's order and equality are those of [`crate::encode_key`].
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'a> {
+    Null,
+    Bool(bool),
+    /// Every type that counts: integers, oids, days of dates, microseconds of times and timestamps.
+    Int(i64),
+    /// A numeric without its scale, which the column's type has.
+    Decimal(i128),
+    Float4(f32),
+    Float8(f64),
+    Text(&'a str),
+    /// `bytea` and `uuid`.
+    Bytes(&'a [u8]),
+    Interval {
+        months: i32,
+        days: i32,
+        nanos: i64,
+    },
+    List(List<'a>),
+}
+
+impl<'a> Value<'a> {
+    /// The value in a row of an array; to read many, use [`ColumnValues`].
+    pub fn of(array: &'a dyn Array, row: usize) -> Result<Value<'a>> {
+        Ok(ColumnValues::new(array)?.get(row))
+    }
+
+    /// Whether the value is NULL.
+    #[must_use]
+    pub const fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// What kind of value this is, for messages.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Value::Null => "NULL",
+            Value::Bool(_) => "a boolean",
+            Value::Int(_) => "an integer",
+            Value::Decimal(_) => "a numeric",
+            Value::Float4(_) => "a float4",
+            Value::Float8(_) => "a float8",
+            Value::Text(_) => "a text",
+            Value::Bytes(_) => "a byte string",
+            Value::Interval { .. } => "an interval",
+            Value::List(_) => "a list",
+        }
+    }
+}
+
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Value<'_>) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(left), Value::Bool(right)) => left == right,
+            (Value::Int(left), Value::Int(right)) => left == right,
+            (Value::Decimal(left), Value::Decimal(right)) => left == right,
+            (Value::Float4(left), Value::Float4(right)) => left.to_bits() == right.to_bits(),
+            (Value::Float8(left), Value::Float8(right)) => left.to_bits() == right.to_bits(),
+            (Value::Text(left), Value::Text(right)) => left == right,
+            (Value::Bytes(left), Value::Bytes(right)) => left == right,
+            (
+                Value::Interval { months, days, nanos },
+                Value::Interval { months: other_months, days: other_days, nanos: other_nanos },
+            ) => (months, days, nanos) == (other_months, other_days, other_nanos),
+            (Value::List(left), Value::List(right)) => left.iter().eq(right.iter()),
+            _ => false,
+        }
+    }
+}
+
+/// The elements of an array value, wherever they are.
+#[derive(Debug, Clone, Copy)]
+pub struct List<'a>(Items<'a>);
+
+#[derive(Debug, Clone, Copy)]
+enum Items<'a> {
+    Column { items: &'a dyn Array, start: usize, end: usize },
+    Encoded(EncodedList<'a>),
+    Values(&'a [Value<'a>]),
+}
+
+impl<'a> List<'a> {
+    /// A list of these values.
+    #[must_use]
+    pub const fn of(values: &'a [Value<'a>]) -> List<'a> {
+        List(Items::Values(values))
+    }
+
+    /// A stretch of a list array's elements, whose type [`ColumnValues`] can read.
+    pub(crate) const fn of_column(items: &'a dyn Array, start: usize, end: usize) -> List<'a> {
+        List(Items::Column { items, start, end })
+    }
+
+    /// A list within a checked row.
+    pub(crate) const fn of_encoded(list: EncodedList<'a>) -> List<'a> {
+        List(Items::Encoded(list))
+    }
+
+    /// How many elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Items::Column { start, end, .. } => end - start,
+            Items::Encoded(list) => list.len(),
+            Items::Values(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements in order.
+    #[must_use]
+    pub fn iter(&self) -> ListIter<'a> {
+        ListIter(match self.0 {
+            Items::Column { items, start, end } => Iter::Column {
+                values: ColumnValues::new(items)
+                    .expect("the list's column was read, which checks the type of its items"),
+                rows: start..end,
+            },
+            Items::Encoded(list) => Iter::Encoded(list.iter()),
+            Items::Values(values) => Iter::Values(values.iter()),
+        })
+    }
+}
+
+/// Iterator over a list's elements.
+#[derive(Debug)]
+pub struct ListIter<'a>(Iter<'a>);
+
+#[derive(Debug)]
+enum Iter<'a> {
+    Column { values: ColumnValues<'a>, rows: std::ops::Range<usize> },
+    Encoded(EncodedItems<'a>),
+    Values(std::slice::Iter<'a, Value<'a>>),
+}
+
+impl<'a> Iterator for ListIter<'a> {
+    type Item = Value<'a>;
+
+    fn next(&mut self) -> Option<Value<'a>> {
+        match &mut self.0 {
+            Iter::Column { values, rows } => rows.next().map(|row| values.get(row)),
+            Iter::Encoded(items) => items.next(),
+            Iter::Values(values) => values.next().copied(),
+        }
+    }
+}
