@@ -1,6 +1,6 @@
 //! Commit: the one place where anything becomes visible, and the cleaning up behind it.
 //!
-//! Never knows SQL and never reads a shard. Nobody waits for a lock: who comes second on the same thing is told
+//! Never knows SQL and never reads a shard. Nobody waits for a commit: who comes second on the same thing is told
 //! [`Error::Conflict`] and runs again.
 //!
 //! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
@@ -12,6 +12,7 @@ mod conflict;
 mod error;
 mod garbage;
 mod group;
+pub mod locks;
 mod oids;
 mod recover;
 mod transaction;

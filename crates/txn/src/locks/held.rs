@@ -1,0 +1,85 @@
+//! What each transaction holds, in the order of its taking.
+
+use std::collections::HashMap;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{Resource, SHARDS, TxnId};
+
+/// A lock that was taken, and the modes that the transaction held before.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) resource: Resource,
+    pub(super) before: u8,
+}
+
+/// A point in the order of a transaction's locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct LockMark(usize);
+
+type Shard = HashMap<TxnId, Vec<Held>>;
+
+/// What each transaction holds.
+#[derive(Debug)]
+pub(super) struct HeldLocks {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+impl Default for HeldLocks {
+    fn default() -> Self {
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    }
+}
+
+impl HeldLocks {
+    pub(super) fn mark(&self, txn: TxnId) -> LockMark {
+        LockMark(self.shard(txn).get(&txn).map_or(0, Vec::len))
+    }
+
+    pub(super) fn take_since(&self, txn: TxnId, mark: LockMark) -> Vec<Held> {
+        match self.shard(txn).get_mut(&txn) {
+            Some(held) if mark.0 < held.len() => held.split_off(mark.0),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn take_all(&self, txn: TxnId) -> Vec<Held> {
+        self.shard(txn).remove(&txn).unwrap_or_default()
+    }
+
+    /// Collects what is taken one after another.
+    pub(super) const fn batch(&self, txn: TxnId) -> Batch<'_> {
+        Batch { locks: self, txn, taken: Vec::new() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.shards.iter().all(|shard| shard.lock().is_empty())
+    }
+
+    fn shard(&self, txn: TxnId) -> MutexGuard<'_, Shard> {
+        self.shards[usize::from(txn.0.to_le_bytes()[0]) % SHARDS].lock()
+    }
+}
+
+/// Locks that are being taken: on record when it is dropped, however that comes.
+#[derive(Debug)]
+pub(super) struct Batch<'a> {
+    locks: &'a HeldLocks,
+    txn: TxnId,
+    taken: Vec<Held>,
+}
+
+impl Batch<'_> {
+    pub(super) fn push(&mut self, held: Held) {
+        self.taken.push(held);
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if !self.taken.is_empty() {
+            self.locks.shard(self.txn).entry(self.txn).or_default().append(&mut self.taken);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What is locked and waited for, for people to look at.
+
+use super::entry::Entry;
+use super::{LockManager, LockMode, Resource, TxnId};
+
+/// A lock that a transaction holds or waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockInfo {
+    pub resource: Resource,
+    pub txn: TxnId,
+    pub mode: LockMode,
+    /// Since when the transaction waits, in microseconds since 1970-01-01 UTC; `None` if it holds the lock.
+    pub waiting_since_us: Option<i64>,
+}
+
+impl LockManager {
+    /// Locks of tables, and those of rows and keys that somebody waits for: as in PostgreSQL, the others are too many to list.
+    #[must_use]
+    pub fn list(&self) -> Vec<LockInfo> {
+        let mut list = Vec::new();
+        for shard in &self.entries {
+            for (resource, entry) in shard.lock().iter() {
+                if matches!(resource, Resource::Table(_)) || entry.has_waiters() {
+                    list_entry(resource, entry, &mut list);
+                }
+            }
+        }
+        list.sort_unstable_by(|left, right| {
+            (&left.resource, left.waiting_since_us, left.txn, left.mode).cmp(&(
+                &right.resource,
+                right.waiting_since_us,
+                right.txn,
+                right.mode,
+            ))
+        });
+        list
+    }
+}
+
+fn list_entry(resource: &Resource, entry: &Entry, list: &mut Vec<LockInfo>) {
+    let mut add = |txn, modes, waiting_since_us| {
+        list.extend(resource.modes(modes).map(|mode| LockInfo {
+            resource: resource.clone(),
+            txn,
+            mode,
+            waiting_since_us,
+        }));
+    };
+    match entry {
+        Entry::Sole { txn, modes } => add(*txn, *modes, None),
+        Entry::Queued(queue) => {
+            for (txn, modes) in queue.holders() {
+                add(*txn, *modes, None);
+            }
+            for waiter in queue.waiters() {
+                add(waiter.txn, waiter.request.bit, Some(waiter.since_us));
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Holders and waiters of one contended thing.
+
+use std::collections::VecDeque;
+
+use tokio::sync::oneshot;
+
+use super::TxnId;
+use super::entry::Attempt;
+use super::mode::Request;
+
+/// Holders, and waiters in the order in which they get it. Nobody overtakes whom it conflicts with, but for a holder that wants more:
+/// it goes ahead of those who wait for it anyway.
+#[derive(Debug)]
+pub(super) struct Queue {
+    holders: Vec<(TxnId, u8)>,
+    waiters: VecDeque<Waiter>,
+}
+
+/// A transaction that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) txn: TxnId,
+    /// One waiting, for the transaction may wait for the same thing again later.
+    pub(super) ticket: u64,
+    pub(super) request: Request,
+    pub(super) since_us: i64,
+    pub(super) wake: oneshot::Sender<()>,
+}
+
+impl Waiter {
+    /// Tells the waiter that it has the lock. It may have gone; its going gives the lock back then.
+    pub(super) fn wake(self) {
+        let _ = self.wake.send(());
+    }
+}
+
+impl Queue {
+    pub(super) fn new(txn: TxnId, modes: u8) -> Queue {
+        Queue { holders: vec![(txn, modes)], waiters: VecDeque::new() }
+    }
+
+    pub(super) fn attempt(&mut self, txn: TxnId, request: Request) -> Attempt {
+        let before = self.held_by(txn);
+        if before & request.covered_by != 0 {
+            return Attempt::Had;
+        }
+        let place = self.place(before);
+        let is_behind = self.waiters.range(..place).any(|waiter| waiter.request.bit & request.conflicts != 0);
+        if is_behind || self.is_held_against(txn, request) {
+            return Attempt::Blocked;
+        }
+        self.hold(txn, before | request.bit);
+        Attempt::Granted { before }
+    }
+
+    /// Adds a waiter at its place.
+    pub(super) fn enter(&mut self, waiter: Waiter) {
+        let place = self.place(self.held_by(waiter.txn));
+        self.waiters.insert(place, waiter);
+    }
+
+    /// Takes a waiter out; `None` if it has been granted what it waits for.
+    pub(super) fn leave(&mut self, ticket: u64) -> Option<Waiter> {
+        let position = self.waiters.iter().position(|waiter| waiter.ticket == ticket)?;
+        self.waiters.remove(position)
+    }
+
+    /// Makes holders of the waiters that nobody is in the way of any more.
+    pub(super) fn grant(&mut self) -> Vec<Waiter> {
+        let mut granted = Vec::new();
+        let (mut position, mut ahead) = (0, 0);
+        while position < self.waiters.len() {
+            let (txn, request) = (self.waiters[position].txn, self.waiters[position].request);
+            if request.conflicts & ahead != 0 || self.is_held_against(txn, request) {
+                ahead |= request.bit;
+                position += 1;
+            } else {
+                self.hold(txn, self.held_by(txn) | request.bit);
+                granted.extend(self.waiters.remove(position));
+            }
+        }
+        granted
+    }
+
+    /// Sets what a transaction holds.
+    pub(super) fn restore(&mut self, txn: TxnId, modes: u8) {
+        if modes != 0 {
+            self.hold(txn, modes);
+        } else if let Some(position) = self.holders.iter().position(|(holder, _)| *holder == txn) {
+            self.holders.swap_remove(position);
+        }
+    }
+
+    /// Moves a waiter to `position`; returns where it was.
+    pub(super) fn reorder(&mut self, txn: TxnId, position: usize) -> Option<usize> {
+        let from = self.waiters.iter().position(|waiter| waiter.txn == txn)?;
+        let waiter = self.waiters.remove(from)?;
+        self.waiters.insert(position.min(self.waiters.len()), waiter);
+        Some(from)
+    }
+
+    pub(super) fn held_by(&self, txn: TxnId) -> u8 {
+        self.holders.iter().find(|(holder, _)| *holder == txn).map_or(0, |(_, modes)| *modes)
+    }
+
+    pub(super) fn holders(&self) -> &[(TxnId, u8)] {
+        &self.holders
+    }
+
+    pub(super) const fn waiters(&self) -> &VecDeque<Waiter> {
+        &self.waiters
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.holders.is_empty() && self.waiters.is_empty()
+    }
+
+    /// The one holder, if there is one and nobody waits.
+    pub(super) fn sole(&self) -> Option<(TxnId, u8)> {
+        match self.holders[..] {
+            [sole] if self.waiters.is_empty() => Some(sole),
+            _ => None,
+        }
+    }
+
+    fn hold(&mut self, txn: TxnId, modes: u8) {
+        match self.holders.iter_mut().find(|(holder, _)| *holder == txn) {
+            Some((_, held)) => *held = modes,
+            None => self.holders.push((txn, modes)),
+        }
+    }
+
+    /// Where one who holds `modes` waits: ahead of the first who waits for it to give them back.
+    fn place(&self, modes: u8) -> usize {
+        let first = self.waiters.iter().position(|waiter| waiter.request.conflicts & modes != 0);
+        first.unwrap_or(self.waiters.len())
+    }
+
+    fn is_held_against(&self, txn: TxnId, request: Request) -> bool {
+        self.holders.iter().any(|(holder, modes)| *holder != txn && modes & request.conflicts != 0)
+    }
+}

@@ -1,0 +1,341 @@
+//! Many transactions that lock at random, in an order that a seed decides, and what must hold after every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::task::noop_waker;
+use types::Random;
+use types::random::SeededRandom;
+
+use super::tests::HandClock;
+use super::*;
+
+type Asked = Pin<Box<dyn Future<Output = Result<Locked, LockError>> + Send>>;
+
+/// One transaction after another in one session.
+#[derive(Default)]
+struct Session {
+    txn: u64,
+    steps_left: u64,
+    /// What the transaction should hold.
+    held: BTreeMap<Resource, u8>,
+    savepoints: Vec<(LockMark, BTreeMap<Resource, u8>)>,
+    statement: Option<Statement>,
+}
+
+struct Statement {
+    asked: Asked,
+    mark: LockMark,
+    resources: Vec<Resource>,
+    request: Request,
+}
+
+struct Simulation {
+    seed: u64,
+    random: SeededRandom,
+    clock: Arc<HandClock>,
+    locks: Arc<LockManager>,
+    sessions: Vec<Session>,
+    last_txn: u64,
+    deadlocks: usize,
+    timeouts: usize,
+    waits: usize,
+}
+
+#[test]
+fn random_transactions_never_conflict_and_always_end() {
+    let (mut deadlocks, mut timeouts, mut waits) = (0, 0, 0);
+    for seed in 0..300 {
+        let mut simulation = Simulation::new(seed);
+        simulation.run();
+        deadlocks += simulation.deadlocks;
+        timeouts += simulation.timeouts;
+        waits += simulation.waits;
+    }
+    // Otherwise the runs would say nothing about these.
+    assert!(100 < deadlocks && 50 < timeouts && 2000 < waits, "{deadlocks} {timeouts} {waits}");
+}
+
+impl Simulation {
+    fn new(seed: u64) -> Simulation {
+        let clock = Arc::new(HandClock::default());
+        let random = SeededRandom::new(seed);
+        let sessions = 2 + random.next_u64() % 6;
+        Simulation {
+            seed,
+            random,
+            locks: Arc::new(LockManager::new(Arc::<HandClock>::clone(&clock))),
+            clock,
+            sessions: (0..sessions).map(|_| Session::default()).collect(),
+            last_txn: 0,
+            deadlocks: 0,
+            timeouts: 0,
+            waits: 0,
+        }
+    }
+
+    fn below(&self, bound: u64) -> u64 {
+        self.random.next_u64() % bound
+    }
+
+    fn run(&mut self) {
+        for _ in 0..200 {
+            let session = usize::try_from(self.below(self.sessions.len() as u64)).unwrap();
+            self.step(session);
+            self.check();
+        }
+        // No new transactions: those under way end, whatever they wait for.
+        while let Some(session) = (0..self.sessions.len()).find(|session| self.can_go_on(*session)) {
+            if self.sessions[session].statement.is_some() {
+                self.poll(session);
+            }
+            if self.sessions[session].statement.is_none() {
+                self.end(session);
+            }
+            self.check();
+        }
+        assert!(self.sessions.iter().all(|session| session.statement.is_none()), "seed {}: somebody waits", self.seed);
+        assert!(self.locks.is_empty(), "seed {}: something is left over", self.seed);
+    }
+
+    /// Whether a session has a transaction that does not wait.
+    fn can_go_on(&self, session: usize) -> bool {
+        let session = &self.sessions[session];
+        session.txn != 0 && (session.statement.is_none() || self.locks.blockers(TxnId(session.txn)).is_empty())
+    }
+
+    fn step(&mut self, at: usize) {
+        if self.sessions[at].statement.is_some() {
+            match self.below(12) {
+                0 => return self.cancel(at),
+                1 => self.clock.advance(Duration::from_millis(400)),
+                _ => {}
+            }
+            return self.poll(at);
+        }
+        if self.sessions[at].txn == 0 {
+            self.last_txn += 1;
+            let steps_left = 1 + self.below(8);
+            self.sessions[at] = Session { txn: self.last_txn, steps_left, ..Session::default() };
+        }
+        if self.sessions[at].steps_left == 0 {
+            return self.end(at);
+        }
+        self.sessions[at].steps_left -= 1;
+        let txn = TxnId(self.sessions[at].txn);
+        match self.below(8) {
+            0 => {
+                let session = &mut self.sessions[at];
+                session.savepoints.push((self.locks.mark(txn), session.held.clone()));
+            }
+            1 => {
+                if let Some((mark, held)) = self.sessions[at].savepoints.pop() {
+                    self.locks.release_to(txn, mark);
+                    self.sessions[at].held = held;
+                }
+            }
+            _ => self.ask(at),
+        }
+    }
+
+    fn ask(&mut self, at: usize) {
+        let txn = TxnId(self.sessions[at].txn);
+        let wait = match self.below(6) {
+            0 => LockWait::NoWait,
+            1 => LockWait::SkipLocked,
+            2 => LockWait::Block { timeout: Some(Duration::from_millis(500)) },
+            _ => LockWait::Block { timeout: None },
+        };
+        let pick = |bound: usize| usize::try_from(self.below(bound as u64)).unwrap();
+        let (locks, mark, table) = (Arc::clone(&self.locks), self.locks.mark(txn), Oid(1));
+        let (asked, resources, request): (Asked, Vec<_>, _) = match pick(3) {
+            0 => {
+                let mode = TableLock::ALL[pick(8)];
+                let asked = Box::pin(async move { locks.lock_table(txn, table, mode, wait).await });
+                (asked, vec![Resource::Table(table)], mode.request())
+            }
+            1 => {
+                let mode = RowLock::ALL[pick(4)];
+                let rows: Vec<_> = (0..=pick(3)).map(|_| RowId(self.below(4))).collect();
+                let resources = rows.iter().map(|row| Resource::Row(table, *row)).collect();
+                let asked = Box::pin(async move { locks.lock_rows(txn, table, &rows, mode, wait).await });
+                (asked, resources, mode.request())
+            }
+            _ => {
+                let mode = KeyLock::ALL[pick(2)];
+                let keys: Vec<_> = (0..=pick(2)).map(|_| [u8::try_from(self.below(3)).unwrap()]).collect();
+                let resources = keys.iter().map(|key| Resource::key(table, key)).collect();
+                let asked = Box::pin(async move { locks.lock_keys(txn, table, &keys, mode, wait).await });
+                (asked, resources, mode.request())
+            }
+        };
+        self.sessions[at].statement = Some(Statement { asked, mark, resources, request });
+        self.poll(at);
+    }
+
+    fn poll(&mut self, at: usize) {
+        let statement = self.sessions[at].statement.as_mut().expect("asked before");
+        let Poll::Ready(result) = statement.asked.as_mut().poll(&mut Context::from_waker(&noop_waker())) else {
+            return;
+        };
+        let session = &mut self.sessions[at];
+        let Statement { resources, request, mark, .. } = session.statement.take().expect("just polled");
+        match result {
+            Ok(Locked { waited, skipped }) => {
+                self.waits += usize::from(waited);
+                let taken = resources.into_iter().enumerate().filter(|(position, _)| !skipped.contains(position));
+                for (_, resource) in taken {
+                    let held = session.held.entry(resource).or_default();
+                    if *held & request.covered_by == 0 {
+                        *held |= request.bit;
+                    }
+                }
+            }
+            Err(error) => {
+                match error {
+                    LockError::NotAvailable { .. } => {}
+                    LockError::Timeout { .. } => self.timeouts += 1,
+                    LockError::Deadlock { circle } => {
+                        self.deadlocks += 1;
+                        self.check_circle(at, &circle, request);
+                        return self.end(at);
+                    }
+                }
+                // The statement failed; half of the time the whole transaction ends with it.
+                self.locks.release_to(TxnId(self.sessions[at].txn), mark);
+                if self.below(2) == 0 {
+                    self.end(at);
+                }
+            }
+        }
+    }
+
+    /// The statement is given up, wherever it is.
+    fn cancel(&mut self, at: usize) {
+        let Statement { mark, asked, .. } = self.sessions[at].statement.take().expect("asked before");
+        drop(asked);
+        self.locks.release_to(TxnId(self.sessions[at].txn), mark);
+        if self.below(2) == 0 {
+            self.end(at);
+        }
+    }
+
+    fn end(&mut self, at: usize) {
+        self.locks.release_all(TxnId(self.sessions[at].txn));
+        self.sessions[at] = Session::default();
+    }
+
+    /// A reported circle must be one: the caller's wait closes it, and each of the others waits for the next.
+    fn check_circle(&self, at: usize, circle: &[WaitsFor], request: Request) {
+        let seed = self.seed;
+        assert_eq!(circle[0].waiter.0, self.sessions[at].txn, "seed {seed}");
+        assert_eq!(circle[circle.len() - 1].blocker, circle[0].waiter, "seed {seed}");
+        assert!(circle.windows(2).all(|steps| steps[0].blocker == steps[1].waiter), "seed {seed}");
+        for step in &circle[1..] {
+            if step.blocker != circle[0].waiter || !step.is_queued {
+                assert!(self.locks.blockers(step.waiter).contains(&step.blocker), "seed {seed}: {step:?}");
+            }
+        }
+        let (first, held) = (&circle[0], self.contents());
+        let (holders, waiters) = &held[&first.resource];
+        let is_held = holders.get(&first.blocker).is_some_and(|modes| modes & request.conflicts != 0);
+        assert!(is_held || waiters.iter().any(|(txn, _)| *txn == first.blocker), "seed {seed}: {first:?}");
+    }
+
+    fn check(&self) {
+        let seed = self.seed;
+        let contents = self.contents();
+        let mut waits_for: BTreeMap<TxnId, BTreeSet<TxnId>> = BTreeMap::new();
+        for (resource, (holders, waiters)) in &contents {
+            for (txn, modes) in holders {
+                let others = holders.iter().filter(|(other, _)| *other != txn).fold(0, |all, (_, modes)| all | modes);
+                let conflicts = (0..8_u8).filter(|bit| modes & (1 << bit) != 0).map(|bit| conflicts(resource, bit));
+                assert_eq!(
+                    conflicts.fold(0, |all, one| all | one) & others,
+                    0,
+                    "seed {seed}: {resource:?} {holders:?}"
+                );
+            }
+            let mut ahead: Vec<(TxnId, u8)> = Vec::new();
+            for (txn, request) in waiters {
+                let in_the_way =
+                    holders.iter().filter(|(other, _)| *other != txn).map(|(other, modes)| (*other, *modes));
+                let blockers: BTreeSet<_> = in_the_way
+                    .chain(ahead.iter().copied())
+                    .filter(|(_, modes)| modes & request.conflicts != 0)
+                    .map(|(other, _)| other)
+                    .collect();
+                assert!(!blockers.is_empty(), "seed {seed}: {txn:?} waits for {resource:?} and for nobody");
+                waits_for.insert(*txn, blockers);
+                ahead.push((*txn, request.bit));
+            }
+        }
+        self.check_no_circle(&waits_for);
+        for session in self.sessions.iter().filter(|session| session.txn != 0) {
+            let txn = TxnId(session.txn);
+            let held = contents.iter().filter_map(|(resource, (holders, _))| Some((resource, *holders.get(&txn)?)));
+            match &session.statement {
+                None => {
+                    assert!(held.eq(session.held.iter().map(|(resource, modes)| (resource, *modes))), "seed {seed}")
+                }
+                Some(_) => {
+                    for (resource, modes) in &session.held {
+                        let now = contents.get(resource).and_then(|(holders, _)| holders.get(&txn)).unwrap_or(&0);
+                        assert_eq!(now & modes, *modes, "seed {seed}: {txn:?} has lost {resource:?}");
+                    }
+                }
+            }
+        }
+        let mut running: BTreeSet<_> = self.sessions.iter().map(|session| TxnId(session.txn)).collect();
+        running.insert(TxnId(0));
+        let strangers = contents.values().flat_map(|(holders, _)| holders.keys()).find(|txn| !running.contains(txn));
+        assert_eq!(strangers, None, "seed {seed}: an ended transaction holds a lock");
+    }
+
+    /// Takes away who waits for nobody that waits, again and again: what is left would wait for ever.
+    fn check_no_circle(&self, waits_for: &BTreeMap<TxnId, BTreeSet<TxnId>>) {
+        let mut left = waits_for.clone();
+        loop {
+            let waiting: BTreeSet<_> = left.keys().copied().collect();
+            left.retain(|_, blockers| blockers.iter().any(|txn| waiting.contains(txn)));
+            if left.len() == waiting.len() {
+                break;
+            }
+        }
+        assert!(left.is_empty(), "seed {}: an undetected deadlock of {left:?}", self.seed);
+    }
+
+    /// Holders and waiters of all things.
+    #[expect(clippy::type_complexity, reason = "spelled out once")]
+    fn contents(&self) -> BTreeMap<Resource, (BTreeMap<TxnId, u8>, Vec<(TxnId, Request)>)> {
+        let shards = self.locks.entries.iter().map(|shard| shard.lock());
+        shards
+            .flat_map(|shard| {
+                shard
+                    .iter()
+                    .map(|(resource, entry)| {
+                        let contents = match entry {
+                            Entry::Sole { txn, modes } => (BTreeMap::from([(*txn, *modes)]), Vec::new()),
+                            Entry::Queued(queue) => (
+                                queue.holders().iter().copied().collect(),
+                                queue.waiters().iter().map(|waiter| (waiter.txn, waiter.request)).collect(),
+                            ),
+                        };
+                        (resource.clone(), contents)
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+/// The modes that conflict with the mode of this bit.
+fn conflicts(resource: &Resource, bit: u8) -> u8 {
+    match resource.mode(1 << bit) {
+        LockMode::Table(mode) => mode.request().conflicts,
+        LockMode::Row(mode) => mode.request().conflicts,
+        LockMode::Key(mode) => mode.request().conflicts,
+    }
+}
