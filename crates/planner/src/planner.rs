@@ -56,12 +56,13 @@ impl Planner {
             Statement::Insert(insert) => write::insert(&binder, insert, parameter_types).map(Planned::Write),
             Statement::Update(update) => write::update(&binder, update, parameter_types).map(Planned::Modify),
             Statement::Delete(delete) => write::delete(&binder, delete, parameter_types).map(Planned::Modify),
-            Statement::Merge(_) => Err(SqlError::unsupported("MERGE")),
+            Statement::Merge(merge) => write::merge(&binder, merge, parameter_types).map(Planned::Modify),
             Statement::Copy(copy) => write::copy(&binder, copy, parameter_types),
             Statement::CreateTable(create) if matches!(create.source, TableSource::Columns { .. }) => {
                 define::create_table(&binder, create).map(Planned::Define)
             }
             Statement::CreateView(create) => define::create_view(&binder, create).map(Planned::Define),
+            Statement::CreateIndex(create) => define::create_index(&binder, create).map(Planned::Define),
             Statement::CreateSchema(create) => define::create_schema(context, create).map(Planned::Define),
             Statement::CreateRole(create) => define::create_role(context, create).map(Planned::Define),
             Statement::AlterTable(alter) => define::alter_table(&binder, alter).map(Planned::Define),

@@ -186,6 +186,9 @@ impl Session {
         if plan.returning.is_some() {
             return Err(SqlError::unsupported("RETURNING"));
         }
+        if plan.conflict.is_some() {
+            return Err(SqlError::unsupported("ON CONFLICT"));
+        }
         let (context, _hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
         let rows = execution.write(plan, self.block.transaction(), &context).await?;
@@ -273,7 +276,7 @@ fn describe(columns: &[OutputColumn], formats: &[Format], client: &mut Client) {
 pub(crate) fn tag(word: &str, rows: u64) -> String {
     match word {
         "INSERT" => format!("INSERT 0 {rows}"),
-        "SELECT" | "FETCH" | "MOVE" | "COPY" | "UPDATE" | "DELETE" => format!("{word} {rows}"),
+        "SELECT" | "FETCH" | "MOVE" | "COPY" | "UPDATE" | "DELETE" | "MERGE" => format!("{word} {rows}"),
         other => other.to_owned(),
     }
 }

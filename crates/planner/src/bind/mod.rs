@@ -33,6 +33,7 @@ use datafusion::sql::sqlparser::ast;
 use types::{Oid, SqlResult, SqlType};
 
 use self::modification::{Changed, Modification};
+pub(crate) use self::parameter::settled;
 use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
 pub(crate) use self::sql_type::sql_type as written_type;
@@ -83,6 +84,14 @@ impl<'a> Binder<'a> {
         query::plan(self, query, parameter_types)
     }
 
+    /// As [`Binder::query`], of a query that is part of a statement: parameters that only other parts have are of an unknown type.
+    ///
+    /// # Errors
+    /// As [`Binder::query`].
+    pub(crate) fn part(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+        query::plan_part(self, query, parameter_types)
+    }
+
     /// The query with every name settled: relations with their schemas and aliases of their own, columns with those aliases,
     /// `*` written out. It means the same under any search path, and is bound again to the same plan.
     ///
@@ -101,7 +110,7 @@ impl<'a> Binder<'a> {
     }
 
     /// The plan of such a statement: the columns called `columns` of the rows that `complete` makes of those that are read, then those
-    /// of RETURNING, which are told beside it.
+    /// of RETURNING, which are told beside it. Of parameters as [`Binder::part`].
     ///
     /// # Errors
     /// Whatever is wrong with the statement, and `complete`'s.

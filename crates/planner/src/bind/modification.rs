@@ -33,6 +33,11 @@ pub(super) const WITH_PLACES: &str = "places\u{1}";
 pub(super) const MADE: &str = "made";
 pub(super) const MET: &str = "met";
 
+/// A column that is NULL in rows without one of the target, and the relation that has it.
+pub(crate) const ROW: &str = "row\u{1}";
+/// A column that is NULL in rows without one of MERGE's source, and its relation.
+pub(crate) const PRESENT: &str = "present\u{1}";
+
 /// Plans for relations of [`GIVEN`], by name.
 pub(super) type Given = HashMap<&'static str, Arc<dyn TableSource>>;
 

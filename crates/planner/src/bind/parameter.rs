@@ -23,7 +23,16 @@ pub(super) fn fields(types: &[Option<SqlType>]) -> Vec<Option<FieldRef>> {
         .collect()
 }
 
-/// Plans with `plan` until every parameter has a type.
+/// The types, all of them known.
+pub(crate) fn settled(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
+    let of = |(at, sql_type): (usize, Option<SqlType>)| {
+        sql_type.filter(|known| *known != SqlType::Unknown).ok_or_else(|| indeterminate(at))
+    };
+    types.into_iter().enumerate().map(of).collect()
+}
+
+/// Plans with `plan`, which may be a part of a statement, until every parameter that it has is of a known type. Others are told as
+/// unknown.
 pub(super) fn settle(
     declared: &[Option<SqlType>],
     plan: impl Fn(&[Option<SqlType>]) -> SqlResult<LogicalPlan>,
@@ -47,15 +56,14 @@ pub(super) fn settle(
                 if sql_type.is_some() {
                     continue;
                 }
-                if !places.get(at).is_some_and(|place| place.is_used) {
-                    return Err(indeterminate(at));
+                if places.get(at).is_some_and(|place| place.is_used) {
+                    *sql_type = Some(SqlType::Text);
+                    changed = true;
                 }
-                *sql_type = Some(SqlType::Text);
-                changed = true;
             }
         }
         if !changed {
-            let types = types.into_iter().flatten().collect();
+            let types = types.into_iter().map(|sql_type| sql_type.unwrap_or(SqlType::Unknown)).collect();
             return Ok((planned, types));
         }
     }

@@ -17,6 +17,13 @@ use crate::{rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+    let planned = plan_part(binder, query, declared)?;
+    let parameters = parameter::settled(planned.parameters.into_iter().map(Some).collect())?;
+    Ok(QueryPlan { parameters, ..planned })
+}
+
+/// As [`plan`], of a query that is part of a statement: types of parameters that it does not have may be unknown.
+pub(super) fn plan_part(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     let bound = bind(binder, query)?;
     let (plan, parameters) =
         parameter::settle(declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))

@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use catalog::{Column, Constraint, ConstraintKind, ReferentialAction, Table};
+use catalog::{Column, Constraint, ConstraintKind, ReferentialAction, Storage, Table};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident};
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::constraint_name::{choose_name, is_relation};
-use super::key_type::{has_order, keys_match};
+use super::key_type::{has_order, keys_match, no_order};
 use super::name::{self, Found};
 use crate::bind::Binder;
-use crate::parse::statement::{ColumnConstraintKind, References, TableConstraint, TableConstraintKind};
+use crate::parse::statement::{
+    ColumnConstraint, ColumnConstraintKind, References, TableConstraint, TableConstraintKind,
+};
 use crate::parse::text_of;
 
 /// A column's constraint as the table's; `None` for those that lie on the column.
-pub(super) fn of_column(column: &Ident, name: Option<&Ident>, kind: &ColumnConstraintKind) -> Option<TableConstraint> {
+pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {
     let columns = || vec![column.clone()];
-    let kind = match kind {
+    let kind = match &written.kind {
         ColumnConstraintKind::Null | ColumnConstraintKind::NotNull | ColumnConstraintKind::Default(_) => return None,
         ColumnConstraintKind::Check(expression) => TableConstraintKind::Check(expression.clone()),
         ColumnConstraintKind::PrimaryKey => TableConstraintKind::PrimaryKey(columns()),
@@ -25,7 +27,7 @@ pub(super) fn of_column(column: &Ident, name: Option<&Ident>, kind: &ColumnConst
             TableConstraintKind::ForeignKey { columns: columns(), references: references.clone() }
         }
     };
-    Some(TableConstraint { name: name.cloned(), kind })
+    Some(TableConstraint { name: written.name.clone(), kind, enforced: written.enforced })
 }
 
 /// Adds constraints to `table`, in PostgreSQL's order: checks, keys, references. Primary keys make their columns NOT NULL.
@@ -53,6 +55,7 @@ pub(super) fn add(binder: &Binder<'_>, table: &mut Table, constraints: &[TableCo
 
 fn one(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> SqlResult<Constraint> {
     let state = &binder.context().snapshot;
+    let enforced = is_enforced(table, constraint);
     let (kind, suggestion) = match &constraint.kind {
         TableConstraintKind::Check(expression) => check(binder, table, expression)?,
         TableConstraintKind::PrimaryKey(columns) => {
@@ -72,7 +75,7 @@ fn one(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> 
         }
         TableConstraintKind::ForeignKey { columns, references } => {
             let suggestion = joined(columns);
-            (foreign_key(binder, table, columns, references)?, (Some(suggestion), "fkey"))
+            (foreign_key(binder, table, columns, references, enforced)?, (Some(suggestion), "fkey"))
         }
     };
     let name = match &constraint.name {
@@ -84,8 +87,13 @@ fn one(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> 
         }
         None => choose_name(state, table, suggestion.0.as_deref(), suggestion.1, kind.is_key()),
     };
-    let enforced = matches!(kind, ConstraintKind::Check { .. });
     Ok(Constraint { oid: (binder.context().new_oid)(), name, kind, enforced, comment: None })
+}
+
+/// Whether rows are held to the constraint: where nothing is said, to CHECKs, and to all of a table that is stored as rows.
+fn is_enforced(table: &Table, constraint: &TableConstraint) -> bool {
+    let is_check = matches!(constraint.kind, TableConstraintKind::Check(_));
+    is_check || constraint.enforced.unwrap_or(table.storage == Storage::Row)
 }
 
 /// `42710` where another constraint of the table has the name; those from `first_new` on come from the same statement.
@@ -133,11 +141,7 @@ fn key_columns(table: &Table, names: &[Ident], what: &str) -> SqlResult<Vec<Colu
             return Err(SqlError::new(Condition::DuplicateColumn, message));
         }
         if !has_order(&column.sql_type) {
-            let message =
-                format!("data type {} has no default operator class for access method \"btree\"", column.sql_type);
-            return Err(SqlError::new(Condition::UndefinedObject, message).with_hint(
-                "You must specify an operator class for the index or define a default operator class for the data type.",
-            ));
+            return Err(no_order(&column.sql_type));
         }
         ids.push(column.id);
     }
@@ -149,6 +153,7 @@ fn foreign_key(
     table: &Table,
     columns: &[Ident],
     references: &References,
+    enforced: bool,
 ) -> SqlResult<ConstraintKind> {
     let target = referenced_table(binder, table, references)?;
     let target = target.as_deref().unwrap_or(table);
@@ -165,14 +170,21 @@ fn foreign_key(
         let message = "foreign key referenced-columns list must not contain duplicates";
         return Err(SqlError::new(Condition::InvalidForeignKey, message));
     }
-    let is_matched = target.constraints.iter().filter(|constraint| constraint.kind.is_key()).any(|constraint| {
-        let key = constraint.kind.columns();
-        key.len() == referenced_ids.len() && key.iter().all(|id| referenced_ids.contains(id))
-    });
-    if !is_matched {
+    let is_same =
+        |key: &[ColumnId]| key.len() == referenced_ids.len() && key.iter().all(|id| referenced_ids.contains(id));
+    let mut matching =
+        target.constraints.iter().filter(|constraint| constraint.kind.is_key() && is_same(constraint.kind.columns()));
+    let has_index = target.indexes.iter().any(|index| index.unique && is_same(&index.columns));
+    let is_declared = matching.clone().next().is_some() || has_index;
+    if !is_declared || (enforced && !has_index && !matching.any(|constraint| constraint.enforced)) {
         let message =
             format!("there is no unique constraint matching given keys for referenced table \"{}\"", target.name);
-        return Err(SqlError::new(Condition::InvalidForeignKey, message));
+        let error = SqlError::new(Condition::InvalidForeignKey, message);
+        return Err(if is_declared {
+            error.with_detail("The referenced key is declared but not enforced, and the foreign key is to be enforced.")
+        } else {
+            error
+        });
     }
     if own.len() != referenced.len() {
         let message = "number of referencing and referenced columns for foreign key disagree";
@@ -217,7 +229,7 @@ fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References)
             Ok(Some(found))
         }
         Some(Found::System) => Err(name::system_table(name)),
-        Some(Found::View(_) | Found::Key) => {
+        Some(Found::View(_) | Found::Key | Found::Index(..)) => {
             let message = format!("referenced relation \"{bare}\" is not a table");
             Err(SqlError::new(Condition::WrongObjectType, message))
         }

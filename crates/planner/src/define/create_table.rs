@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Change, Column, Distribution, Schema, Table, TableOrder};
+use catalog::{Change, Column, Distribution, Schema, Storage, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
@@ -35,6 +35,7 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
     let mut parts = Parts::default();
     parts.collect(binder, name, columns, likes)?;
     let mut table = new_table(binder, &schema, name, parts.columns)?;
+    table.storage = storage(create.storage.as_deref())?;
     table.constraints = parts.checks;
     parts.constraints.extend(constraints.iter().cloned());
     parts.constraints.extend(parts.keys);
@@ -65,7 +66,7 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         order: TableOrder::None,
         comment: None,
         next_column: 1,
-        storage: catalog::Storage::default(),
+        storage: Storage::default(),
         indexes: Vec::new(),
     };
     if columns.is_empty() {
@@ -83,6 +84,23 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         table.columns.push(column);
     }
     Ok(table)
+}
+
+/// What `WITH (storage = word)` says.
+///
+/// # Errors
+/// `22023` for another word.
+pub(crate) fn storage(word: Option<&str>) -> SqlResult<Storage> {
+    match word.map(str::to_lowercase).as_deref() {
+        None | Some("hybrid") => Ok(Storage::Hybrid),
+        Some("column") => Ok(Storage::Column),
+        Some("row") => Ok(Storage::Row),
+        Some(other) => {
+            let message = format!("invalid value for enum option \"storage\": {other}");
+            Err(SqlError::new(Condition::InvalidParameterValue, message)
+                .with_detail("Valid values are \"hybrid\", \"column\", and \"row\"."))
+        }
+    }
 }
 
 /// Applies DISTRIBUTE, SORT and CLUSTER as written.
@@ -140,8 +158,5 @@ impl Parts {
 /// The constraints of a column that are the table's.
 pub(super) fn column_constraints(definition: &ColumnDefinition) -> impl Iterator<Item = TableConstraint> + '_ {
     let column: &Ident = &definition.name;
-    definition
-        .constraints
-        .iter()
-        .filter_map(move |written| constraint::of_column(column, written.name.as_ref(), &written.kind))
+    definition.constraints.iter().filter_map(move |written| constraint::of_column(column, written))
 }

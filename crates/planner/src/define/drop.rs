@@ -1,11 +1,13 @@
-//! DROP TABLE, VIEW and SCHEMA; DROP INDEX and SEQUENCE, of which there are none to drop.
+//! DROP TABLE, VIEW and SCHEMA; DROP SEQUENCE, of which there are none to drop.
 
-use catalog::Schema;
+use std::sync::Arc;
+
+use catalog::{Schema, Table};
 use datafusion::sql::sqlparser::ast::ObjectName;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name::{self, Found};
-use super::{dependency, role};
+use super::{dependency, index, role};
 use crate::parse::statement::{Drop, DropKind};
 use crate::{DefinePlan, StatementContext};
 
@@ -19,7 +21,7 @@ pub(crate) fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefineP
         DropKind::Table => ("DROP TABLE", "table"),
         DropKind::View => ("DROP VIEW", "view"),
         DropKind::Schema => ("DROP SCHEMA", "schema"),
-        DropKind::Index => ("DROP INDEX", "index"),
+        DropKind::Index => return index::drop_index(context, drop),
         DropKind::Sequence => ("DROP SEQUENCE", "sequence"),
     };
     let mut plan = DefinePlan { tag: tag.to_owned(), ..DefinePlan::default() };
@@ -57,6 +59,26 @@ fn several(refusal: SqlError) -> SqlError {
     SqlError { message, ..refusal }
 }
 
+/// The index and its table, or the error that IF EXISTS makes a notice.
+pub(super) fn index(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<(Arc<Table>, Oid), SqlError>> {
+    match name::find(context, name)? {
+        Some(Found::Index(table, oid)) => {
+            let owns_schema = context.snapshot.schema(table.schema).is_some_and(|schema| context.owns(schema.owner));
+            if !owns_schema {
+                name::must_own(context, table.owner, "index", name::split(context, name)?.1)?;
+            }
+            Ok(Ok((table, oid)))
+        }
+        // What else it is, or that it is nothing.
+        _ => relation(context, name, "index").map(|found| {
+            Err(match found {
+                Err(missing) => missing,
+                Ok(_) => SqlError::internal("an index is no table"),
+            })
+        }),
+    }
+}
+
 /// The table or view, or the error that IF EXISTS makes a notice.
 fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlResult<Result<Oid, SqlError>> {
     let (schema, bare) = name::split(context, name)?;
@@ -82,7 +104,7 @@ fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlRes
         (other, _) => {
             let right = match other {
                 Found::View(_) => "view",
-                Found::Key => "index",
+                Found::Key | Found::Index(..) => "index",
                 Found::Table(_) | Found::System => "table",
             };
             let article = if right == "index" { "an" } else { "a" };

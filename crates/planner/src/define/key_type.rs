@@ -1,6 +1,6 @@
 //! Which types can be keys, and which keys can refer to each other.
 
-use types::SqlType;
+use types::{Condition, SqlError, SqlType};
 
 /// Whether values of the type have an order, as a key's or a SORT key's must.
 pub(super) fn has_order(sql_type: &SqlType) -> bool {
@@ -24,4 +24,12 @@ pub(super) fn keys_match(key: &SqlType, referring: &SqlType) -> bool {
         (T::Array(key), T::Array(referring)) => std::mem::discriminant(&**key) == std::mem::discriminant(&**referring),
         (key, referring) => std::mem::discriminant(key) == std::mem::discriminant(referring),
     }
+}
+
+/// `42704` for a column that cannot be one of an index.
+pub(super) fn no_order(sql_type: &SqlType) -> SqlError {
+    let message = format!("data type {sql_type} has no default operator class for access method \"btree\"");
+    SqlError::new(Condition::UndefinedObject, message).with_hint(
+        "You must specify an operator class for the index or define a default operator class for the data type.",
+    )
 }

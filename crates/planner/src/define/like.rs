@@ -44,7 +44,7 @@ pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlR
             Ok(Copied { columns: columns.collect(), checks: Vec::new(), keys: Vec::new() })
         }
         Found::System => Err(SqlError::unsupported("LIKE of a system table")),
-        Found::Key => {
+        Found::Key | Found::Index(..) => {
             let bare = name::split(context, name)?.1;
             let message = format!("relation \"{bare}\" is invalid in LIKE clause");
             Err(SqlError::new(Condition::WrongObjectType, message)
@@ -100,7 +100,7 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
             ConstraintKind::Unique { columns } if like.indexes => TableConstraintKind::Unique(idents(columns)),
             _ => continue,
         };
-        copied.keys.push(TableConstraint { name: None, kind: key });
+        copied.keys.push(TableConstraint { name: None, kind: key, enforced: Some(constraint.enforced) });
     }
     copied
 }

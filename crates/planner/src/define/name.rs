@@ -16,6 +16,8 @@ pub(crate) enum Found {
     View(Arc<View>),
     /// A declared key, which the system tables show as an index.
     Key,
+    /// An index of a table.
+    Index(Arc<Table>, Oid),
     /// A system table.
     System,
 }
@@ -59,7 +61,11 @@ pub(crate) fn find_in(state: &CatalogState, schema: &str, name: &str) -> Option<
     match state.relation(schema, name) {
         Some(Relation::Table(table)) => Some(Found::Table(table)),
         Some(Relation::View(view)) => Some(Found::View(view)),
-        None => has_key(state, schema, name).then_some(Found::Key),
+        None if has_key(state, schema, name) => Some(Found::Key),
+        None => state.tables().filter(|table| table.schema == schema).find_map(|table| {
+            let index = table.indexes.iter().find(|index| index.name == name)?;
+            Some(Found::Index(Arc::clone(table), index.oid))
+        }),
     }
 }
 
@@ -93,7 +99,7 @@ pub(super) fn owned_table(context: &StatementContext, name: &ObjectName) -> SqlR
             Ok(table)
         }
         Found::System => Err(system_table(name)),
-        Found::View(_) | Found::Key => Err(wrong_kind(split(context, name)?.1, "table")),
+        Found::View(_) | Found::Key | Found::Index(..) => Err(wrong_kind(split(context, name)?.1, "table")),
     }
 }
 
@@ -105,7 +111,7 @@ pub(super) fn owned_view(context: &StatementContext, name: &ObjectName) -> SqlRe
             Ok(view)
         }
         Found::System => Err(system_table(name)),
-        Found::Table(_) | Found::Key => Err(wrong_kind(split(context, name)?.1, "view")),
+        Found::Table(_) | Found::Key | Found::Index(..) => Err(wrong_kind(split(context, name)?.1, "view")),
     }
 }
 

@@ -4,5 +4,6 @@ mod alter_table;
 mod create;
 mod database;
 mod drop;
+mod index;
 mod role;
 mod view;

@@ -48,7 +48,9 @@ fn truncatable(
             Ok(table)
         }
         name::Found::System => Err(name::system_table(name)),
-        name::Found::View(_) | name::Found::Key => Err(name::wrong_kind(name::split(context, name)?.1, "table")),
+        name::Found::View(_) | name::Found::Key | name::Found::Index(..) => {
+            Err(name::wrong_kind(name::split(context, name)?.1, "table"))
+        }
     }
 }
 

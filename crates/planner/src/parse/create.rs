@@ -76,6 +76,8 @@ impl Cursor<'_> {
         match self.word() {
             Some("table") if !or_replace => self.create_table(),
             Some("view") => self.create_view(or_replace),
+            Some("index") if !or_replace => self.create_index(),
+            Some("unique") if !or_replace && self.is("unique index") => self.create_index(),
             Some("recursive") if self.is("recursive view") => Err(self.unsupported("CREATE RECURSIVE VIEW")),
             Some("schema") if !or_replace => self.create_schema(),
             Some("role" | "user" | "group") if !or_replace && !self.is("user mapping") => self.create_role(),

@@ -1,11 +1,11 @@
 //! INSERT.
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, SetExpr, With};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, SetExpr, With};
 use types::SqlResult;
 
 use super::cursor::Cursor;
 use super::statement::Statement;
-use super::update::Returning;
+use super::update::{Assignment, Returning};
 
 /// `INSERT INTO table [AS alias] [(columns)] source`.
 #[derive(Debug, Clone)]
@@ -31,8 +31,15 @@ pub enum InsertSource {
 #[derive(Debug, Clone)]
 pub struct OnConflict {
     pub target: Option<ConflictTarget>,
-    /// DO UPDATE; else DO NOTHING.
-    pub update: bool,
+    /// `None` is DO NOTHING.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// `DO UPDATE SET … [WHERE …]`.
+#[derive(Debug, Clone)]
+pub struct ConflictUpdate {
+    pub assignments: Vec<Assignment>,
+    pub condition: Option<Expr>,
 }
 
 /// Which constraint a conflict is about.
@@ -98,14 +105,12 @@ impl Cursor<'_> {
         };
         self.expect("do")?;
         if self.eat("nothing") {
-            return Ok(OnConflict { target, update: false });
+            return Ok(OnConflict { target, update: None });
         }
         self.expect("update set")?;
-        // Kiln enforces no key, so there is no conflict to act on: what would be set does not matter.
-        while !self.is_over() && !self.is("returning") {
-            self.advance();
-        }
-        Ok(OnConflict { target, update: true })
+        let assignments = self.list(Self::set_clause)?;
+        let condition = if self.eat("where") { Some(self.expr()?) } else { None };
+        Ok(OnConflict { target, update: Some(ConflictUpdate { assignments, condition }) })
     }
 
     fn conflict_column(&mut self) -> SqlResult<Ident> {

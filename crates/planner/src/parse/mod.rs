@@ -11,6 +11,7 @@ mod delete;
 mod drop;
 mod explain;
 mod expr;
+mod index;
 mod insert;
 mod lex;
 mod merge;

@@ -17,7 +17,8 @@ pub use super::create::{CreateSchema, CreateView};
 pub use super::delete::Delete;
 pub use super::drop::{Comment, CommentOn, Drop, DropKind, Truncate};
 pub use super::explain::Explain;
-pub use super::insert::{ConflictTarget, Insert, InsertSource, OnConflict};
+pub use super::index::CreateIndex;
+pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict};
 pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
 pub use super::option::{OptionValue, StatementOption};
 pub use super::role::{CreateRole, RoleOption, RoleSpec};
@@ -44,6 +45,7 @@ pub enum Statement {
     /// CREATE TABLE, and CREATE TABLE AS.
     CreateTable(Box<CreateTable>),
     CreateView(Box<CreateView>),
+    CreateIndex(Box<CreateIndex>),
     CreateSchema(CreateSchema),
     CreateRole(Box<CreateRole>),
     /// ALTER TABLE and ALTER VIEW.
@@ -130,6 +132,7 @@ fn query_or_table(mut query: Box<Query>) -> SqlResult<Statement> {
         source: TableSource::Query { column_names: Vec::new(), query, with_data: true },
         distribution: None,
         order: None,
+        storage: None,
     })))
 }
 

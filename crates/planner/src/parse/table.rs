@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, ReferentialAction};
 
-use types::SqlResult;
+use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
@@ -18,6 +18,8 @@ pub struct CreateTable {
     pub distribution: Option<Distribution>,
     /// `SORT ON (c)` or `CLUSTER ON (a, b)`.
     pub order: Option<Order>,
+    /// `WITH (storage = word)`.
+    pub storage: Option<String>,
 }
 
 /// Where a new table's columns come from.
@@ -52,6 +54,8 @@ pub struct ColumnDefinition {
 pub struct ColumnConstraint {
     pub name: Option<Ident>,
     pub kind: ColumnConstraintKind,
+    /// ENFORCED or NOT ENFORCED.
+    pub enforced: Option<bool>,
 }
 
 /// What a column's constraint says.
@@ -71,6 +75,8 @@ pub enum ColumnConstraintKind {
 pub struct TableConstraint {
     pub name: Option<Ident>,
     pub kind: TableConstraintKind,
+    /// ENFORCED or NOT ENFORCED.
+    pub enforced: Option<bool>,
 }
 
 /// What a table's constraint says.
@@ -153,6 +159,7 @@ impl Cursor<'_> {
             source: TableSource::Columns { columns: Vec::new(), likes: Vec::new(), constraints: Vec::new() },
             distribution: None,
             order: None,
+            storage: None,
         };
         self.table_clauses(&mut table)?;
         table.source = match defined {
@@ -225,11 +232,26 @@ impl Cursor<'_> {
                 return Err(self.unsupported(&format!("{clause} of a table")));
             } else if self.is("on commit") {
                 return Err(self.unsupported("ON COMMIT"));
-            } else if self.is("with") && *self.peek_at(1) == Token::Symbol('(') {
-                return Err(self.unsupported("a storage parameter"));
+            } else if table.storage.is_none() && self.is("with") && *self.peek_at(1) == Token::Symbol('(') {
+                self.advance();
+                table.storage = self.parenthesized(Self::storage)?.pop();
             } else if !self.eat("without oids") {
                 return Ok(());
             }
+        }
+    }
+
+    /// `storage = word`: the only storage parameter.
+    fn storage(&mut self) -> SqlResult<String> {
+        if !self.eat("storage") {
+            return Err(self.unsupported("this storage parameter"));
+        }
+        if !self.eat_operator("=") {
+            return Err(self.syntax_error());
+        }
+        match self.peek() {
+            Token::Text(_) => self.text(),
+            _ => self.label().map(|word| word.value),
         }
     }
 
@@ -317,8 +339,19 @@ impl Cursor<'_> {
         } else {
             return Ok(None);
         };
-        self.constraint_attributes()?;
-        Ok(Some(ColumnConstraint { name, kind }))
+        let place = self.at;
+        let enforced = self.constraint_attributes()?;
+        let may_say = !matches!(
+            kind,
+            ColumnConstraintKind::Null | ColumnConstraintKind::NotNull | ColumnConstraintKind::Default(_)
+        );
+        if enforced.is_some() && !may_say {
+            self.at = place;
+            return Err(self.here(SqlError::new(Condition::SyntaxError, "misplaced ENFORCED clause")));
+        }
+        let is_check = matches!(kind, ColumnConstraintKind::Check(_));
+        self.refuse_unenforced_check(is_check, enforced)?;
+        Ok(Some(ColumnConstraint { name, kind, enforced }))
     }
 
     /// A constraint on the row, if one comes next.
@@ -348,11 +381,12 @@ impl Cursor<'_> {
         } else {
             return Ok(None);
         };
-        self.constraint_attributes()?;
+        let enforced = self.constraint_attributes()?;
         if self.is("not valid") {
             return Err(self.unsupported("NOT VALID"));
         }
-        Ok(Some(TableConstraint { name, kind }))
+        self.refuse_unenforced_check(matches!(kind, TableConstraintKind::Check(_)), enforced)?;
+        Ok(Some(TableConstraint { name, kind, enforced }))
     }
 
     fn constraint_name(&mut self) -> SqlResult<Option<Ident>> {
@@ -403,14 +437,35 @@ impl Cursor<'_> {
         Ok(action)
     }
 
-    /// Constraints are checked at once; what says so is taken, what says otherwise refused.
-    fn constraint_attributes(&mut self) -> SqlResult<()> {
+    fn refuse_unenforced_check(&self, is_check: bool, enforced: Option<bool>) -> SqlResult<()> {
+        if is_check && enforced == Some(false) { Err(self.unsupported("a CHECK that is not enforced")) } else { Ok(()) }
+    }
+
+    /// Whether it is said that the constraint is enforced. Constraints are checked at once; what says so is taken, what says otherwise
+    /// refused.
+    fn constraint_attributes(&mut self) -> SqlResult<Option<bool>> {
+        let mut enforced = None;
         loop {
+            let said = if self.eat("enforced") {
+                Some(true)
+            } else if self.eat("not enforced") {
+                Some(false)
+            } else {
+                None
+            };
+            if said.is_some() {
+                if enforced.is_some() {
+                    let message = "multiple ENFORCED/NOT ENFORCED clauses not allowed";
+                    return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+                }
+                enforced = said;
+                continue;
+            }
             if self.is("deferrable") || self.is("initially deferred") {
                 return Err(self.unsupported("a deferrable constraint"));
             }
             if !self.eat("not deferrable") && !self.eat("initially immediate") {
-                return Ok(());
+                return Ok(enforced);
             }
         }
     }

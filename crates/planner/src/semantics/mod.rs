@@ -29,6 +29,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use self::grouping_set::GroupingSetColumns;
 pub use self::resolve::Resolve;
+pub(crate) use self::resolve::marked;
 pub use self::rewrite::{rewrite_expr, rewrite_query};
 pub use self::session::Session;
 use crate::series::StreamedSeries;

@@ -149,7 +149,7 @@ pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> R
 }
 
 /// An expression whose own field would lose the type's mark keeps it through a cast that does nothing.
-pub(super) fn marked(expr: Expr, sql_type: &SqlType) -> Expr {
+pub(crate) fn marked(expr: Expr, sql_type: &SqlType) -> Expr {
     if sql_type.arrow_metadata().is_empty() {
         return expr;
     }

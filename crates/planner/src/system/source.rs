@@ -35,13 +35,17 @@ pub(super) enum Body<'a> {
     System(&'static super::definition::SystemRelation),
 }
 
-/// A PRIMARY KEY or UNIQUE constraint with its table.
+/// A PRIMARY KEY or UNIQUE constraint or an index, with its table.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) table: &'a Table,
-    pub(super) constraint: &'a Constraint,
+    pub(super) oid: Oid,
+    pub(super) name: &'a str,
     pub(super) columns: &'a [ColumnId],
     pub(super) primary: bool,
+    pub(super) unique: bool,
+    /// Whether there is something behind it.
+    pub(super) enforced: bool,
 }
 
 /// A row of `pg_attribute`.
@@ -139,7 +143,7 @@ pub(super) fn relation(state: &CatalogState, oid: Oid) -> Option<Relation<'_>> {
             body: Body::System(relation),
         });
     }
-    state.tables().flat_map(|table| keys(table)).find(|key| key.constraint.oid == oid).map(Relation::of_key)
+    state.tables().flat_map(|table| keys(table)).find(|key| key.oid == oid).map(Relation::of_key)
 }
 
 /// The relation called `name` in the schema called `schema`.
@@ -152,7 +156,7 @@ pub(super) fn relation_named<'a>(state: &'a CatalogState, schema: &str, name: &s
         Some(found) => found.oid(),
         None => {
             let mut keys = state.tables().filter(|table| table.schema == schema).flat_map(|table| keys(table));
-            keys.find(|key| key.constraint.name == name)?.constraint.oid
+            keys.find(|key| key.name == name)?.oid
         }
     };
     relation(state, found)
@@ -166,16 +170,22 @@ pub(super) fn constraint(state: &CatalogState, oid: Oid) -> Option<(&Table, &Con
     })
 }
 
-/// The declared keys of a table.
+/// The declared keys of a table, then its indexes.
 pub(super) fn keys(table: &Table) -> impl Iterator<Item = Key<'_>> {
-    table.constraints.iter().filter_map(move |constraint| {
+    let declared = table.constraints.iter().filter_map(move |constraint| {
         let (columns, primary) = match &constraint.kind {
             ConstraintKind::PrimaryKey { columns } => (columns, true),
             ConstraintKind::Unique { columns } => (columns, false),
             ConstraintKind::ForeignKey { .. } | ConstraintKind::Check { .. } => return None,
         };
-        Some(Key { table, constraint, columns, primary })
-    })
+        let (oid, name, enforced) = (constraint.oid, constraint.name.as_str(), constraint.enforced);
+        Some(Key { table, oid, name, columns, primary, unique: true, enforced })
+    });
+    let indexes = table.indexes.iter().map(move |index| {
+        let (oid, name, columns) = (index.oid, index.name.as_str(), index.columns.as_slice());
+        Key { table, oid, name, columns, primary: false, unique: index.unique, enforced: true }
+    });
+    declared.chain(indexes)
 }
 
 pub(super) fn schema_oid(state: &CatalogState, name: &str) -> Oid {
@@ -203,8 +213,8 @@ pub(super) fn column_names<'a>(table: &'a Table, ids: &[ColumnId]) -> Vec<&'a st
 impl<'a> Relation<'a> {
     fn of_key(key: Key<'a>) -> Self {
         Relation {
-            oid: key.constraint.oid,
-            name: &key.constraint.name,
+            oid: key.oid,
+            name: key.name,
             schema: key.table.schema,
             owner: key.table.owner,
             body: Body::Key(key),

@@ -3,6 +3,7 @@
 use catalog::{CatalogState, Constraint, ConstraintKind, Table};
 use types::ColumnId;
 
+use super::pg_catalog::access;
 use super::source::{self, Key, Relation};
 use crate::StatementContext;
 
@@ -80,7 +81,9 @@ pub(super) fn constraint_definition(context: &StatementContext, table: &Table, c
                     text.push_str(&format!(" ON {event} {words}"));
                 }
             }
-            text.push_str(" NOT ENFORCED");
+            if !constraint.enforced {
+                text.push_str(" NOT ENFORCED");
+            }
             text
         }
     }
@@ -117,10 +120,11 @@ pub(super) fn index_definition(context: &StatementContext, key: Key<'_>, column:
     }
     let schema = source::schema_name(&context.snapshot, key.table.schema);
     format!(
-        "CREATE UNIQUE INDEX {} ON {} USING {} ({})",
-        quote_ident(&key.constraint.name),
+        "CREATE {}INDEX {} ON {} USING {} ({})",
+        if key.unique { "UNIQUE " } else { "" },
+        quote_ident(key.name),
         qualified(schema, &key.table.name),
-        super::pg_catalog::access::UNENFORCED,
+        if key.enforced { access::BTREE } else { access::UNENFORCED },
         column_list(key.table, key.columns)
     )
 }

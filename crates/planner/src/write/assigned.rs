@@ -16,6 +16,8 @@ pub(crate) const ASSIGNED: &str = "assigned\u{1}";
 pub(super) enum New {
     /// It stays as it is.
     Same,
+    /// There is none.
+    Null,
     Default,
     /// It gets the value of this number.
     Value(usize),

@@ -7,8 +7,8 @@ use types::{SqlResult, SqlType};
 use super::made::{Read, plan_columns, positions_of};
 use super::rows;
 use super::target::Target;
-use crate::bind::Binder;
 use crate::bind::modification::{Kept, Modification, Source, first_of};
+use crate::bind::{Binder, settled};
 use crate::parse::statement::Delete;
 use crate::planned::{Action, ModifyPlan};
 
@@ -32,10 +32,11 @@ pub(crate) fn delete(binder: &Binder<'_>, delete: &Delete, declared: &[Option<Sq
     })?;
     let old = target.referenced_columns(binder);
     let columns = plan_columns(&target, &positions_of(&target, &old));
-    let (input, returning) = binder.modified(&bound, declared, &columns, |plan| {
+    let (mut input, returning) = binder.modified(&bound, declared, &columns, |plan| {
         let nothing = target.table.columns.iter().map(|column| rows::null(&column.sql_type));
         let nothing = nothing.collect::<SqlResult<Vec<_>>>()?;
         Read::new(binder, &target, plan, bound.others)?.with_action(Action::Delete, nothing)
     })?;
+    input.parameters = settled(input.parameters.into_iter().map(Some).collect())?;
     Ok(ModifyPlan { table: Arc::clone(&target.table), input, old, returning, tag: "DELETE", notices: Vec::new() })
 }

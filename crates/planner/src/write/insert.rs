@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use catalog::{ConstraintKind, Table};
+use catalog::Table;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::target::Target;
-use super::{made, rows, values};
-use crate::bind::Binder;
-use crate::parse::statement::{ConflictTarget, Insert, InsertSource, OnConflict};
-use crate::planned::WritePlan;
+use super::{conflict, made, rows, values};
+use crate::bind::{Binder, settled};
+use crate::parse::statement::{Insert, InsertSource};
+use crate::planned::{ConflictPlan, WritePlan};
 
 /// The rows of an INSERT, ready to be written. `declared` are the parameter types that the client gave.
 ///
@@ -23,9 +23,7 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
     let target = Target::of(binder, &insert.table, "insert into")?;
     let table = &target.table;
     let columns = positions(table, &insert.columns)?;
-    if let Some(on_conflict) = &insert.on_conflict {
-        refuse_conflict(table, on_conflict)?;
-    }
+    let arbiters = insert.on_conflict.as_ref().map(|it| conflict::arbiters(table, it)).transpose()?;
     let is_named = !insert.columns.is_empty();
     let (source, filled, parameters) = match &insert.source {
         InsertSource::DefaultValues => (one_row(), Vec::new(), Vec::new()),
@@ -36,26 +34,40 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
             }
             None => {
                 let declared = infer(query, table, &columns, declared);
-                let bound = binder.query(query, &declared)?;
+                let bound = binder.part(query, &declared)?;
                 let filled = filled(&columns, bound.columns.len(), is_named)?;
                 (bound.plan, filled, bound.parameters)
             }
         },
     };
     let rows = rows::complete(binder, &target, source, &filled)?;
-    let (input, returning) = match &insert.returning {
+    let with = match &insert.source {
+        InsertSource::Query(query) => query.with.as_ref(),
+        InsertSource::DefaultValues => None,
+    };
+    let (alias, returning) = (insert.alias.as_ref(), insert.returning.as_ref());
+    // What a part of the statement leaves open, a later one may settle.
+    let mut known: Vec<Option<SqlType>> = parameters.iter().cloned().map(Some).collect();
+    let written = insert.on_conflict.as_ref().and_then(|on_conflict| on_conflict.update.as_ref());
+    let update = written.map(|written| conflict::update(binder, &target, alias, with, written, returning, &known));
+    let mut update = update.transpose()?;
+    if let Some(update) = &update {
+        known = update.plan.parameters.iter().cloned().map(Some).collect();
+    }
+    let (mut input, returning) = match returning {
         None => (rows::input(binder, table, rows, parameters), None),
         Some(returning) => {
-            let made = made::inserted(&target, rows)?;
-            let changed = target.named(insert.alias.as_ref());
-            let known: Vec<Option<SqlType>> = parameters.into_iter().map(Some).collect();
-            let with = match &insert.source {
-                InsertSource::Query(query) => query.with.as_ref(),
-                InsertSource::DefaultValues => None,
-            };
-            binder.inserted(with, &changed, returning, &made, &known, &target.column_names())?
+            let (made, changed) = (made::inserted(&target, rows)?, target.named(alias));
+            let (input, returning) =
+                binder.inserted(with, &changed, returning, &made, &known, &target.column_names())?;
+            known = input.parameters.iter().cloned().map(Some).collect();
+            (input, returning)
         }
     };
+    input.parameters = settled(known)?;
+    if let Some(update) = &mut update {
+        update.plan.parameters.clone_from(&input.parameters);
+    }
     Ok(WritePlan {
         table: Arc::clone(table),
         before: Vec::new(),
@@ -63,7 +75,7 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
         tag: "INSERT",
         notices: Vec::new(),
         returning,
-        conflict: None,
+        conflict: arbiters.filter(|arbiters| !arbiters.is_empty()).map(|arbiters| ConflictPlan { arbiters, update }),
     })
 }
 
@@ -116,42 +128,6 @@ fn infer(query: &Query, table: &Table, columns: &[usize], declared: &[Option<Sql
         }
     }
     types
-}
-
-/// Kiln's keys are declared, not enforced: there is no conflict to act on. Without any key DO NOTHING does nothing.
-fn refuse_conflict(table: &Table, on_conflict: &OnConflict) -> SqlResult<()> {
-    let is_key =
-        |kind: &ConstraintKind| matches!(kind, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. });
-    let has_key = table.constraints.iter().any(|constraint| is_key(&constraint.kind));
-    match &on_conflict.target {
-        None if on_conflict.update => {
-            let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
-            return Err(
-                SqlError::new(Condition::SyntaxError, message).with_hint("For example, ON CONFLICT (column_name).")
-            );
-        }
-        None if !has_key => return Ok(()),
-        Some(ConflictTarget::Columns(names)) => {
-            if let Some(missing) = names.iter().find(|name| table.column_by_name(&name.value).is_none()) {
-                let message = format!("column \"{}\" does not exist", missing.value);
-                return Err(SqlError::new(Condition::UndefinedColumn, message));
-            }
-        }
-        Some(ConflictTarget::Constraint(name))
-            if !table.constraints.iter().any(|constraint| constraint.name == name.value) =>
-        {
-            let message = format!("constraint \"{}\" for table \"{}\" does not exist", name.value, table.name);
-            return Err(SqlError::new(Condition::UndefinedObject, message));
-        }
-        Some(ConflictTarget::Constraint(_)) | None => {}
-    }
-    let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-    let error = SqlError::new(Condition::InvalidColumnReference, message);
-    Err(if has_key {
-        error.with_detail("Primary keys and unique constraints are declared but not enforced.")
-    } else {
-        error
-    })
 }
 
 /// A row without columns.

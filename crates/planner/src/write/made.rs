@@ -1,7 +1,10 @@
 //! Rows that a statement reads, made into what is to become of them.
 
+use std::sync::Arc;
+
 use datafusion::common::{Column as ColumnReference, ScalarValue};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
 use types::{ColumnId, SqlResult, SqlType};
 
 use super::assign::assign;
@@ -10,7 +13,9 @@ use super::rows;
 use super::target::Target;
 use crate::bind::Binder;
 use crate::bind::modification::reading;
+use crate::error::from_datafusion;
 use crate::planned::Action;
+use crate::semantics::marked;
 use crate::shard_table::{PLACE, ROW_ID};
 
 /// The column that says what happens to a row.
@@ -40,6 +45,7 @@ impl<'a> Read<'a> {
         let column = &self.target.table.columns[position];
         match new {
             New::Same => Ok(named(&reading::old(position))),
+            New::Null => rows::null(&column.sql_type),
             New::Default => rows::default(self.binder, column),
             New::Value(at) => {
                 let from = &self.types[2 + self.target.table.columns.len() + self.others + at];
@@ -64,6 +70,63 @@ impl<'a> Read<'a> {
             Action::Delete | Action::Nothing => Ok(made),
             Action::Insert | Action::Update => rows::checked(self.binder, self.target, made),
         }
+    }
+}
+
+/// What MERGE's clauses do, by their numbers.
+#[derive(Default)]
+pub(super) struct Clauses(Vec<(Action, Vec<New>)>);
+
+impl Clauses {
+    pub(super) fn push(&mut self, action: Action, columns: Vec<New>) {
+        self.0.push((action, columns));
+    }
+
+    /// Whether rows that are there may lose their value of the column at this position.
+    pub(super) fn sets(&self, position: usize) -> bool {
+        self.0.iter().any(|(action, columns)| match action {
+            Action::Delete => true,
+            Action::Update => columns[position] != New::Same,
+            Action::Nothing | Action::Insert => false,
+        })
+    }
+}
+
+impl Read<'_> {
+    /// The rows that a clause is for, whose number is the first value, as that clause makes them.
+    ///
+    /// # Errors
+    /// As [`Read::new_value`]; what is wrong with a CHECK.
+    pub(super) fn by_clause(mut self, clauses: &Clauses) -> SqlResult<LogicalPlan> {
+        let which = || Box::new(named(&reading::value(0)));
+        let filter = Filter::try_new(Expr::IsNotNull(which()), Arc::new(self.plan.clone()));
+        self.plan = LogicalPlan::Filter(filter.map_err(from_datafusion)?);
+        let by_number = |values: Vec<Expr>| {
+            let branches = values.into_iter().zip(0_i32..).map(|(value, number)| {
+                (Box::new(Expr::Literal(ScalarValue::Int32(Some(number)), None)), Box::new(value))
+            });
+            Expr::Case(Case::new(Some(which()), branches.collect(), None))
+        };
+        let action = |action: &Action| Expr::Literal(ScalarValue::Int8(Some(*action as i8)), None);
+        let actions = clauses.0.iter().map(|(it, _)| action(it)).collect();
+        let columns = &self.target.table.columns;
+        let mut made = vec![by_number(actions).alias(ACTION), named(ROW_ID), named(PLACE)];
+        for (at, column) in columns.iter().enumerate() {
+            let values = clauses.0.iter().map(|(_, new)| self.new_value(at, new[at])).collect::<SqlResult<Vec<_>>>()?;
+            made.push(marked(by_number(values), &column.sql_type).alias(&column.name));
+        }
+        made.extend((0..columns.len()).map(|at| named(&reading::old(at))));
+        made.extend((0..self.others).map(|at| named(&reading::other(at))));
+        let is_delete = || Box::new(named(ACTION).eq(action(&Action::Delete)));
+        let made = rows::projection(made, self.plan)?;
+        let made = rows::checked_unless(self.binder, self.target, made, Some(*is_delete()))?;
+        let mut kept: Vec<Expr> = made.schema().columns().into_iter().map(Expr::Column).collect();
+        for (at, column) in columns.iter().enumerate() {
+            let branch = (is_delete(), Box::new(named(&reading::old(at))));
+            let either = Expr::Case(Case::new(None, vec![branch], Some(Box::new(named(&column.name)))));
+            kept.push(marked(either, &column.sql_type).alias(reading::kept(at)));
+        }
+        rows::projection(kept, made)
     }
 }
 

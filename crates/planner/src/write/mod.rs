@@ -1,10 +1,11 @@
-//! Rows to be written: INSERT, UPDATE, DELETE, CREATE TABLE AS and COPY FROM; and COPY TO, which shares COPY's syntax.
+//! Rows to be written: INSERT, UPDATE, DELETE, MERGE, CREATE TABLE AS and COPY FROM; and COPY TO, which shares COPY's syntax.
 //!
 //! What a statement writes becomes a plan of whole rows of its table (`rows.rs`): values are cast as assignments are (`assign.rs`), columns
 //! without one get their DEFAULT, NOT NULL and CHECK are asked of every row (`constraints.rs`). Execution writes what comes out.
 
 mod assign;
 mod assigned;
+mod conflict;
 mod constraints;
 mod copy;
 pub mod copy_options;
@@ -12,6 +13,7 @@ mod create_as;
 mod delete;
 mod insert;
 mod made;
+mod merge;
 mod rows;
 mod target;
 mod update;
@@ -27,4 +29,5 @@ pub(crate) use self::create_as::create_as;
 pub(crate) use self::delete::delete;
 pub(crate) use self::insert::insert;
 pub(crate) use self::made::ACTION;
+pub(crate) use self::merge::merge;
 pub(crate) use self::update::update;

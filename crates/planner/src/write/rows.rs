@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Column, Table};
 use datafusion::common::{Column as ColumnReference, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, ScalarUDF};
 use types::{SqlResult, SqlType};
 
@@ -16,6 +16,7 @@ use crate::error::from_datafusion;
 use crate::parse::expr_of;
 use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
 use crate::semantics::cast::typed_literal;
+use crate::semantics::marked;
 use crate::semantics::typed::type_of;
 
 /// All rows of `source`, whose columns fill `filled` (positions in the table) in order, as rows of the table that may be written.
@@ -46,6 +47,16 @@ pub(super) fn complete(
 
 /// `source`, which has the table's columns already and perhaps others, with the table's constraints asked of every row.
 pub(super) fn checked(binder: &Binder<'_>, target: &Target, source: LogicalPlan) -> SqlResult<LogicalPlan> {
+    checked_unless(binder, target, source, None)
+}
+
+/// As [`checked`], with nothing asked of rows that fulfil `unless`.
+pub(super) fn checked_unless(
+    binder: &Binder<'_>,
+    target: &Target,
+    source: LogicalPlan,
+    unless: Option<Expr>,
+) -> SqlResult<LogicalPlan> {
     let table = &target.table;
     let Some(function) = Constrained::udf(table, &target.schema, binder.session()) else { return Ok(source) };
     let named = |column: &Column| Expr::Column(ColumnReference::new_unqualified(&column.name));
@@ -54,7 +65,15 @@ pub(super) fn checked(binder: &Binder<'_>, target: &Target, source: LogicalPlan)
         arguments.push(binder.column_expression(&expr_of(text)?, &table.columns, &SqlType::Bool)?);
     }
     let first = table.columns[0].name.as_str();
-    let mut asked = Some(call(function, arguments).alias(first));
+    let asked = call(function, arguments);
+    let asked = match unless {
+        None => asked,
+        Some(unless) => {
+            let branch = (Box::new(unless), Box::new(named(&table.columns[0])));
+            marked(Expr::Case(Case::new(None, vec![branch], Some(Box::new(asked)))), &table.columns[0].sql_type)
+        }
+    };
+    let mut asked = Some(asked.alias(first));
     let columns = source.schema().columns().into_iter().map(|column| match asked.take_if(|_| column.name == first) {
         Some(asked) => asked,
         None => Expr::Column(column),

@@ -7,8 +7,8 @@ use types::{SqlResult, SqlType};
 use super::assigned::Assigned;
 use super::made::{Read, plan_columns, positions_of};
 use super::target::Target;
-use crate::bind::Binder;
 use crate::bind::modification::{Clause, Kept, Modification, Source, first_of};
+use crate::bind::{Binder, settled};
 use crate::parse::statement::Update;
 use crate::planned::{Action, ModifyPlan};
 
@@ -36,11 +36,12 @@ pub(crate) fn update(binder: &Binder<'_>, update: &Update, declared: &[Option<Sq
     let mut old = target.referenced_columns(binder);
     old.retain(|id| target.table.columns.iter().zip(0..).any(|(column, at)| column.id == *id && assigned.sets(at)));
     let columns = plan_columns(&target, &positions_of(&target, &old));
-    let (input, returning) = binder.modified(&bound, &declared, &columns, |plan| {
+    let (mut input, returning) = binder.modified(&bound, &declared, &columns, |plan| {
         let read = Read::new(binder, &target, plan, bound.others)?;
         let new = assigned.columns.iter().enumerate().map(|(at, new)| read.new_value(at, *new));
         let new = new.collect::<SqlResult<Vec<_>>>()?;
         read.with_action(Action::Update, new)
     })?;
+    input.parameters = settled(input.parameters.into_iter().map(Some).collect())?;
     Ok(ModifyPlan { table: Arc::clone(&target.table), input, old, returning, tag: "UPDATE", notices: Vec::new() })
 }

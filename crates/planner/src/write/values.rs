@@ -158,7 +158,7 @@ impl Bound {
         if items.is_empty() && types.iter().all(Option::is_none) {
             return Ok(Self { values: Vec::new().into_iter(), parameters: Vec::new(), has_subqueries: false });
         }
-        let bound = binder.query(&select(items)?, &types)?;
+        let bound = binder.part(&select(items)?, &types)?;
         let LogicalPlan::Projection(list) = bound.plan else { return Err(refused()) };
         if !matches!(list.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
             return Err(refused());

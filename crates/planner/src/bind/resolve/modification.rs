@@ -14,7 +14,7 @@ use super::placement::{self, Clause};
 use super::scope::{Column, Relation, Scope, column_expr, quoted};
 use super::{BoundColumn, Resolver, column_names, named, select};
 use crate::StatementContext;
-use crate::bind::modification::{Changed, GIVEN, MADE, MET, WITH_PLACES, reading};
+use crate::bind::modification::{Changed, GIVEN, MADE, MET, ROW, WITH_PLACES, reading};
 use crate::bind::place::Text;
 use crate::shard_table::{PLACE, ROW_ID};
 
@@ -157,11 +157,15 @@ impl Resolver<'_> {
 
     /// The target, which stands first in FROM, and the relations beside it; the name of the target in the plan.
     fn changed_and_joined(&mut self, select: &mut Select) -> SqlResult<(String, Scope)> {
-        let scope = self.from(&mut select.from)?;
+        let mut scope = self.from(&mut select.from)?;
         match select.from.first_mut().map(|first| &mut first.relation) {
             Some(TableFactor::Table { name, alias: Some(alias), .. }) => {
                 name.0.insert(0, ObjectName::from(vec![quoted(WITH_PLACES)]).0.remove(0));
-                Ok((alias.name.value.clone(), scope))
+                let relation = alias.name.value.clone();
+                let row = Column { name: ROW.to_owned(), expr: column_expr(&relation, ROW_ID), origin: None };
+                let row = Relation { name: ROW.to_owned(), schema: None, columns: Vec::new(), hidden: vec![row] };
+                scope.relations.push(row);
+                Ok((relation, scope))
             }
             _ => Err(SqlError::internal("the target of a statement is a table")),
         }
@@ -195,7 +199,16 @@ impl Resolver<'_> {
                 return Err(SqlError::internal("values are expressions"));
             };
             placement::check(&value, *clause)?;
-            self.expr(&mut value)?;
+            if *clause == Clause::MergeInsert {
+                let all = self.levels.pop().unwrap_or_default();
+                self.levels.push(without_first(&all));
+                let resolved = self.expr(&mut value);
+                self.levels.pop();
+                self.levels.push(all);
+                resolved?;
+            } else {
+                self.expr(&mut value)?;
+            }
             values.push(value);
         }
         self.levels.pop();
@@ -303,6 +316,14 @@ fn made(scope: Scope, others: &[Expr], kept: Kept) -> Scope {
         ..relation
     });
     Scope { relations: relations.collect(), columns: scope.columns.into_iter().map(renamed).collect() }
+}
+
+/// The names of all relations but the first.
+fn without_first(scope: &Scope) -> Scope {
+    let Some((first, others)) = scope.relations.split_first() else { return Scope::default() };
+    let is_first = |column: &&Column| first.columns.iter().any(|it| it.expr == column.expr);
+    let columns = scope.columns.iter().filter(|column| !is_first(column)).cloned().collect();
+    Scope { relations: others.to_vec(), columns }
 }
 
 /// The names of the first relation and as many others, those aside that statements make for themselves.

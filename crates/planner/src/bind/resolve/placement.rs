@@ -24,6 +24,8 @@ pub(crate) enum Clause {
     /// What UPDATE sets.
     Update,
     MergeWhen,
+    /// What MERGE inserts, which is of the source alone.
+    MergeInsert,
     Returning,
 }
 
@@ -40,6 +42,7 @@ impl Clause {
             Clause::Offset => "OFFSET",
             Clause::Update => "UPDATE",
             Clause::MergeWhen => "MERGE WHEN conditions",
+            Clause::MergeInsert => "VALUES",
             Clause::Returning => "RETURNING",
         }
     }
@@ -53,7 +56,7 @@ impl Clause {
     }
 
     fn refuses_sets(self) -> bool {
-        matches!(self, Clause::Update | Clause::MergeWhen | Clause::Returning)
+        matches!(self, Clause::Update | Clause::MergeWhen | Clause::MergeInsert | Clause::Returning)
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<
             view::altered(context, &view, &alter.actions)?
         }
         Found::System => return Err(name::system_table(&alter.name)),
-        Found::Table(_) | Found::Key => {
+        Found::Table(_) | Found::Key | Found::Index(..) => {
             let kind = if alter.view { "view" } else { "table" };
             return Err(name::wrong_kind(name::split(context, &alter.name)?.1, kind));
         }

@@ -7,9 +7,7 @@ use datafusion::sql::sqlparser::ast::Expr;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Alteration;
-use crate::bind::Binder;
-use crate::define::name;
-use crate::parse::{self, Statement};
+use crate::define::{key_check, name};
 use crate::{QueryPlan, RowCheck, StatementContext};
 
 /// The queries to be asked before the changes are made.
@@ -17,10 +15,14 @@ use crate::{QueryPlan, RowCheck, StatementContext};
 /// # Errors
 /// `23502` at once where a new column leaves the rows without a value that they must have.
 pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
-    if !alteration.has_rows() {
-        return Ok(Vec::new());
-    }
     let mut checks = Vec::new();
+    let is_known = |constraint: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == constraint.oid);
+    for added in alteration.table.constraints.iter().filter(|added| added.enforced && !is_known(added)) {
+        checks.extend(key_check::constraint(alteration.binder, &after(alteration)?, &alteration.table, added)?);
+    }
+    if !alteration.has_rows() {
+        return Ok(checks);
+    }
     for column in alteration.table.columns.iter().filter(|column| column.not_null) {
         match alteration.old.column(column.id) {
             Some(old) if old.not_null => {}
@@ -29,7 +31,6 @@ pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
             None => return Err(null_found(alteration, column)),
         }
     }
-    let is_known = |constraint: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == constraint.oid);
     for constraint in alteration.table.constraints.iter().filter(|constraint| !is_known(constraint)) {
         if let ConstraintKind::Check { expression, .. } = &constraint.kind {
             checks.push(check(alteration, constraint, expression)?);
@@ -50,14 +51,7 @@ fn not_null(alteration: &Alteration<'_>, old: &Column, column: &Column) -> SqlRe
 }
 
 fn check(alteration: &Alteration<'_>, constraint: &Constraint, expression: &str) -> SqlResult<RowCheck> {
-    let context = alteration.context();
-    let mut snapshot = catalog::CatalogState::clone(&context.snapshot);
-    let altered = Change::PutTable(Arc::new(alteration.table.clone()));
-    for change in alteration.others.iter().chain([&altered]) {
-        snapshot = snapshot.apply(change).map_err(|error| SqlError::internal(error.to_string()))?;
-    }
-    let after = Arc::new(StatementContext { snapshot: Arc::new(snapshot), ..StatementContext::clone(context) });
-    let query = query_for(alteration, &after, &alteration.table.name, &format!("NOT ({expression})"))?;
+    let query = query_for(alteration, &after(alteration)?, &alteration.table.name, &format!("NOT ({expression})"))?;
     let message = format!(
         "check constraint \"{}\" of relation \"{}\" is violated by some row",
         constraint.name, alteration.table.name
@@ -68,6 +62,17 @@ fn check(alteration: &Alteration<'_>, constraint: &Constraint, expression: &str)
     Ok(RowCheck { query, violation })
 }
 
+/// What statements see after the alteration.
+fn after(alteration: &Alteration<'_>) -> SqlResult<Arc<StatementContext>> {
+    let context = alteration.context();
+    let mut snapshot = catalog::CatalogState::clone(&context.snapshot);
+    let altered = Change::PutTable(Arc::new(alteration.table.clone()));
+    for change in alteration.others.iter().chain([&altered]) {
+        snapshot = snapshot.apply(change).map_err(|error| SqlError::internal(error.to_string()))?;
+    }
+    Ok(Arc::new(StatementContext { snapshot: Arc::new(snapshot), ..StatementContext::clone(context) }))
+}
+
 /// A query for one row of the table, called `table` in `context`, that fulfils `condition`.
 fn query_for(
     alteration: &Alteration<'_>,
@@ -76,23 +81,16 @@ fn query_for(
     condition: &str,
 ) -> SqlResult<QueryPlan> {
     let table = name::qualified(schema_name(alteration), table);
-    planned(alteration, context, &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"))
+    key_check::planned(alteration.binder, context, &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"))
 }
 
 /// The type of an expression over the rows as they are.
 pub(super) fn type_over(alteration: &Alteration<'_>, expression: &Expr) -> SqlResult<SqlType> {
     let table = name::qualified(schema_name(alteration), &alteration.old.name);
-    let plan = planned(alteration, alteration.context(), &format!("SELECT {expression} FROM {table}"))?;
+    let plan =
+        key_check::planned(alteration.binder, alteration.context(), &format!("SELECT {expression} FROM {table}"))?;
     let column = plan.columns.into_iter().next();
     column.map(|column| column.sql_type).ok_or_else(|| SqlError::internal("a query without columns"))
-}
-
-fn planned(alteration: &Alteration<'_>, context: &Arc<StatementContext>, text: &str) -> SqlResult<QueryPlan> {
-    let binder = Binder::new(alteration.binder.planner(), context);
-    match parse::parse(text)?.into_iter().next().map(|parsed| parsed.statement) {
-        Some(Statement::Query(query)) => binder.query(&query, &[]),
-        _ => Err(SqlError::internal(format!("not a query: {text}"))),
-    }
 }
 
 fn schema_name<'a>(alteration: &'a Alteration<'_>) -> &'a str {

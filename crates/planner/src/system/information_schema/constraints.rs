@@ -80,7 +80,7 @@ fn table_constraints(source: &Source<'_>, rows: &mut Rows) {
         };
         row!(rows, constraint_catalog: database, constraint_schema: schema, constraint_name: &constraint.name,
             table_catalog: database, table_schema: schema, table_name: &table.name, constraint_type: kind,
-            enforced: yes_or_no(kind == "CHECK"), nulls_distinct: nulls_distinct);
+            enforced: yes_or_no(constraint.enforced || kind == "CHECK"), nulls_distinct: nulls_distinct);
     });
     for table in source.state().tables() {
         let schema = source.schema_name(table.schema);
@@ -103,7 +103,8 @@ fn key_column_usage(source: &Source<'_>, rows: &mut Rows) {
         for (at, name) in column_names(table, constraint.kind.columns()).into_iter().enumerate() {
             let position = referenced.and_then(|(references, referenced)| {
                 let target = source.state().table(*references)?;
-                let key = keys(target).find(|key| key.columns.iter().all(|id| referenced.contains(id)))?;
+                let key =
+                    keys(target).find(|key| key.unique && key.columns.iter().all(|id| referenced.contains(id)))?;
                 key.columns.iter().position(|id| Some(id) == referenced.get(at)).map(|at| at + 1)
             });
             row!(rows, constraint_catalog: database, constraint_schema: schema, constraint_name: &constraint.name,
@@ -154,11 +155,11 @@ fn referential_constraints(source: &Source<'_>, rows: &mut Rows) {
             return;
         };
         let target = source.state().table(*references);
-        let key = target.and_then(|target| keys(target).find(|key| key.columns == referenced.as_slice()));
+        let key = target.and_then(|target| keys(target).find(|key| key.unique && key.columns == referenced.as_slice()));
         let rule = |action| action_words(action_code(action)).unwrap_or("NO ACTION");
         row!(rows, constraint_catalog: database, constraint_schema: schema, constraint_name: &constraint.name,
             unique_constraint_catalog: key.map(|_| database), unique_constraint_schema: key.map(|key| source.schema_name(key.table.schema)),
-            unique_constraint_name: key.map(|key| &key.constraint.name), update_rule: rule(*on_update),
+            unique_constraint_name: key.map(|key| key.name), update_rule: rule(*on_update),
             delete_rule: rule(*on_delete));
     });
 }

@@ -14,6 +14,9 @@ pub(in crate::system) const SHARDS: &str = "shards";
 pub(in crate::system) const SHARDS_OID: u32 = 15_900;
 pub(in crate::system) const UNENFORCED: &str = "unenforced";
 pub(in crate::system) const UNENFORCED_OID: u32 = 15_901;
+/// Of keys that are enforced and of indexes, by PostgreSQL's name for it.
+pub(in crate::system) const BTREE: &str = "btree";
+pub(in crate::system) const BTREE_OID: u32 = 403;
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(2601, "pg_am", "oid oid, amname name, amhandler regproc = 0, amtype char", access_methods),
@@ -65,6 +68,7 @@ pub(in crate::system) const INTERNAL_LANGUAGE: u32 = 12;
 fn access_methods(_: &Source<'_>, rows: &mut Rows) {
     row!(rows, oid: SHARDS_OID, amname: SHARDS, amtype: "t");
     row!(rows, oid: UNENFORCED_OID, amname: UNENFORCED, amtype: "i");
+    row!(rows, oid: BTREE_OID, amname: BTREE, amtype: "i");
 }
 
 /// First number of the rows below, which PostgreSQL numbers one by one: below the first user's object.

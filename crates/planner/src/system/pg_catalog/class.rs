@@ -90,7 +90,7 @@ impl Facts {
             Body::Key(key) => {
                 facts.rows = source.state().shards(key.table.oid).rows as f64;
                 facts.attributes = key.columns.len();
-                facts.access_method = access::UNENFORCED_OID;
+                facts.access_method = if key.enforced { access::BTREE_OID } else { access::UNENFORCED_OID };
             }
             Body::System(relation) => {
                 facts.attributes = relation.columns.len();

@@ -24,7 +24,7 @@ pub(super) const TABLES: &[Definition] = &[
     catalog(
         2610,
         "pg_index",
-        "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool = t, \
+        "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
          indnullsnotdistinct bool = f, indisprimary bool, indisexclusion bool = f, indimmediate bool = t, \
          indisclustered bool = f, indisvalid bool = t, indcheckxmin bool = f, indisready bool = t, indislive bool = t, \
          indisreplident bool = f, indkey int2vector, indcollation oidvector, indclass oidvector, indoption int2vector, \
@@ -40,7 +40,7 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
                 ConstraintKind::PrimaryKey { columns } => Row::key("p", columns, constraint.oid),
                 ConstraintKind::Unique { columns } => Row::key("u", columns, constraint.oid),
                 ConstraintKind::Check { columns, expression } => {
-                    Row { validated: true, expression: Some(expression), ..Row::of("c", columns) }
+                    Row { expression: Some(expression), ..Row::of("c", columns) }
                 }
                 ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete } => Row {
                     index: referenced_key(source, *references, referenced),
@@ -51,7 +51,7 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
                 },
             };
             row!(rows, oid: constraint.oid, conname: &constraint.name, connamespace: table.schema,
-                contype: row.kind, convalidated: row.validated, conrelid: table.oid, conindid: row.index,
+                contype: row.kind, convalidated: constraint.enforced || row.expression.is_some(), conrelid: table.oid, conindid: row.index,
                 confrelid: row.references, confupdtype: row.actions.0, confdeltype: row.actions.1,
                 confmatchtype: row.actions.2, conkey: numbers(row.columns), confkey: row.referenced.map(numbers),
                 conbin: row.expression);
@@ -67,8 +67,6 @@ struct Row<'a> {
     references: Oid,
     referenced: Option<&'a [ColumnId]>,
     actions: (&'static str, &'static str, &'static str),
-    /// Whether Kiln has checked that the rows obey: only CHECK is enforced.
-    validated: bool,
     expression: Option<&'a str>,
 }
 
@@ -81,7 +79,6 @@ impl<'a> Row<'a> {
             references: Oid(0),
             referenced: None,
             actions: (" ", " ", " "),
-            validated: false,
             expression: None,
         }
     }
@@ -98,16 +95,16 @@ fn numbers(columns: &[ColumnId]) -> Cell {
 /// The declared key of the referenced table that a foreign key points at.
 fn referenced_key(source: &Source<'_>, table: Oid, referenced: &[ColumnId]) -> Oid {
     let table = source.state().table(table);
-    let key = table.and_then(|table| keys(table).find(|key| key.columns == referenced));
-    key.map_or(Oid(0), |key| key.constraint.oid)
+    let key = table.and_then(|table| keys(table).find(|key| key.unique && key.columns == referenced));
+    key.map_or(Oid(0), |key| key.oid)
 }
 
 fn index(source: &Source<'_>, rows: &mut Rows) {
     for table in source.state().tables() {
         for key in keys(table) {
             let zeros = vec![0_i32; key.columns.len()];
-            row!(rows, indexrelid: key.constraint.oid, indrelid: table.oid, indnatts: key.columns.len(),
-                indnkeyatts: key.columns.len(), indisprimary: key.primary, indkey: numbers(key.columns),
+            row!(rows, indexrelid: key.oid, indrelid: table.oid, indnatts: key.columns.len(),
+                indnkeyatts: key.columns.len(), indisunique: key.unique, indisprimary: key.primary, indkey: numbers(key.columns),
                 indcollation: collations(table, key.columns), indclass: zeros.clone(), indoption: zeros);
         }
     }

@@ -1,7 +1,11 @@
 //! UPDATE, DELETE and MERGE: what becomes of which rows.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use datafusion::common::ScalarValue;
-use types::{Condition, SqlError, SqlResult, SqlType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::{Fixture, run, shown};
 use crate::planned::{ModifyPlan, Planned};
@@ -204,4 +208,122 @@ async fn parameters_of_changes_have_the_types_of_columns() {
 fn old_values_are_those_that_foreign_keys_refer_to() {
     let fixture = Fixture::of("CREATE TABLE free (a int PRIMARY KEY, b int); CREATE TABLE f (a int REFERENCES free)");
     assert!(fixture.modify("DELETE FROM free").unwrap().old.is_empty());
+    let fixture = Fixture::of(
+        "CREATE TABLE p (a int, b int, PRIMARY KEY (b) ENFORCED); CREATE TABLE f (c int REFERENCES p ENFORCED)",
+    );
+    let old = |sql: &str| fixture.modify(sql).unwrap().old;
+    assert_eq!(old("DELETE FROM p"), [ColumnId(2)]);
+    assert_eq!(old("UPDATE p SET b = 1"), [ColumnId(2)]);
+    assert!(old("UPDATE p SET a = 1").is_empty() && old("DELETE FROM f").is_empty());
+}
+
+#[tokio::test]
+async fn merge_does_what_the_first_clause_for_a_row_says() {
+    let fixture = items().await;
+    let sql = "MERGE INTO items i USING stock s ON s.item = i.id AND s.n <> 21 \
+               WHEN MATCHED AND n = 10 THEN DELETE \
+               WHEN MATCHED THEN UPDATE SET price = 100 / (n - 10), name = 'two' \
+               WHEN NOT MATCHED AND n = 21 THEN DO NOTHING \
+               WHEN NOT MATCHED THEN INSERT (id, name) VALUES (item, note || '!')";
+    let expected = ["1|NULL|NULL|9|d!|NULL", "2|2|-1|2|two|10.00", "3|1|-1|NULL|NULL|NULL"];
+    assert_eq!(fixture.modified(sql).await.unwrap(), expected);
+    let returning = fixture.modified(&format!("{sql} RETURNING i.id, old.id, new.name, s.n")).await.unwrap();
+    let expected =
+        ["1|NULL|NULL|9|d!|NULL|9|NULL|d!|90", "2|2|-1|2|two|10.00|2|2|two|20", "3|1|-1|NULL|NULL|NULL|1|1|NULL|10"];
+    assert_eq!(returning, expected);
+    let sql = "MERGE INTO items USING (SELECT 1 AS k) s ON id = k \
+               WHEN MATCHED THEN UPDATE SET (id, price) = (SELECT 7, 8) \
+               WHEN NOT MATCHED BY SOURCE AND id = 2 THEN DELETE \
+               WHEN NOT MATCHED BY SOURCE THEN UPDATE SET name = 'alone'";
+    let expected = ["2|1|-1|7|pen|8.00", "2|3|-1|3|alone|NULL", "3|2|-1|NULL|NULL|NULL"];
+    assert_eq!(fixture.modified(sql).await.unwrap(), expected);
+    let sql = "MERGE INTO items USING (VALUES (1), (4)) s (k) ON id = k \
+               WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (k, DEFAULT, '2.5') RETURNING *";
+    let expected = [
+        "1|NULL|NULL|4|none|2.50|4|none|2.50|4",
+        "3|2|-1|NULL|NULL|NULL|2|ink|9.00|NULL",
+        "3|3|-1|NULL|NULL|NULL|3|NULL|NULL|NULL",
+    ];
+    assert_eq!(fixture.modified(sql).await.unwrap(), expected);
+    let sql = "MERGE INTO items USING stock ON id = item WHEN NOT MATCHED THEN INSERT (name) VALUES (note)";
+    assert_eq!(fixture.refusal(sql).await.condition, Condition::NotNullViolation);
+    for (sql, message) in [
+        (
+            "MERGE INTO items USING stock ON true WHEN NOT MATCHED THEN INSERT (id) VALUES (items.id)",
+            "missing FROM-clause entry for table \"items\"",
+        ),
+        (
+            "MERGE INTO items USING stock ON true WHEN MATCHED THEN DELETE WHEN MATCHED THEN DO NOTHING",
+            "unreachable WHEN clause specified after unconditional WHEN clause",
+        ),
+        (
+            "MERGE INTO items USING stock ON true WHEN MATCHED AND random() < 1 THEN DELETE",
+            "a volatile function in a WHEN condition of MERGE is not supported",
+        ),
+        (
+            "MERGE INTO items USING stock ON true WHEN MATCHED AND max(n) = 1 THEN DELETE",
+            "aggregate functions are not allowed in MERGE WHEN conditions",
+        ),
+    ] {
+        assert_eq!(fixture.refusal(sql).await.message, message, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_conflict_is_about_keys_that_are_enforced() {
+    let fixture = Fixture::of(
+        "CREATE TABLE k (id int, v text, w int UNIQUE, PRIMARY KEY (id) ENFORCED); \
+         CREATE UNIQUE INDEX k_v ON k (v); CREATE INDEX plain ON k (w)",
+    );
+    let table = &fixture.write("INSERT INTO k VALUES (1)").unwrap().table;
+    let key = |name: &str| table.constraints.iter().find(|it| it.name == name).unwrap().oid;
+    let index = table.indexes.iter().find(|it| it.name == "k_v").unwrap().oid;
+    let arbiters = |clause: &str| {
+        let write = fixture.write(&format!("INSERT INTO k VALUES (1) ON CONFLICT {clause}"))?;
+        Ok::<_, SqlError>(write.conflict.unwrap().arbiters)
+    };
+    assert_eq!(arbiters("DO NOTHING").unwrap(), [key("k_pkey"), index]);
+    assert_eq!(arbiters("(id) DO NOTHING").unwrap(), [key("k_pkey")]);
+    assert_eq!(arbiters("(v) DO NOTHING").unwrap(), [index]);
+    assert_eq!(arbiters("ON CONSTRAINT k_pkey DO UPDATE SET v = 'x'").unwrap(), [key("k_pkey")]);
+    for clause in ["(w) DO NOTHING", "(id, v) DO NOTHING", "ON CONSTRAINT k_w_key DO NOTHING"] {
+        assert_eq!(arbiters(clause).unwrap_err().condition, Condition::InvalidColumnReference, "{clause}");
+    }
+    assert_eq!(arbiters("ON CONSTRAINT k_v DO NOTHING").unwrap_err().condition, Condition::UndefinedObject);
+    assert_eq!(arbiters("DO UPDATE SET v = 'x'").unwrap_err().condition, Condition::SyntaxError);
+    assert_eq!(arbiters("(id) DO UPDATE SET v = v").unwrap_err().condition, Condition::AmbiguousColumn);
+}
+
+#[tokio::test]
+async fn conflicting_rows_are_updated_with_what_was_to_be_inserted() {
+    let fixture = Fixture::of("CREATE TABLE k (id int, n int CHECK (n < 100), v text, PRIMARY KEY (id) ENFORCED)");
+    let sql = "INSERT INTO k AS t VALUES ($1, $3, 'a') ON CONFLICT (id) DO UPDATE SET n = t.n + excluded.n + $2, v = excluded.v \
+               WHERE t.n < 50 RETURNING *, old.n";
+    let write = fixture.write(sql).unwrap();
+    let input = write.input.unwrap();
+    assert_eq!(input.parameters, [SqlType::Int4, SqlType::Int4, SqlType::Int4]);
+    let update = write.conflict.unwrap().update.unwrap();
+    assert_eq!(update.plan.parameters, input.parameters);
+    let fed = |rows: Vec<[Option<i64>; 4]>| {
+        let schema = datafusion::catalog::TableProvider::schema(update.input.as_ref());
+        let column = |at: usize| -> Vec<Option<i64>> {
+            // `__row_id`, `__place`, id, n, v, then the row that was to be inserted.
+            rows.iter().map(|row| [row[0], Some(-1), row[1], row[2], None, row[1], row[3], None][at]).collect()
+        };
+        let columns = schema.fields().iter().enumerate().map(|(at, field)| {
+            let values: ArrayRef = Arc::new(Int64Array::from(column(at)));
+            arrow::compute::cast(&values, field.data_type()).unwrap()
+        });
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect()).unwrap();
+        let stream = futures::stream::once(async move { Ok(batch) });
+        update.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, stream))]);
+    };
+    let values = || [1, 5, 7].map(|value| ScalarValue::Int32(Some(value))).to_vec();
+    fed(vec![[Some(7), Some(1), Some(10), Some(20)], [Some(8), Some(2), Some(60), Some(1)]]);
+    let batches = run(&update.plan.with_parameters(values()).unwrap()).await.unwrap();
+    let rows: Vec<String> = batches.iter().flat_map(shown).collect();
+    assert_eq!(rows, ["2|7|-1|1|35|NULL|1|35|NULL|10"]);
+    fed(vec![[Some(7), Some(1), Some(45), Some(90)]]);
+    let error = run(&update.plan.with_parameters(values()).unwrap()).await.unwrap_err();
+    assert_eq!(error.condition, Condition::CheckViolation);
 }

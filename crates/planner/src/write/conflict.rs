@@ -1,0 +1,137 @@
+//! ON CONFLICT: which keys it is about, and what becomes of the row that is there.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema};
+use catalog::Table;
+use datafusion::sql::sqlparser::ast::{Ident, With};
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
+
+use super::assigned::Assigned;
+use super::made::{Read, plan_columns, positions_of};
+use super::target::Target;
+use crate::bind::Binder;
+use crate::bind::modification::{Clause, Kept, Modification, Source, reading};
+use crate::parse::statement::{ConflictTarget, ConflictUpdate as Written, OnConflict, Returning};
+use crate::planned::{Action, ConflictUpdate};
+use crate::shard_table::{PLACE, ROW_ID, schema_of};
+use crate::stream_table::StreamTable;
+
+/// The keys whose violation is the conflict; none where the table has no key and nothing is to be done.
+///
+/// # Errors
+/// `42P10` where no key that is enforced is meant, `42703` and `42704` for wrong names, `42601` for DO UPDATE without a target.
+pub(super) fn arbiters(table: &Table, on_conflict: &OnConflict) -> SqlResult<Vec<Oid>> {
+    let keys = keys(table);
+    match &on_conflict.target {
+        None if on_conflict.update.is_some() => {
+            let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            Err(SqlError::new(Condition::SyntaxError, message).with_hint("For example, ON CONFLICT (column_name)."))
+        }
+        None => {
+            let has_declared = table.constraints.iter().any(|constraint| constraint.kind.is_key());
+            if keys.is_empty() && has_declared {
+                Err(no_key(table))
+            } else {
+                Ok(keys.iter().map(|(oid, _)| *oid).collect())
+            }
+        }
+        Some(ConflictTarget::Columns(names)) => {
+            let columns = columns_of(table, names)?;
+            let is_meant = |key: &[ColumnId]| {
+                key.iter().all(|id| columns.contains(id)) && columns.iter().all(|id| key.contains(id))
+            };
+            let found: Vec<Oid> = keys.iter().filter(|(_, key)| is_meant(key)).map(|(oid, _)| *oid).collect();
+            if found.is_empty() { Err(no_key(table)) } else { Ok(found) }
+        }
+        Some(ConflictTarget::Constraint(name)) => {
+            let found = table.constraints.iter().find(|constraint| constraint.name == name.value).ok_or_else(|| {
+                let message = format!("constraint \"{}\" for table \"{}\" does not exist", name.value, table.name);
+                SqlError::new(Condition::UndefinedObject, message)
+            })?;
+            if !found.kind.is_key() {
+                let message = "constraint in ON CONFLICT clause has no associated index";
+                return Err(SqlError::new(Condition::WrongObjectType, message));
+            }
+            if found.enforced { Ok(vec![found.oid]) } else { Err(no_key(table)) }
+        }
+    }
+}
+
+/// The keys that no two rows share.
+fn keys(table: &Table) -> Vec<(Oid, &[ColumnId])> {
+    let constraints = table.constraints.iter().filter(|constraint| constraint.enforced && constraint.kind.is_key());
+    let indexes = table.indexes.iter().filter(|index| index.unique);
+    let of_constraints = constraints.map(|constraint| (constraint.oid, constraint.kind.columns()));
+    of_constraints.chain(indexes.map(|index| (index.oid, index.columns.as_slice()))).collect()
+}
+
+fn columns_of(table: &Table, names: &[Ident]) -> SqlResult<Vec<ColumnId>> {
+    let id = |name: &Ident| {
+        table.column_by_name(&name.value).map(|(_, column)| column.id).ok_or_else(|| {
+            SqlError::new(Condition::UndefinedColumn, format!("column \"{}\" does not exist", name.value))
+        })
+    };
+    names.iter().map(id).collect()
+}
+
+fn no_key(table: &Table) -> SqlError {
+    let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+    let error = SqlError::new(Condition::InvalidColumnReference, message);
+    let is_declared = table.constraints.iter().any(|constraint| constraint.kind.is_key() && !constraint.enforced);
+    if is_declared {
+        error.with_detail("Primary keys and unique constraints are declared but not enforced.")
+    } else {
+        error
+    }
+}
+
+/// What DO UPDATE makes of rows that are there, and of the rows that were to be inserted.
+pub(super) fn update(
+    binder: &Binder<'_>,
+    target: &Target,
+    alias: Option<&Ident>,
+    with: Option<&With>,
+    written: &Written,
+    returning: Option<&Returning>,
+    declared: &[Option<SqlType>],
+) -> SqlResult<ConflictUpdate> {
+    let mut declared = declared.to_vec();
+    let assigned = Assigned::of(&target.table, &written.assignments, 0, &mut declared)?;
+    let input = StreamTable::new(Arc::new(met(&target.table)));
+    let bound = binder.modification(Modification {
+        with,
+        changed: target.named(alias),
+        source: Source::Met(&input),
+        condition: written.condition.as_ref(),
+        values: assigned.values.iter().map(|value| (value.clone(), Clause::Update)).collect(),
+        returning,
+        kept: Kept::New,
+    })?;
+    let mut old = target.referenced_columns(binder);
+    old.retain(|id| target.table.columns.iter().zip(0..).any(|(column, at)| column.id == *id && assigned.sets(at)));
+    let columns = plan_columns(target, &positions_of(target, &old));
+    let (plan, _) = binder.modified(&bound, &declared, &columns, |plan| {
+        let read = Read::new(binder, target, plan, bound.others)?;
+        let new = assigned.columns.iter().enumerate().map(|(at, new)| read.new_value(at, *new));
+        let new = new.collect::<SqlResult<Vec<_>>>()?;
+        read.with_action(Action::Update, new)
+    })?;
+    Ok(ConflictUpdate { plan, input, old })
+}
+
+/// The columns of a row that is there, beside those of the row that was to be inserted.
+fn met(table: &Table) -> Schema {
+    let place = |name| Arc::new(SqlType::Int8.arrow_field(name, false));
+    let there = schema_of(&table.columns);
+    let inserted = there.fields().iter().enumerate();
+    let inserted = inserted.map(|(at, field)| Arc::new(Field::clone(field).with_name(reading::other(at))));
+    Schema::new(
+        [ROW_ID, PLACE]
+            .map(place)
+            .into_iter()
+            .chain(there.fields().iter().cloned())
+            .chain(inserted)
+            .collect::<Vec<_>>(),
+    )
+}
