@@ -52,7 +52,7 @@ impl Planner {
     ) -> SqlResult<Planned> {
         let binder = Binder::new(self, context).with_text(parsed);
         match &parsed.statement {
-            Statement::Query(query) => binder.query(query, parameter_types).map(Planned::Query),
+            Statement::Query(query) => binder.locking_query(query, parameter_types).map(Planned::Query),
             Statement::Insert(insert) => write::insert(&binder, insert, parameter_types).map(Planned::Write),
             Statement::Update(update) => write::update(&binder, update, parameter_types).map(Planned::Modify),
             Statement::Delete(delete) => write::delete(&binder, delete, parameter_types).map(Planned::Modify),

@@ -62,6 +62,9 @@ impl Execution {
     }
 
     async fn explain_query(&self, plan: &ExplainPlan, query: &QueryPlan, context: &RunContext) -> SqlResult<Explained> {
+        if !query.locks.is_empty() {
+            return Err(SqlError::unsupported("EXPLAIN of a query that locks rows"));
+        }
         let (operators, task, planning) = self.operators(query, context).await?;
         let mut execution = None;
         if plan.analyze {

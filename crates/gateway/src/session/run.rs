@@ -141,6 +141,9 @@ impl Session {
         statement.is(kind(&planned));
         match planned {
             Planned::Query(plan) => {
+                if !plan.locks.is_empty() {
+                    return Err(SqlError::unsupported("locking of rows with FOR"));
+                }
                 let rows = self.query(&plan, statement).await?;
                 Ok(Started::Rows(Box::new(rows), "SELECT"))
             }

@@ -84,6 +84,18 @@ impl<'a> Binder<'a> {
         query::plan(self, query, parameter_types)
     }
 
+    /// As [`Binder::query`], of a query that may lock the rows that it reads.
+    ///
+    /// # Errors
+    /// As [`Binder::query`]; `0A000` where what it gives are not rows of tables.
+    pub(crate) fn locking_query(
+        &self,
+        query: &ast::Query,
+        parameter_types: &[Option<SqlType>],
+    ) -> SqlResult<QueryPlan> {
+        query::plan_locking(self, query, parameter_types)
+    }
+
     /// As [`Binder::query`], of a query that is part of a statement: parameters that only other parts have are of an unknown type.
     ///
     /// # Errors

@@ -15,15 +15,15 @@ use datafusion::sql::sqlparser::ast::{
 };
 use types::{SqlError, SqlResult, SqlType};
 
-use super::query::{analyze, logical_over, output_type};
+use super::query::{analyze, logical_over, output_type, prepared};
 pub(crate) use super::resolve::{Clause, Kept};
 use super::view::PlanSource;
-use super::{Binder, output_name, parameter, resolve};
+use super::{Binder, parameter, resolve};
 use crate::error::from_datafusion;
+use crate::parse;
 use crate::parse::statement::Returning;
 use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
 use crate::stream_table::StreamTable;
-use crate::{parse, rewrite, semantics};
 
 /// Relations of this schema, which no user's can be in, are plans that the statement has made.
 pub(super) const GIVEN: &str = "given\u{1}";
@@ -131,7 +131,7 @@ pub(super) fn bind(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<
         select.from = from.unwrap_or_default();
         select.selection = condition.cloned();
     }
-    let rows = prepared(rows)?;
+    let rows = prepared(&rows)?;
     let returning = returning.map(returned).transpose()?;
     let written = resolve::WrittenModification { rows, clauses, changed: &changed, is_met, returning, kept };
     let bound = resolve::modification(binder.context, binder.text, written)?;
@@ -149,7 +149,7 @@ pub(super) fn bind_returning(
     if let Some(with) = with {
         let mut query = select(Vec::new())?;
         query.with = Some(with.clone());
-        written.query.with = prepared(query)?.with;
+        written.query.with = prepared(&query)?.with;
     }
     resolve::returning(binder.context, binder.text, written, changed)
 }
@@ -234,18 +234,10 @@ fn finished(
 fn returned(returning: &Returning) -> SqlResult<resolve::WrittenReturning> {
     let name = |name: &Option<Ident>| name.as_ref().map(|name| name.value.clone());
     Ok(resolve::WrittenReturning {
-        query: prepared(select(returning.items.clone())?)?,
+        query: prepared(&select(returning.items.clone())?)?,
         old: name(&returning.old),
         new: name(&returning.new),
     })
-}
-
-/// The query in the form in which names are settled.
-fn prepared(mut query: Query) -> SqlResult<Query> {
-    output_name::name_items(&mut query)?;
-    rewrite::query(&mut query)?;
-    semantics::rewrite_query(&mut query)?;
-    Ok(query)
 }
 
 /// `SELECT items`.

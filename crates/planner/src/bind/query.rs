@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Limit, LogicalPlan};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::modification::Given;
 use super::provider::Provider;
+use super::resolve::Locked;
 use super::{Binder, output_name, parameter, resolve, row_count};
 use crate::error::{from_datafusion, located};
-use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
+use crate::planned::{LockedLimit, OutputColumn, QueryPlan, RowLocks};
 use crate::{rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.
@@ -22,9 +23,32 @@ pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlTyp
     Ok(QueryPlan { parameters, ..planned })
 }
 
+/// The analysed plan of a query that may lock the rows that it reads.
+pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
+    if query.locks.is_empty() {
+        return plan(binder, query, declared);
+    }
+    let (bound, locked) = resolve::locking_query(binder.context, binder.text, prepared(query)?)?;
+    let has_limit = bound.query.limit_clause.is_some();
+    let mut planned = plan_bound(binder, bound, declared)?;
+    planned.parameters = parameter::settled(planned.parameters.into_iter().map(Some).collect())?;
+    planned.locks =
+        locked.into_iter().map(|Locked { table, mode, wait, column }| RowLocks { table, mode, wait, column }).collect();
+    if let LogicalPlan::Limit(Limit { skip, fetch, input }) = planned.plan {
+        planned.locked_limit = LockedLimit { offset: skip.map(|skip| *skip), limit: fetch.map(|fetch| *fetch) };
+        planned.plan = Arc::unwrap_or_clone(input);
+    } else if has_limit {
+        return Err(SqlError::internal("the limit of a query stands last in its plan"));
+    }
+    Ok(planned)
+}
+
 /// As [`plan`], of a query that is part of a statement: types of parameters that it does not have may be unknown.
 pub(super) fn plan_part(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
-    let bound = bind(binder, query)?;
+    plan_bound(binder, bind(binder, query)?, declared)
+}
+
+fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     let (plan, parameters) =
         parameter::settle(declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))
             .map_err(|error| if bound.groups_by_key { with_key_hint(error) } else { error })?;
@@ -69,11 +93,16 @@ pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
 
 /// The query in a form that DataFusion plans as PostgreSQL means it, and its output columns.
 pub(super) fn bind(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::Bound> {
+    resolve::query(binder.context, binder.text, prepared(query)?)
+}
+
+/// The query with its output columns named, in the form in which names are settled.
+pub(super) fn prepared(query: &Query) -> SqlResult<Query> {
     let mut query = query.clone();
     output_name::name_items(&mut query)?;
     rewrite::query(&mut query)?;
     semantics::rewrite_query(&mut query)?;
-    resolve::query(binder.context, binder.text, query)
+    Ok(query)
 }
 
 /// The query with every name settled, still in PostgreSQL's terms.

@@ -21,6 +21,7 @@ pub use super::index::CreateIndex;
 pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict};
 pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
 pub use super::option::{OptionValue, StatementOption};
+pub use super::query::lock::{LockedRelation, words as lock_words};
 pub use super::role::{CreateRole, RoleOption, RoleSpec};
 pub use super::session::{Command, DeclareCursor};
 pub use super::table::{

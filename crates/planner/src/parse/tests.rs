@@ -476,7 +476,6 @@ fn what_kiln_lacks_is_refused_by_name() {
         ("CREATE TABLE t (a int CHECK (a > 0) NOT ENFORCED)", "a CHECK that is not enforced is not supported"),
         ("CREATE SEQUENCE s", "CREATE SEQUENCE is not supported"),
         ("LISTEN x", "LISTEN is not supported"),
-        ("SELECT 1 FOR UPDATE", "locking of rows with FOR is not supported"),
     ];
     for (sql, message) in cases {
         assert_eq!(refused(sql), message, "{sql}");

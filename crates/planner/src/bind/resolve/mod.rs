@@ -9,6 +9,7 @@
 mod column_names;
 mod expr;
 mod from;
+mod locking;
 mod modification;
 mod multiset;
 mod placement;
@@ -25,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
+pub(in crate::bind) use self::locking::{Locked, locking_query};
 pub(crate) use self::modification::Kept;
 pub(in crate::bind) use self::modification::{
     Returned, WrittenModification, WrittenReturning, modification, returning,
@@ -33,6 +35,7 @@ pub(crate) use self::placement::Clause;
 use self::scope::{Origin, Scope, quoted};
 use crate::StatementContext;
 use crate::bind::place::Text;
+use crate::parse::statement::{LockedRelation, lock_words};
 
 /// A query whose names are settled.
 #[derive(Debug, Clone)]
@@ -333,7 +336,8 @@ fn unique(taken: &mut HashSet<String>, name: &str) -> String {
 /// What no query of Kiln's may have.
 fn refuse(query: &Query) -> SqlResult<()> {
     if let Some(lock) = query.locks.first() {
-        return Err(SqlError::unsupported(format_args!("SELECT {lock}")));
+        let words = lock_words(LockedRelation::of(lock)?.mode);
+        return Err(SqlError::unsupported(format_args!("{words} here")));
     }
     if query.for_clause.is_some()
         || query.settings.is_some()

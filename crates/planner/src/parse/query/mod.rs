@@ -2,6 +2,7 @@
 
 mod from;
 mod group;
+pub(super) mod lock;
 mod select;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -191,17 +192,17 @@ impl Cursor<'_> {
         } else {
             None
         };
+        // LIMIT and FOR stand in either order.
+        let mut locks = self.locks()?;
         let (limit_clause, fetch) = self.limit()?;
-        if self.is("for") {
-            return Err(self.unsupported("locking of rows with FOR"));
-        }
+        locks.extend(self.locks()?);
         Ok(Box::new(Query {
             with,
             body: Box::new(body),
             order_by,
             limit_clause,
             fetch,
-            locks: Vec::new(),
+            locks,
             for_clause: None,
             settings: None,
             format_clause: None,

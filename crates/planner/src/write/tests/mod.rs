@@ -21,6 +21,7 @@ use crate::planned::{Planned, QueryPlan, WritePlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
 use crate::{NoActivity, Planner, Settings, StatementContext};
 
+mod locking;
 mod modify;
 
 /// The rows of tables, by name; they are numbered from 1 and all fresh.

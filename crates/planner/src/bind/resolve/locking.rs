@@ -1,0 +1,172 @@
+//! Which relations of a query FOR UPDATE and its like are about, and the columns that say which of their rows are read.
+
+use std::sync::Arc;
+
+use catalog::{Relation as Stored, Table};
+use datafusion::sql::sqlparser::ast::{
+    GroupByExpr, Ident, LockClause, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+};
+use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
+
+use super::placement::{self, Clause};
+use super::scope::{column_expr, quoted};
+use super::{Bound, BoundColumn, Resolver, column_names};
+use crate::StatementContext;
+use crate::bind::modification::WITH_PLACES;
+use crate::bind::place::Text;
+use crate::bind::relation::{self, Found, Name};
+use crate::parse::statement::{LockedRelation, lock_words};
+use crate::shard_table::{PLACE, ROW_ID};
+
+/// A table whose rows a query locks; of its columns `__row_id` and `__place` the first has this number in the query's output.
+pub(in crate::bind) struct Locked {
+    pub(in crate::bind) table: Arc<Table>,
+    pub(in crate::bind) mode: LockMode,
+    pub(in crate::bind) wait: LockWait,
+    pub(in crate::bind) column: usize,
+}
+
+/// Settles the names of a query that locks rows.
+pub(in crate::bind) fn locking_query(
+    context: &Arc<StatementContext>,
+    text: Text<'_>,
+    mut query: Query,
+) -> SqlResult<(Bound, Vec<Locked>)> {
+    let clauses = std::mem::take(&mut query.locks);
+    let clauses = clauses.iter().map(|clause: &LockClause| LockedRelation::of(clause));
+    let clauses = clauses.collect::<SqlResult<Vec<_>>>()?;
+    let clause = lock_words(clauses.first().map_or(LockMode::Update, |clause| clause.mode));
+    refuse(&query, &clause)?;
+    let SetExpr::Select(written) = query.body.as_ref() else { return Err(SqlError::internal("a SELECT locks rows")) };
+    let mut names = Vec::new();
+    written.from.iter().for_each(|table| written_names(table, &mut names));
+    let mut resolver = Resolver::new(context, text);
+    resolver.column_names = column_names::of(&query, context);
+    let outputs = resolver.query(&mut query)?;
+    let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("a SELECT locks rows")) };
+    let mut factors = Vec::new();
+    select.from.iter_mut().for_each(|table| resolved_factors(table, &mut factors));
+    if factors.len() != names.len() {
+        return Err(SqlError::internal("relations were lost"));
+    }
+    let mut locked = Vec::new();
+    let mut items = Vec::new();
+    for (factor, name) in factors.into_iter().zip(&names) {
+        let wanted: Vec<&LockedRelation> = clauses.iter().filter(|it| it.name.is_none() || it.name == *name).collect();
+        let Some(mode) = wanted.iter().map(|it| it.mode).max() else { continue };
+        // Not to wait is what a query says that says so once.
+        let has = |wait| wanted.iter().any(|it| it.wait == wait);
+        let wait = [LockWait::NoWait, LockWait::SkipLocked].into_iter().find(|it| has(*it)).unwrap_or_default();
+        let is_named = wanted.iter().any(|it| it.name.is_some());
+        let Some((table, alias)) = lockable(context, factor, is_named, &lock_words(mode))? else { continue };
+        locked.push(Locked { table, mode, wait, column: outputs.len() + items.len() });
+        for column in [ROW_ID, PLACE] {
+            let name = Ident::with_quote('"', format!("lock\u{1}{}", items.len()));
+            items.push(SelectItem::ExprWithAlias { expr: column_expr(&alias, column), alias: name });
+        }
+    }
+    for clause in &clauses {
+        if let Some(name) = &clause.name
+            && !names.contains(&clause.name)
+        {
+            let message = format!("relation \"{name}\" in {} clause not found in FROM clause", lock_words(clause.mode));
+            return Err(SqlError::new(Condition::UndefinedTable, message));
+        }
+    }
+    select.projection.extend(items);
+    let columns = outputs.into_iter().map(|output| BoundColumn { name: output.name, origin: output.origin }).collect();
+    Ok((Bound { query, columns, groups_by_key: false }, locked))
+}
+
+/// Queries whose rows are not rows of tables.
+fn refuse(query: &Query, clause: &str) -> SqlResult<()> {
+    let refused = |what: &str| Err(SqlError::new(Condition::FeatureNotSupported, format!("{clause} {what}")));
+    let select = match query.body.as_ref() {
+        SetExpr::Select(select) => select,
+        SetExpr::Values(_) => return refused("cannot be applied to VALUES"),
+        SetExpr::SetOperation { .. } => return refused("is not allowed with UNION/INTERSECT/EXCEPT"),
+        _ => return Err(SqlError::unsupported(format_args!("{clause} of a query in parentheses"))),
+    };
+    if query.fetch.is_some() {
+        return Err(SqlError::unsupported(format_args!("{clause} with WITH TIES")));
+    }
+    let Select { distinct, group_by, having, projection, .. } = select.as_ref();
+    if distinct.is_some() {
+        return refused("is not allowed with DISTINCT clause");
+    }
+    if !matches!(group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()) {
+        return refused("is not allowed with GROUP BY clause");
+    }
+    if having.is_some() {
+        return refused("is not allowed with HAVING clause");
+    }
+    for item in projection {
+        let (SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)) = item else { continue };
+        match placement::check(expr, Clause::Returning).map_err(|error| error.condition) {
+            Ok(()) => {}
+            Err(Condition::GroupingError) => return refused("is not allowed with aggregate functions"),
+            Err(Condition::WindowingError) => return refused("is not allowed with window functions"),
+            Err(Condition::FeatureNotSupported) => {
+                return refused("is not allowed with set-returning functions in the target list");
+            }
+            // What it is, is told where names are settled.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the relations of FROM are called, in order; those without a name that a clause could mean are `None`.
+fn written_names(table: &TableWithJoins, names: &mut Vec<Option<String>>) {
+    for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, alias: None } => written_names(table_with_joins, names),
+            TableFactor::Table { name, alias, .. } => {
+                let last = name.0.last().and_then(|part| part.as_ident()).map(|last| last.value.clone());
+                names.push(alias.as_ref().map(|alias| alias.name.value.clone()).or(last));
+            }
+            TableFactor::Derived { alias, .. } | TableFactor::NestedJoin { alias, .. } => {
+                names.push(alias.as_ref().map(|alias| alias.name.value.clone()));
+            }
+            _ => names.push(None),
+        }
+    }
+}
+
+/// The relations of FROM once names are settled, in the same order.
+fn resolved_factors<'a>(table: &'a mut TableWithJoins, factors: &mut Vec<&'a mut TableFactor>) {
+    let TableWithJoins { relation, joins } = table;
+    for factor in std::iter::once(relation).chain(joins.iter_mut().map(|join| &mut join.relation)) {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, alias: None } => resolved_factors(table_with_joins, factors),
+            other => factors.push(other),
+        }
+    }
+}
+
+/// The table with the columns that say which rows are read, and its name in the plan; `None` for what has no rows to lock.
+fn lockable(
+    context: &Arc<StatementContext>,
+    factor: &mut TableFactor,
+    is_named: bool,
+    clause: &str,
+) -> SqlResult<Option<(Arc<Table>, String)>> {
+    let TableFactor::Table { name, alias: Some(alias), .. } = factor else {
+        return Err(SqlError::unsupported(format_args!("{clause} of a subquery or a function")));
+    };
+    if name.0.len() == 1 {
+        if is_named {
+            let message = format!("{clause} cannot be applied to a WITH query");
+            return Err(SqlError::new(Condition::FeatureNotSupported, message));
+        }
+        return Ok(None);
+    }
+    match relation::find(context, &Name::of(name, context)?)? {
+        Found::Catalog(Stored::Table(table)) => {
+            name.0.insert(0, ObjectName::from(vec![quoted(WITH_PLACES)]).0.remove(0));
+            Ok(Some((table, alias.name.value.clone())))
+        }
+        Found::Catalog(Stored::View(_)) => Err(SqlError::unsupported(format_args!("{clause} of a view"))),
+        Found::System(..) => Err(SqlError::unsupported(format_args!("{clause} of a system table"))),
+    }
+}
