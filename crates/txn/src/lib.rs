@@ -25,6 +25,8 @@ mod fixtures;
 #[cfg(test)]
 mod kill_tests;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod model_tests;
 
 pub use clean::{CleanReport, CleanSettings};

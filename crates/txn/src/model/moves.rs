@@ -1,0 +1,142 @@
+//! Rows that go from one place to another, and finding them again.
+
+use super::bug::Bug;
+use super::rows::{Bucket, Own, Place, ROWS, Rows, has};
+
+/// A sealed layer written to a shard.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Settled {
+    pub(super) generation: u8,
+    pub(super) shard: u8,
+    /// Rows by their place.
+    pub(super) rows: Vec<u8>,
+}
+
+/// Shards written to another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Compacted {
+    /// The old shards, with what was deleted when they were read.
+    pub(super) removed: Vec<(u8, u8)>,
+    pub(super) shard: u8,
+    /// Old places by the new one.
+    pub(super) places: Vec<(u8, u8)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Move {
+    Settled(Settled),
+    Compacted(Compacted),
+}
+
+/// What became of a row since a statement saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowNow {
+    Same(Place),
+    Changed,
+    Deleted,
+}
+
+impl Settled {
+    pub(super) fn place_of(&self, row: usize) -> Option<(u8, u8)> {
+        let place = self.rows.iter().position(|id| usize::from(*id) == row)?;
+        Some((self.shard, place as u8))
+    }
+}
+
+impl Compacted {
+    pub(super) fn place_of(&self, shard: u8, place: u8) -> Option<(u8, u8)> {
+        let place = self.places.iter().position(|old| *old == (shard, place))?;
+        Some((self.shard, place as u8))
+    }
+}
+
+/// The moves that rows of this commit have behind them.
+fn until(moves: &[(u8, Move)], ts: u8, bug: Option<Bug>) -> &[(u8, Move)] {
+    let later = if bug == Some(Bug::MovesOfTheFuture) { None } else { moves.iter().position(|(at, _)| ts < *at) };
+    &moves[..later.unwrap_or(moves.len())]
+}
+
+/// Where a fresh row went that is fresh no longer.
+pub(super) fn of_row(moves: &[(u8, Move)], rows: &Rows, row: usize, bug: Option<Bug>) -> Option<(u8, u8)> {
+    let (position, (shard, place)) = moves.iter().enumerate().rev().find_map(|(position, (_, known))| match known {
+        Move::Settled(settled) => Some((position, settled.place_of(row)?)),
+        Move::Compacted(_) => None,
+    })?;
+    if bug == Some(Bug::BindingStopsAtSettling) {
+        return Some((shard, place));
+    }
+    follow(&moves[position + 1..], rows, shard, place)
+}
+
+/// Where the row at that place lies now, deleted or not.
+pub(super) fn follow(moves: &[(u8, Move)], rows: &Rows, mut shard: u8, mut place: u8) -> Option<(u8, u8)> {
+    for (_, known) in moves {
+        if let Move::Compacted(compacted) = known
+            && compacted.removed.iter().any(|(old, _)| *old == shard)
+        {
+            (shard, place) = compacted.place_of(shard, place)?;
+        }
+    }
+    rows.has_shard(shard).then_some((shard, place))
+}
+
+/// `own`, made over earlier rows, over `rows`.
+pub(super) fn bind(own: &Own, rows: &Rows, moves: &[(u8, Move)], bug: Option<Bug>) -> Own {
+    if bug == Some(Bug::NoBinding) {
+        return own.clone();
+    }
+    let moves = until(moves, rows.ts, bug);
+    let mut bound = own.clone();
+    for row in (0..ROWS).filter(|row| has(own.gone, *row) && rows.fresh(*row) == 0) {
+        bound.gone &= !(1 << row);
+        if let Some((shard, place)) = of_row(moves, rows, row, bug) {
+            bound.delete_place(shard, place);
+        }
+    }
+    for (shard, places) in own.deleted.iter().filter(|(shard, _)| !rows.has_shard(*shard)) {
+        bound.deleted.retain(|(id, _)| id != shard);
+        for place in (0..8_u8).filter(|place| has(*places, usize::from(*place))) {
+            if let Some((shard, place)) = follow(moves, rows, *shard, place) {
+                bound.delete_place(shard, place);
+            }
+        }
+    }
+    bound
+}
+
+/// What became of the row that was at `place` in `seen`, in the newer `now`.
+pub(super) fn row_now(
+    seen: &Rows,
+    now: &Rows,
+    moves: &[(u8, Move)],
+    bucket: &Bucket,
+    row: usize,
+    place: Place,
+    bug: Option<Bug>,
+) -> RowNow {
+    if now.fresh(row) != 0 {
+        let is_same = place == Place::Fresh && seen.fresh(row) == now.fresh(row);
+        return if is_same { RowNow::Same(place) } else { RowNow::Changed };
+    }
+    let is_there = |(shard, place): &(u8, u8)| !now.is_deleted(*shard, *place);
+    // The row itself, if nobody has written it anew; where it settled last, if somebody has.
+    let settled = of_row(moves, now, row, None).filter(is_there);
+    match place {
+        Place::Shard(shard, place) => match follow(moves, now, shard, place).filter(is_there) {
+            Some((shard, place)) => RowNow::Same(Place::Shard(shard, place)),
+            None if settled.is_some() && bug != Some(Bug::SettledTakenForDeleted) => RowNow::Changed,
+            None => RowNow::Deleted,
+        },
+        Place::Fresh => match settled {
+            Some((shard, place)) => {
+                let version = bucket[usize::from(shard)].rows[usize::from(place)].1;
+                if version == seen.fresh(row) || bug == Some(Bug::VersionIgnored) {
+                    RowNow::Same(Place::Shard(shard, place))
+                } else {
+                    RowNow::Changed
+                }
+            }
+            None => RowNow::Deleted,
+        },
+    }
+}

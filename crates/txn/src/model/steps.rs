@@ -1,0 +1,468 @@
+//! What can happen next.
+
+use super::bug::Bug;
+use super::explore::Bounds;
+use super::moves::{Compacted, Move, RowNow, Settled, bind, row_now};
+use super::rows::{Mask, Object, Own, ROWS, Rows, has};
+use super::transaction::Transaction;
+use super::world::World;
+
+/// One thing that happens. A number is a row, or a transaction's position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Insert,
+    Update(usize),
+    Delete(usize),
+    Begin {
+        is_repeatable: bool,
+    },
+    InsertIn(usize),
+    LookToUpdate(usize, usize),
+    LookToDelete(usize, usize),
+    /// Locks the row that was looked at, looks what became of it, and changes it.
+    Write(usize),
+    Savepoint(usize),
+    RollbackTo(usize),
+    Commit(usize),
+    Rollback(usize),
+    Seal,
+    /// Writes the shard of the sealed layer; of all its rows, or of those that are still there.
+    WriteSettled {
+        all: bool,
+    },
+    Settle,
+    /// Writes the shard that takes the place of the oldest ones, so many.
+    WriteCompacted(usize),
+    Compact,
+    Truncate,
+    Pin,
+    Unpin,
+    Clean,
+    ForgetMoves,
+    ForgetGenerations,
+    WriteRest,
+    Crash,
+}
+
+/// A number for versions that are not committed.
+const UNCOMMITTED: u8 = 100;
+
+/// Statements of one transaction.
+const STATEMENTS: u8 = 2;
+
+impl World {
+    /// Every step that can be taken, and the world after it; or what went wrong in it.
+    pub(super) fn next(&self, bounds: &Bounds, bug: Option<Bug>) -> Vec<(Step, Result<World, String>)> {
+        let steps = self.candidates(bounds);
+        let after = |step| {
+            let mut world = self.clone();
+            let taken = world.take(step, bounds, bug);
+            match taken {
+                Ok(false) => None,
+                Ok(true) if world == *self => None,
+                Ok(true) => Some((step, Ok(world))),
+                Err(reason) => Some((step, Err(reason))),
+            }
+        };
+        steps.into_iter().filter_map(after).collect()
+    }
+
+    /// The steps that may be possible: a quick look, for a world is slow to copy.
+    fn candidates(&self, bounds: &Bounds) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut add = |is_possible: bool, step: Step| {
+            if is_possible {
+                steps.push(step);
+            }
+        };
+        let spent = &self.spent;
+        let may_commit = usize::from(self.rows.ts) < bounds.commits;
+        add(may_commit && spent.rows < bounds.rows, Step::Insert);
+        for row in (0..ROWS).filter(|row| self.truth[*row] != 0 && may_commit) {
+            add(true, Step::Update(row));
+            add(true, Step::Delete(row));
+        }
+        add(may_commit && spent.seals < bounds.seals && self.rows.sealed.is_none(), Step::Seal);
+        add(self.rows.sealed.is_some() && self.settling.is_none(), Step::WriteSettled { all: true });
+        let some_are_gone = self.rows.sealed.is_some() && self.rows.gone != 0;
+        add(some_are_gone && self.settling.is_none(), Step::WriteSettled { all: false });
+        add(may_commit && self.settling.is_some(), Step::Settle);
+        for count in 1..=self.rows.shards.len() {
+            add(spent.compactions < bounds.compactions, Step::WriteCompacted(count));
+        }
+        add(may_commit && self.compacting.is_some(), Step::Compact);
+        add(may_commit && spent.truncates < bounds.truncates, Step::Truncate);
+        add(spent.pins < bounds.pins, Step::Pin);
+        add(self.pinned.is_some(), Step::Unpin);
+        add(!self.store.uploads.is_empty() || !self.store.garbage.is_empty(), Step::Clean);
+        add(!self.moves.is_empty(), Step::ForgetMoves);
+        add(self.store.has_forgotten(), Step::ForgetGenerations);
+        add(self.store.is_half_written(), Step::WriteRest);
+        add(spent.crashes < bounds.crashes, Step::Crash);
+        for is_repeatable in [true, false] {
+            add(spent.transactions < bounds.transactions, Step::Begin { is_repeatable });
+        }
+        for (at, transaction) in self.transactions.iter().enumerate() {
+            let is_looking = transaction.looked.is_some();
+            let may_ask = !is_looking && transaction.statements < STATEMENTS;
+            add(may_ask && spent.rows < bounds.rows, Step::InsertIn(at));
+            for row in (0..spent.rows).filter(|_| may_ask) {
+                add(true, Step::LookToUpdate(at, row));
+                add(true, Step::LookToDelete(at, row));
+            }
+            add(is_looking, Step::Write(at));
+            add(!is_looking && transaction.savepoint.is_none(), Step::Savepoint(at));
+            add(!is_looking && transaction.savepoint.is_some(), Step::RollbackTo(at));
+            add(may_commit && !is_looking, Step::Commit(at));
+            add(!is_looking, Step::Rollback(at));
+        }
+        steps
+    }
+
+    /// Takes a step; false if it cannot be taken now.
+    fn take(&mut self, step: Step, bounds: &Bounds, bug: Option<Bug>) -> Result<bool, String> {
+        let commits = matches!(
+            step,
+            Step::Insert
+                | Step::Update(_)
+                | Step::Delete(_)
+                | Step::Commit(_)
+                | Step::Seal
+                | Step::Settle
+                | Step::Compact
+                | Step::Truncate
+        );
+        if commits && usize::from(self.rows.ts) == bounds.commits {
+            return Ok(false);
+        }
+        Ok(match step {
+            Step::Insert => self.insert(bounds, bug),
+            Step::Update(row) => self.write_one(row, UNCOMMITTED, bug),
+            Step::Delete(row) => self.write_one(row, 0, bug),
+            Step::Begin { is_repeatable } => self.begin(is_repeatable, bounds),
+            Step::InsertIn(at) => self.insert_in(at, bounds, bug),
+            Step::LookToUpdate(at, row) => self.look(at, row, false, bug),
+            Step::LookToDelete(at, row) => self.look(at, row, true, bug),
+            Step::Write(at) => return self.write(at, bug),
+            Step::Savepoint(at) => self.savepoint(at),
+            Step::RollbackTo(at) => self.rollback_to(at, bug),
+            Step::Commit(at) => self.commit(at, bug),
+            Step::Rollback(at) => {
+                self.transactions.remove(at);
+                true
+            }
+            Step::Seal => self.seal(bounds),
+            Step::WriteSettled { all } => self.write_settled(all),
+            Step::Settle => self.settle(bug),
+            Step::WriteCompacted(count) => self.write_compacted(count, bounds),
+            Step::Compact => self.compact(bug),
+            Step::Truncate => self.truncate(bounds),
+            Step::Pin => self.pin(bounds),
+            Step::Unpin => self.pinned.take().is_some(),
+            Step::Clean => {
+                self.clean(bug);
+                true
+            }
+            Step::ForgetMoves => {
+                self.forget_moves(bug);
+                true
+            }
+            Step::ForgetGenerations => {
+                self.store.forget_generations();
+                true
+            }
+            Step::WriteRest => self.store.write_rest(),
+            Step::Crash => self.crash(bounds),
+        })
+    }
+
+    fn commit_rows(&mut self, own: &Own, bug: Option<Bug>) {
+        self.store.write(&self.rows, own, bug);
+        self.rows.after(own, bug);
+    }
+
+    fn insert(&mut self, bounds: &Bounds, bug: Option<Bug>) -> bool {
+        let row = self.spent.rows;
+        if row == bounds.rows {
+            return false;
+        }
+        self.spent.rows += 1;
+        let mut own = Own::default();
+        own.change(row, None, UNCOMMITTED, bug);
+        self.commit_rows(&own, bug);
+        self.truth[row] = self.rows.ts;
+        true
+    }
+
+    /// A transaction of one statement.
+    fn write_one(&mut self, row: usize, version: u8, bug: Option<Bug>) -> bool {
+        let mut own = Own::default();
+        let Some(place) = self.rows.place(&own, row, &self.bucket).filter(|_| !self.is_locked(row, None, bug)) else {
+            return false;
+        };
+        own.change(row, Some(place), version, bug);
+        self.commit_rows(&own, bug);
+        self.truth[row] = if version == 0 { 0 } else { self.rows.ts };
+        true
+    }
+
+    fn is_locked(&self, row: usize, by_other_than: Option<usize>, bug: Option<Bug>) -> bool {
+        let others = self.transactions.iter().enumerate().filter(|(at, _)| Some(*at) != by_other_than);
+        bug != Some(Bug::NoRowLocks) && others.into_iter().any(|(_, other)| has(other.locks, row))
+    }
+
+    fn begin(&mut self, is_repeatable: bool, bounds: &Bounds) -> bool {
+        if self.spent.transactions == bounds.transactions {
+            return false;
+        }
+        self.spent.transactions += 1;
+        self.transactions.push(Transaction::new(is_repeatable, &self.rows, self.truth));
+        true
+    }
+
+    /// Before each statement: under READ COMMITTED the view moves on. False if that is a conflict.
+    fn refresh(&mut self, at: usize, bug: Option<Bug>) -> bool {
+        let transaction = &mut self.transactions[at];
+        if transaction.is_repeatable {
+            return true;
+        }
+        let is_emptied = transaction.base.emptied != self.rows.emptied;
+        if is_emptied && !transaction.own.is_empty() {
+            return false;
+        }
+        transaction.base = self.rows.clone();
+        transaction.truth = self.truth;
+        if transaction.moved != self.rows.moved {
+            transaction.own = bind(&transaction.own, &self.rows, &self.moves, bug);
+            transaction.moved = self.rows.moved;
+        }
+        true
+    }
+
+    fn insert_in(&mut self, at: usize, bounds: &Bounds, bug: Option<Bug>) -> bool {
+        let row = self.spent.rows;
+        if row == bounds.rows || self.transactions[at].statements == STATEMENTS || !self.refresh(at, bug) {
+            return false;
+        }
+        self.spent.rows += 1;
+        self.transactions[at].change(row, None, UNCOMMITTED, bug);
+        true
+    }
+
+    fn look(&mut self, at: usize, row: usize, deletes: bool, bug: Option<Bug>) -> bool {
+        let transaction = &self.transactions[at];
+        if transaction.looked.is_some() || transaction.statements == STATEMENTS {
+            return false;
+        }
+        if !self.refresh(at, bug) {
+            self.transactions.remove(at);
+            return true;
+        }
+        let transaction = &mut self.transactions[at];
+        let Some(place) = transaction.base.place(&transaction.own, row, &self.bucket) else { return false };
+        transaction.looked = Some((row, place, deletes));
+        true
+    }
+
+    fn write(&mut self, at: usize, bug: Option<Bug>) -> Result<bool, String> {
+        let Some((row, place, deletes)) = self.transactions[at].looked else { return Ok(false) };
+        if self.is_locked(row, Some(at), bug) {
+            return Ok(false);
+        }
+        let transaction = &mut self.transactions[at];
+        transaction.looked = None;
+        transaction.locks |= 1 << row;
+        let mut was = place;
+        if transaction.own.rows[row] == 0 && bug != Some(Bug::ChangesUnnoticed) {
+            let now = row_now(&transaction.base, &self.rows, &self.moves, &self.bucket, row, place, bug);
+            let should = match self.truth[row] {
+                0 => "Deleted",
+                version if version == transaction.truth[row] => "Same",
+                _ => "Changed",
+            };
+            if !format!("{now:?}").starts_with(should) && bug != Some(Bug::NoRowLocks) {
+                return Err(format!("row {row} counts as {now:?} and is {should}"));
+            }
+            match now {
+                RowNow::Same(place) if bug == Some(Bug::PlaceOfAnotherSnapshot) => was = place,
+                RowNow::Same(_) => {}
+                RowNow::Changed | RowNow::Deleted => {
+                    if transaction.is_repeatable {
+                        self.transactions.remove(at);
+                    }
+                    return Ok(true);
+                }
+            }
+        }
+        transaction.change(row, Some(was), if deletes { 0 } else { UNCOMMITTED }, bug);
+        Ok(true)
+    }
+
+    fn savepoint(&mut self, at: usize) -> bool {
+        let transaction = &mut self.transactions[at];
+        if transaction.savepoint.is_some() || transaction.own.is_empty() || transaction.looked.is_some() {
+            return false;
+        }
+        transaction.savepoint = Some((transaction.own.clone(), transaction.moved, transaction.written));
+        true
+    }
+
+    fn rollback_to(&mut self, at: usize, bug: Option<Bug>) -> bool {
+        let transaction = &mut self.transactions[at];
+        if transaction.looked.is_some() {
+            return false;
+        }
+        let Some((own, moved, written)) = transaction.savepoint.clone() else { return false };
+        (transaction.own, transaction.written) = (own, written);
+        if moved != transaction.base.moved && bug != Some(Bug::SavepointNotBound) {
+            transaction.own = bind(&transaction.own, &transaction.base, &self.moves, bug);
+        }
+        transaction.moved = transaction.base.moved;
+        true
+    }
+
+    fn commit(&mut self, at: usize, bug: Option<Bug>) -> bool {
+        if self.transactions[at].looked.is_some() {
+            return false;
+        }
+        let transaction = self.transactions.remove(at);
+        let is_emptied = transaction.base.emptied != self.rows.emptied;
+        if transaction.own.is_empty() || (is_emptied && bug != Some(Bug::TruncateUnnoticed)) {
+            return true;
+        }
+        let bound = bind(&transaction.own, &self.rows, &self.moves, bug);
+        self.commit_rows(&bound, bug);
+        for row in 0..ROWS {
+            let is_emptied = is_emptied && transaction.truth[row] != 0;
+            match transaction.written[row] {
+                Some(0) => self.truth[row] = 0,
+                Some(_) if !is_emptied => self.truth[row] = self.rows.ts,
+                _ => {}
+            }
+        }
+        true
+    }
+
+    fn seal(&mut self, bounds: &Bounds) -> bool {
+        if self.spent.seals == bounds.seals || self.rows.sealed.is_some() || self.rows.active == [0; ROWS] {
+            return false;
+        }
+        self.spent.seals += 1;
+        self.store.seal(&self.rows);
+        self.rows.seal();
+        true
+    }
+
+    fn write_settled(&mut self, all: bool) -> bool {
+        let (Some((generation, sealed)), None) = (self.rows.sealed, &self.settling) else { return false };
+        let gone: Mask = if all { 0 } else { self.rows.gone };
+        let rows = (0..ROWS).filter(|row| sealed[*row] != 0 && !has(gone, *row));
+        let rows: Vec<(u8, u8)> = rows.map(|row| (row as u8, sealed[row])).collect();
+        let settled =
+            Settled { generation, shard: self.bucket.len() as u8, rows: rows.iter().map(|row| row.0).collect() };
+        self.upload(rows);
+        self.settling = Some(settled);
+        true
+    }
+
+    fn settle(&mut self, bug: Option<Bug>) -> bool {
+        let Some(settled) = self.settling.take() else { return false };
+        let before = self.rows.clone();
+        if !self.rows.settle(&settled, bug) {
+            return true;
+        }
+        self.store.settle(&before, &settled, bug);
+        self.moves.push((self.rows.ts, Move::Settled(settled)));
+        true
+    }
+
+    fn write_compacted(&mut self, count: usize, bounds: &Bounds) -> bool {
+        if self.spent.compactions == bounds.compactions || self.compacting.is_some() {
+            return false;
+        }
+        self.spent.compactions += 1;
+        let removed = self.rows.shards[..count].to_vec();
+        // From the newest shard to the oldest: places change.
+        let rows = removed.iter().rev().flat_map(|(shard, deleted)| {
+            let rows = self.bucket[usize::from(*shard)].rows.iter().enumerate();
+            let live = rows.filter(|(place, _)| !has(*deleted, *place));
+            live.map(|(place, row)| ((*shard, place as u8), *row)).collect::<Vec<_>>()
+        });
+        let (places, rows): (Vec<_>, Vec<_>) = rows.unzip();
+        self.compacting = Some(Compacted { removed, shard: self.bucket.len() as u8, places });
+        self.upload(rows);
+        true
+    }
+
+    fn compact(&mut self, bug: Option<Bug>) -> bool {
+        let Some(compacted) = self.compacting.take() else { return false };
+        let before = self.rows.clone();
+        if !self.rows.compact(&compacted, bug) {
+            return true;
+        }
+        self.store.compact(&before, &compacted, bug);
+        self.moves.push((self.rows.ts, Move::Compacted(compacted)));
+        true
+    }
+
+    /// Announces an object, then writes it.
+    fn upload(&mut self, rows: Vec<(u8, u8)>) {
+        self.store.uploads.push(self.bucket.len() as u8);
+        self.bucket.push(Object { rows, is_there: true });
+    }
+
+    fn truncate(&mut self, bounds: &Bounds) -> bool {
+        if self.spent.truncates == bounds.truncates {
+            return false;
+        }
+        self.spent.truncates += 1;
+        self.store.truncate(&self.rows);
+        self.rows.truncate();
+        self.truth = [0; ROWS];
+        true
+    }
+
+    fn pin(&mut self, bounds: &Bounds) -> bool {
+        if self.spent.pins == bounds.pins || self.pinned.is_some() {
+            return false;
+        }
+        self.spent.pins += 1;
+        self.pinned = Some((self.rows.clone(), self.truth));
+        true
+    }
+
+    /// What is in memory is lost.
+    fn crash(&mut self, bounds: &Bounds) -> bool {
+        if self.spent.crashes == bounds.crashes {
+            return false;
+        }
+        self.spent.crashes += 1;
+        *self = World {
+            rows: self.store.recover(),
+            store: std::mem::take(&mut self.store),
+            bucket: std::mem::take(&mut self.bucket),
+            truth: self.truth,
+            spent: self.spent,
+            ..World::default()
+        };
+        true
+    }
+}
+
+impl Transaction {
+    fn change(&mut self, row: usize, was: Option<super::rows::Place>, version: u8, bug: Option<Bug>) {
+        self.statements += 1;
+        let version = if version == 0 { 0 } else { version + self.statements };
+        self.own.change(row, was, version, bug);
+        self.written[row] = Some(version);
+        self.anchor.get_or_insert(self.base.ts);
+    }
+}
+
+impl World {
+    /// Nothing yet.
+    pub(super) fn new() -> World {
+        let rows = Rows { generation: 1, ..Rows::default() };
+        World { rows, store: super::store::Store::new(1), ..World::default() }
+    }
+}

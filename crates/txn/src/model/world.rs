@@ -1,0 +1,87 @@
+//! All there is at one moment, and what must hold then.
+
+use super::bug::Bug;
+use super::moves::{Compacted, Move, Settled};
+use super::rows::{Bucket, Own, Rows, Versions};
+use super::store::Store;
+use super::transaction::Transaction;
+
+/// All there is at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct World {
+    pub(super) bucket: Bucket,
+    pub(super) rows: Rows,
+    /// What the committed rows should be.
+    pub(super) truth: Versions,
+    pub(super) store: Store,
+    pub(super) transactions: Vec<Transaction>,
+    /// A reader's snapshot, and what it should see.
+    pub(super) pinned: Option<(Rows, Versions)>,
+    pub(super) settling: Option<Settled>,
+    pub(super) compacting: Option<Compacted>,
+    /// How rows moved, with the commit that moved them.
+    pub(super) moves: Vec<(u8, Move)>,
+    pub(super) spent: Spent,
+}
+
+/// How often happened what is bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Spent {
+    pub(super) rows: usize,
+    pub(super) transactions: usize,
+    pub(super) seals: usize,
+    pub(super) compactions: usize,
+    pub(super) crashes: usize,
+    pub(super) pins: usize,
+    pub(super) truncates: usize,
+}
+
+impl World {
+    /// Every reader sees the truth, and so would one after a crash.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let see = |who: &str, rows: &Rows, own: &Own, expected: &Versions| match rows.read(own, &self.bucket) {
+            Ok(found) if found == *expected => Ok(()),
+            Ok(found) => Err(format!("{who} sees {found:?} and should see {expected:?}")),
+            Err(reason) => Err(format!("{who}: {reason}")),
+        };
+        let none = Own::default();
+        see("a new reader", &self.rows, &none, &self.truth)?;
+        see("a reader after a crash", &self.store.recover(), &none, &self.truth)?;
+        if let Some((rows, truth)) = &self.pinned {
+            see("an old reader", rows, &none, truth)?;
+        }
+        for transaction in &self.transactions {
+            see("a transaction", &transaction.base, &transaction.own, &transaction.expected())?;
+        }
+        Ok(())
+    }
+
+    /// The oldest commit that somebody looks at.
+    pub(super) fn horizon(&self) -> u8 {
+        let transactions = self.transactions.iter().map(Transaction::horizon);
+        let pinned = self.pinned.iter().map(|(rows, _)| rows.ts);
+        transactions.chain(pinned).min().unwrap_or(self.rows.ts)
+    }
+
+    /// Deletes objects that nobody needs.
+    pub(super) fn clean(&mut self, bug: Option<Bug>) {
+        let horizon = if bug == Some(Bug::CleaningIgnoresSnapshots) { self.rows.ts } else { self.horizon() };
+        let settling = self.settling.iter().map(|settled| settled.shard);
+        let in_flight: Vec<u8> = settling.chain(self.compacting.iter().map(|compacted| compacted.shard)).collect();
+        let is_live = |object: &u8| in_flight.contains(object) && bug != Some(Bug::CleaningIgnoresUploads);
+        for object in self.store.uploads.iter().filter(|object| !is_live(object)) {
+            self.bucket[usize::from(*object)].is_there = false;
+        }
+        self.store.uploads.retain(is_live);
+        for (_, object) in self.store.garbage.iter().filter(|(since, _)| *since <= horizon) {
+            self.bucket[usize::from(*object)].is_there = false;
+        }
+        self.store.garbage.retain(|(since, _)| horizon < *since);
+    }
+
+    /// Forgets how rows moved before anyone looked.
+    pub(super) fn forget_moves(&mut self, bug: Option<Bug>) {
+        let horizon = if bug == Some(Bug::MovesForgottenEarly) { self.rows.ts } else { self.horizon() };
+        self.moves.retain(|(at, _)| horizon < *at);
+    }
+}
