@@ -17,6 +17,7 @@ pub(super) fn choose_name(
 ) -> String {
     let is_taken = |name: &str| {
         table.constraints.iter().any(|constraint| constraint.name == name)
+            || table.indexes.iter().any(|index| index.name == name)
             || (is_key && is_relation(state, table, name))
             || state
                 .tables()

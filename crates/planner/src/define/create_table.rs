@@ -6,7 +6,7 @@ use catalog::{Change, Column, Distribution, Schema, Storage, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
-use super::{column, constraint, like, name, placement};
+use super::{column, constraint, index, like, name, placement};
 use crate::DefinePlan;
 use crate::bind::Binder;
 use crate::parse::statement::{
@@ -40,6 +40,9 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
     parts.constraints.extend(constraints.iter().cloned());
     parts.constraints.extend(parts.keys);
     constraint::add(binder, &mut table, &parts.constraints)?;
+    for (columns, unique) in parts.indexes {
+        index::add(context, &mut table, columns, unique);
+    }
     place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
     plan.changes.push(Change::PutTable(Arc::new(table)));
     Ok(plan)
@@ -130,6 +133,7 @@ struct Parts {
     checks: Vec<catalog::Constraint>,
     /// Copied by LIKE under new names.
     keys: Vec<TableConstraint>,
+    indexes: Vec<(Vec<ColumnId>, bool)>,
 }
 
 impl Parts {
@@ -146,6 +150,7 @@ impl Parts {
                 self.columns.extend(copied.columns);
                 self.checks.extend(copied.checks);
                 self.keys.extend(copied.keys);
+                self.indexes.extend(copied.indexes);
             }
             let Some(definition) = columns.get(position) else { continue };
             self.columns.push(column::defined(binder, table, definition)?);

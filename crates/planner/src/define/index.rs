@@ -44,7 +44,7 @@ pub(crate) fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResu
         Some(name) => name.value.clone(),
         None => {
             let columns: Vec<&str> = create.columns.iter().map(|column| column.value.as_str()).collect();
-            choose_name(&context.snapshot, &table, Some(&columns.join("_")), "idx", true)
+            named(context, &table, &columns)
         }
     };
     name::may_create_in(context, &schema, &name)?;
@@ -62,6 +62,18 @@ pub(crate) fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResu
     altered.indexes.push(Index { oid: (context.new_oid)(), name, columns, unique: create.unique });
     plan.changes.push(Change::PutTable(Arc::new(altered)));
     Ok(plan)
+}
+
+/// Gives `table` an index of these columns, under a name of its own.
+pub(super) fn add(context: &StatementContext, table: &mut Table, columns: Vec<ColumnId>, unique: bool) {
+    let names = columns.iter().filter_map(|id| table.column(*id)).map(|column| column.name.as_str());
+    let name = named(context, table, &names.collect::<Vec<_>>());
+    table.indexes.push(Index { oid: (context.new_oid)(), name, columns, unique });
+}
+
+/// PostgreSQL's name for an index of these columns.
+fn named(context: &StatementContext, table: &Table, columns: &[&str]) -> String {
+    choose_name(&context.snapshot, table, Some(&columns.join("_")), "idx", true)
 }
 
 fn not_indexed(relation: &str, kind: &str) -> SqlError {

@@ -16,6 +16,8 @@ pub(super) struct Copied {
     pub(super) checks: Vec<Constraint>,
     /// To be named anew.
     pub(super) keys: Vec<TableConstraint>,
+    /// To be named: the columns, and whether no two rows share them.
+    pub(super) indexes: Vec<(Vec<ColumnId>, bool)>,
 }
 
 /// The columns of the table or view, and what INCLUDING asks for. `before` columns stand before them.
@@ -41,7 +43,7 @@ pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlR
                 missing: None,
                 comment: None,
             });
-            Ok(Copied { columns: columns.collect(), checks: Vec::new(), keys: Vec::new() })
+            Ok(Copied { columns: columns.collect(), checks: Vec::new(), keys: Vec::new(), indexes: Vec::new() })
         }
         Found::System => Err(SqlError::unsupported("LIKE of a system table")),
         Found::Key | Found::Index(..) => {
@@ -81,7 +83,11 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
             (column.id, ColumnId(id))
         })
         .collect();
-    let mut copied = Copied { columns, checks: Vec::new(), keys: Vec::new() };
+    let mut copied = Copied { columns, checks: Vec::new(), keys: Vec::new(), indexes: Vec::new() };
+    for index in table.indexes.iter().filter(|_| like.indexes) {
+        let columns = index.columns.iter().filter_map(|id| ids.get(id).copied()).collect();
+        copied.indexes.push((columns, index.unique));
+    }
     for constraint in &table.constraints {
         let idents = |columns: &[ColumnId]| {
             let found = columns.iter().filter_map(|id| table.column(*id));

@@ -194,6 +194,13 @@ fn statements_with_pieces_lost_doubled_or_exchanged() {
         "CREATE TABLE s . t ( a int PRIMARY KEY , b numeric ( 10 , 2 ) DEFAULT 1 + 2 CHECK ( b > 0 ) , UNIQUE ( a , b ) ) \
          DISTRIBUTE ON ( a ) SORT ON ( b DESC )",
         "COPY t ( a , b ) FROM '/x' WITH ( FORMAT csv , HEADER , NULL 'x' ) WHERE a > 1",
+        "WITH w AS ( TABLE u ) UPDATE ONLY t AS x SET a = DEFAULT , ( b , c ) = ROW ( 1 , 2 ) FROM w WHERE x . a = w . b RETURNING * , old . a",
+        "DELETE FROM t * x USING u , v WHERE x . a IN ( SELECT b FROM u ) RETURNING WITH ( OLD AS o ) o . a",
+        "MERGE INTO t USING ( TABLE u ) s ON t . a = s . a WHEN MATCHED AND b THEN UPDATE SET a = 1 WHEN NOT MATCHED THEN INSERT ( a ) VALUES ( DEFAULT )",
+        "INSERT INTO t VALUES ( 1 ) ON CONFLICT ( a ) DO UPDATE SET b = excluded . b WHERE t . a > 1 RETURNING a",
+        "CREATE UNIQUE INDEX IF NOT EXISTS i ON t USING btree ( a ASC , b )",
+        "CREATE TABLE t ( a int PRIMARY KEY NOT ENFORCED , UNIQUE ( a ) ENFORCED ) WITH ( storage = row )",
+        "SELECT a FROM t , u FOR NO KEY UPDATE OF t , u SKIP LOCKED LIMIT 1",
         "INSERT INTO t ( a ) VALUES ( 1 , DEFAULT ) , ( CASE WHEN a THEN 'x' ELSE ARRAY [ 1 ] END ) ON CONFLICT DO NOTHING",
         "ALTER TABLE t ALTER COLUMN a TYPE varchar ( 3 ) USING a :: text , ADD CONSTRAINT k FOREIGN KEY ( a ) REFERENCES u",
         "EXPLAIN ( ANALYZE , FORMAT json ) SELECT EXTRACT ( year FROM now ( ) ) AT TIME ZONE 'UTC' , TRIM ( BOTH FROM 'x' )",

@@ -5,7 +5,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
-use super::statement::{Statement, is_default};
+use super::statement::Statement;
 use crate::keyword::{Category, category};
 
 /// `UPDATE table [AS alias] SET … [FROM …] [WHERE …] [RETURNING …]`.
@@ -37,7 +37,7 @@ pub struct Assignment {
 #[derive(Debug, Clone)]
 pub enum AssignedValue {
     /// To one column.
-    One(Expr),
+    One(Box<Expr>),
     /// To as many columns.
     Row(Vec<Expr>),
     /// To all columns of a list: the columns of the query's only row.
@@ -104,7 +104,7 @@ impl Cursor<'_> {
         if !self.is_symbol('(') {
             let columns = vec![self.set_target()?];
             self.expect_equals()?;
-            return Ok(Assignment { columns, value: AssignedValue::One(self.field(true)?) });
+            return Ok(Assignment { columns, value: AssignedValue::One(Box::new(self.field(true)?)) });
         }
         let columns = self.parenthesized(Self::set_target)?;
         self.expect_equals()?;
@@ -175,23 +175,6 @@ impl Cursor<'_> {
         };
         self.expect("as")?;
         Ok((is_old, self.name()?))
-    }
-}
-
-impl Assignment {
-    /// The columns with their values, where each has its own.
-    #[must_use]
-    pub fn pairs(&self) -> Vec<(&Ident, Option<&Expr>)> {
-        let values: Vec<Option<&Expr>> = match &self.value {
-            AssignedValue::One(value) => vec![Some(value)],
-            AssignedValue::Row(values) => values.iter().map(Some).collect(),
-            AssignedValue::Query(_) => vec![None; self.columns.len()],
-        };
-        self.columns
-            .iter()
-            .zip(values)
-            .map(|(column, value)| (column, value.filter(|value| !is_default(value))))
-            .collect()
     }
 }
 

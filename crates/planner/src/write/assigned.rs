@@ -53,7 +53,7 @@ impl Assigned {
                     return Err(SqlError::new(Condition::SyntaxError, message));
                 }
                 let value = match &assignment.value {
-                    AssignedValue::One(value) => value.clone(),
+                    AssignedValue::One(value) => Expr::clone(value),
                     AssignedValue::Row(values) => values[at].clone(),
                     AssignedValue::Query(query) => field(query, at, assignment.columns.len())?,
                 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Relation as Stored, Table};
 use datafusion::sql::sqlparser::ast::{
-    GroupByExpr, Ident, LockClause, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    GroupByExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
 use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
 
@@ -33,7 +33,7 @@ pub(in crate::bind) fn locking_query(
     mut query: Query,
 ) -> SqlResult<(Bound, Vec<Locked>)> {
     let clauses = std::mem::take(&mut query.locks);
-    let clauses = clauses.iter().map(|clause: &LockClause| LockedRelation::of(clause));
+    let clauses = clauses.iter().map(LockedRelation::of);
     let clauses = clauses.collect::<SqlResult<Vec<_>>>()?;
     let clause = lock_words(clauses.first().map_or(LockMode::Update, |clause| clause.mode));
     refuse(&query, &clause)?;
@@ -102,15 +102,15 @@ fn refuse(query: &Query, clause: &str) -> SqlResult<()> {
     }
     for item in projection {
         let (SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr)) = item else { continue };
-        match placement::check(expr, Clause::Returning).map_err(|error| error.condition) {
-            Ok(()) => {}
-            Err(Condition::GroupingError) => return refused("is not allowed with aggregate functions"),
-            Err(Condition::WindowingError) => return refused("is not allowed with window functions"),
-            Err(Condition::FeatureNotSupported) => {
+        let Err(error) = placement::check(expr, Clause::Returning) else { continue };
+        match error.condition {
+            Condition::GroupingError => return refused("is not allowed with aggregate functions"),
+            Condition::WindowingError => return refused("is not allowed with window functions"),
+            Condition::FeatureNotSupported => {
                 return refused("is not allowed with set-returning functions in the target list");
             }
             // What it is, is told where names are settled.
-            Err(_) => {}
+            _ => {}
         }
     }
     Ok(())

@@ -68,6 +68,9 @@ fn indexes_come_and_go() {
     ] {
         assert_eq!(database.refusal(sql).condition, condition, "{sql}");
     }
+    database.run("CREATE TABLE copied (LIKE t INCLUDING INDEXES)");
+    let copied = database.table("copied").indexes.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    assert_eq!(copied, ["copied_a_b_idx", "copied_b_idx"]);
     database.run("DROP INDEX t_a_b_idx");
     database.run("DROP INDEX IF EXISTS t_a_b_idx");
     assert_eq!(shown(&database).len(), 1);

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Int64Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::concat_batches;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use catalog::{CatalogState, Role};
@@ -233,6 +233,33 @@ async fn parameters_have_the_types_of_their_columns() {
         ScalarValue::Date32(Some(0)),
     ];
     assert_eq!(fixture.rows_with(sql, values).await.unwrap(), ["1|abc|1.50|1970-01-01"]);
+}
+
+#[tokio::test]
+async fn lists_are_inserted_as_rows() {
+    let fixture = Fixture::of(T);
+    for sql in [
+        "INSERT INTO t (id, name) SELECT unnest($1::int[]), unnest($2::text[])",
+        "INSERT INTO t (id, name) SELECT * FROM unnest($1::int[], $2::text[])",
+        "INSERT INTO t (id, name) SELECT a, b FROM unnest($1::int[], $2::text[]) AS x (a, b) RETURNING id",
+    ] {
+        let parameters = fixture.plan(sql).unwrap().parameters();
+        let wanted = [SqlType::Array(Box::new(SqlType::Int4)), SqlType::Array(Box::new(SqlType::Text))];
+        assert_eq!(parameters, wanted, "{sql}");
+        let list = |values: ArrayRef, sql_type: &SqlType| {
+            let list = ScalarValue::List(ScalarValue::new_list_nullable(
+                &(0..values.len()).map(|at| ScalarValue::try_from_array(&values, at).unwrap()).collect::<Vec<_>>(),
+                values.data_type(),
+            ));
+            list.cast_to(&sql_type.arrow_type()).unwrap()
+        };
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b"]));
+        let values = vec![list(numbers, &wanted[0]), list(texts, &wanted[1])];
+        let rows = fixture.rows_with(sql, values).await.unwrap();
+        assert_eq!(rows.len(), 2, "{sql}");
+        assert!(rows[0].starts_with("1|a|NULL|NULL") && rows[1].starts_with("2|b|NULL|NULL"), "{sql}: {rows:?}");
+    }
 }
 
 #[tokio::test]
