@@ -92,6 +92,9 @@ pub(crate) mod reading {
         format!("value\u{1}{at}")
     }
 
+    /// Of rows that MERGE made: what `merge_action` says.
+    pub(crate) const ACTION: &str = "action\u{1}";
+
     /// Of rows that were made: the row that RETURNING gives where it does not say which.
     pub(crate) fn kept(at: usize) -> String {
         format!("kept\u{1}{at}")

@@ -126,6 +126,11 @@ impl Read<'_> {
             let either = Expr::Case(Case::new(None, vec![branch], Some(Box::new(named(&column.name)))));
             kept.push(marked(either, &column.sql_type).alias(reading::kept(at)));
         }
+        let words = [(Action::Insert, "INSERT"), (Action::Update, "UPDATE"), (Action::Delete, "DELETE")];
+        let word = |word: &str| Expr::Literal(ScalarValue::Utf8View(Some(word.to_owned())), None);
+        let said = words.iter().map(|(it, said)| (Box::new(action(it)), Box::new(word(said)))).collect();
+        let said = Expr::Case(Case::new(Some(Box::new(named(ACTION))), said, None));
+        kept.push(marked(said, &SqlType::Text).alias(reading::ACTION));
         rows::projection(kept, made)
     }
 }

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, With,
-    visit_expressions,
+    Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, With, visit_expressions, visit_expressions_mut,
 };
 use types::{SqlError, SqlResult};
 
@@ -99,7 +99,7 @@ pub(in crate::bind) fn modification(
             // What was to be inserted is no longer known.
             let beside = if is_met { 0 } else { scope.relations.len() - 1 };
             let scope = made(seen(scope, beside), &others, kept);
-            resolver.returning(returning, query.with.as_ref(), changed, scope)
+            resolver.returning(returning, query.with.as_ref(), changed, scope, kept == Kept::Either)
         })
         .transpose()?;
     Ok(Modification { rows: query, others: others.len(), returning })
@@ -122,7 +122,7 @@ pub(in crate::bind) fn returning(
     resolver.ctes.iter_mut().for_each(|cte| cte.is_read = true);
     let scope = Scope::of(changed.relation(|_, name| column_expr("", name)));
     let scope = made(scope, &[], Kept::New);
-    resolver.returning(written, with.as_ref(), changed, scope)
+    resolver.returning(written, with.as_ref(), changed, scope, false)
 }
 
 impl Changed<'_> {
@@ -222,6 +222,7 @@ impl Resolver<'_> {
         with: Option<&With>,
         changed: &Changed<'_>,
         mut scope: Scope,
+        tells_action: bool,
     ) -> SqlResult<Returned> {
         let relation = self.unique_relation("made");
         for column in scope.columns.iter_mut().chain(scope.relations.iter_mut().flat_map(|it| &mut it.columns)) {
@@ -245,6 +246,17 @@ impl Resolver<'_> {
         }
         let mut query = written.query;
         let SetExpr::Select(select) = query.body.as_mut() else { return Err(SqlError::internal("items are selected")) };
+        if tells_action {
+            let action = Column {
+                name: reading::ACTION.to_owned(),
+                expr: column_expr(&relation, reading::ACTION),
+                origin: None,
+            };
+            let action =
+                Relation { name: reading::ACTION.to_owned(), schema: None, columns: Vec::new(), hidden: vec![action] };
+            scope.relations.push(action);
+            name_action(select);
+        }
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { expr, .. } = item {
                 placement::check(expr, Clause::Returning)?;
@@ -334,6 +346,21 @@ fn seen(mut scope: Scope, beside: usize) -> Scope {
     let unseen: Vec<Expr> = unseen.into_iter().flat_map(|(_, it)| it.columns).map(|column| column.expr).collect();
     scope.columns.retain(|column| !unseen.contains(&column.expr));
     Scope { relations: seen.into_iter().map(|(_, relation)| relation).collect(), columns: scope.columns }
+}
+
+/// Calls of `merge_action()` become the column that it stands for.
+fn name_action(select: &mut Select) {
+    // Nothing breaks off.
+    let _: ControlFlow<()> = visit_expressions_mut(&mut select.projection, |expr| {
+        if let Expr::Function(function) = expr
+            && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
+            && name.value == "merge_action"
+            && matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty())
+        {
+            *expr = Expr::Identifier(quoted(reading::ACTION));
+        }
+        ControlFlow::Continue(())
+    });
 }
 
 /// Whether there is a subquery among the items.

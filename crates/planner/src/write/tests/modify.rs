@@ -119,6 +119,23 @@ async fn returning_gives_old_and_new_rows() {
 }
 
 #[tokio::test]
+async fn a_volatile_value_is_the_same_wherever_it_goes() {
+    let fixture = Fixture::of("CREATE TABLE r (x float8 NOT NULL, CHECK (x < 2))");
+    fixture.fill("INSERT INTO r VALUES (0), (1)").await;
+    for sql in ["UPDATE r SET x = random() RETURNING x, new.x", "INSERT INTO r SELECT random() FROM r RETURNING x, x"] {
+        let rows = match fixture.plan(sql).unwrap() {
+            Planned::Write(_) => fixture.rows(sql).await.unwrap(),
+            _ => fixture.modified(sql).await.unwrap(),
+        };
+        assert_eq!(rows.len(), 2);
+        for row in rows {
+            let values: Vec<&str> = row.split('|').rev().take(3).collect();
+            assert!(values.iter().all(|value| *value == values[0]), "{sql}: {row}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn inserted_rows_are_returned() {
     let fixture = items().await;
     let sql = "INSERT INTO items AS i (id, price) VALUES (7, 1), (8, 2) RETURNING id + 1, i.name, old.id, new.price";
@@ -244,6 +261,10 @@ async fn merge_does_what_the_first_clause_for_a_row_says() {
         "3|2|-1|NULL|NULL|NULL|2|ink|9.00|NULL",
         "3|3|-1|NULL|NULL|NULL|3|NULL|NULL|NULL",
     ];
+    assert_eq!(fixture.modified(sql).await.unwrap(), expected);
+    let sql = "MERGE INTO items USING (VALUES (1), (4)) s (k) ON id = k \
+               WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (k) RETURNING merge_action(), id";
+    let expected = ["1|NULL|NULL|4|none|NULL|INSERT|4", "3|1|-1|NULL|NULL|NULL|DELETE|1"];
     assert_eq!(fixture.modified(sql).await.unwrap(), expected);
     let sql = "MERGE INTO items USING stock ON id = item WHEN NOT MATCHED THEN INSERT (name) VALUES (note)";
     assert_eq!(fixture.refusal(sql).await.condition, Condition::NotNullViolation);
