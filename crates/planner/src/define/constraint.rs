@@ -170,21 +170,14 @@ fn foreign_key(
         let message = "foreign key referenced-columns list must not contain duplicates";
         return Err(SqlError::new(Condition::InvalidForeignKey, message));
     }
-    let is_same =
-        |key: &[ColumnId]| key.len() == referenced_ids.len() && key.iter().all(|id| referenced_ids.contains(id));
-    let mut matching =
-        target.constraints.iter().filter(|constraint| constraint.kind.is_key() && is_same(constraint.kind.columns()));
-    let has_index = target.indexes.iter().any(|index| index.unique && is_same(&index.columns));
-    let is_declared = matching.clone().next().is_some() || has_index;
-    if !is_declared || (enforced && !has_index && !matching.any(|constraint| constraint.enforced)) {
-        let message =
-            format!("there is no unique constraint matching given keys for referenced table \"{}\"", target.name);
-        let error = SqlError::new(Condition::InvalidForeignKey, message);
-        return Err(if is_declared {
-            error.with_detail("The referenced key is declared but not enforced, and the foreign key is to be enforced.")
-        } else {
-            error
-        });
+    let is_declared =
+        target.constraints.iter().any(|it| it.kind.is_key() && is_same(it.kind.columns(), &referenced_ids));
+    let has_key = has_enforced_key(target, &referenced_ids);
+    if is_declared && enforced && !has_key {
+        return Err(key_not_enforced(target));
+    }
+    if !is_declared && !has_key {
+        return Err(no_key(target));
     }
     if own.len() != referenced.len() {
         let message = "number of referencing and referenced columns for foreign key disagree";
@@ -208,6 +201,27 @@ fn foreign_key(
         on_update: action(references.on_update),
         on_delete: action(references.on_delete),
     })
+}
+
+/// Whether no two rows of the table share these columns.
+pub(super) fn has_enforced_key(table: &Table, columns: &[ColumnId]) -> bool {
+    let keys = table.constraints.iter().filter(|it| it.enforced && it.kind.is_key()).map(|it| it.kind.columns());
+    let indexes = table.indexes.iter().filter(|index| index.unique).map(|index| index.columns.as_slice());
+    keys.chain(indexes).any(|key| is_same(key, columns))
+}
+
+fn is_same(key: &[ColumnId], columns: &[ColumnId]) -> bool {
+    key.len() == columns.len() && key.iter().all(|id| columns.contains(id))
+}
+
+fn no_key(table: &Table) -> SqlError {
+    let message = format!("there is no unique constraint matching given keys for referenced table \"{}\"", table.name);
+    SqlError::new(Condition::InvalidForeignKey, message)
+}
+
+/// `42830` where a reference that is enforced is to a key that is not.
+pub(super) fn key_not_enforced(table: &Table) -> SqlError {
+    no_key(table).with_detail("The referenced key is declared but not enforced, and the foreign key is to be enforced.")
 }
 
 /// The table that a foreign key refers to; `None` for the table itself.

@@ -53,6 +53,11 @@ pub enum AlterAction {
         if_exists: bool,
         cascade: bool,
     },
+    /// `ALTER CONSTRAINT name [NOT] ENFORCED`.
+    SetEnforced {
+        name: Ident,
+        enforced: bool,
+    },
     RenameColumn {
         from: Ident,
         to: Ident,
@@ -186,7 +191,7 @@ impl Cursor<'_> {
         }
         if self.eat("alter") {
             if self.is("constraint") && *self.peek_at(1) != Token::Word("type".to_owned()) {
-                return Err(self.unsupported("ALTER CONSTRAINT"));
+                return self.alter_constraint();
             }
             self.eat("column");
             return self.alter_column();
@@ -232,6 +237,16 @@ impl Cursor<'_> {
         let if_not_exists = self.eat("if not exists");
         let column = self.column_definition()?;
         Ok(AlterAction::AddColumn { column, if_not_exists })
+    }
+
+    /// `ALTER CONSTRAINT name [NOT] ENFORCED`, after ALTER.
+    fn alter_constraint(&mut self) -> SqlResult<AlterAction> {
+        self.expect("constraint")?;
+        let name = self.name()?;
+        match self.constraint_attributes()? {
+            Some(enforced) => Ok(AlterAction::SetEnforced { name, enforced }),
+            None => Err(self.unsupported("this change of a constraint")),
+        }
     }
 
     /// ALTER COLUMN, after the words.

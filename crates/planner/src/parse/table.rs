@@ -443,7 +443,7 @@ impl Cursor<'_> {
 
     /// Whether it is said that the constraint is enforced. Constraints are checked at once; what says so is taken, what says otherwise
     /// refused.
-    fn constraint_attributes(&mut self) -> SqlResult<Option<bool>> {
+    pub(super) fn constraint_attributes(&mut self) -> SqlResult<Option<bool>> {
         let mut enforced = None;
         loop {
             let said = if self.eat("enforced") {

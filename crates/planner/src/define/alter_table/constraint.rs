@@ -14,6 +14,52 @@ impl Alteration<'_> {
         constraint::add(self.binder, &mut self.table, std::slice::from_ref(constraint))
     }
 
+    /// Holds rows to a key or reference from now on, or no longer.
+    pub(super) fn set_enforced(&mut self, name: &str, enforced: bool) -> SqlResult<()> {
+        let Some(index) = self.table.constraints.iter().position(|constraint| constraint.name == name) else {
+            let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.table.name);
+            return Err(SqlError::new(Condition::UndefinedObject, message));
+        };
+        let kind = self.table.constraints[index].kind.clone();
+        match &kind {
+            ConstraintKind::Check { .. } if enforced => return Ok(()),
+            ConstraintKind::Check { .. } => return Err(SqlError::unsupported("a CHECK that is not enforced")),
+            ConstraintKind::ForeignKey { references, referenced, .. } if enforced => {
+                let others = self.context().snapshot.table(*references);
+                let target = others.filter(|_| *references != self.old.oid).map_or(&self.table, AsRef::as_ref);
+                if !constraint::has_enforced_key(target, referenced) {
+                    return Err(constraint::key_not_enforced(target));
+                }
+            }
+            ConstraintKind::PrimaryKey { columns } | ConstraintKind::Unique { columns } if !enforced => {
+                let mut without = self.table.clone();
+                without.constraints[index].enforced = false;
+                if !constraint::has_enforced_key(&without, columns) && self.is_referenced(columns) {
+                    let message = format!("cannot stop enforcing constraint {name} because other objects depend on it");
+                    return Err(SqlError::new(Condition::DependentObjectsStillExist, message)
+                        .with_hint("Alter the foreign keys that refer to its columns to NOT ENFORCED first."));
+                }
+            }
+            _ => {}
+        }
+        self.table.constraints[index].enforced = enforced;
+        Ok(())
+    }
+
+    /// Whether a foreign key that is enforced refers to exactly these columns.
+    fn is_referenced(&self, key: &[ColumnId]) -> bool {
+        let others = self.context().snapshot.tables().map(AsRef::as_ref).filter(|table| table.oid != self.old.oid);
+        others.chain([&self.table]).flat_map(|table| &table.constraints).any(|constraint| match &constraint.kind {
+            ConstraintKind::ForeignKey { references, referenced, .. } => {
+                constraint.enforced
+                    && *references == self.old.oid
+                    && referenced.len() == key.len()
+                    && key.iter().all(|id| referenced.contains(id))
+            }
+            _ => false,
+        })
+    }
+
     /// With a key go, by CASCADE, the foreign keys that refer to it.
     pub(super) fn drop_constraint(&mut self, name: &str, if_exists: bool, cascade: bool) -> SqlResult<()> {
         let Some(index) = self.table.constraints.iter().position(|constraint| constraint.name == name) else {

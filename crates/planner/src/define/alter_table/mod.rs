@@ -73,7 +73,7 @@ fn pass(action: &AlterAction) -> u8 {
         AlterAction::SetType { .. } => 1,
         AlterAction::AddColumn { .. } => 2,
         AlterAction::SetNotNull { not_null: true, .. } => 3,
-        AlterAction::AddConstraint(_) => 4,
+        AlterAction::AddConstraint(_) | AlterAction::SetEnforced { .. } => 4,
         AlterAction::SetDefault { default: Some(_), .. } => 5,
         _ => 6,
     }
@@ -117,6 +117,7 @@ impl<'a> Alteration<'a> {
             AlterAction::DropConstraint { name, if_exists, cascade } => {
                 self.drop_constraint(&name.value, *if_exists, *cascade)
             }
+            AlterAction::SetEnforced { name, enforced } => self.set_enforced(&name.value, *enforced),
             AlterAction::RenameColumn { from, to } => self.rename_column(&from.value, &to.value),
             AlterAction::RenameConstraint { from, to } => self.rename_constraint(&from.value, &to.value),
             AlterAction::RenameTo(to) => self.rename_to(&to.value),

@@ -17,7 +17,9 @@ use crate::{QueryPlan, RowCheck, StatementContext};
 pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
     let mut checks = Vec::new();
     let is_known = |constraint: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == constraint.oid);
-    for added in alteration.table.constraints.iter().filter(|added| added.enforced && !is_known(added)) {
+    let were_held =
+        |held: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == held.oid && old.enforced);
+    for added in alteration.table.constraints.iter().filter(|added| added.enforced && !were_held(added)) {
         checks.extend(key_check::constraint(alteration.binder, &after(alteration)?, &alteration.table, added)?);
     }
     if !alteration.has_rows() {

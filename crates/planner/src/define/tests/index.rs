@@ -44,6 +44,27 @@ fn what_is_enforced_later_is_asked_of_the_rows() {
 }
 
 #[test]
+fn constraints_are_enforced_later_and_no_longer() {
+    let mut database = Database::with(&[
+        "CREATE TABLE p (id int PRIMARY KEY, c int CHECK (c > 0))",
+        "CREATE TABLE f (a int REFERENCES p)",
+    ]);
+    let refused = database.refusal("ALTER TABLE f ALTER CONSTRAINT f_a_fkey ENFORCED");
+    assert_eq!(refused.condition, Condition::InvalidForeignKey);
+    assert_eq!(database.run("ALTER TABLE p ALTER CONSTRAINT p_pkey ENFORCED").checks.len(), 1);
+    assert_eq!(database.run("ALTER TABLE f ALTER CONSTRAINT f_a_fkey ENFORCED").checks.len(), 1);
+    assert!(database.run("ALTER TABLE f ALTER CONSTRAINT f_a_fkey ENFORCED").checks.is_empty());
+    let refused = database.refusal("ALTER TABLE p ALTER CONSTRAINT p_pkey NOT ENFORCED");
+    assert_eq!(refused.condition, Condition::DependentObjectsStillExist);
+    assert!(database.run("ALTER TABLE f ALTER CONSTRAINT f_a_fkey NOT ENFORCED").checks.is_empty());
+    database.run("ALTER TABLE p ALTER CONSTRAINT p_pkey NOT ENFORCED");
+    assert_eq!(enforced(&database, "p"), ["p_c_check"]);
+    let refused = database.refusal("ALTER TABLE p ALTER CONSTRAINT p_c_check NOT ENFORCED");
+    assert_eq!(refused.condition, Condition::FeatureNotSupported);
+    assert_eq!(database.refusal("ALTER TABLE p ALTER CONSTRAINT x ENFORCED").condition, Condition::UndefinedObject);
+}
+
+#[test]
 fn indexes_come_and_go() {
     let mut database = Database::with(&[
         "CREATE TABLE t (a int, b text, c json)",
