@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use shards::ShardMeta;
+use shards::{ROW_ID_COLUMN, ShardMeta};
 use types::{ColumnId, Oid};
 
 use crate::{
@@ -98,7 +98,7 @@ pub(crate) fn superuser_remains(state: &CatalogState, role: &str) -> Result<()> 
 /// Whether shards carry only columns that the table has or had.
 pub(crate) fn shards(table: &Table, shards: &[Arc<ShardMeta>]) -> Result<()> {
     for stats in shards.iter().flat_map(|shard| &shard.columns) {
-        if !(1..table.next_column).contains(&stats.column.0) {
+        if stats.column != ROW_ID_COLUMN && !(1..table.next_column).contains(&stats.column.0) {
             return Err(Error::MissingColumn { relation: table.name.clone(), column: stats.column });
         }
     }

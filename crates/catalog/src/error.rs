@@ -73,6 +73,9 @@ pub enum Error {
     ColumnIdOutOfRange { table: String, column: String, id: ColumnId, next: i32 },
     #[error("tables can have at most {max} columns, \"{table}\" has {count}")]
     TooManyColumns { table: String, count: usize, max: usize },
+    /// Rows that were to be put elsewhere are no longer where they were.
+    #[error("the rows of the table with id {table} have moved")]
+    Moved { table: Oid },
     /// A view would need itself.
     #[error("view \"{view}\" would depend on itself")]
     ViewCycle { view: String },

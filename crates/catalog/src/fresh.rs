@@ -52,7 +52,7 @@ impl CatalogState {
             tables: OrdMap::new(),
             views: OrdMap::new(),
             roles: OrdMap::new(),
-            shards: OrdMap::new(),
+            rows: OrdMap::new(),
             schema_names: OrdMap::new(),
             relation_names: OrdMap::new(),
             role_names: OrdMap::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use types::{ColumnId, Oid};
 
-use crate::{ColumnSummary, Database, Role, Schema, Table, TableShards, View};
+use crate::{ColumnSummary, Database, Role, Schema, Table, TableRows, TableShards, View};
 
 /// Everything that exists at one moment. Cloning costs a few pointers, and states share what they have in common: an object
 /// that two states have unchanged is the same `Arc` in both.
@@ -16,7 +16,7 @@ pub struct CatalogState {
     pub(crate) tables: OrdMap<Oid, Arc<Table>>,
     pub(crate) views: OrdMap<Oid, Arc<View>>,
     pub(crate) roles: OrdMap<Oid, Arc<Role>>,
-    pub(crate) shards: OrdMap<Oid, TableShards>,
+    pub(crate) rows: OrdMap<Oid, Arc<TableRows>>,
     pub(crate) schema_names: OrdMap<String, Oid>,
     /// Tables and views by schema and name: they share one namespace.
     pub(crate) relation_names: OrdMap<Oid, OrdMap<String, Oid>>,
@@ -129,7 +129,27 @@ impl CatalogState {
     /// The shards of a table; none for an id that is no table's.
     #[must_use]
     pub fn shards(&self, table: Oid) -> &TableShards {
-        self.shards.get(&table).unwrap_or_else(|| TableShards::none())
+        &self.rows(table).shards
+    }
+
+    /// The rows of a table; none for an id that is no table's.
+    #[must_use]
+    pub fn rows(&self, table: Oid) -> &Arc<TableRows> {
+        self.rows.get(&table).unwrap_or_else(|| TableRows::none())
+    }
+
+    /// The state with other rows of a table, which it has.
+    #[must_use]
+    pub fn with_rows(&self, table: Oid, rows: TableRows) -> Self {
+        let mut next = self.clone();
+        next.set_rows(table, rows);
+        next
+    }
+
+    /// Sets the rows of a table that the state has.
+    pub fn set_rows(&mut self, table: Oid, rows: TableRows) {
+        debug_assert!(self.tables.contains_key(&table), "rows belong to a table");
+        self.rows.insert(table, Arc::new(rows));
     }
 
     /// What is known about a table's column, rows of shards older than the column included; `None` if there is no such column.
@@ -185,14 +205,14 @@ impl CatalogState {
         if let Some(old) = self.tables.insert(table.oid, Arc::clone(table)) {
             self.remove_name(old.schema, &old.name);
         } else {
-            self.shards.insert(table.oid, TableShards::default());
+            self.rows.insert(table.oid, Arc::default());
         }
         self.put_name(table.schema, &table.name, table.oid);
     }
 
     pub(crate) fn remove_table(&mut self, table: &Table) {
         self.tables.remove(&table.oid);
-        self.shards.remove(&table.oid);
+        self.rows.remove(&table.oid);
         self.remove_name(table.schema, &table.name);
     }
 
@@ -218,10 +238,6 @@ impl CatalogState {
     pub(crate) fn remove_role(&mut self, role: &Role) {
         self.roles.remove(&role.oid);
         self.role_names.remove(&role.name);
-    }
-
-    pub(crate) fn set_shards(&mut self, table: Oid, shards: TableShards) {
-        self.shards.insert(table, shards);
     }
 
     fn put_name(&mut self, schema: Oid, name: &str, oid: Oid) {

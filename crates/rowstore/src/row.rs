@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use types::{CommitTs, Oid};
 
+use crate::Tuple;
+
 /// A row as one commit left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The commit that wrote it; [`Row::UNCOMMITTED`] in a transaction's own layer.
     pub ts: CommitTs,
-    /// Its values, in the form of `tuple.rs`.
-    pub tuple: Bytes,
+    pub tuple: Tuple,
     /// Its entry in each index of the table.
     pub keys: Box<[(Oid, IndexEntry)]>,
 }
@@ -27,6 +28,6 @@ impl Row {
         const PER_ROW: usize = 96;
         const PER_KEY: usize = 112;
         let keys: usize = self.keys.iter().map(|(_, entry)| PER_KEY + entry.len()).sum();
-        (PER_ROW + self.tuple.len() + keys) as u64
+        (PER_ROW + self.tuple.as_bytes().len() + keys) as u64
     }
 }

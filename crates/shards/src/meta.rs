@@ -1,7 +1,7 @@
 //! What the catalog keeps per shard and column: enough to skip a shard and to estimate a plan without opening a file.
 
 use serde::{Deserialize, Serialize};
-use types::{ColumnId, ShardId, SqlType};
+use types::{ColumnId, RowId, ShardId, SqlType};
 
 use crate::{Datum, Hll};
 
@@ -22,7 +22,24 @@ pub struct ShardMeta {
     pub columns: Vec<ColumnStats>,
     /// The file's row groups in row order: the parts a scan is divided into.
     pub row_groups: Vec<RowGroupMeta>,
+    #[serde(default)]
+    pub row_ids: RowIds,
 }
+
+/// How the rows of a shard got their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum RowIds {
+    /// Not yet: the shard is no table's, or of a version before rows had ids.
+    #[default]
+    None,
+    /// One after the other, the first row's being this.
+    From(RowId),
+    /// The column [`ROW_ID_COLUMN`] of the file holds them.
+    Stored,
+}
+
+/// The field id of the column that holds the ids of rows that have moved.
+pub const ROW_ID_COLUMN: ColumnId = ColumnId(-1);
 
 /// One row group of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -43,7 +43,7 @@ enum Outcome {
 fn serve(core: &Core, requests: Vec<Request>) {
     let newest = core.visible.current();
     let mut group = Group::after(newest.ts, Arc::clone(&newest.state));
-    let outcomes: Vec<Outcome> = requests.into_iter().map(|request| admit(&mut group, request)).collect();
+    let outcomes: Vec<Outcome> = requests.into_iter().map(|request| admit(core, &mut group, request)).collect();
     let Group { ts, state, batch } = group;
     let written = if batch.is_empty() { Ok(()) } else { core.kv.write(batch) };
     if let Err(error) = written {
@@ -63,9 +63,9 @@ fn serve(core: &Core, requests: Vec<Request>) {
     outcomes.into_iter().for_each(|outcome| outcome.conclude(core));
 }
 
-fn admit(group: &mut Group, request: Request) -> Outcome {
+fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
     match request {
-        Request::Commit { proposal, answer } => match group.admit(&proposal) {
+        Request::Commit { proposal, answer } => match group.admit(&proposal, &core.moves) {
             Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, answer },
             // The other transaction may be in this very group: the answer waits until that one is durable.
             Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, answer },

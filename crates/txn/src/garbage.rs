@@ -34,7 +34,11 @@ impl Garbage {
 pub(crate) fn objects_removed(before: &CatalogState, change: &Change) -> Vec<String> {
     let of_table = |table: Oid| before.shards(table).shards.iter().map(|shard| shard.object.clone()).collect();
     match change {
-        Change::DropTable(table) | Change::RemoveAllShards { table } => of_table(*table),
+        Change::Compact { table, compacted } => {
+            let removed = before.shards(*table).shards.iter().filter(|shard| compacted.removed.contains_key(&shard.id));
+            removed.map(|shard| shard.object.clone()).collect()
+        }
+        Change::DropTable(table) | Change::RemoveAllRows { table } => of_table(*table),
         _ => Vec::new(),
     }
 }

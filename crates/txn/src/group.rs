@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Change, stored};
 use kv::Batch;
-use types::CommitTs;
+use rowstore::OwnRows;
+use shards::ShardMeta;
+use types::{CommitTs, Oid};
 
+use crate::bind::bind;
 use crate::garbage::{Garbage, objects_removed};
+use crate::moves::Moves;
 use crate::recover::put_last_commit;
 use crate::{Conflict, conflict, uploads};
 
@@ -17,6 +21,8 @@ pub(crate) struct Proposal {
     /// The state that the changes were made to.
     pub(crate) base: Arc<CatalogState>,
     pub(crate) changes: Vec<Change>,
+    /// The rows it wrote, by table.
+    pub(crate) rows: Vec<(Oid, OwnRows)>,
     /// The objects announced for it.
     pub(crate) uploads: Vec<String>,
 }
@@ -36,20 +42,29 @@ impl Group {
     }
 
     /// Puts the proposal after all that are in the group, or says why it cannot follow them.
-    pub(crate) fn admit(&mut self, proposal: &Proposal) -> Result<CommitTs, Conflict> {
+    pub(crate) fn admit(&mut self, proposal: &Proposal, moves: &Moves) -> Result<CommitTs, Conflict> {
+        for (table, _) in &proposal.rows {
+            conflict::written_rows(&proposal.base, &self.state, *table)?;
+        }
         let ts = CommitTs(self.ts.0 + 1);
         let mut batch = Batch::new();
         // What was announced and is not part of the outcome is garbage from this commit on, as is what the commit removes.
         let mut garbage: BTreeSet<String> = proposal.uploads.iter().cloned().collect();
-        let after = conflict::rebase(&proposal.base, &self.state, &proposal.changes, |before, change| {
+        let mut after = conflict::rebase(&proposal.base, &self.state, &proposal.changes, |before, change| {
             stored::write(before, change, ts, &mut batch);
-            if let Change::AddShards { shards, .. } = change {
-                shards.iter().for_each(|shard| {
-                    garbage.remove(&shard.object);
-                });
-            }
+            shards_added(change).iter().for_each(|shard| {
+                garbage.remove(&shard.object);
+            });
             garbage.extend(objects_removed(before, change));
         })?;
+        for (table, own) in &proposal.rows {
+            let rows = after.rows(*table);
+            let bound = bind(own, rows, &moves.of(*table));
+            stored::rows::write(rows, *table, &bound, ts, &mut batch);
+            let rows = rows.after(&bound, ts);
+            after.set_rows(*table, rows);
+        }
+        proposal.changes.iter().for_each(|change| moves.note(change, ts));
         proposal.uploads.iter().for_each(|object| uploads::delete(&mut batch, object));
         garbage.into_iter().for_each(|object| Garbage { since: ts, object }.put(&mut batch));
         put_last_commit(&mut batch, ts);
@@ -62,5 +77,15 @@ impl Group {
     /// Adds the announcement of an object.
     pub(crate) fn announce(&mut self, object: &str) {
         uploads::put(&mut self.batch, object);
+    }
+}
+
+/// The shards that a change brings into the catalog.
+fn shards_added(change: &Change) -> &[Arc<ShardMeta>] {
+    match change {
+        Change::AddShards { shards, .. } => shards,
+        Change::Settle { settled, .. } => &settled.shards,
+        Change::Compact { compacted, .. } => &compacted.shards,
+        _ => &[],
     }
 }

@@ -49,7 +49,7 @@ async fn child() {
     loop {
         let mut transaction = begin(&transactions);
         if next.is_multiple_of(8) {
-            transaction.stage(vec![Change::RemoveAllShards { table: Oid(100) }]).unwrap();
+            transaction.stage(vec![Change::RemoveAllRows { table: Oid(100) }]).unwrap();
         }
         let shards: Vec<u128> = (0..SHARDS).map(|part| u128::from(next) * SHARDS + part).collect();
         for &shard in &shards {

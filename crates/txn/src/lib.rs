@@ -6,6 +6,7 @@
 //! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
 //! cannot happen side by side, `clean.rs` when an object may go.
 
+mod bind;
 mod clean;
 mod committer;
 mod conflict;
@@ -13,8 +14,10 @@ mod error;
 mod garbage;
 mod group;
 pub mod locks;
+mod moves;
 mod oids;
 mod recover;
+mod row_ids;
 mod transaction;
 mod transactions;
 mod uploads;
@@ -32,7 +35,8 @@ mod model_tests;
 pub use clean::{CleanReport, CleanSettings};
 pub use conflict::{Conflict, Reason};
 pub use error::{Error, Result};
-pub use transaction::{Isolation, Transaction};
+pub use moves::RowNow;
+pub use transaction::{Isolation, RowChange, Transaction};
 pub use transactions::Transactions;
 pub use uploads::Uploads;
 pub use visible::Snapshot;

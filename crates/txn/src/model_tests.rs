@@ -43,7 +43,7 @@ impl Does {
                 vec![put(Table { comment: Some(text.clone()), ..Table::clone(old) })]
             }
             Self::Load { table, shards } => vec![load(*table, shards)],
-            Self::Truncate { table } => vec![Change::RemoveAllShards { table: Oid(*table) }],
+            Self::Truncate { table } => vec![Change::RemoveAllRows { table: Oid(*table) }],
         }
     }
 

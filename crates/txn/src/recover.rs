@@ -28,7 +28,10 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
         kv.write(batch)?;
         return Ok(Recovered { ts, catalog, uploads: BTreeSet::new() });
     };
-    let catalog = stored::read(kv)?.ok_or(Error::Damaged { what: "catalog" })?;
+    let (catalog, upgrade) = stored::read(kv)?.ok_or(Error::Damaged { what: "catalog" })?;
+    if !upgrade.is_empty() {
+        kv.write(upgrade)?;
+    }
     let uploads = kv
         .scan(Space::Uploads, KeyRange::all(), Direction::Forward)?
         .map(|entry| {

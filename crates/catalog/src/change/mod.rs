@@ -6,7 +6,10 @@ use shards::ShardMeta;
 use types::Oid;
 
 use crate::dependants::refuse_dependants;
-use crate::{CatalogState, Database, Dependant, Error, ObjectKind, Result, Role, Sample, Schema, Table, View, check};
+use crate::{
+    CatalogState, Compacted, Database, Dependant, Error, ObjectKind, Result, Role, Sample, Schema, Settled, Table,
+    TableRows, View, check,
+};
 
 #[cfg(test)]
 mod tests;
@@ -32,8 +35,22 @@ pub enum Change {
         sample: Option<Arc<Sample>>,
     },
     /// Takes all rows from a table, as TRUNCATE does.
-    RemoveAllShards {
+    RemoveAllRows {
         table: Oid,
+    },
+    /// Begins to settle a table's fresh rows.
+    Seal {
+        table: Oid,
+    },
+    /// Puts the shards in the place of the sealed rows.
+    Settle {
+        table: Oid,
+        settled: Arc<Settled>,
+    },
+    /// Puts shards in the place of others.
+    Compact {
+        table: Oid,
+        compacted: Arc<Compacted>,
     },
 }
 
@@ -64,6 +81,10 @@ impl CatalogState {
                     refuse_column_dependants(self, old, table)?;
                 }
                 next.put_table(table);
+                let were_indexed = self.table(table.oid).is_some_and(|old| old.row_indexes().eq(table.row_indexes()));
+                if !were_indexed && !self.rows(table.oid).is_empty() {
+                    next.set_rows(table.oid, self.rows(table.oid).reindexed(table)?);
+                }
             }
             Change::DropTable(oid) => {
                 let table = self.table(*oid).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *oid })?;
@@ -94,16 +115,36 @@ impl CatalogState {
             Change::AddShards { table, shards, sample } => {
                 let owner = self.table(*table).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *table })?;
                 check::shards(owner, shards)?;
-                next.set_shards(*table, self.shards(*table).append(shards, sample.as_ref()));
+                let mut rows = TableRows::clone(self.rows(*table));
+                rows.shards = rows.shards.append(shards, sample.as_ref());
+                rows.history.written += 1;
+                next.set_rows(*table, rows);
             }
-            Change::RemoveAllShards { table } => {
-                if self.table(*table).is_none() {
-                    return Err(Error::Missing { kind: ObjectKind::Table, oid: *table });
-                }
-                next.set_shards(*table, self.shards(*table).emptied());
+            Change::RemoveAllRows { table } => next.set_rows(*table, self.rows_of(*table)?.emptied()),
+            Change::Seal { table } => {
+                let sealed = self.rows_of(*table)?.sealed();
+                next.set_rows(*table, sealed.ok_or(Error::Moved { table: *table })?);
+            }
+            Change::Settle { table, settled } => {
+                check::shards(self.table_of(*table)?, &settled.shards)?;
+                let rows = self.rows_of(*table)?.settled(settled);
+                next.set_rows(*table, rows.ok_or(Error::Moved { table: *table })?);
+            }
+            Change::Compact { table, compacted } => {
+                check::shards(self.table_of(*table)?, &compacted.shards)?;
+                let rows = self.rows_of(*table)?.compacted(compacted);
+                next.set_rows(*table, rows.ok_or(Error::Moved { table: *table })?);
             }
         }
         Ok(next)
+    }
+
+    fn table_of(&self, table: Oid) -> Result<&Arc<Table>> {
+        self.table(table).ok_or(Error::Missing { kind: ObjectKind::Table, oid: table })
+    }
+
+    fn rows_of(&self, table: Oid) -> Result<&Arc<TableRows>> {
+        self.table_of(table).map(|table| self.rows(table.oid))
     }
 }
 

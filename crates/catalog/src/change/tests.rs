@@ -173,7 +173,7 @@ fn rows_are_counted_and_taken_away() {
     let loaded =
         state([put_table(table(100, "t")), add_shards(100, vec![shard(100, 1, 0..10), shard(100, 2, 10..30)])]);
     assert_eq!((loaded.shards(Oid(100)).rows, loaded.shards(Oid(100)).bytes), (30, 300));
-    let emptied = loaded.apply(&Change::RemoveAllShards { table: Oid(100) }).unwrap();
+    let emptied = loaded.apply(&Change::RemoveAllRows { table: Oid(100) }).unwrap();
     assert_eq!(emptied.shards(Oid(100)).rows, 0);
     assert!(!emptied.shards(Oid(100)).extends(loaded.shards(Oid(100))));
 }

@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | `Catalog` | kind (1 byte), oid (4) | the object's record |
 //! | `Shards` | table's oid (4), shard id (16) | a record of the shard's metadata, its commit and its place in the table |
+//!
+//! Rows are in `rows.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,12 +13,15 @@ use std::sync::Arc;
 use kv::key::{KeyReader, KeyWriter};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use serde::{Deserialize, Serialize};
-use shards::ShardMeta;
-use types::{CommitTs, Oid, ShardId};
+use shards::{RowIds, ShardMeta};
+use types::{CommitTs, Oid, RowId, ShardId};
 
 use crate::record::{decode, encode, kind_byte, kind_of};
-use crate::{CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Table, View, check};
+use crate::{
+    CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Table, TableRows, View, check,
+};
 
+pub mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -52,17 +57,29 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
         Change::DropTable(oid) => {
             delete(batch, ObjectKind::Table, *oid);
             delete_shards(before, *oid, batch);
+            rows::write_emptied(before.rows(*oid), *oid, false, batch);
         }
-        Change::RemoveAllShards { table } => delete_shards(before, *table, batch),
+        Change::RemoveAllRows { table } => {
+            delete_shards(before, *table, batch);
+            rows::write_emptied(before.rows(*table), *table, true, batch);
+        }
         Change::AddShards { table, shards, sample } => {
-            let start = before.shards(*table).shards.len() as u64;
-            for (place, shard) in (start..).zip(shards) {
-                let record = encode(ObjectKind::Shard, *table, &ShardToStore { commit, place, shard });
-                batch.put(Space::Shards, shard_key(*table, shard.id), record);
-            }
+            add_shards(before, *table, shards, commit, batch);
             if let Some(sample) = sample {
                 put(batch, ObjectKind::Sample, *table, sample);
             }
+        }
+        Change::Seal { table } => rows::write_sealed(before.rows(*table), *table, batch),
+        Change::Settle { table, settled } => {
+            add_shards(before, *table, &settled.shards, commit, batch);
+            rows::write_settled(before.rows(*table), *table, settled, batch);
+        }
+        Change::Compact { table, compacted } => {
+            for shard in compacted.removed.keys() {
+                batch.delete(Space::Shards, shard_key(*table, *shard));
+            }
+            add_shards(before, *table, &compacted.shards, commit, batch);
+            rows::write_compacted(before.rows(*table), *table, compacted, batch);
         }
     }
 }
@@ -76,8 +93,8 @@ pub fn write_all(state: &CatalogState, batch: &mut Batch) {
     state.views().for_each(|view| put(batch, ObjectKind::View, view.oid, view));
 }
 
-/// The state that the store holds; `None` if it holds no catalog.
-pub fn read(kv: &dyn TxKv) -> Result<Option<CatalogState>> {
+/// The state that the store holds, and what must be written to it before anything else; `None` if it holds no catalog.
+pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
     let mut found = Found::default();
     for entry in kv.scan(Space::Catalog, KeyRange::all(), Direction::Forward)? {
         let (key, value) = entry?;
@@ -91,9 +108,18 @@ pub fn read(kv: &dyn TxKv) -> Result<Option<CatalogState>> {
     found.roles.iter().for_each(|role| state.put_role(role));
     found.tables.iter().for_each(|table| state.put_table(table));
     found.views.iter().for_each(|view| state.put_view(view));
-    read_shards(kv, &mut state, found.samples)?;
+    let mut upgrade = Batch::new();
+    read_shards(kv, &mut state, found.samples, &mut upgrade)?;
+    rows::read(kv, &mut state)?;
     verify(&state, found.tables.len() + found.views.len())?;
-    Ok(Some(state))
+    Ok(Some((state, upgrade)))
+}
+
+/// The first id given to rows of shards that a version without row ids wrote; no row written since gets one so high.
+const OLD_ROW_IDS: u64 = 1 << 63;
+
+fn is_of_old(shard: &ShardMeta) -> bool {
+    shard.row_ids == RowIds::None
 }
 
 #[derive(Default)]
@@ -128,7 +154,12 @@ impl Found {
     }
 }
 
-fn read_shards(kv: &dyn TxKv, state: &mut CatalogState, mut samples: BTreeMap<Oid, Arc<Sample>>) -> Result<()> {
+fn read_shards(
+    kv: &dyn TxKv,
+    state: &mut CatalogState,
+    mut samples: BTreeMap<Oid, Arc<Sample>>,
+    upgrade: &mut Batch,
+) -> Result<()> {
     let mut by_table: BTreeMap<Oid, Vec<StoredShard>> = BTreeMap::new();
     for entry in kv.scan(Space::Shards, KeyRange::all(), Direction::Forward)? {
         let (key, value) = entry?;
@@ -152,9 +183,17 @@ fn read_shards(kv: &dyn TxKv, state: &mut CatalogState, mut samples: BTreeMap<Oi
             continue;
         }
         stored.sort_by_key(|shard| (shard.commit, shard.place));
+        let mut next_row = RowId(OLD_ROW_IDS);
+        for StoredShard { commit, place, shard } in stored.iter_mut().filter(|stored| is_of_old(&stored.shard)) {
+            shard.row_ids = RowIds::From(next_row);
+            next_row.0 += shard.rows;
+            let record = encode(ObjectKind::Shard, table, &ShardToStore { commit: *commit, place: *place, shard });
+            upgrade.put(Space::Shards, shard_key(table, shard.id), record);
+        }
         let shards: Vec<Arc<ShardMeta>> = stored.into_iter().map(|stored| Arc::new(stored.shard)).collect();
         check::shards(&state.tables[&table], &shards)?;
-        state.set_shards(table, state.shards(table).append(&shards, sample.as_ref()));
+        let shards = state.shards(table).append(&shards, sample.as_ref());
+        state.set_rows(table, TableRows { shards, ..TableRows::default() });
     }
     if let Some(&table) = by_table.keys().chain(samples.keys()).next() {
         let reason = "its table does not exist".to_owned();
@@ -178,6 +217,14 @@ fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
         return Err(Error::Damaged { kind: ObjectKind::Relation, oid: Oid::default(), reason });
     }
     Ok(())
+}
+
+fn add_shards(before: &CatalogState, table: Oid, shards: &[Arc<ShardMeta>], commit: CommitTs, batch: &mut Batch) {
+    let start = before.shards(table).shards.len() as u64;
+    for (place, shard) in (start..).zip(shards) {
+        let record = encode(ObjectKind::Shard, table, &ShardToStore { commit, place, shard });
+        batch.put(Space::Shards, shard_key(table, shard.id), record);
+    }
 }
 
 fn delete_shards(before: &CatalogState, table: Oid, batch: &mut Batch) {

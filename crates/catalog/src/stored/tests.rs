@@ -64,8 +64,8 @@ fn shards_come_back_in_the_order_of_their_commits() {
 #[test]
 fn what_is_dropped_or_taken_away_does_not_come_back() {
     let load = |id| with_sample(add_shards(100, vec![shard(100, id, 0..5)]));
-    check(&[put_table(table(100, "t")), load(1), Change::RemoveAllShards { table: Oid(100) }]);
-    check(&[put_table(table(100, "t")), load(1), Change::RemoveAllShards { table: Oid(100) }, load(2)]);
+    check(&[put_table(table(100, "t")), load(1), Change::RemoveAllRows { table: Oid(100) }]);
+    check(&[put_table(table(100, "t")), load(1), Change::RemoveAllRows { table: Oid(100) }, load(2)]);
     check(&[put_table(table(100, "t")), load(1), Change::DropTable(Oid(100))]);
     check(&[put_schema(schema(300, "s")), Change::DropSchema(Oid(300))]);
 }

@@ -1,13 +1,14 @@
 //! The settled rows of one table: its shards, and what they say together.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use imbl::Vector;
+use imbl::{OrdMap, Vector};
+use roaring::RoaringBitmap;
 use shards::ShardMeta;
-use types::ColumnId;
+use types::{ColumnId, ShardId};
 
 use crate::summary::Merged;
-use crate::{Column, ColumnSummary, Sample};
+use crate::{Column, ColumnSummary, DeletedRows, Sample};
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +23,10 @@ pub struct TableShards {
     /// Size of all files.
     pub bytes: u64,
     pub sample: Option<Arc<Sample>>,
-    /// Counts how often all rows were taken from the table since the catalog was read from disk.
-    emptied: u64,
+    /// The rows of shards that are deleted, or newer elsewhere.
+    pub deleted: OrdMap<ShardId, Arc<DeletedRows>>,
+    /// How many rows that are.
+    pub deleted_rows: u64,
     merged: Arc<Lazy>,
 }
 
@@ -36,13 +39,6 @@ struct Lazy {
 }
 
 impl TableShards {
-    /// No shards.
-    #[must_use]
-    pub(crate) fn none() -> &'static TableShards {
-        static NONE: LazyLock<TableShards> = LazyLock::new(TableShards::default);
-        &NONE
-    }
-
     /// What is known about a column from the shards that carry it; `None` if none does.
     #[must_use]
     pub fn column(&self, column: ColumnId) -> Option<&ColumnSummary> {
@@ -63,16 +59,49 @@ impl TableShards {
         self.column(column).map(|summary| summary.distinct)
     }
 
-    /// Whether the shards prove that no value of the column occurs twice and none is NULL. An empty table proves it too.
+    /// Whether the shards prove that no value of the column occurs twice in them and none is NULL. An empty table proves it too.
     #[must_use]
     pub fn is_unique(&self, column: ColumnId) -> bool {
         self.rows == 0 || self.column(column).is_some_and(|summary| summary.unique)
     }
 
-    /// Whether `self` holds at least the shards of `earlier`, which it grew from: nothing was taken away since.
+    /// Rows that are there.
     #[must_use]
-    pub fn extends(&self, earlier: &TableShards) -> bool {
-        self.emptied == earlier.emptied && earlier.shards.len() <= self.shards.len()
+    pub fn live_rows(&self) -> u64 {
+        self.rows - self.deleted_rows
+    }
+
+    /// The shard and its position.
+    #[must_use]
+    pub fn find(&self, id: ShardId) -> Option<(usize, &Arc<ShardMeta>)> {
+        self.shards.iter().enumerate().find(|(_, shard)| shard.id == id)
+    }
+
+    /// Whether a row of a shard is deleted.
+    #[must_use]
+    pub fn is_deleted(&self, shard: ShardId, ordinal: u32) -> bool {
+        self.deleted.get(&shard).is_some_and(|deleted| deleted.places.contains(ordinal))
+    }
+
+    /// Marks rows of a shard as deleted.
+    pub(crate) fn delete(&mut self, shard: ShardId, rows: &RoaringBitmap) {
+        let deleted = Arc::make_mut(self.deleted.entry(shard).or_default());
+        let before = deleted.places.len();
+        deleted.add(rows);
+        self.deleted_rows += deleted.places.len() - before;
+    }
+
+    /// Without the shards, and with what is left of the statistics made anew when asked for.
+    pub(crate) fn without(&self, removed: &[ShardId]) -> Self {
+        let mut next = Self { merged: Arc::default(), ..self.clone() };
+        next.shards.retain(|shard| !removed.contains(&shard.id));
+        for shard in removed {
+            next.deleted.remove(shard);
+        }
+        next.rows = next.shards.iter().map(|shard| shard.rows).sum();
+        next.bytes = next.shards.iter().map(|shard| shard.bytes).sum();
+        next.deleted_rows = next.deleted.values().map(|deleted| deleted.places.len()).sum();
+        next
     }
 
     pub(crate) fn append(&self, shards: &[Arc<ShardMeta>], sample: Option<&Arc<Sample>>) -> Self {
@@ -91,10 +120,6 @@ impl TableShards {
         next
     }
 
-    pub(crate) fn emptied(&self) -> Self {
-        Self { emptied: self.emptied + 1, ..Self::default() }
-    }
-
     fn merged(&self) -> &Merged {
         self.merged.merged.get_or_init(|| {
             let (mut merged, done) = match &self.merged.start {
@@ -110,13 +135,21 @@ impl TableShards {
 
 impl Default for TableShards {
     fn default() -> Self {
-        Self { shards: Vector::new(), rows: 0, bytes: 0, sample: None, emptied: 0, merged: Arc::new(Lazy::default()) }
+        Self {
+            shards: Vector::new(),
+            rows: 0,
+            bytes: 0,
+            sample: None,
+            deleted: OrdMap::new(),
+            deleted_rows: 0,
+            merged: Arc::default(),
+        }
     }
 }
 
 /// Equal when they hold the same rows in the same order, and the same sample.
 impl PartialEq for TableShards {
     fn eq(&self, other: &Self) -> bool {
-        self.shards == other.shards && self.sample == other.sample
+        self.shards == other.shards && self.sample == other.sample && self.deleted == other.deleted
     }
 }

@@ -7,8 +7,8 @@ const A: ColumnId = ColumnId(1);
 fn statistics_made_step_by_step_equal_those_made_at_once() {
     let shards: Vec<Arc<ShardMeta>> =
         (0..20).map(|i| shard(100, i, (i as i64) * 500..(i as i64) * 500 + 600)).collect();
-    let at_once = TableShards::none().append(&shards, None);
-    let mut step_by_step = TableShards::none().clone();
+    let at_once = TableShards::default().append(&shards, None);
+    let mut step_by_step = TableShards::default().clone();
     for (index, shard) in shards.iter().enumerate() {
         step_by_step = step_by_step.append(std::slice::from_ref(shard), None);
         if index.is_multiple_of(3) {
@@ -23,7 +23,7 @@ fn statistics_made_step_by_step_equal_those_made_at_once() {
 
 #[test]
 fn asking_does_not_look_at_earlier_shards_again() {
-    let first = TableShards::none().append(&[shard(100, 1, 0..10)], None);
+    let first = TableShards::default().append(&[shard(100, 1, 0..10)], None);
     assert!(first.column(A).is_some());
     let second = first.append(&[shard(100, 2, 10..20)], None);
     assert_eq!(second.merged.start.as_ref().map(|(_, done)| *done), Some(1));
@@ -35,7 +35,7 @@ fn asking_does_not_look_at_earlier_shards_again() {
 
 #[test]
 fn rows_older_than_a_column_answer_null_or_its_missing_value() {
-    let shards = TableShards::none().append(&[shard(100, 1, 0..10)], None);
+    let shards = TableShards::default().append(&[shard(100, 1, 0..10)], None);
     let late = column(2, "b");
     let nulls = shards.summary(&late);
     assert_eq!((nulls.rows, nulls.nulls, nulls.distinct, nulls.unique), (10, 10, 0, false));
@@ -45,7 +45,7 @@ fn rows_older_than_a_column_answer_null_or_its_missing_value() {
 
 #[test]
 fn an_empty_table_proves_uniqueness() {
-    assert!(TableShards::none().is_unique(A));
-    assert!(TableShards::none().append(&[shard(100, 1, 0..10)], None).is_unique(A));
-    assert!(!TableShards::none().append(&[shard(100, 1, 0..10)], None).is_unique(ColumnId(2)));
+    assert!(TableShards::default().is_unique(A));
+    assert!(TableShards::default().append(&[shard(100, 1, 0..10)], None).is_unique(A));
+    assert!(!TableShards::default().append(&[shard(100, 1, 0..10)], None).is_unique(ColumnId(2)));
 }

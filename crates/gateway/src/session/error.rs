@@ -51,6 +51,7 @@ fn from_catalog(error: catalog::Error) -> SqlError {
         catalog::Error::Damaged { .. } | catalog::Error::Format { .. } | catalog::Error::UnknownKey { .. } => {
             Condition::DataCorrupted
         }
+        catalog::Error::Moved { .. } => Condition::SerializationFailure,
         catalog::Error::Store(_) => Condition::IoError,
         catalog::Error::Missing { .. }
         | catalog::Error::MissingColumn { .. }

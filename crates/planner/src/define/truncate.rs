@@ -34,7 +34,7 @@ pub(crate) fn truncate(context: &StatementContext, truncate: &Truncate) -> SqlRe
         plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
         tables.push(referring);
     }
-    plan.changes = tables.iter().map(|table| Change::RemoveAllShards { table: table.oid }).collect();
+    plan.changes = tables.iter().map(|table| Change::RemoveAllRows { table: table.oid }).collect();
     Ok(plan)
 }
 

@@ -184,5 +184,6 @@ fn shard(rows: &Rows, batch: &RecordBatch) -> ShardMeta {
         tail_checksum: 7,
         columns: columns.collect(),
         row_groups: vec![RowGroupMeta { rows: count, bytes: count * 10 }],
+        row_ids: shards::RowIds::None,
     }
 }

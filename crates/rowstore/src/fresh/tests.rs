@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
 use types::{CommitTs, RowId};
 
 use super::FreshRows;
-use crate::Row;
+use crate::{Row, Tuple};
 
 fn row(ts: u64) -> Arc<Row> {
-    Arc::new(Row { ts: CommitTs(ts), tuple: Bytes::new(), keys: Box::default() })
+    Arc::new(Row { ts: CommitTs(ts), tuple: Tuple::encode([]).unwrap(), keys: Box::default() })
 }
 
 fn ts(rows: &FreshRows, id: u64) -> Option<u64> {

@@ -117,13 +117,15 @@ impl Layer {
     }
 
     /// The same rows under other indexes.
-    #[must_use]
-    pub fn reindexed(&self, keys: impl Fn(RowId, &Row) -> Box<[(Oid, IndexEntry)]>) -> Self {
+    ///
+    /// # Errors
+    /// Those of `keys`.
+    pub fn reindexed<E>(&self, keys: impl Fn(RowId, &Row) -> Result<Box<[(Oid, IndexEntry)]>, E>) -> Result<Self, E> {
         let mut layer = Self { gone: self.gone.clone(), ..Self::default() };
         for (id, row) in self.rows() {
-            layer.put(id, Arc::new(Row { keys: keys(id, row), ..Row::clone(row) }), false);
+            layer.put(id, Arc::new(Row { keys: keys(id, row)?, ..Row::clone(row) }), false);
         }
-        layer
+        Ok(layer)
     }
 
     fn take(&mut self, id: RowId) {

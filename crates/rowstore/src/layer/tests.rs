@@ -2,17 +2,21 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use types::{CommitTs, Oid, RowId};
+use types::{ColumnId, CommitTs, Oid, RowId};
 
 use super::Layer;
-use crate::Row;
+use crate::{Row, Tuple, Value};
 
 const INDEX: Oid = Oid(7);
 
 fn row(id: u64, key: u8) -> Arc<Row> {
     let mut entry = vec![key];
     entry.extend(id.to_be_bytes());
-    Arc::new(Row { ts: CommitTs(1), tuple: Bytes::from(vec![key; 3]), keys: Box::new([(INDEX, Bytes::from(entry))]) })
+    Arc::new(Row {
+        ts: CommitTs(1),
+        tuple: Tuple::encode([(ColumnId(1), Value::Int(key.into()))]).unwrap(),
+        keys: Box::new([(INDEX, Bytes::from(entry))]),
+    })
 }
 
 fn found(layer: &Layer, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Vec<u64> {

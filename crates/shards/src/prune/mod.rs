@@ -7,7 +7,7 @@ use std::ops::Range;
 use types::ColumnId;
 
 use crate::predicate::Zone;
-use crate::reader::{File, RowGroupRead, missing_value};
+use crate::reader::{File, RowGroupRead, missing_datum};
 use crate::{ColumnDef, Predicate, Result, ShardMeta};
 
 mod zones;
@@ -40,7 +40,7 @@ pub fn may_match(shard: &ShardMeta, predicates: &[Predicate], columns: &[ColumnD
             });
         }
         let Some(column) = columns.iter().find(|column| column.id == predicate.column) else { return true };
-        let value = missing_value(column);
+        let value = missing_datum(column);
         let nulls = if column.missing.is_some() { 0 } else { shard.rows };
         let (min, max) = (value.as_ref(), value.as_ref());
         predicate.test.may_pass(&Zone { rows: shard.rows, nulls: Some(nulls), min, max, exact: true })

@@ -25,10 +25,7 @@ pub(super) struct Missing {
 
 impl Missing {
     pub(super) fn new(column: &ColumnDef) -> Result<Self> {
-        let Some(text) = &column.missing else {
-            return Ok(Self { value: new_null_array(&column.sql_type.arrow_type(), 1) });
-        };
-        let value = value(text, &column.sql_type).map_err(|error| Error::Damaged {
+        let value = missing_value(&column.sql_type, column.missing.as_deref()).map_err(|error| Error::Damaged {
             object: format!("column {}", column.name),
             reason: format!("its value in older shards is none of {}: {error}", column.sql_type),
         })?;
@@ -42,6 +39,17 @@ impl Missing {
 
     pub(super) fn column(&self, rows: usize) -> Result<ArrayRef> {
         Ok(take(&self.value, &UInt32Array::from_value(0, rows), None)?)
+    }
+}
+
+/// An array of the one value that rows older than a column have in it: what `text` spells, or NULL.
+///
+/// # Errors
+/// Where `text` spells no value of the type.
+pub fn missing_value(sql_type: &SqlType, text: Option<&str>) -> SqlResult<ArrayRef> {
+    match text {
+        Some(text) => value(text, sql_type),
+        None => Ok(new_null_array(&sql_type.arrow_type(), 1)),
     }
 }
 

@@ -29,6 +29,7 @@ use columns::Assembly;
 use missing::Missing;
 use segments::Segments;
 
+pub use missing::missing_value;
 pub use segments::SEGMENT_ROWS;
 
 /// An opened shard. Cheap to clone; clones share what was read of the file's tail.
@@ -125,7 +126,7 @@ impl ShardReader {
 }
 
 /// The value of a column in shards that lack it, where statistics can compare it; `None` for NULL too.
-pub(crate) fn missing_value(column: &ColumnDef) -> Option<Datum> {
+pub(crate) fn missing_datum(column: &ColumnDef) -> Option<Datum> {
     Missing::new(column).ok()?.datum()
 }
 

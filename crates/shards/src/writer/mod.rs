@@ -93,6 +93,7 @@ impl ShardWriter {
             tail_checksum: xxh3_64(&encoded.tail),
             columns: encoded.columns,
             row_groups: encoded.row_groups,
+            row_ids: crate::RowIds::None,
         })
     }
 

@@ -127,7 +127,7 @@ async fn dropped_rows_stay_while_a_snapshot_sees_them() {
     upload(&mut transaction, &objects, 100, &[1]).await;
     transaction.commit().await.unwrap();
     let reader = transactions.current();
-    commit(&transactions, vec![Change::RemoveAllShards { table: Oid(100) }]).await;
+    commit(&transactions, vec![Change::RemoveAllRows { table: Oid(100) }]).await;
     transactions.clean_once().await.unwrap();
     transactions.delete_orphans(NONE).await.unwrap();
     assert_eq!(stored(&objects).await, [1], "the reader may still read");
@@ -163,7 +163,7 @@ async fn more_garbage_than_one_write_takes_goes_too() {
     for &id in &ids {
         write(&objects, &object_name(100, id)).await;
     }
-    commit(&transactions, vec![Change::RemoveAllShards { table: Oid(100) }]).await;
+    commit(&transactions, vec![Change::RemoveAllRows { table: Oid(100) }]).await;
     assert_eq!(transactions.clean_once().await.unwrap().garbage, 2_500);
     assert_eq!(stored(&objects).await, [0_u128; 0]);
 }
@@ -178,7 +178,7 @@ async fn orphans_go_and_everything_known_stays() {
     committed.commit().await.unwrap();
     let reader = transactions.current();
     let mut dropping = begin(&transactions);
-    dropping.stage(vec![Change::RemoveAllShards { table: Oid(100) }]).unwrap();
+    dropping.stage(vec![Change::RemoveAllRows { table: Oid(100) }]).unwrap();
     upload(&mut dropping, &objects, 100, &[3]).await;
     dropping.commit().await.unwrap();
     let mut going_on = begin(&transactions);
@@ -207,7 +207,7 @@ async fn churn(transactions: Arc<Transactions>, objects: Objects, writer: u128) 
     for round in 0..40_u128 {
         let mut transaction = begin(&transactions);
         if round % 5 == 4 {
-            transaction.stage(vec![Change::RemoveAllShards { table: Oid(100) }]).unwrap();
+            transaction.stage(vec![Change::RemoveAllRows { table: Oid(100) }]).unwrap();
         }
         upload(&mut transaction, &objects, 100, &[writer * 1_000 + round]).await;
         match transaction.commit().await {

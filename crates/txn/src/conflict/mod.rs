@@ -75,16 +75,20 @@ fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conf
             let tightened = base.table(oid).is_some_and(|old| tightens(old, table));
             if tightened { rows_differ(base, now, oid) } else { None }
         }),
-        Change::RemoveAllShards { .. } => match (base.table(oid), now.table(oid)) {
+        Change::RemoveAllRows { .. } => match (base.table(oid), now.table(oid)) {
             (Some(_), None) => Some(Reason::Dropped),
             // The rows taken away may be on their way back in another form, and then those added meanwhile would be lost.
             _ => rows_differ(base, now, oid),
         },
         Change::AddShards { .. } => match (base.table(oid), now.table(oid)) {
             (Some(_), None) => Some(Reason::Dropped),
-            (Some(old), Some(new)) if !Arc::ptr_eq(old, new) && !accepts_rows_of(new, old) => Some(Reason::Changed),
-            _ if !now.shards(oid).extends(base.shards(oid)) => Some(Reason::Emptied),
-            _ => None,
+            _ => rows_conflict(base, now, oid),
+        },
+        // Rows that were added, changed or deleted meanwhile are where they were, and stay there or are told.
+        Change::Seal { .. } | Change::Settle { .. } | Change::Compact { .. } => match now.table(oid) {
+            None => Some(Reason::Dropped),
+            Some(_) if was_emptied(base, now, oid) => Some(Reason::Emptied),
+            Some(_) => None,
         },
     }?;
     Some(Conflict { kind, oid, reason })
@@ -102,7 +106,11 @@ fn target(change: &Change) -> (ObjectKind, Oid) {
         Change::DropView(oid) => (ObjectKind::View, *oid),
         Change::PutRole(role) => (ObjectKind::Role, role.oid),
         Change::DropRole(oid) => (ObjectKind::Role, *oid),
-        Change::AddShards { table, .. } | Change::RemoveAllShards { table } => (ObjectKind::Table, *table),
+        Change::AddShards { table, .. }
+        | Change::RemoveAllRows { table }
+        | Change::Seal { table }
+        | Change::Settle { table, .. }
+        | Change::Compact { table, .. } => (ObjectKind::Table, *table),
     }
 }
 
@@ -122,11 +130,30 @@ fn relation_differs(base: &CatalogState, now: &CatalogState, oid: Oid) -> Option
     }
 }
 
+/// Why rows that a transaction wrote to a table it saw as in `base` are none of it as it is `now`.
+pub(crate) fn written_rows(base: &CatalogState, now: &CatalogState, table: Oid) -> Result<(), Conflict> {
+    let dropped = base.table(table).is_some() && now.table(table).is_none();
+    let reason = if dropped { Some(Reason::Dropped) } else { rows_conflict(base, now, table) };
+    reason.map_or(Ok(()), |reason| Err(Conflict { kind: ObjectKind::Table, oid: table, reason }))
+}
+
+fn rows_conflict(base: &CatalogState, now: &CatalogState, table: Oid) -> Option<Reason> {
+    match (base.table(table), now.table(table)) {
+        (Some(old), Some(new)) if !Arc::ptr_eq(old, new) && !accepts_rows_of(new, old) => Some(Reason::Changed),
+        _ if was_emptied(base, now, table) => Some(Reason::Emptied),
+        _ => None,
+    }
+}
+
+fn was_emptied(base: &CatalogState, now: &CatalogState, table: Oid) -> bool {
+    base.rows(table).history.emptied != now.rows(table).history.emptied
+}
+
 fn rows_differ(base: &CatalogState, now: &CatalogState, table: Oid) -> Option<Reason> {
-    let (before, after) = (base.shards(table), now.shards(table));
-    if !after.extends(before) {
+    let (before, after) = (base.rows(table).history, now.rows(table).history);
+    if before.emptied != after.emptied {
         Some(Reason::Emptied)
-    } else if before.shards.len() < after.shards.len() {
+    } else if before.written != after.written {
         Some(Reason::RowsAdded)
     } else {
         None

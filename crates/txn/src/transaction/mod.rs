@@ -1,10 +1,13 @@
 //! One transaction: its view, what it has staged, its savepoints, its end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catalog::{CatalogState, Change};
-use types::CommitTs;
+use catalog::{CatalogState, Change, RowPlace, TableRows};
+use rowstore::{OwnRows, Row, Tuple};
+use types::{CommitTs, Oid, RowId};
 
+use crate::bind::bind;
 use crate::group::Proposal;
 use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
 
@@ -21,6 +24,16 @@ pub enum Isolation {
     RepeatableRead,
 }
 
+/// What becomes of one row of a table.
+#[derive(Debug, Clone)]
+pub struct RowChange {
+    pub id: RowId,
+    /// Where the transaction sees it; `None` for a new row.
+    pub was: Option<RowPlace>,
+    /// Its new version; `None` deletes it.
+    pub now: Option<Tuple>,
+}
+
 /// A transaction. Dropped without [`Transaction::commit`] it is rolled back.
 #[derive(Debug)]
 pub struct Transaction {
@@ -31,8 +44,19 @@ pub struct Transaction {
     /// `base` with `staged`.
     view: Arc<CatalogState>,
     staged: Vec<Change>,
+    /// The rows it has written, by table.
+    own: BTreeMap<Oid, Own>,
+    /// The oldest commit that rows of `own` were found at: how they moved since is not forgotten.
+    anchor: Option<Snapshot>,
     savepoints: Vec<Savepoint>,
     uploads: Uploads,
+}
+
+#[derive(Debug, Clone)]
+struct Own {
+    rows: OwnRows,
+    /// How often the table's rows had moved when `rows` was bound to them.
+    moved: u64,
 }
 
 #[derive(Debug)]
@@ -40,6 +64,7 @@ struct Savepoint {
     name: String,
     /// How many changes were staged when it was set.
     staged: usize,
+    own: BTreeMap<Oid, Own>,
 }
 
 impl Transaction {
@@ -47,7 +72,17 @@ impl Transaction {
         let base = transactions.current();
         let view = Arc::clone(&base.state);
         let uploads = Uploads::new(Arc::clone(&transactions));
-        Self { transactions, isolation, base, view, staged: Vec::new(), savepoints: Vec::new(), uploads }
+        Self {
+            transactions,
+            isolation,
+            base,
+            view,
+            staged: Vec::new(),
+            own: BTreeMap::new(),
+            anchor: None,
+            savepoints: Vec::new(),
+            uploads,
+        }
     }
 
     /// What this transaction sees: committed states and its own changes.
@@ -71,14 +106,77 @@ impl Transaction {
         if newest.ts == self.base.ts {
             return Ok(());
         }
-        self.view = if self.staged.is_empty() {
-            Arc::clone(&newest.state)
+        for table in self.own.keys() {
+            conflict::written_rows(&self.base.state, &newest.state, *table).map_err(Error::Conflict)?;
+        }
+        let rebased = if self.staged.is_empty() {
+            CatalogState::clone(&newest.state)
         } else {
             let rebased = conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ());
-            Arc::new(rebased.map_err(Error::Conflict)?)
+            rebased.map_err(Error::Conflict)?
         };
+        self.view = Arc::new(self.with_own(rebased));
         self.base = newest;
         Ok(())
+    }
+
+    /// The state with the rows that this transaction has written.
+    fn with_own(&mut self, mut state: CatalogState) -> CatalogState {
+        let moves = &self.transactions.core.moves;
+        for (table, own) in self.own.iter_mut() {
+            let mut rows = TableRows::clone(state.rows(*table));
+            if rows.history.moved != own.moved {
+                *own = Own { rows: bind(&own.rows, &rows, &moves.of(*table)), moved: rows.history.moved };
+            }
+            rows.own = own.rows.clone();
+            state.set_rows(*table, rows);
+        }
+        state
+    }
+
+    /// Changes rows of a table, which the view has.
+    ///
+    /// # Errors
+    /// Where the catalog says that a row older than a column has a value in it that is none.
+    pub fn write(&mut self, table: Oid, changes: impl IntoIterator<Item = RowChange>) -> Result<()> {
+        let mut view = CatalogState::clone(&self.view);
+        let definition =
+            view.table(table).ok_or(catalog::Error::Missing { kind: catalog::ObjectKind::Table, oid: table })?;
+        let mut rows = TableRows::clone(view.rows(table));
+        let own = &mut rows.own;
+        for RowChange { id, was, now } in changes {
+            // A version of its own hides what lies below already.
+            let is_own = own.layer.get(id).is_some();
+            let hide = !is_own && was == Some(RowPlace::Fresh);
+            if let Some(RowPlace::Shard { shard, ordinal }) = was.filter(|_| !is_own) {
+                own.delete_from_shard(shard, ordinal);
+            }
+            match now {
+                Some(tuple) => {
+                    let keys = definition.index_entries(id, &tuple)?;
+                    own.layer.put(id, Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys }), hide);
+                }
+                None => own.layer.remove(id, hide),
+            }
+        }
+        if self.anchor.is_none() {
+            self.anchor = Some(self.base.clone());
+        }
+        self.own.insert(table, Own { rows: rows.own.clone(), moved: rows.history.moved });
+        view.set_rows(table, rows);
+        self.view = Arc::new(view);
+        Ok(())
+    }
+
+    /// What became of a row since this transaction's view: another look at what is committed by now.
+    #[must_use]
+    pub fn row_now(&self, now: &Snapshot, table: Oid, id: RowId, place: RowPlace) -> crate::RowNow {
+        let seen = self.view.rows(table);
+        if seen.own.layer.get(id).is_some() {
+            return crate::RowNow::Same(RowPlace::Fresh);
+        }
+        let moves = self.transactions.core.moves.of(table);
+        crate::moves::row_now(seen, now.state.rows(table), &moves, id, place)
     }
 
     /// Makes all `changes` to the view, or none if one is refused.
@@ -87,6 +185,14 @@ impl Transaction {
         for change in &changes {
             view = view.apply(change)?;
         }
+        self.own = (self.own.keys().copied())
+            .filter(|table| view.table(*table).is_some())
+            .map(|table| {
+                let rows = view.rows(table);
+                (table, Own { rows: rows.own.clone(), moved: rows.history.moved })
+            })
+            .filter(|(_, own)| !own.rows.is_empty())
+            .collect();
         self.view = Arc::new(view);
         self.staged.extend(changes);
         Ok(())
@@ -95,7 +201,7 @@ impl Transaction {
     /// Whether there is anything to commit.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        !self.staged.is_empty()
+        !self.staged.is_empty() || !self.own.is_empty()
     }
 
     /// See [`Uploads::announce`].
@@ -111,22 +217,21 @@ impl Transaction {
 
     /// Sets a savepoint; one of the same name stays, hidden by the new one.
     pub fn savepoint(&mut self, name: &str) {
-        self.savepoints.push(Savepoint { name: name.to_owned(), staged: self.staged.len() });
+        let own = self.own.clone();
+        self.savepoints.push(Savepoint { name: name.to_owned(), staged: self.staged.len(), own });
     }
 
     /// Takes back everything since the savepoint, which stays.
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let index = self.find(name)?;
         self.savepoints.truncate(index + 1);
-        let kept = self.savepoints[index].staged;
-        if kept < self.staged.len() {
-            self.staged.truncate(kept);
-            let mut view = CatalogState::clone(&self.base.state);
-            for change in &self.staged {
-                view = view.apply(change)?;
-            }
-            self.view = Arc::new(view);
+        self.staged.truncate(self.savepoints[index].staged);
+        self.own = self.savepoints[index].own.clone();
+        let mut view = CatalogState::clone(&self.base.state);
+        for change in &self.staged {
+            view = view.apply(change)?;
         }
+        self.view = Arc::new(self.with_own(view));
         Ok(())
     }
 
@@ -143,13 +248,14 @@ impl Transaction {
         if self.transactions.is_poisoned() {
             return Err(Error::Poisoned);
         }
-        if self.staged.is_empty() {
+        if !self.is_dirty() {
             // Nothing to commit; objects it may have announced are deleted with the drop.
             return Ok(self.base.ts);
         }
         let proposal = Proposal {
             base: Arc::clone(&self.base.state),
             changes: std::mem::take(&mut self.staged),
+            rows: std::mem::take(&mut self.own).into_iter().map(|(table, own)| (table, own.rows)).collect(),
             uploads: self.uploads.take(),
         };
         self.transactions.commit(proposal).await

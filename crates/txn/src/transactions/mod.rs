@@ -1,17 +1,20 @@
 //! All transactions over one store: where they begin, and what they share.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use kv::TxKv;
 use objects::Objects;
 use tokio::sync::{oneshot, watch};
-use types::{Clock, CommitTs, Oid};
+use types::{Clock, CommitTs, Oid, RowId};
 
 use crate::committer::{self, Request};
 use crate::group::Proposal;
+use crate::moves::Moves;
 use crate::oids::Oids;
 use crate::recover::{Recovered, recover};
+use crate::row_ids::RowIds;
 use crate::uploads::InFlight;
 use crate::visible::Visible;
 use crate::{Error, Isolation, Result, Snapshot, Transaction};
@@ -38,7 +41,10 @@ pub(crate) struct Core {
     pub(crate) in_flight: InFlight,
     /// One cleaning at a time.
     pub(crate) cleaning: tokio::sync::Mutex<()>,
+    pub(crate) moves: Moves,
     oids: Oids,
+    row_ids: RowIds,
+    next_transaction: AtomicU64,
     poisoned: watch::Sender<bool>,
 }
 
@@ -66,7 +72,10 @@ impl Transactions {
             visible: Visible::new(ts, Arc::new(catalog)),
             in_flight: InFlight::recovered(uploads),
             cleaning: tokio::sync::Mutex::new(()),
+            moves: Moves::default(),
             oids: Oids::recover(&*kv)?,
+            row_ids: RowIds::recover(&*kv)?,
+            next_transaction: AtomicU64::new(1),
             poisoned: watch::Sender::new(false),
             kv,
             objects,
@@ -98,6 +107,21 @@ impl Transactions {
             self.core.poison(&error);
         }
         oid
+    }
+
+    /// The first of `count` ids, one after the other, that no row of any table has or had. Waits for a durable write now and then.
+    #[must_use]
+    pub fn allocate_row_ids(&self, count: u64) -> RowId {
+        let (first, reserved) = self.core.row_ids.next(count, &*self.core.kv);
+        if let Err(error) = reserved {
+            self.core.poison(&error);
+        }
+        first
+    }
+
+    /// A number that no transaction of this server has had.
+    pub(crate) fn next_transaction(&self) -> u64 {
+        self.core.next_transaction.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Starts a transaction that sees the newest commit.

@@ -141,6 +141,7 @@ impl Database {
             tail_checksum: 7,
             columns: columns.collect(),
             row_groups: vec![RowGroupMeta { rows: 3, bytes: 100 }],
+            row_ids: shards::RowIds::None,
         };
         let added = Change::AddShards { table: table.oid, shards: vec![Arc::new(shard)], sample: None };
         self.state = self.state.apply(&added).expect("rows can be added");

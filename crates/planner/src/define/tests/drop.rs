@@ -89,7 +89,7 @@ fn truncate_minds_references() {
     assert_eq!(error.detail.as_deref(), Some("Table \"r\" references \"p\"."));
     let plan = database.run("TRUNCATE p, r, p");
     let (p, r) = (database.table("p").oid, database.table("r").oid);
-    assert_eq!(plan.changes, [Change::RemoveAllShards { table: p }, Change::RemoveAllShards { table: r }]);
+    assert_eq!(plan.changes, [Change::RemoveAllRows { table: p }, Change::RemoveAllRows { table: r }]);
     assert_eq!(database.notices("TRUNCATE TABLE p CASCADE"), ["truncate cascades to table \"r\""]);
     assert_eq!(database.refusal("TRUNCATE v").message, "\"v\" is not a table");
 }

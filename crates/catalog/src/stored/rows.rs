@@ -1,0 +1,253 @@
+//! Rows in the store: fresh ones by generation, and which rows of shards are deleted.
+//!
+//! | space | key | value |
+//! |---|---|---|
+//! | `Generations` | table's oid (4) | the active generation (8), the sealed one (8; 0 for none) |
+//! | `Rows` | table's oid (4), generation (8), row id (8) | the commit (8), the tuple; empty: the sealed generation's row is gone |
+//! | `Deletes` | table's oid (4), shard id (16), number (4) | XXH3 of the rest (8), a Roaring bitmap of places in the shard |
+//!
+//! Rows of a generation that the table's record does not name are nobody's, and removed by and by.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kv::key::{KeyReader, KeyWriter};
+use kv::{Batch, Direction, KeyRange, Space, TxKv};
+use roaring::RoaringBitmap;
+use rowstore::{FreshRows, OwnRows, Row, Sealed, Tuple};
+use types::{CommitTs, Oid, RowId, ShardId};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{CatalogState, Compacted, DeletedRows, Error, ObjectKind, Result, Settled, Table, TableRows};
+
+const CHECKSUM_BYTES: usize = 8;
+const COMMIT_BYTES: usize = 8;
+
+/// Adds to `batch` what a commit of `own`, bound to exactly `before`, does to the store.
+pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, batch: &mut Batch) {
+    let fresh = &before.fresh;
+    for row in own.layer.gone().filter(|row| own.layer.get(*row).is_none()) {
+        let key = row_key(table, fresh.generation, row);
+        if fresh.is_sealed(row) {
+            batch.put(Space::Rows, key, Bytes::new());
+        } else {
+            batch.delete(Space::Rows, key);
+        }
+    }
+    for (id, row) in own.layer.rows() {
+        let mut value = Vec::with_capacity(COMMIT_BYTES + row.tuple.as_bytes().len());
+        value.extend(commit.0.to_be_bytes());
+        value.extend_from_slice(row.tuple.as_bytes());
+        batch.put(Space::Rows, row_key(table, fresh.generation, id), value);
+    }
+    for (shard, places) in &own.deleted {
+        write_deleted(before.shards.deleted.get(shard), table, *shard, places, batch);
+    }
+}
+
+/// The active layer is sealed.
+pub(super) fn write_sealed(before: &TableRows, table: Oid, batch: &mut Batch) {
+    let sealed = before.fresh.generation;
+    put_generations(table, sealed + 1, Some(sealed), batch);
+}
+
+/// The sealed layer is in shards.
+pub(super) fn write_settled(before: &TableRows, table: Oid, settled: &Settled, batch: &mut Batch) {
+    let fresh = &before.fresh;
+    put_generations(table, fresh.generation, None, batch);
+    for row in fresh.active.gone().filter(|row| fresh.active.get(*row).is_none()) {
+        batch.delete(Space::Rows, row_key(table, fresh.generation, row));
+    }
+    for (shard, places) in before.deleted_when_settled(settled) {
+        write_deleted(None, table, shard, &places, batch);
+    }
+}
+
+/// Shards are in the place of others.
+pub(super) fn write_compacted(before: &TableRows, table: Oid, compacted: &Compacted, batch: &mut Batch) {
+    for shard in compacted.removed.keys() {
+        delete_deleted(before, table, *shard, batch);
+    }
+    for (shard, places) in before.deleted_when_compacted(compacted) {
+        write_deleted(None, table, shard, &places, batch);
+    }
+}
+
+/// All rows are taken away, and with them the table unless it `stays`.
+pub(super) fn write_emptied(before: &TableRows, table: Oid, stays: bool, batch: &mut Batch) {
+    for shard in before.shards.deleted.keys() {
+        delete_deleted(before, table, *shard, batch);
+    }
+    if stays {
+        put_generations(table, before.fresh.generation + 1, None, batch);
+    } else {
+        batch.delete(Space::Generations, KeyWriter::new().u32(table.0).finish());
+    }
+}
+
+fn put_generations(table: Oid, active: u64, sealed: Option<u64>, batch: &mut Batch) {
+    let key = KeyWriter::new().u32(table.0).finish();
+    let value = KeyWriter::new().u64(active).u64(sealed.unwrap_or(0)).finish();
+    batch.put(Space::Generations, key, value);
+}
+
+fn write_deleted(
+    known: Option<&Arc<DeletedRows>>,
+    table: Oid,
+    shard: ShardId,
+    places: &RoaringBitmap,
+    batch: &mut Batch,
+) {
+    let none = DeletedRows::default();
+    let known = known.map_or(&none, |known| known);
+    let (record, folds) = known.next_record();
+    if folds {
+        (1..known.records).for_each(|record| {
+            batch.delete(Space::Deletes, deletes_key(table, shard, record));
+        });
+    }
+    let all;
+    let places = if folds {
+        all = &known.places | places;
+        &all
+    } else {
+        places
+    };
+    let mut value = vec![0; CHECKSUM_BYTES];
+    places.serialize_into(&mut value).expect("memory does not fail");
+    let checksum = xxh3_64(&value[CHECKSUM_BYTES..]);
+    value[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_be_bytes());
+    batch.put(Space::Deletes, deletes_key(table, shard, record), value);
+}
+
+fn delete_deleted(before: &TableRows, table: Oid, shard: ShardId, batch: &mut Batch) {
+    let records = before.shards.deleted.get(&shard).map_or(0, |deleted| deleted.records);
+    for record in 0..records {
+        batch.delete(Space::Deletes, deletes_key(table, shard, record));
+    }
+}
+
+/// Adds the rows that the store holds to the tables of `state`, whose shards are there already.
+pub(super) fn read(kv: &dyn TxKv, state: &mut CatalogState) -> Result<()> {
+    let tables: Vec<Arc<Table>> = state.tables().map(Arc::clone).collect();
+    let mut deleted = read_deleted(kv)?;
+    for table in tables {
+        let mut rows = TableRows::clone(state.rows(table.oid));
+        for (shard, deleted) in deleted.remove(&table.oid).unwrap_or_default() {
+            rows.shards.find(shard).ok_or_else(|| damaged(table.oid, "deleted rows of a shard it does not have"))?;
+            rows.shards.deleted_rows += deleted.places.len();
+            rows.shards.deleted.insert(shard, Arc::new(deleted));
+        }
+        rows.fresh = read_fresh(kv, &table)?;
+        state.set_rows(table.oid, rows);
+    }
+    match deleted.keys().next() {
+        Some(&table) => Err(damaged(table, "deleted rows of no table")),
+        None => Ok(()),
+    }
+}
+
+fn read_fresh(kv: &dyn TxKv, table: &Table) -> Result<FreshRows> {
+    let mut fresh = FreshRows::default();
+    let record = kv.get(Space::Generations, &KeyWriter::new().u32(table.oid.0).finish())?;
+    let mut sealed = 0;
+    if let Some(record) = record {
+        let malformed = |_| damaged(table.oid, "its generations");
+        let mut reader = KeyReader::new(&record);
+        fresh.generation = reader.u64().map_err(malformed)?;
+        sealed = reader.u64().map_err(malformed)?;
+        reader.finish().map_err(malformed)?;
+    }
+    if sealed != 0 {
+        let mut below = FreshRows { generation: sealed, ..FreshRows::default() };
+        read_generation(kv, table, &mut below)?;
+        fresh.sealed = Some(Sealed { generation: sealed, rows: below.active });
+    }
+    read_generation(kv, table, &mut fresh)?;
+    Ok(fresh)
+}
+
+/// Adds the rows of the active generation.
+fn read_generation(kv: &dyn TxKv, table: &Table, fresh: &mut FreshRows) -> Result<()> {
+    let prefix = generation_prefix(table.oid, fresh.generation);
+    for entry in kv.scan(Space::Rows, KeyRange::prefix(&prefix), Direction::Forward)? {
+        let (key, value) = entry?;
+        let id = key.get(prefix.len()..).and_then(|id| id.try_into().ok()).map(u64::from_be_bytes);
+        let id = RowId(id.ok_or_else(|| Error::UnknownKey { key: key.to_vec() })?);
+        if value.is_empty() {
+            fresh.remove(id);
+            continue;
+        }
+        let ts = value.first_chunk().ok_or_else(|| damaged(table.oid, "a row is cut short"))?;
+        let ts = CommitTs(u64::from_be_bytes(*ts));
+        let tuple =
+            Tuple::parse(value.slice(COMMIT_BYTES..)).map_err(|error| damaged(table.oid, &error.to_string()))?;
+        let keys = table.index_entries(id, &tuple)?;
+        fresh.put(id, Arc::new(Row { ts, tuple, keys }));
+    }
+    Ok(())
+}
+
+type DeletedOfTables = BTreeMap<Oid, BTreeMap<ShardId, DeletedRows>>;
+
+fn read_deleted(kv: &dyn TxKv) -> Result<DeletedOfTables> {
+    let mut tables = DeletedOfTables::new();
+    for entry in kv.scan(Space::Deletes, KeyRange::all(), Direction::Forward)? {
+        let (key, value) = entry?;
+        let unknown = |_| Error::UnknownKey { key: key.to_vec() };
+        let mut reader = KeyReader::new(&key);
+        let table = Oid(reader.u32().map_err(unknown)?);
+        let shard = ShardId::from(reader.u128().map_err(unknown)?.to_be_bytes());
+        reader.u32().and_then(|_| reader.finish()).map_err(unknown)?;
+        let (checksum, bitmap) =
+            value.split_first_chunk::<CHECKSUM_BYTES>().ok_or_else(|| damaged(table, "a bitmap is cut short"))?;
+        if xxh3_64(bitmap) != u64::from_be_bytes(*checksum) {
+            return Err(damaged(table, "a bitmap does not have its checksum"));
+        }
+        let places = RoaringBitmap::deserialize_from(bitmap).map_err(|_| damaged(table, "a bitmap does not read"))?;
+        tables.entry(table).or_default().entry(shard).or_default().add(&places);
+    }
+    Ok(tables)
+}
+
+/// The generations that the store has rows of and that no table's record names: what a crash left behind.
+///
+/// # Errors
+/// What the store reports.
+pub fn forgotten(kv: &dyn TxKv, state: &CatalogState) -> Result<Vec<Bytes>> {
+    let mut forgotten = Vec::new();
+    let mut from = KeyRange::all();
+    loop {
+        let first = kv.scan(Space::Rows, from, Direction::Forward)?.next().transpose()?;
+        let Some((key, _)) = first else { return Ok(forgotten) };
+        let mut reader = KeyReader::new(&key);
+        let unknown = |_| Error::UnknownKey { key: key.to_vec() };
+        let (table, generation) = (Oid(reader.u32().map_err(unknown)?), reader.u64().map_err(unknown)?);
+        let prefix = generation_prefix(table, generation);
+        let fresh = &state.rows(table).fresh;
+        let is_live = state.table(table).is_some()
+            && (fresh.generation == generation
+                || fresh.sealed.as_ref().is_some_and(|sealed| sealed.generation == generation));
+        if !is_live {
+            forgotten.push(Bytes::from(prefix));
+        }
+        from = KeyRange::from(generation_prefix(table, generation + 1));
+    }
+}
+
+fn generation_prefix(table: Oid, generation: u64) -> Vec<u8> {
+    KeyWriter::new().u32(table.0).u64(generation).finish()
+}
+
+fn row_key(table: Oid, generation: u64, row: RowId) -> Vec<u8> {
+    KeyWriter::new().u32(table.0).u64(generation).u64(row.0).finish()
+}
+
+fn deletes_key(table: Oid, shard: ShardId, record: u32) -> Vec<u8> {
+    KeyWriter::new().u32(table.0).u128(shard.0.as_u128()).u32(record).finish()
+}
+
+fn damaged(table: Oid, reason: &str) -> Error {
+    Error::Damaged { kind: ObjectKind::Table, oid: table, reason: reason.to_owned() }
+}

@@ -1,0 +1,195 @@
+//! All rows of one table at one moment: fresh ones above, settled ones below.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use roaring::RoaringBitmap;
+use rowstore::{FreshRows, Layer, OwnRows, Row};
+use types::{CommitTs, RowId, ShardId};
+
+use crate::{Compacted, Result, Settled, Table, TableShards};
+
+/// The rows of a table. Cloning costs a few pointers.
+#[derive(Debug, Clone, Default)]
+pub struct TableRows {
+    pub shards: TableShards,
+    pub fresh: FreshRows,
+    /// What the transaction whose view this is has written; nothing in a committed state.
+    pub own: OwnRows,
+    /// Counts what happened since the catalog was read from disk.
+    pub history: History,
+}
+
+/// How often the rows of a table changed, by the kind of change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct History {
+    /// All rows were taken away.
+    pub emptied: u64,
+    /// Rows were added, changed or deleted.
+    pub written: u64,
+    /// Rows went from one place to another.
+    pub moved: u64,
+}
+
+/// Where a row lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowPlace {
+    /// Among the fresh rows, committed or the transaction's own.
+    Fresh,
+    Shard {
+        shard: ShardId,
+        ordinal: u32,
+    },
+}
+
+impl TableRows {
+    /// No rows.
+    pub(crate) fn none() -> &'static Arc<TableRows> {
+        static NONE: LazyLock<Arc<TableRows>> = LazyLock::new(Arc::default);
+        &NONE
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        let fresh = self.fresh.len() + self.own.layer.len() - self.own.layer.gone_len();
+        self.shards.live_rows() - self.own.deleted_len() + fresh as u64
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether all there is lies in shards, none of them with a deleted row.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.shards.deleted_rows == 0 && self.fresh.is_empty() && self.own.is_empty()
+    }
+
+    /// The fresh row with this id as the transaction sees it.
+    #[must_use]
+    pub fn fresh_row(&self, id: RowId) -> Option<&Arc<Row>> {
+        self.own.layer.get(id).or_else(|| self.fresh.get(id).filter(|_| !self.own.layer.hides(id)))
+    }
+
+    /// All fresh rows as the transaction sees them, layer by layer from the newest.
+    pub fn fresh_rows(&self) -> impl Iterator<Item = (RowId, &Arc<Row>)> {
+        let own = &self.own.layer;
+        let active = self.fresh.active.rows().filter(|(id, _)| !own.hides(*id));
+        let sealed = self.fresh.sealed.iter().flat_map(|sealed| sealed.rows.rows());
+        let sealed = sealed.filter(|(id, _)| !self.fresh.active.hides(*id) && !own.hides(*id));
+        own.rows().chain(active).chain(sealed)
+    }
+
+    /// The rows of the shard that are not to be seen; `None` when all are.
+    #[must_use]
+    pub fn deleted(&self, shard: ShardId) -> Option<Cow<'_, RoaringBitmap>> {
+        match (self.shards.deleted.get(&shard), self.own.deleted.get(&shard)) {
+            (None, None) => None,
+            (Some(committed), None) => Some(Cow::Borrowed(&committed.places)),
+            (None, Some(own)) => Some(Cow::Borrowed(own)),
+            (Some(committed), Some(own)) => Some(Cow::Owned(&committed.places | &**own)),
+        }
+    }
+
+    /// The rows after a commit of `own`, which was bound to exactly these.
+    #[must_use]
+    pub fn after(&self, own: &OwnRows, ts: CommitTs) -> Self {
+        let mut next = self.clone();
+        for id in own.layer.gone().filter(|id| own.layer.get(*id).is_none()) {
+            next.fresh.remove(id);
+        }
+        for (id, row) in own.layer.rows() {
+            next.fresh.put(id, Arc::new(Row { ts, ..Row::clone(row) }));
+        }
+        for (shard, rows) in &own.deleted {
+            next.shards.delete(*shard, rows);
+        }
+        next.history.written += 1;
+        next
+    }
+
+    /// The active layer sealed; `None` while another settles.
+    pub(crate) fn sealed(&self) -> Option<Self> {
+        let mut next = self.clone();
+        next.fresh.sealed.is_none().then(|| next.fresh.seal())?;
+        Some(next)
+    }
+
+    /// The sealed rows in their shards, those that were changed or deleted meanwhile deleted there; `None` if they are not what is
+    /// sealed now.
+    pub(crate) fn settled(&self, settled: &Settled) -> Option<Self> {
+        let mut next = self.clone();
+        next.fresh.sealed.as_ref().filter(|sealed| sealed.generation == settled.generation)?;
+        next.fresh.settled();
+        next.shards = next.shards.append(&settled.shards, None);
+        for (shard, places) in self.deleted_when_settled(settled) {
+            next.shards.delete(shard, &places);
+        }
+        next.history.moved += 1;
+        Some(next)
+    }
+
+    /// The new shards instead of the old, rows deleted since the old were read deleted in the new; `None` if not all of the old are
+    /// there.
+    pub(crate) fn compacted(&self, compacted: &Compacted) -> Option<Self> {
+        let mut next = self.clone();
+        let removed: Vec<ShardId> = compacted.removed.keys().copied().collect();
+        if removed.iter().any(|shard| self.shards.find(*shard).is_none()) {
+            return None;
+        }
+        next.shards = next.shards.without(&removed).append(&compacted.shards, None);
+        for (shard, places) in self.deleted_when_compacted(compacted) {
+            next.shards.delete(shard, &places);
+        }
+        next.history.moved += 1;
+        Some(next)
+    }
+
+    /// Which rows of the new shards are deleted from the start: those that were changed or deleted since they were sealed.
+    pub(crate) fn deleted_when_settled(&self, settled: &Settled) -> BTreeMap<ShardId, RoaringBitmap> {
+        by_shard(self.fresh.active.gone().filter_map(|row| settled.place_of(row)))
+    }
+
+    /// Which rows of the new shards are deleted from the start: those that were since the old ones were read.
+    pub(crate) fn deleted_when_compacted(&self, compacted: &Compacted) -> BTreeMap<ShardId, RoaringBitmap> {
+        by_shard(compacted.removed.iter().flat_map(|(shard, seen)| {
+            let deleted = self.shards.deleted.get(shard).map(|deleted| &deleted.places - &**seen);
+            deleted.unwrap_or_default().into_iter().filter_map(|ordinal| compacted.place_of(*shard, ordinal))
+        }))
+    }
+
+    /// The same rows, found by the indexes of `table` as it is now.
+    pub(crate) fn reindexed(&self, table: &Table) -> Result<Self> {
+        let again = |layer: &Layer| layer.reindexed(|id, row| table.index_entries(id, &row.tuple));
+        let mut next = self.clone();
+        next.fresh.active = again(&self.fresh.active)?;
+        if let Some(sealed) = &mut next.fresh.sealed {
+            sealed.rows = again(&sealed.rows)?;
+        }
+        next.own.layer = again(&self.own.layer)?;
+        Ok(next)
+    }
+
+    pub(crate) fn emptied(&self) -> Self {
+        let history = History { emptied: self.history.emptied + 1, ..self.history };
+        Self { fresh: self.fresh.emptied(), history, ..Self::default() }
+    }
+}
+
+fn by_shard(places: impl Iterator<Item = (ShardId, u32)>) -> BTreeMap<ShardId, RoaringBitmap> {
+    let mut shards: BTreeMap<ShardId, RoaringBitmap> = BTreeMap::new();
+    for (shard, ordinal) in places {
+        shards.entry(shard).or_default().insert(ordinal);
+    }
+    shards
+}
+
+/// Equal when they hold the same rows in the same places.
+impl PartialEq for TableRows {
+    fn eq(&self, other: &Self) -> bool {
+        self.shards == other.shards && self.fresh == other.fresh && self.own == other.own
+    }
+}
