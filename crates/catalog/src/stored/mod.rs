@@ -64,21 +64,21 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
             rows::write_emptied(before.rows(*table), *table, true, batch);
         }
         Change::AddShards { table, shards, sample } => {
-            add_shards(before, *table, shards, commit, batch);
+            put_shards(before, *table, shards, commit, batch);
             if let Some(sample) = sample {
                 put(batch, ObjectKind::Sample, *table, sample);
             }
         }
         Change::Seal { table } => rows::write_sealed(before.rows(*table), *table, batch),
         Change::Settle { table, settled } => {
-            add_shards(before, *table, &settled.shards, commit, batch);
+            put_shards(before, *table, &settled.shards, commit, batch);
             rows::write_settled(before.rows(*table), *table, settled, batch);
         }
         Change::Compact { table, compacted } => {
             for shard in compacted.removed.keys() {
                 batch.delete(Space::Shards, shard_key(*table, *shard));
             }
-            add_shards(before, *table, &compacted.shards, commit, batch);
+            put_shards(before, *table, &compacted.shards, commit, batch);
             rows::write_compacted(before.rows(*table), *table, compacted, batch);
         }
     }
@@ -219,7 +219,7 @@ fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
     Ok(())
 }
 
-fn add_shards(before: &CatalogState, table: Oid, shards: &[Arc<ShardMeta>], commit: CommitTs, batch: &mut Batch) {
+fn put_shards(before: &CatalogState, table: Oid, shards: &[Arc<ShardMeta>], commit: CommitTs, batch: &mut Batch) {
     let start = before.shards(table).shards.len() as u64;
     for (place, shard) in (start..).zip(shards) {
         let record = encode(ObjectKind::Shard, table, &ShardToStore { commit, place, shard });
