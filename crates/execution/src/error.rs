@@ -40,6 +40,21 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
     SqlError::new(condition, chain(&error))
 }
 
+/// The error of stored rows: they are damaged, or a value is larger than rows can be.
+pub(crate) fn from_rowstore(error: rowstore::Error) -> SqlError {
+    let condition = match &error {
+        rowstore::Error::Damaged(_) | rowstore::Error::Format(_) => Condition::DataCorrupted,
+        rowstore::Error::TooLarge { .. } | rowstore::Error::Full(_) => Condition::ProgramLimitExceeded,
+        _ => Condition::InternalError,
+    };
+    SqlError::new(condition, error.to_string())
+}
+
+/// The error of what the catalog says about a table's rows.
+pub(crate) fn from_catalog(error: catalog::Error) -> SqlError {
+    from_txn(txn::Error::Catalog(error))
+}
+
 /// The error's text and those of its causes that it does not repeat.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

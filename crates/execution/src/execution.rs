@@ -11,7 +11,8 @@ use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
 use crate::runtime::runtime;
-use crate::scan::ScanPlanner;
+use crate::lookup::KeyCache;
+use crate::scan::{OpenedShards, ScanPlanner};
 use crate::threads::Threads;
 
 /// How much of the machine queries may use.
@@ -41,8 +42,9 @@ impl Default for Config {
 /// Runs the plans of a server.
 pub struct Execution {
     pub(crate) objects: Objects,
-    #[expect(dead_code, reason = "writes come")]
     pub(crate) transactions: Arc<Transactions>,
+    pub(crate) opened: Arc<OpenedShards>,
+    pub(crate) keys: KeyCache,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) threads: Threads,
@@ -64,13 +66,14 @@ impl Execution {
         let runtime = runtime(&config)?;
         let threads = Threads::start(config.threads)
             .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
-        Ok(Arc::new(Self { objects, transactions, clock, random, threads, runtime }))
+        let (opened, keys) = (Arc::default(), KeyCache::default());
+        Ok(Arc::new(Self { objects, transactions, opened, keys, clock, random, threads, runtime }))
     }
 
     /// What plans the scans of tables.
     #[must_use]
     pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
-        Arc::new(ScanPlanner::new(self.objects.clone()))
+        Arc::new(ScanPlanner::new(self.objects.clone(), Arc::clone(&self.opened)))
     }
 
     /// Memory and spill space, shared by all plans.

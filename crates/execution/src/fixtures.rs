@@ -83,6 +83,7 @@ impl Warehouse {
                 rows: 0..usize::MAX,
                 columns: Arc::clone(&columns),
                 predicates: Vec::new(),
+                deleted: None,
                 batch_rows: 8_192,
                 fetched_bytes: Arc::default(),
             };

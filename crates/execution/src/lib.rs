@@ -15,6 +15,8 @@ mod explain;
 mod fixtures;
 pub mod progress;
 mod run;
+mod lookup;
+pub mod modify;
 mod runtime;
 mod scan;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
-use catalog::{Column, Table, TableShards};
+use catalog::{Column, Table, TableRows};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics};
@@ -36,10 +36,10 @@ pub const ROW_ID: &str = "__row_id";
 /// The column after it: where the row is, -1 for a fresh one, else the number of its shard in `shards` << 32 | its number in the shard.
 pub const PLACE: &str = "__place";
 
-/// A table with the shards of one snapshot.
+/// A table with the rows of one snapshot.
 pub struct ShardTable {
     pub table: Arc<Table>,
-    pub shards: TableShards,
+    pub rows: Arc<TableRows>,
     /// Whether the schema ends in [`ROW_ID`] and [`PLACE`].
     pub places: bool,
     schema: SchemaRef,
@@ -47,11 +47,11 @@ pub struct ShardTable {
 }
 
 impl ShardTable {
-    /// `table` with `shards`, read by scans that `planner` makes.
+    /// `table` with `rows`, read by scans that `planner` makes.
     #[must_use]
-    pub fn new(table: Arc<Table>, shards: TableShards, planner: Arc<dyn PlanScan>) -> Self {
+    pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn PlanScan>) -> Self {
         let schema = schema_of(&table.columns);
-        Self { table, shards, places: false, schema, planner }
+        Self { table, rows, places: false, schema, planner }
     }
 
     /// The table with the columns that say which row each is.
@@ -63,21 +63,22 @@ impl ShardTable {
         Self { schema, places: true, ..self }
     }
 
-    /// What the shards say about the columns of the schema, in their order. Counts are exact; bounds are where no text was cut.
+    /// What the shards say about the columns of the schema, in their order. The number of rows is exact; what is said of columns is
+    /// where all rows lie in shards, bounds where no text was cut.
     #[must_use]
     pub fn table_statistics(&self) -> Statistics {
         let hidden = if self.places { 2 } else { 0 };
         let columns = self.table.columns.iter().map(|column| self.column_statistics(column));
         let columns = columns.chain(std::iter::repeat_n(ColumnStatistics::new_unknown(), hidden)).collect();
         Statistics {
-            num_rows: Precision::Exact(to_usize(self.shards.rows)),
-            total_byte_size: Precision::Inexact(to_usize(self.shards.bytes)),
+            num_rows: Precision::Exact(to_usize(self.rows.len())),
+            total_byte_size: Precision::Inexact(to_usize(self.rows.shards.bytes + self.rows.fresh.memory_bytes())),
             column_statistics: columns,
         }
     }
 
     fn column_statistics(&self, column: &Column) -> ColumnStatistics {
-        let summary = self.shards.summary(column);
+        let summary = self.rows.shards.summary(column);
         let bound = |datum: &Option<Datum>| {
             let value = datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type));
             match value {
@@ -86,14 +87,15 @@ impl ShardTable {
                 None => Precision::Absent,
             }
         };
-        ColumnStatistics {
+        let statistics = ColumnStatistics {
             null_count: Precision::Exact(to_usize(summary.nulls)),
             max_value: bound(&summary.max),
             min_value: bound(&summary.min),
             sum_value: Precision::Absent,
             distinct_count: Precision::Inexact(to_usize(summary.distinct)),
             byte_size: Precision::Inexact(to_usize(summary.bytes)),
-        }
+        };
+        if self.rows.is_settled() { statistics } else { statistics.to_inexact() }
     }
 }
 
@@ -137,7 +139,7 @@ fn to_usize(count: u64) -> usize {
 
 impl fmt::Debug for ShardTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ShardTable").field("table", &self.table.name).field("rows", &self.shards.rows).finish()
+        f.debug_struct("ShardTable").field("table", &self.table.name).field("rows", &self.rows.len()).finish()
     }
 }
 

@@ -23,7 +23,7 @@ pub use datum::Datum;
 pub use error::{Error, Result};
 pub use foreign::ForeignFile;
 pub use hll::Hll;
-pub use meta::{ColumnDef, ColumnStats, ROW_ID_COLUMN, RowGroupMeta, RowIds, ShardMeta};
+pub use meta::{ColumnDef, ColumnStats, ORDINAL_COLUMN, ROW_ID_COLUMN, RowGroupMeta, RowIds, ShardMeta};
 pub use predicate::{Op, Predicate, Test};
 pub use prune::Pruning;
 pub use reader::{RowGroupRead, RowGroupRows, SEGMENT_ROWS, ShardReader, missing_value};

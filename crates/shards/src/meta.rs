@@ -38,8 +38,10 @@ pub enum RowIds {
     Stored,
 }
 
-/// The field id of the column that holds the ids of rows that have moved.
-pub const ROW_ID_COLUMN: ColumnId = ColumnId(-1);
+/// The field id of the column that holds the ids of rows that have moved: the one that Iceberg keeps for it.
+pub const ROW_ID_COLUMN: ColumnId = ColumnId(2_147_483_540);
+/// The id of a column that no file has: the places of the rows in their shard, from 0.
+pub const ORDINAL_COLUMN: ColumnId = ColumnId(2_147_483_545);
 
 /// One row group of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

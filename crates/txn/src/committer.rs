@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use types::CommitTs;
 
 use crate::group::{Group, Proposal};
+use crate::holder::Holder;
 use crate::transactions::Core;
 use crate::{Conflict, Error, Result};
 
@@ -16,7 +17,7 @@ const GROUP_MAX: usize = 256;
 /// What waits for the committer.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Commit { proposal: Proposal, answer: oneshot::Sender<Result<CommitTs>> },
+    Commit { proposal: Proposal, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
     Announce { object: String, answer: oneshot::Sender<Result<()>> },
 }
 
@@ -35,8 +36,8 @@ pub(crate) fn run(core: &Core, requests: &Receiver<Request>) {
 
 /// What is answered once the group is durable.
 enum Outcome {
-    Committed { ts: CommitTs, uploads: Vec<String>, answer: oneshot::Sender<Result<CommitTs>> },
-    Refused { conflict: Conflict, uploads: Vec<String>, answer: oneshot::Sender<Result<CommitTs>> },
+    Committed { ts: CommitTs, uploads: Vec<String>, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
+    Refused { conflict: Conflict, uploads: Vec<String>, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
     Announced { answer: oneshot::Sender<Result<()>> },
 }
 
@@ -65,10 +66,10 @@ fn serve(core: &Core, requests: Vec<Request>) {
 
 fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
     match request {
-        Request::Commit { proposal, answer } => match group.admit(&proposal, &core.moves) {
-            Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, answer },
+        Request::Commit { proposal, holder, answer } => match group.admit(&proposal, &core.moves) {
+            Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, holder, answer },
             // The other transaction may be in this very group: the answer waits until that one is durable.
-            Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, answer },
+            Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, holder, answer },
         },
         Request::Announce { object, answer } => {
             group.announce(&object);
@@ -88,12 +89,14 @@ fn refuse(request: Request) {
 impl Outcome {
     fn conclude(self, core: &Core) {
         match self {
-            Self::Committed { ts, uploads, answer } => {
+            Self::Committed { ts, uploads, holder, answer } => {
                 core.in_flight.settle(&uploads);
+                drop(holder);
                 drop(answer.send(Ok(ts)));
             }
-            Self::Refused { conflict, uploads, answer } => {
+            Self::Refused { conflict, uploads, holder, answer } => {
                 core.in_flight.fail(uploads);
+                drop(holder);
                 drop(answer.send(Err(Error::Conflict(conflict))));
             }
             Self::Announced { answer } => drop(answer.send(Ok(()))),

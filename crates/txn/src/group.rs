@@ -13,7 +13,7 @@ use crate::bind::bind;
 use crate::garbage::{Garbage, objects_removed};
 use crate::moves::Moves;
 use crate::recover::put_last_commit;
-use crate::{Conflict, conflict, uploads};
+use crate::{Conflict, Snapshot, conflict, uploads};
 
 /// What a transaction asks to be committed.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Proposal {
     pub(crate) rows: Vec<(Oid, OwnRows)>,
     /// The objects announced for it.
     pub(crate) uploads: Vec<String>,
+    /// Keeps in memory how the rows it wrote moved.
+    pub(crate) _anchor: Option<Snapshot>,
 }
 
 /// Commits on top of what is visible, to be made durable by one write.

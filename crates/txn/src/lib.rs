@@ -13,6 +13,7 @@ mod conflict;
 mod error;
 mod garbage;
 mod group;
+mod holder;
 pub mod locks;
 mod moves;
 mod oids;

@@ -1,6 +1,8 @@
 //! Scans of tables: which shards, divided into which parts, read by whom.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use catalog::TableRows;
 
 use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
@@ -8,11 +10,15 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
 use planner::{PlanScan, ShardTable};
+use roaring::RoaringBitmap;
+use rowstore::Row;
 use shards::{ColumnDef, Predicate, ShardMeta, prune};
+use types::RowId;
 
-use crate::table_columns::column_defs;
+use crate::table_columns::{column_defs, place_columns};
 
 mod exec;
+mod fresh;
 mod opened;
 mod parts;
 mod predicates;
@@ -22,7 +28,8 @@ mod rows;
 mod tests;
 
 pub(crate) use exec::ShardScanExec;
-use opened::OpenedShards;
+pub(crate) use fresh::stored_column;
+pub(crate) use opened::OpenedShards;
 use parts::Parts;
 pub(crate) use rows::counter;
 
@@ -46,15 +53,35 @@ pub(crate) struct Scan {
     /// Rows that fail them may be left out.
     pub(crate) predicates: Vec<Predicate>,
     /// The shards that are left, in the table's order.
-    pub(crate) shards: Vec<Arc<ShardMeta>>,
+    pub(crate) shards: Vec<ScanShard>,
+    pub(crate) rows: Arc<TableRows>,
+    /// The fresh rows, listed when the first of them is read.
+    fresh: OnceLock<Vec<(RowId, Arc<Row>)>>,
     /// Shards of the table.
     pub(crate) shard_count: usize,
     pub(crate) statistics: Statistics,
 }
 
+/// A shard of a scan.
+#[derive(Debug, Clone)]
+pub(crate) struct ScanShard {
+    pub(crate) meta: Arc<ShardMeta>,
+    /// Its position among the table's shards.
+    pub(crate) number: usize,
+    /// Rows that are left out.
+    pub(crate) deleted: Option<Arc<RoaringBitmap>>,
+}
+
+impl Scan {
+    /// The fresh rows in a fixed order.
+    pub(crate) fn fresh(&self) -> &[(RowId, Arc<Row>)] {
+        self.fresh.get_or_init(|| self.rows.fresh_rows().map(|(id, row)| (id, Arc::clone(row))).collect())
+    }
+}
+
 impl ScanPlanner {
-    pub(crate) fn new(objects: Objects) -> Self {
-        Self { objects, opened: Arc::default() }
+    pub(crate) fn new(objects: Objects, opened: Arc<OpenedShards>) -> Self {
+        Self { objects, opened }
     }
 }
 
@@ -67,16 +94,28 @@ impl PlanScan for ScanPlanner {
         limit: Option<usize>,
         session: &dyn Session,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let table_columns: Arc<[ColumnDef]> = column_defs(&table.table).into();
+        let mut table_columns = column_defs(&table.table);
+        let real = table_columns.len();
+        if table.places {
+            table_columns.extend(place_columns());
+        }
+        let table_columns: Arc<[ColumnDef]> = table_columns.into();
         let columns = match projection {
             Some(projection) => projection.iter().map(|column| table_columns[*column].clone()).collect(),
             None => Arc::clone(&table_columns),
         };
-        let predicates = static_predicates(table, filters, &table_columns, session)?;
-        let mut shards: Vec<Arc<ShardMeta>> = table.shards.shards.iter().map(Arc::clone).collect();
-        shards.retain(|shard| prune::may_match(shard, &predicates, &table_columns));
+        let predicates = static_predicates(table, filters, &table_columns[..real], session)?;
+        let rows = &table.rows;
+        let shards: Vec<ScanShard> = (rows.shards.shards.iter().enumerate())
+            .filter(|(_, shard)| prune::may_match(shard, &predicates, &table_columns[..real]))
+            .map(|(number, shard)| ScanShard {
+                meta: Arc::clone(shard),
+                number,
+                deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
+            })
+            .collect();
 
-        let shard_count = table.shards.shards.len();
+        let shard_count = rows.shards.shards.len();
         let statistics = table.table_statistics().project(projection);
         let statistics = if shards.len() == shard_count { statistics } else { scaled(statistics, table, &shards) };
         let scan = Scan {
@@ -89,8 +128,11 @@ impl PlanScan for ScanPlanner {
             shard_count,
             statistics,
             shards,
+            rows: Arc::clone(rows),
+            fresh: OnceLock::new(),
         };
-        let parts = Parts::of(&scan.shards, limit);
+        let fresh = rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len();
+        let parts = Parts::of(&scan.shards, fresh, limit);
         let partitions = session.config().target_partitions().clamp(1, parts.len().max(1));
         Ok(Arc::new(ShardScanExec::new(Arc::new(scan), parts, partitions, limit)))
     }
@@ -135,14 +177,15 @@ fn unqualified(filter: Expr) -> DfResult<Expr> {
 }
 
 /// Estimates for the shards that are left.
-fn scaled(statistics: Statistics, table: &ShardTable, shards: &[Arc<ShardMeta>]) -> Statistics {
+fn scaled(statistics: Statistics, table: &ShardTable, shards: &[ScanShard]) -> Statistics {
     use datafusion::common::stats::Precision;
-    let rows: u64 = shards.iter().map(|shard| shard.rows).sum();
-    let bytes: u64 = shards.iter().map(|shard| shard.bytes).sum();
+    let fresh = table.rows.len().saturating_sub(table.rows.shards.live_rows());
+    let rows: u64 = shards.iter().map(|shard| shard.meta.rows).sum::<u64>() + fresh;
+    let bytes: u64 = shards.iter().map(|shard| shard.meta.bytes).sum();
     let part = |count: Precision<usize>| match count.get_value() {
         #[expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "an estimate")]
         #[expect(clippy::cast_possible_truncation, reason = "not more than the count itself")]
-        Some(count) => Precision::Inexact((*count as f64 * rows as f64 / table.shards.rows.max(1) as f64) as usize),
+        Some(count) => Precision::Inexact((*count as f64 * rows as f64 / table.rows.len().max(1) as f64) as usize),
         None => Precision::Absent,
     };
     let mut statistics = statistics.to_inexact();

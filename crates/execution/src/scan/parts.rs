@@ -5,15 +5,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use shards::{SEGMENT_ROWS, ShardMeta};
+use shards::SEGMENT_ROWS;
 
-/// Neighbouring rows of one row group.
+use super::ScanShard;
+
+/// Neighbouring rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// The shard's position among those of the scan.
-    pub(crate) shard: usize,
-    pub(crate) row_group: usize,
-    pub(crate) rows: Range<usize>,
+pub(crate) enum Part {
+    /// Of one row group.
+    Settled {
+        /// The shard's position among those of the scan.
+        shard: usize,
+        row_group: usize,
+        rows: Range<usize>,
+    },
+    /// Of the fresh rows.
+    Fresh(Range<usize>),
+}
+
+/// Fresh rows of a part.
+const FRESH_ROWS: usize = 16_384;
+
+impl Part {
+    fn rows(&self) -> &Range<usize> {
+        match self {
+            Self::Settled { rows, .. } | Self::Fresh(rows) => rows,
+        }
+    }
 }
 
 /// All parts of a scan, in the table's order.
@@ -23,21 +41,25 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The row groups of `shards` in pieces of a few pages; no more of them than hold `limit` rows.
-    pub(crate) fn of(shards: &[Arc<ShardMeta>], limit: Option<usize>) -> Self {
-        let row_groups = shards.iter().enumerate().flat_map(|(shard, meta)| {
-            meta.row_groups.iter().enumerate().map(move |(row_group, group)| (shard, row_group, group.rows))
+    /// The row groups of `shards` in pieces of a few pages, then `fresh` rows; no more of them than hold `limit` rows.
+    pub(crate) fn of(shards: &[ScanShard], fresh: usize, limit: Option<usize>) -> Self {
+        let row_groups = shards.iter().enumerate().flat_map(|(shard, scanned)| {
+            scanned.meta.row_groups.iter().enumerate().map(move |(row_group, group)| (shard, row_group, group.rows))
         });
         let pieces = row_groups.flat_map(|(shard, row_group, rows)| {
             let rows = usize::try_from(rows).expect("a row group's rows fit in memory");
-            let piece = move |start| Part { shard, row_group, rows: start..rows.min(start + SEGMENT_ROWS) };
+            let piece = move |start| Part::Settled { shard, row_group, rows: start..rows.min(start + SEGMENT_ROWS) };
             (0..rows).step_by(SEGMENT_ROWS).map(piece)
         });
+        let fresh = (0..fresh).step_by(FRESH_ROWS).map(|start| Part::Fresh(start..fresh.min(start + FRESH_ROWS)));
         let limit = limit.unwrap_or(usize::MAX);
+        let all_live = shards.iter().all(|shard| shard.deleted.is_none());
         let mut rows = 0;
-        let enough = pieces.take_while(|piece| {
+        let enough = pieces.chain(fresh).take_while(|piece| {
             let is_wanted = rows < limit;
-            rows += piece.rows.len();
+            // Of a shard's rows some may be deleted, so only fresh ones count for sure.
+            let is_sure = matches!(piece, Part::Fresh(_)) || all_live;
+            rows += if is_sure { piece.rows().len() } else { 0 };
             is_wanted
         });
         Self { parts: enough.collect() }
@@ -49,7 +71,7 @@ impl Parts {
 
     /// How many row groups the parts are of.
     pub(crate) fn row_groups(&self) -> usize {
-        self.parts.iter().filter(|part| part.rows.start == 0).count()
+        self.parts.iter().filter(|part| matches!(part, Part::Settled { rows, .. } if rows.start == 0)).count()
     }
 }
 

@@ -1,23 +1,24 @@
 //! The rows of one partition of a scan: part after part from the shared queue.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Int64Type, SchemaRef};
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::execution::RecordBatchStream;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use planner::error::to_datafusion;
-use shards::{Predicate, RowGroupRead, prune};
+use shards::{ORDINAL_COLUMN, Predicate, RowGroupRead, ShardReader, prune};
 
-use super::parts::Queue;
-use super::{Scan, predicates};
+use super::parts::{Part, Queue};
+use super::{Scan, fresh, predicates};
 use crate::error::from_shards;
 
 /// Names of the counters in a scan's metrics.
@@ -74,20 +75,20 @@ struct Running {
     left: usize,
 }
 
-type Batches = BoxStream<'static, shards::Result<RecordBatch>>;
+type Batches = BoxStream<'static, DfResult<RecordBatch>>;
 
 impl Running {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         while 0 < self.left {
             let Some(batches) = &mut self.current else {
-                if !self.advance().await.map_err(failed)? {
+                if !self.advance().await? {
                     break;
                 }
                 continue;
             };
             let batch = batches.next().await.transpose();
             self.counters.flush();
-            match batch.map_err(failed)? {
+            match batch? {
                 Some(batch) => {
                     let batch = if self.left < batch.num_rows() { batch.slice(0, self.left) } else { batch };
                     self.left -= batch.num_rows();
@@ -100,7 +101,7 @@ impl Running {
     }
 
     /// Goes on to the next part; `false` if there is none.
-    async fn advance(&mut self) -> shards::Result<bool> {
+    async fn advance(&mut self) -> DfResult<bool> {
         self.current = match self.next.take() {
             Some(next) => Some(next),
             None => self.open().await?,
@@ -113,37 +114,71 @@ impl Running {
     }
 
     /// Begins to fetch the next part that may hold rows.
-    async fn open(&mut self) -> shards::Result<Option<Batches>> {
+    async fn open(&mut self) -> DfResult<Option<Batches>> {
         let scan = Arc::clone(&self.scan.scan);
         while let Some(part) = self.scan.queue.next() {
-            let is_first = part.rows.start == 0;
+            let (shard, row_group, rows) = match part {
+                Part::Settled { shard, row_group, rows } => (shard, row_group, rows),
+                Part::Fresh(rows) => return Ok(Some(self.fresh(rows))),
+            };
+            let is_first = rows.start == 0;
             self.counters.row_groups.add(usize::from(is_first));
             let predicates = self.predicates();
-            let meta = &scan.shards[part.shard];
+            let shard = &scan.shards[shard];
+            let meta = &shard.meta;
             // Dynamic filters may rule out whole shards by now.
             if !self.scan.dynamic.is_empty() && !prune::may_match(meta, &predicates, &scan.table_columns) {
                 self.counters.row_groups_pruned.add(usize::from(is_first));
                 continue;
             }
-            let reader = scan.opened.get(&scan.objects, meta).await?;
+            let reader = scan.opened.get(&scan.objects, meta).await.map_err(failed)?;
             let read = RowGroupRead {
-                row_group: part.row_group,
-                rows: part.rows,
+                row_group,
+                rows,
                 columns: Arc::clone(&scan.columns),
                 predicates,
+                deleted: shard.deleted.clone(),
                 batch_rows: self.scan.batch_rows,
                 fetched_bytes: Arc::clone(&self.counters.fetched),
             };
-            let rows = reader.read(&read)?;
+            let rows = reader.read(&read).map_err(failed)?;
             let pruning = rows.pruning;
             self.counters.row_groups_pruned.add(usize::from(is_first && pruning.is_row_group_pruned));
             self.counters.pages.add(count(pruning.pages));
             self.counters.pages_pruned.add(count(pruning.pages_pruned));
             if !pruning.is_row_group_pruned {
-                return Ok(Some(rows.batches));
+                return Ok(Some(self.with_places(rows.batches, shard.number)));
             }
         }
         Ok(None)
+    }
+
+    /// The fresh rows in that range.
+    fn fresh(&self, rows: Range<usize>) -> Batches {
+        let scan = Arc::clone(&self.scan.scan);
+        let step = self.scan.batch_rows.max(1);
+        let schema = ShardReader::schema(&scan.columns);
+        let pieces = rows.clone().step_by(step).map(move |start| start..rows.end.min(start + step));
+        let batches = pieces.map(move |piece| {
+            fresh::batch_of(&scan.fresh()[piece], &scan.columns, &schema).map_err(to_datafusion)
+        });
+        stream::iter(batches).boxed()
+    }
+
+    /// The batches of a shard, their places in it made places in the table.
+    fn with_places(&self, batches: BoxStream<'static, shards::Result<RecordBatch>>, shard: usize) -> Batches {
+        let place = self.scan.scan.columns.iter().position(|column| column.id == ORDINAL_COLUMN);
+        let batches = batches.map_err(failed);
+        let Some(place) = place else { return batches.boxed() };
+        let first = i64::try_from(shard).expect("fewer than 2^31 shards") << 32;
+        batches
+            .and_then(async move |batch| {
+                let mut columns = batch.columns().to_vec();
+                let ordinals = columns[place].as_primitive::<Int64Type>();
+                columns[place] = Arc::new(ordinals.unary::<_, Int64Type>(|ordinal| first | ordinal));
+                Ok(RecordBatch::try_new(batch.schema(), columns)?)
+            })
+            .boxed()
     }
 
     fn predicates(&self) -> Vec<Predicate> {

@@ -51,7 +51,7 @@ pub(super) fn next(
     };
     // Rows that came since the old sample are represented by those of this load.
     let old_of = known.map_or(0, |known| known.of);
-    let (old_rows, added_rows) = shares(old.num_rows(), old_of, added.num_rows(), all - old_of);
+    let (old_rows, added_rows) = shares(old.num_rows(), old_of, added.num_rows(), all.saturating_sub(old_of));
     let chosen = [every(&old, old_rows), every(added, added_rows)];
     let mut sample = concat_batches(&schema, &chosen).map_err(failed)?;
     loop {

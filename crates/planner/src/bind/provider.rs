@@ -57,9 +57,9 @@ impl<'a> Provider<'a> {
         match relation::find(context, &name)? {
             Found::Catalog(Relation::Table(table)) => {
                 self.check_readable(table.owner, "table", &table.name)?;
-                let shards = context.snapshot.shards(table.oid).clone();
+                let rows = Arc::clone(context.snapshot.rows(table.oid));
                 let scan = Arc::clone(&self.binder.planner.scan);
-                let table = ShardTable::new(table, shards, scan);
+                let table = ShardTable::new(table, rows, scan);
                 Ok(provider_as_source(Arc::new(if has_places { table.with_places() } else { table })))
             }
             Found::Catalog(Relation::View(found)) => {

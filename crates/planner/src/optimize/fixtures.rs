@@ -78,9 +78,9 @@ impl Warehouse {
             .build();
         let session = SessionContext::new_with_state(state);
         for table in self.state.tables() {
-            let shards = self.state.shards(table.oid).clone();
+            let rows = Arc::clone(self.state.rows(table.oid));
             let scan: Arc<dyn PlanScan> = Arc::<MemoryScan>::clone(&self.scan);
-            let provider = ShardTable::new(Arc::clone(table), shards, scan);
+            let provider = ShardTable::new(Arc::clone(table), rows, scan);
             session.register_table(table.name.as_str(), Arc::new(provider)).unwrap();
         }
         session

@@ -143,7 +143,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting("lc_monetary", "C", Kind::Only(&["C"]), "Form of money."),
     setting("lc_numeric", "C", Kind::Only(&["C"]), "Form of numbers."),
     setting("lc_time", "C", Kind::Only(&["C"]), "Form of dates."),
-    setting("lock_timeout", "0", ZERO, "Nobody waits for locks."),
+    setting("lock_timeout", "0", MILLISECONDS, "Longest time a statement waits for a lock; 0 is no limit."),
     setting(
         "log_min_duration_statement",
         "-1",

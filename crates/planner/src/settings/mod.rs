@@ -223,6 +223,12 @@ impl Settings {
         self.milliseconds("statement_timeout").filter(|limit| !limit.is_zero())
     }
 
+    /// How long a statement may wait for each lock; `None` is no limit.
+    #[must_use]
+    pub fn lock_timeout(&self) -> Option<Duration> {
+        self.milliseconds("lock_timeout").filter(|limit| !limit.is_zero())
+    }
+
     /// How long a session may wait for its client within a transaction; `None` is no limit.
     #[must_use]
     pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {

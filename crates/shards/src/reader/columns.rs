@@ -1,17 +1,18 @@
 //! Batches of the wanted columns out of the columns that a file has.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ProjectionMask;
-use types::{ColumnId, SqlType};
+use types::{ColumnId, RowId, SqlType};
 
 use super::missing::Missing;
-use super::{File, ShardReader};
+use super::{File, ShardReader, positions};
 use crate::stored_form::from_stored;
-use crate::{ColumnDef, Error, Result};
+use crate::{ColumnDef, Error, ORDINAL_COLUMN, ROW_ID_COLUMN, Result, RowIds};
 
 /// How batches are put together.
 #[derive(Debug)]
@@ -31,6 +32,10 @@ enum Source {
     /// The column of the decoded batch, and its type everywhere above.
     File(usize, SqlType),
     Missing(Missing),
+    /// The rows' places in the shard.
+    Ordinal,
+    /// Their ids, the first row's being this.
+    RowId(RowId),
 }
 
 impl Assembly {
@@ -49,6 +54,11 @@ impl Assembly {
                     let position = roots.binary_search(root).expect("collected above");
                     Source::File(position, column.sql_type.clone())
                 }
+                None if column.id == ORDINAL_COLUMN => Source::Ordinal,
+                None if column.id == ROW_ID_COLUMN => match file.meta.row_ids {
+                    RowIds::From(first) => Source::RowId(first),
+                    RowIds::Stored | RowIds::None => return Err(without_ids(file)),
+                },
                 None => Source::Missing(Missing::new(column)?),
             })
         };
@@ -70,11 +80,14 @@ impl Assembly {
         ProjectionMask::roots(file.metadata.parquet_schema(), self.roots.iter().copied())
     }
 
-    /// The wanted columns of `rows` rows; `decoded` holds the file's.
-    pub(super) fn batch(&self, rows: usize, decoded: &[ArrayRef]) -> Result<RecordBatch> {
+    /// The wanted columns of the rows at `places`; `decoded` holds the file's.
+    pub(super) fn batch(&self, places: &[Range<u32>], decoded: &[ArrayRef]) -> Result<RecordBatch> {
+        let rows = places.iter().map(ExactSizeIterator::len).sum();
         let columns = self.columns.iter().map(|source| match source {
             Source::File(position, sql_type) => self.converted(&decoded[*position], sql_type),
             Source::Missing(missing) => missing.column(rows),
+            Source::Ordinal => Ok(positions::ordinals(places)),
+            Source::RowId(first) => Ok(positions::row_ids(*first, places)),
         });
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -90,6 +103,10 @@ impl Assembly {
         let reason = format!("values of type {} where {sql_type} is expected", values.data_type());
         Err(Error::Damaged { object: self.object.clone(), reason })
     }
+}
+
+fn without_ids(file: &File) -> Error {
+    Error::Damaged { object: file.meta.object.clone(), reason: "it does not have the ids of its rows".to_owned() }
 }
 
 /// Text that points into whole pages of which a batch is a small part is copied out of them: who keeps or counts a batch

@@ -11,6 +11,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use objects::Objects;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use roaring::RoaringBitmap;
 use types::ColumnId;
 
 use crate::prune::{self, Pruning};
@@ -20,6 +21,7 @@ mod columns;
 mod fetch;
 mod missing;
 mod open;
+mod positions;
 mod segments;
 
 #[cfg(test)]
@@ -60,6 +62,8 @@ pub struct RowGroupRead {
     pub columns: Arc<[ColumnDef]>,
     /// Pages in which no row can pass all of these are left out; the rows that remain are not tested.
     pub predicates: Vec<Predicate>,
+    /// Rows of the shard that are left out.
+    pub deleted: Option<Arc<RoaringBitmap>>,
     /// Rows of a batch, the last of a stretch of pages has fewer.
     pub batch_rows: usize,
     /// Bytes are added as they are fetched.
@@ -131,6 +135,11 @@ pub(crate) fn missing_datum(column: &ColumnDef) -> Option<Datum> {
 }
 
 impl File {
+    /// The place in the shard of a row group's first row.
+    pub(crate) fn first_row(&self, row_group: usize) -> u64 {
+        (0..row_group).map(|before| self.rows(before) as u64).sum()
+    }
+
     /// Rows of a row group.
     pub(crate) fn rows(&self, row_group: usize) -> usize {
         let rows = self.metadata.metadata().row_group(row_group).num_rows();

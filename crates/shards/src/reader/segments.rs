@@ -5,7 +5,8 @@ use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::filter_record_batch;
 use bytes::Bytes;
 use parquet::DecodeResult;
 use parquet::arrow::arrow_reader::RowSelection;
@@ -15,6 +16,7 @@ use tokio::task::JoinSet;
 
 use super::columns::Assembly;
 use super::fetch::{Pages, fetch};
+use super::positions::Positions;
 use super::{RowGroupRead, ShardReader};
 use crate::{Error, Result};
 
@@ -36,6 +38,7 @@ pub(super) struct Segments {
     next: Option<Next>,
     /// Rows to come when no column is read from the file.
     bare_rows: usize,
+    positions: Positions,
 }
 
 struct Next {
@@ -66,6 +69,7 @@ impl Segments {
             current: None,
             next: None,
             bare_rows,
+            positions: Positions::new(reader.file().first_row(read.row_group), kept, read.deleted.as_ref()),
         };
         segments.next = segments.start()?;
         Ok(segments)
@@ -73,10 +77,12 @@ impl Segments {
 
     /// The next rows; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        if 0 < self.bare_rows {
+        while 0 < self.bare_rows {
             let rows = self.bare_rows.min(self.batch_rows);
             self.bare_rows -= rows;
-            return self.assembly.batch(rows, &[]).map(Some);
+            if let Some(batch) = self.live(rows, &[])? {
+                return Ok(Some(batch));
+            }
         }
         loop {
             let Some(decoder) = &mut self.current else {
@@ -87,7 +93,9 @@ impl Segments {
             };
             match decoder.try_decode().map_err(|source| self.failed(source))? {
                 DecodeResult::Data(batch) => {
-                    return self.assembly.batch(batch.num_rows(), batch.columns()).map(Some);
+                    if let Some(batch) = self.live(batch.num_rows(), batch.columns())? {
+                        return Ok(Some(batch));
+                    }
                 }
                 DecodeResult::NeedsData(ranges) => {
                     let bytes = fetch(self.reader.objects(), self.reader.file(), &self.pages, &ranges).await?;
@@ -97,6 +105,17 @@ impl Segments {
                 DecodeResult::Finished => self.current = None,
             }
         }
+    }
+
+    /// The wanted columns of the next rows that are not deleted; `None` if all of them are.
+    fn live(&mut self, rows: usize, decoded: &[ArrayRef]) -> Result<Option<RecordBatch>> {
+        let places = self.positions.take(rows);
+        let batch = self.assembly.batch(&places, decoded)?;
+        let batch = match self.positions.live(&places) {
+            Some(live) => filter_record_batch(&batch, &live)?,
+            None => batch,
+        };
+        Ok(Some(batch).filter(|batch| 0 < batch.num_rows()))
     }
 
     /// Makes the next stretch the current one, and starts to fetch the one after it; `false` if there is none.

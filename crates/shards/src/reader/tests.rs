@@ -30,6 +30,7 @@ pub(crate) fn read_of(row_group: usize, columns: &[ColumnDef], predicates: &[Pre
         rows: 0..usize::MAX,
         columns: columns.into(),
         predicates: predicates.to_vec(),
+        deleted: None,
         batch_rows: 7,
         fetched_bytes: Arc::default(),
     }

@@ -80,6 +80,7 @@ impl Transactions {
     pub async fn clean_once(&self) -> Result<CleanReport> {
         let core = &self.core;
         let _alone = core.cleaning.lock().await;
+        core.moves.forget(core.visible.horizon());
         let mut report = CleanReport::default();
         for chunk in core.in_flight.dead().chunks(CHUNK) {
             let deleted = core.delete(chunk.to_vec(), &mut report).await;

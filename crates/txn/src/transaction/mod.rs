@@ -9,6 +9,8 @@ use types::{CommitTs, Oid, RowId};
 
 use crate::bind::bind;
 use crate::group::Proposal;
+use crate::holder::Holder;
+use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock};
 use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
 
 #[cfg(test)]
@@ -50,6 +52,7 @@ pub struct Transaction {
     anchor: Option<Snapshot>,
     savepoints: Vec<Savepoint>,
     uploads: Uploads,
+    holder: Holder,
 }
 
 #[derive(Debug, Clone)]
@@ -65,6 +68,7 @@ struct Savepoint {
     /// How many changes were staged when it was set.
     staged: usize,
     own: BTreeMap<Oid, Own>,
+    locks: LockMark,
 }
 
 impl Transaction {
@@ -72,6 +76,7 @@ impl Transaction {
         let base = transactions.current();
         let view = Arc::clone(&base.state);
         let uploads = Uploads::new(Arc::clone(&transactions));
+        let holder = Holder::new(&transactions.core, transactions.next_transaction());
         Self {
             transactions,
             isolation,
@@ -82,6 +87,7 @@ impl Transaction {
             anchor: None,
             savepoints: Vec::new(),
             uploads,
+            holder,
         }
     }
 
@@ -168,6 +174,71 @@ impl Transaction {
         Ok(())
     }
 
+    /// Locks a table; it stays locked to the end of the transaction, or until a savepoint before it is rolled back to.
+    ///
+    /// # Errors
+    /// Where another transaction is in the way and `wait` says not to wait, or not for so long; where waiting would never end.
+    pub async fn lock_table(&self, table: Oid, mode: TableLock, wait: LockWait) -> Result<Locked, LockError> {
+        self.holder.table(table, mode, wait).await
+    }
+
+    /// Locks rows of a table in the order given; as [`Transaction::lock_table`].
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_table`].
+    pub async fn lock_rows(
+        &self,
+        table: Oid,
+        rows: &[RowId],
+        mode: RowLock,
+        wait: LockWait,
+    ) -> Result<Locked, LockError> {
+        self.holder.rows(table, rows, mode, wait).await
+    }
+
+    /// Locks keys of an index, whether they are there or not; as [`Transaction::lock_table`].
+    ///
+    /// # Errors
+    /// As [`Transaction::lock_table`].
+    pub async fn lock_keys(
+        &self,
+        index: Oid,
+        keys: &[Vec<u8>],
+        mode: KeyLock,
+        wait: LockWait,
+    ) -> Result<Locked, LockError> {
+        self.holder.keys(index, keys, mode, wait).await
+    }
+
+    /// What is committed by now, whatever this transaction sees.
+    #[must_use]
+    pub fn newest(&self) -> Snapshot {
+        self.transactions.current()
+    }
+
+    /// The rows of a table as committed by now, under what this transaction has written.
+    ///
+    /// # Errors
+    /// Where what it has written cannot be placed on what is committed by now.
+    pub fn over_newest(&self, table: Oid) -> Result<Arc<TableRows>> {
+        let newest = self.newest();
+        if newest.ts == self.base.ts {
+            return Ok(Arc::clone(self.view.rows(table)));
+        }
+        let rebased = conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ());
+        let rebased = rebased.map_err(Error::Conflict)?;
+        let Some(own) = self.own.get(&table) else { return Ok(Arc::clone(rebased.rows(table))) };
+        let mut rows = TableRows::clone(rebased.rows(table));
+        rows.own = bind(&own.rows, &rows, &self.transactions.core.moves.of(table));
+        Ok(Arc::new(rows))
+    }
+
+    /// The first of `count` ids for new rows; see [`Transactions::allocate_row_ids`].
+    #[must_use]
+    pub fn allocate_row_ids(&self, count: u64) -> RowId {
+        self.transactions.allocate_row_ids(count)
+    }
+
     /// What became of a row since this transaction's view: another look at what is committed by now.
     #[must_use]
     pub fn row_now(&self, now: &Snapshot, table: Oid, id: RowId, place: RowPlace) -> crate::RowNow {
@@ -218,7 +289,8 @@ impl Transaction {
     /// Sets a savepoint; one of the same name stays, hidden by the new one.
     pub fn savepoint(&mut self, name: &str) {
         let own = self.own.clone();
-        self.savepoints.push(Savepoint { name: name.to_owned(), staged: self.staged.len(), own });
+        let locks = self.holder.mark();
+        self.savepoints.push(Savepoint { name: name.to_owned(), staged: self.staged.len(), own, locks });
     }
 
     /// Takes back everything since the savepoint, which stays.
@@ -227,6 +299,7 @@ impl Transaction {
         self.savepoints.truncate(index + 1);
         self.staged.truncate(self.savepoints[index].staged);
         self.own = self.savepoints[index].own.clone();
+        self.holder.release_to(self.savepoints[index].locks);
         let mut view = CatalogState::clone(&self.base.state);
         for change in &self.staged {
             view = view.apply(change)?;
@@ -257,8 +330,13 @@ impl Transaction {
             changes: std::mem::take(&mut self.staged),
             rows: std::mem::take(&mut self.own).into_iter().map(|(table, own)| (table, own.rows)).collect(),
             uploads: self.uploads.take(),
+            _anchor: self.anchor.take(),
         };
-        self.transactions.commit(proposal).await
+        // The locks go with the commit: whoever drops this future drops none of them before the commit is visible.
+        let transactions = Arc::clone(&self.transactions);
+        let none = Holder::new(&transactions.core, transactions.next_transaction());
+        let holder = std::mem::replace(&mut self.holder, none);
+        transactions.commit(proposal, holder).await
     }
 
     /// Takes everything back; what was uploaded is deleted by the next cleaning.

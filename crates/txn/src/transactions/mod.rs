@@ -11,6 +11,8 @@ use types::{Clock, CommitTs, Oid, RowId};
 
 use crate::committer::{self, Request};
 use crate::group::Proposal;
+use crate::holder::Holder;
+use crate::locks::{LockManager, TxnId};
 use crate::moves::Moves;
 use crate::oids::Oids;
 use crate::recover::{Recovered, recover};
@@ -42,6 +44,7 @@ pub(crate) struct Core {
     /// One cleaning at a time.
     pub(crate) cleaning: tokio::sync::Mutex<()>,
     pub(crate) moves: Moves,
+    pub(crate) locks: LockManager,
     oids: Oids,
     row_ids: RowIds,
     next_transaction: AtomicU64,
@@ -73,6 +76,7 @@ impl Transactions {
             in_flight: InFlight::recovered(uploads),
             cleaning: tokio::sync::Mutex::new(()),
             moves: Moves::default(),
+            locks: LockManager::new(Arc::clone(&clock)),
             oids: Oids::recover(&*kv)?,
             row_ids: RowIds::recover(&*kv)?,
             next_transaction: AtomicU64::new(1),
@@ -120,8 +124,8 @@ impl Transactions {
     }
 
     /// A number that no transaction of this server has had.
-    pub(crate) fn next_transaction(&self) -> u64 {
-        self.core.next_transaction.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn next_transaction(&self) -> TxnId {
+        TxnId(self.core.next_transaction.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Starts a transaction that sees the newest commit.
@@ -143,8 +147,8 @@ impl Transactions {
         let _ = poisoned.wait_for(|poisoned| *poisoned).await;
     }
 
-    pub(crate) async fn commit(&self, proposal: Proposal) -> Result<CommitTs> {
-        self.ask(|answer| Request::Commit { proposal, answer }).await
+    pub(crate) async fn commit(&self, proposal: Proposal, holder: Holder) -> Result<CommitTs> {
+        self.ask(|answer| Request::Commit { proposal, holder, answer }).await
     }
 
     pub(crate) async fn announce(&self, object: String) -> Result<()> {

@@ -101,7 +101,7 @@ impl<'a> Alteration<'a> {
 
     /// Whether the table has rows now.
     fn has_rows(&self) -> bool {
-        self.context().snapshot.shards(self.old.oid).rows > 0
+        !self.context().snapshot.rows(self.old.oid).is_empty()
     }
 
     fn make(&mut self, action: &AlterAction) -> SqlResult<()> {

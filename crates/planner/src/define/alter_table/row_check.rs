@@ -44,7 +44,8 @@ pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
 /// No query where the shards have no NULL.
 fn not_null(alteration: &Alteration<'_>, old: &Column, column: &Column) -> SqlResult<Option<RowCheck>> {
     let context = alteration.context();
-    if context.snapshot.shards(alteration.old.oid).summary(old).nulls == 0 {
+    let rows = context.snapshot.rows(alteration.old.oid);
+    if rows.fresh.is_empty() && rows.own.is_empty() && rows.shards.summary(old).nulls == 0 {
         return Ok(None);
     }
     let condition = format!("{} IS NULL", name::ident(&old.name));

@@ -44,7 +44,7 @@ pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
             .filter(|conjunct| is_plain(conjunct))
             .filter_map(|conjunct| mask(conjunct, &schema, &rows))
             .collect();
-        let is_complete = table.shards.sample.as_ref().is_some_and(|sample| table.shards.rows <= sample.rows);
+        let is_complete = table.rows.shards.sample.as_ref().is_some_and(|sample| table.rows.len() <= sample.rows && table.rows.is_settled());
         (!masks.is_empty() && 0 < rows.num_rows()).then_some(Tried { masks, rows, is_complete })
     })
     .flatten()
@@ -143,7 +143,7 @@ fn range(values: &ArrayRef, mask: &BooleanArray) -> Option<(f64, f64)> {
 
 /// The sample's rows under the columns' names. Columns that were added or retyped since it was drawn are not there.
 fn rows(table: &ShardTable) -> Option<RecordBatch> {
-    let sample = table.shards.sample.as_ref()?;
+    let sample = table.rows.shards.sample.as_ref()?;
     let mut decoder = StreamDecoder::new();
     let mut bytes = Buffer::from(sample.ipc.clone());
     let batch = decoder.decode(&mut bytes).ok()??;

@@ -16,7 +16,7 @@ use crate::shard_table::{ShardTable, scalar};
 pub(super) fn relation(scan: &TableScan) -> Relation {
     let fields = scan.projected_schema.fields();
     let found = with_table(scan, |table| {
-        let rows = table.shards.rows as f64;
+        let rows = table.rows.len() as f64;
         let all: Vec<usize> = (0..table.table.columns.len()).collect();
         let projected = scan.projection.as_ref().unwrap_or(&all);
         let columns = projected
@@ -41,8 +41,8 @@ pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> 
 }
 
 fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
-    let rows = table.shards.rows as f64;
-    let summary = table.shards.summary(column);
+    let rows = table.rows.len() as f64;
+    let summary = table.rows.shards.summary(column);
     let distinct = if summary.unique { rows } else { (summary.distinct as f64).min(rows) }.max(1.0);
     let bound = |datum: &Option<shards::Datum>| {
         datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))

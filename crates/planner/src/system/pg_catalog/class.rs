@@ -73,7 +73,7 @@ impl Facts {
         match relation.body {
             Body::Table(table) => {
                 let shards = source.state().shards(table.oid);
-                facts.rows = shards.rows as f64;
+                facts.rows = source.state().rows(table.oid).len() as f64;
                 facts.bytes = shards.bytes;
                 // Numbers of dropped columns count, as in PostgreSQL: relnatts bounds attnum.
                 facts.attributes = usize::try_from(table.next_column - 1).unwrap_or(0);
@@ -88,7 +88,7 @@ impl Facts {
             }
             Body::View(view) => facts.attributes = view.columns.len(),
             Body::Key(key) => {
-                facts.rows = source.state().shards(key.table.oid).rows as f64;
+                facts.rows = source.state().rows(key.table.oid).len() as f64;
                 facts.attributes = key.columns.len();
                 facts.access_method = if key.enforced { access::BTREE_OID } else { access::UNENFORCED_OID };
             }

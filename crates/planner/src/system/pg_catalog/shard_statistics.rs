@@ -64,6 +64,6 @@ fn column_statistics(source: &Source<'_>, rows: &mut Rows) {
 fn table_activity(source: &Source<'_>, rows: &mut Rows) {
     for table in source.state().tables() {
         row!(rows, relid: table.oid, schemaname: source.schema_name(table.schema), relname: &table.name,
-            n_live_tup: source.state().shards(table.oid).rows);
+            n_live_tup: source.state().rows(table.oid).len());
     }
 }

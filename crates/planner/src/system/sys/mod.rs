@@ -41,7 +41,7 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
     for table in source.state().tables() {
-        let stored = source.state().shards(table.oid);
+        let (all, stored) = (source.state().rows(table.oid), source.state().shards(table.oid));
         let order = match &table.order {
             TableOrder::None => None,
             TableOrder::Sort(_) => {
@@ -55,7 +55,7 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
             Distribution::On(ids) => format!("DISTRIBUTE ON ({})", column_names(table, ids).join(", ")),
         };
         row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name, table_oid: table.oid,
-            rows: stored.rows, bytes: stored.bytes, shards: stored.shards.len(),
+            rows: all.len(), bytes: stored.bytes, shards: stored.shards.len(),
             sample_rows: stored.sample.as_ref().map_or(0, |sample| sample.rows), distribution: distribution, row_order: order);
     }
 }

@@ -1,0 +1,37 @@
+//! The constraints that more than one row decides: keys and references.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use rowstore::Tuple;
+use txn::Transaction;
+use types::{RowId, SqlResult};
+
+use super::{Attempt, Waits, foreign, unique};
+use crate::Execution;
+
+/// A row that is put into a table, or the keys of one that was there.
+#[derive(Debug, Clone)]
+pub(crate) struct NewRow {
+    /// Of the row that it replaces.
+    pub(crate) id: Option<RowId>,
+    pub(crate) tuple: Tuple,
+}
+
+/// Whether the rows may be put into the table in the place of those they replace, and the old keys of `old` may be gone.
+///
+/// # Errors
+/// `23505`, `23503`.
+pub(crate) async fn check(
+    execution: &Execution,
+    table: &Arc<Table>,
+    new: &[NewRow],
+    old: &[NewRow],
+    transaction: &Transaction,
+    waits: &Waits,
+) -> SqlResult<Attempt<()>> {
+    unique::check(execution, table, new, old, transaction, waits).await?;
+    foreign::check_references(execution, table, new, transaction, waits).await?;
+    foreign::check_referenced(execution, table, new, old, transaction, waits).await?;
+    Ok(Attempt::Done(()))
+}

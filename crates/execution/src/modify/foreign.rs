@@ -1,0 +1,162 @@
+//! Foreign keys: what new rows refer to is there and stays, and what is taken away is referred to by none.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use catalog::{Constraint, ConstraintKind, Table};
+use rowstore::Tuple;
+use txn::Transaction;
+use txn::locks::KeyLock;
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
+
+use super::shown::shown;
+use super::unique::newest;
+use super::{NewRow, Waits};
+use crate::Execution;
+use crate::error::from_catalog;
+use crate::lookup::KeyColumns;
+
+/// Whether all that the new rows refer to is there. The keys stay locked against being taken away.
+pub(super) async fn check_references(
+    execution: &Execution,
+    table: &Arc<Table>,
+    new: &[NewRow],
+    transaction: &Transaction,
+    waits: &Waits,
+) -> SqlResult<()> {
+    let view = transaction.view();
+    for constraint in table.constraints.iter().filter(|constraint| constraint.enforced) {
+        let ConstraintKind::ForeignKey { columns, references, referenced, .. } = &constraint.kind else { continue };
+        let target = view.state.table(*references);
+        let target = target.ok_or_else(|| SqlError::internal("a foreign key to a table that is not there"))?;
+        let mut wanted: BTreeMap<Vec<u8>, &Tuple> = BTreeMap::new();
+        for row in new {
+            let (key, has_null) = table.index_key(columns, &row.tuple).map_err(from_catalog)?;
+            if !has_null {
+                wanted.insert(key, &row.tuple);
+            }
+        }
+        let keys: Vec<Vec<u8>> = wanted.keys().cloned().collect();
+        if keys.is_empty() {
+            continue;
+        }
+        let index = key_index(target, referenced);
+        if let Some(index) = index {
+            let locked = transaction.lock_keys(index, &keys, KeyLock::Shared, waits.wait());
+            waits.interruptibly(locked).await?;
+        }
+        let of = KeyColumns { table: target, index, columns: referenced };
+        let mut found = execution.find(of, &*newest(transaction, target)?, &keys).await?;
+        if *references == table.oid {
+            add_own(table, referenced, new, &keys, &mut found)?;
+        }
+        for (row, found) in wanted.values().zip(found) {
+            if found.is_empty() {
+                return Err(missing(table, constraint, columns, row, target));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rows of the same statement may refer to each other.
+fn add_own(
+    table: &Table,
+    referenced: &[ColumnId],
+    new: &[NewRow],
+    keys: &[Vec<u8>],
+    found: &mut [Vec<crate::lookup::Found>],
+) -> SqlResult<()> {
+    let positions: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(at, key)| (key.as_slice(), at)).collect();
+    for row in new {
+        let (key, _) = table.index_key(referenced, &row.tuple).map_err(from_catalog)?;
+        if let Some(position) = positions.get(key.as_slice()) {
+            let place = catalog::RowPlace::Fresh;
+            found[*position].push(crate::lookup::Found { row: row.id.unwrap_or_default(), place });
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing refers to keys that are gone afterwards.
+pub(super) async fn check_referenced(
+    execution: &Execution,
+    table: &Arc<Table>,
+    new: &[NewRow],
+    old: &[NewRow],
+    transaction: &Transaction,
+    waits: &Waits,
+) -> SqlResult<()> {
+    if old.is_empty() {
+        return Ok(());
+    }
+    let view = transaction.view();
+    for referring in view.state.tables() {
+        for constraint in referring.constraints.iter().filter(|constraint| constraint.enforced) {
+            let ConstraintKind::ForeignKey { columns, references, referenced, .. } = &constraint.kind else { continue };
+            if *references != table.oid {
+                continue;
+            }
+            let mut gone: BTreeMap<Vec<u8>, &Tuple> = BTreeMap::new();
+            for row in old {
+                let (key, has_null) = table.index_key(referenced, &row.tuple).map_err(from_catalog)?;
+                if !has_null {
+                    gone.insert(key, &row.tuple);
+                }
+            }
+            for row in new {
+                gone.remove(&table.index_key(referenced, &row.tuple).map_err(from_catalog)?.0);
+            }
+            let keys: Vec<Vec<u8>> = gone.keys().cloned().collect();
+            if keys.is_empty() {
+                continue;
+            }
+            if let Some(index) = key_index(table, referenced) {
+                let locked = transaction.lock_keys(index, &keys, KeyLock::Exclusive, waits.wait());
+                waits.interruptibly(locked).await?;
+            }
+            let of = KeyColumns { table: referring, index: key_index(referring, columns), columns };
+            let found = execution.find(of, &*newest(transaction, referring)?, &keys).await?;
+            let replaced = |row| referring.oid == table.oid && old.iter().any(|old| old.id == Some(row));
+            for (row, found) in gone.values().zip(found) {
+                if found.iter().any(|found| !replaced(found.row)) {
+                    return Err(referred(table, referenced, row, referring, constraint));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The index that keys of exactly these columns are found by.
+fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
+    table.row_indexes().find(|index| index.columns == columns).map(|index| index.oid)
+}
+
+fn missing(table: &Table, constraint: &Constraint, columns: &[ColumnId], row: &Tuple, target: &Table) -> SqlError {
+    let message = format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        table.name, constraint.name
+    );
+    let (names, values) = shown(table, columns, row);
+    SqlError::new(Condition::ForeignKeyViolation, message)
+        .with_detail(format!("Key ({names})=({values}) is not present in table \"{}\".", target.name))
+        .with_constraint(&constraint.name)
+}
+
+fn referred(
+    table: &Table,
+    columns: &[ColumnId],
+    row: &Tuple,
+    referring: &Table,
+    constraint: &Constraint,
+) -> SqlError {
+    let message = format!(
+        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+        table.name, constraint.name, referring.name
+    );
+    let (names, values) = shown(table, columns, row);
+    SqlError::new(Condition::ForeignKeyViolation, message)
+        .with_detail(format!("Key ({names})=({values}) is still referenced from table \"{}\".", referring.name))
+        .with_constraint(&constraint.name)
+}

@@ -1,0 +1,62 @@
+//! Waiting for locks as a session's settings say, and what clients are told when they are not had.
+
+use std::future::Future;
+use std::time::Duration;
+
+use planner::stop::canceled;
+use tokio_util::sync::CancellationToken;
+use txn::locks::{LockError, LockWait, Locked, Resource};
+use types::{Condition, SqlError, SqlResult};
+
+use crate::RunContext;
+
+/// How long a statement waits for locks.
+#[derive(Debug, Clone)]
+pub(crate) struct Waits {
+    timeout: Option<Duration>,
+    cancel: CancellationToken,
+}
+
+impl Waits {
+    pub(crate) fn of(context: &RunContext) -> Self {
+        Self { timeout: context.settings.lock_timeout(), cancel: context.cancel.clone() }
+    }
+
+    pub(crate) fn wait(&self) -> LockWait {
+        LockWait::Block { timeout: self.timeout }
+    }
+
+    /// Waits for the lock unless the statement is cancelled first.
+    pub(crate) async fn interruptibly(
+        &self,
+        locked: impl Future<Output = Result<Locked, LockError>>,
+    ) -> SqlResult<Locked> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(canceled()),
+            locked = locked => locked.map_err(|error| from_lock(&error)),
+        }
+    }
+}
+
+/// `40P01`, `55P03`.
+pub(crate) fn from_lock(error: &LockError) -> SqlError {
+    match error {
+        LockError::NotAvailable { resource } => {
+            let what = match resource {
+                Resource::Table(_) => "relation",
+                _ => "row in relation",
+            };
+            SqlError::new(Condition::LockNotAvailable, format!("could not obtain lock on {what}"))
+        }
+        LockError::Timeout { .. } => {
+            SqlError::new(Condition::LockNotAvailable, "canceling statement due to lock timeout")
+        }
+        LockError::Deadlock { circle } => {
+            let waits = circle.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            SqlError::new(Condition::DeadlockDetected, "deadlock detected")
+                .with_detail(waits)
+                .with_hint("See server log for query details.")
+        }
+    }
+}

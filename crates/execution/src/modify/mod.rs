@@ -1,0 +1,91 @@
+//! UPDATE, DELETE and MERGE: the plan says which rows become what; they are locked, looked at again, checked and staged.
+//!
+//! A statement runs whole before it locks. Where another transaction has changed one of its rows meanwhile it has to run again on
+//! a newer view ([`Attempt::Again`]), its locks kept: so no plan needs to know how to judge a row anew.
+
+use arrow::array::RecordBatch;
+use planner::ModifyPlan;
+use txn::locks::TableLock;
+use txn::{Isolation, Transaction};
+use types::{Condition, SqlError, SqlResult};
+
+use crate::error::from_txn;
+use crate::{Execution, RunContext};
+
+mod constraints;
+mod foreign;
+mod lock;
+mod shown;
+mod targets;
+mod unique;
+
+pub(crate) use constraints::{NewRow, check};
+pub(crate) use lock::Waits;
+use targets::Targets;
+pub(crate) use targets::{columns_from, tuples, were_changed};
+pub(crate) use unique::{taken, violation};
+
+/// What a statement that changes rows did.
+#[derive(Debug, Clone)]
+pub struct Modified {
+    /// Rows that were added, changed or deleted.
+    pub rows: u64,
+    /// What RETURNING gives; nothing without one.
+    pub returning: Vec<RecordBatch>,
+}
+
+/// How a statement that changes or locks rows ended.
+#[derive(Debug, Clone)]
+pub enum Attempt<T> {
+    Done(T),
+    /// Another transaction came first: nothing is staged, and the statement has to be planned and run again on what is committed
+    /// now. What it has locked stays locked.
+    Again,
+}
+
+impl Execution {
+    /// Runs the plan and stages what it changes.
+    ///
+    /// # Errors
+    /// What the plan and its rows' constraints find; `40001` under REPEATABLE READ for rows that others have changed, `40P01`, `55P03`;
+    /// `57014` when cancelled. The transaction then has to be rolled back to where it was.
+    pub async fn modify(
+        &self,
+        plan: &ModifyPlan,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Modified>> {
+        let waits = Waits::of(context);
+        let locked = transaction.lock_table(plan.table.oid, TableLock::RowExclusive, waits.wait());
+        if waits.interruptibly(locked).await?.waited {
+            return Ok(Attempt::Again);
+        }
+        let batches = self.collect(&plan.input, context).await?;
+        let targets = Targets::of(plan, batches, transaction)?;
+        let locked = transaction.lock_rows(plan.table.oid, &targets.locked_rows(), targets.lock(plan), waits.wait());
+        waits.interruptibly(locked).await?;
+        if targets.were_changed(transaction)? {
+            return Ok(Attempt::Again);
+        }
+        let constrained = check(self, &plan.table, &targets.new_rows, &targets.old_rows, transaction, &waits).await?;
+        if constrained == Attempt::Again {
+            return Ok(Attempt::Again);
+        }
+        let rows = targets.count();
+        let (changes, returning) = targets.changes(plan, transaction)?;
+        transaction.write(plan.table.oid, changes).map_err(from_txn)?;
+        Ok(Attempt::Done(Modified { rows, returning }))
+    }
+}
+
+/// `40001`, or `None` where the statement may run again.
+pub(crate) fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
+    let message = format!("could not serialize access due to concurrent {what}");
+    (isolation != Isolation::ReadCommitted).then(|| SqlError::new(Condition::SerializationFailure, message))
+}
+
+impl PartialEq for Attempt<()> {
+    fn eq(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Done(()), Self::Done(())) | (Self::Again, Self::Again))
+    }
+}

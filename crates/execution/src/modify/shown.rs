@@ -1,0 +1,37 @@
+//! Keys as details of errors show them.
+
+use catalog::{Column, Table};
+use rowstore::{Tuple, batch_of};
+use std::sync::Arc;
+
+use types::{ColumnId, ObjectNames, SessionZone, SqlType};
+
+use crate::encode::{TextEncoder, TextStyle};
+use crate::scan::stored_column;
+use crate::table_columns::column_def;
+
+/// Names and values of some columns of a row, each joined by commas.
+pub(super) fn shown(table: &Table, columns: &[ColumnId], row: &Tuple) -> (String, String) {
+    let named = columns.iter().filter_map(|id| table.column(*id));
+    let names: Vec<&str> = named.clone().map(|column| column.name.as_str()).collect();
+    let values: Vec<String> = named.map(|column| text(row, column).unwrap_or_else(|| "null".to_owned())).collect();
+    (names.join(", "), values.join(", "))
+}
+
+fn text(row: &Tuple, column: &Column) -> Option<String> {
+    let stored = [stored_column(&column_def(column)).ok()?];
+    let values = batch_of([row], &stored, 1).ok()?;
+    let style = TextStyle { zone: SessionZone::UTC, names: Arc::new(Numbers) };
+    let mut encoder = TextEncoder::new(&values[0], &column.sql_type, &style).ok()?;
+    encoder.text(0).map(str::to_owned)
+}
+
+/// Shows objects by their numbers.
+#[derive(Debug)]
+struct Numbers;
+
+impl ObjectNames for Numbers {
+    fn show(&self, _: &SqlType, oid: u32) -> String {
+        oid.to_string()
+    }
+}

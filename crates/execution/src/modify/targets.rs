@@ -1,0 +1,244 @@
+//! What a plan's rows say: which rows of the table are changed, to what, and what RETURNING gives of them.
+
+use std::collections::HashSet;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{Int8Type, Int64Type, Schema};
+use catalog::{ConstraintKind, RowPlace, Table, TableRows};
+use planner::{Action, ModifyPlan};
+use rowstore::{Tuple, rows_of};
+use txn::locks::RowLock;
+use txn::{RowChange, RowNow, Transaction};
+use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
+
+use super::{NewRow, refused};
+use crate::error::from_rowstore;
+
+/// Columns of a plan before those of the table.
+const LEADING: usize = 3;
+
+/// The rows that a statement changes.
+pub(super) struct Targets {
+    table: Oid,
+    /// The plan's rows without those that do nothing.
+    batches: Vec<RecordBatch>,
+    /// Rows that are there, each once: where the statement saw them.
+    known: Vec<(RowId, RowPlace)>,
+    /// For each row of `batches` what happens.
+    actions: Vec<(Action, Option<(RowId, RowPlace)>)>,
+    /// What is put into the table.
+    pub(super) new_rows: Vec<NewRow>,
+    /// Old keys that foreign keys of others may refer to, with the columns they are of.
+    pub(super) old_rows: Vec<NewRow>,
+}
+
+impl Targets {
+    pub(super) fn of(plan: &ModifyPlan, batches: Vec<RecordBatch>, transaction: &Transaction) -> SqlResult<Self> {
+        let view = transaction.view();
+        let rows = view.state.rows(plan.table.oid);
+        let mut seen = HashSet::new();
+        let mut targets = Self {
+            table: plan.table.oid,
+            batches: Vec::with_capacity(batches.len()),
+            known: Vec::new(),
+            actions: Vec::new(),
+            new_rows: Vec::new(),
+            old_rows: Vec::new(),
+        };
+        for batch in batches {
+            let kept = targets.add_actions(&batch, rows, &mut seen, plan)?;
+            let batch = match kept {
+                Some(kept) => filter_record_batch(&batch, &kept).map_err(internal)?,
+                None => batch,
+            };
+            targets.batches.push(batch);
+        }
+        targets.read_rows(plan)?;
+        Ok(targets)
+    }
+
+    /// Takes note of what happens to the rows of a batch; which of them count, if not all.
+    fn add_actions(
+        &mut self,
+        batch: &RecordBatch,
+        rows: &TableRows,
+        seen: &mut HashSet<RowId>,
+        plan: &ModifyPlan,
+    ) -> SqlResult<Option<BooleanArray>> {
+        let actions = batch.column(0).as_primitive::<Int8Type>();
+        let ids = batch.column(1).as_primitive::<Int64Type>();
+        let places = batch.column(2).as_primitive::<Int64Type>();
+        let mut kept = Vec::with_capacity(batch.num_rows());
+        for row in 0..batch.num_rows() {
+            let action = Action::of(actions.value(row)).ok_or_else(|| SqlError::internal("an unknown action"))?;
+            let known = match action {
+                Action::Nothing => None,
+                Action::Insert => Some(None),
+                Action::Update | Action::Delete => {
+                    let id = RowId(ids.value(row).cast_unsigned());
+                    if seen.insert(id) {
+                        Some(Some((id, place_of(places.value(row), rows)?)))
+                    } else if plan.tag == "MERGE" {
+                        return Err(twice());
+                    } else {
+                        None
+                    }
+                }
+            };
+            kept.push(known.is_some());
+            if let Some(known) = known {
+                self.known.extend(known);
+                self.actions.push((action, known));
+            }
+        }
+        Ok(kept.contains(&false).then(|| BooleanArray::from(kept)))
+    }
+
+    fn read_rows(&mut self, plan: &ModifyPlan) -> SqlResult<()> {
+        let mut actions = self.actions.iter();
+        for batch in &self.batches {
+            let width = plan.table.columns.len();
+            let tuples = tuples(&plan.table, &batch.columns()[LEADING..LEADING + width])?;
+            let old = if plan.old.is_empty() {
+                Vec::new()
+            } else {
+                let start = LEADING + width;
+                ordered_rows(&plan.old, &batch.columns()[start..start + plan.old.len()])?
+            };
+            for (row, tuple) in tuples.into_iter().enumerate() {
+                let (action, known) = actions.next().ok_or_else(|| SqlError::internal("a row without an action"))?;
+                let id = known.map(|(id, _)| id);
+                if let Some(old) = old.get(row).filter(|_| id.is_some()) {
+                    self.old_rows.push(NewRow { id, tuple: old.clone() });
+                }
+                if *action != Action::Delete {
+                    self.new_rows.push(NewRow { id, tuple });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that are changed or deleted, in the order in which everyone locks.
+    pub(super) fn locked_rows(&self) -> Vec<RowId> {
+        let mut rows: Vec<RowId> = self.known.iter().map(|(id, _)| *id).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    /// How strongly they are locked: keys that others may refer to change only under the strongest lock.
+    pub(super) fn lock(&self, plan: &ModifyPlan) -> RowLock {
+        let is_update = self.actions.iter().all(|(action, _)| *action != Action::Delete);
+        let has_key = plan.table.constraints.iter().any(|key| {
+            key.enforced && matches!(key.kind, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
+        });
+        if is_update && (!has_key || plan.old.is_empty()) { RowLock::NoKeyUpdate } else { RowLock::Update }
+    }
+
+    /// Whether another transaction has changed one of the rows since the statement saw it.
+    pub(super) fn were_changed(&self, transaction: &Transaction) -> SqlResult<bool> {
+        were_changed(&self.known, self.table, transaction)
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.actions.len() as u64
+    }
+
+    /// What is staged, and what RETURNING gives.
+    pub(super) fn changes(
+        self,
+        plan: &ModifyPlan,
+        transaction: &Transaction,
+    ) -> SqlResult<(Vec<RowChange>, Vec<RecordBatch>)> {
+        let inserted = self.actions.iter().filter(|(action, _)| *action == Action::Insert).count() as u64;
+        let mut next = if 0 < inserted { transaction.allocate_row_ids(inserted) } else { RowId(0) };
+        let mut new_rows = self.new_rows.into_iter();
+        let mut new_row = || {
+            let row = new_rows.next().map(|row| row.tuple);
+            row.ok_or_else(|| SqlError::internal("a row without values"))
+        };
+        let mut changes = Vec::with_capacity(self.actions.len());
+        for (action, known) in &self.actions {
+            changes.push(match (action, known) {
+                (Action::Delete, Some((id, place))) => RowChange { id: *id, was: Some(*place), now: None },
+                (_, Some((id, place))) => RowChange { id: *id, was: Some(*place), now: Some(new_row()?) },
+                (_, None) => {
+                    let id = next;
+                    next.0 += 1;
+                    RowChange { id, was: None, now: Some(new_row()?) }
+                }
+            });
+        }
+        let Some(returning) = &plan.returning else { return Ok((changes, Vec::new())) };
+        let start = LEADING + plan.table.columns.len() + plan.old.len();
+        let returned = self.batches.iter().map(|batch| columns_from(batch, start, returning.len()));
+        Ok((changes, returned.collect::<SqlResult<_>>()?))
+    }
+}
+
+/// Whether another transaction has changed or deleted one of these rows since this one's view; `40001` where it may not look again.
+pub(crate) fn were_changed(
+    rows: &[(RowId, RowPlace)],
+    table: Oid,
+    transaction: &Transaction,
+) -> SqlResult<bool> {
+    let (view, now) = (transaction.view(), transaction.newest());
+    if view.ts == now.ts || view.state.rows(table).history == now.state.rows(table).history {
+        return Ok(false);
+    }
+    for (id, place) in rows {
+        let what = match transaction.row_now(&now, table, *id, *place) {
+            RowNow::Same(_) => continue,
+            RowNow::Changed => "update",
+            RowNow::Deleted => "delete",
+        };
+        return refused(transaction.isolation(), what).map_or(Ok(true), Err);
+    }
+    Ok(false)
+}
+
+/// Where the value of `__place` says that a row is.
+pub(crate) fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
+    if place < 0 {
+        return Ok(RowPlace::Fresh);
+    }
+    let place = place.cast_unsigned();
+    let shard = usize::try_from(place >> 32).ok().and_then(|number| rows.shards.shards.get(number));
+    let shard = shard.ok_or_else(|| SqlError::internal("a row of a shard that is not there"))?;
+    let ordinal = u32::try_from(place & u64::from(u32::MAX)).expect("32 bits");
+    Ok(RowPlace::Shard { shard: shard.id, ordinal })
+}
+
+/// Rows of all columns of a table as they are stored.
+pub(crate) fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
+    let ids: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
+    ordered_rows(&ids, columns)
+}
+
+/// Rows of some columns, which may come in any order.
+fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_unstable_by_key(|position| ids[*position]);
+    let ids: Vec<ColumnId> = order.iter().map(|position| ids[*position]).collect();
+    let columns: Vec<ArrayRef> = order.iter().map(|position| ArrayRef::clone(&columns[*position])).collect();
+    rows_of(&columns, &ids).map_err(from_rowstore)
+}
+
+/// `count` columns of a batch from `start` on.
+pub(crate) fn columns_from(batch: &RecordBatch, start: usize, count: usize) -> SqlResult<RecordBatch> {
+    let schema = batch.schema();
+    let fields: Vec<_> = schema.fields()[start..start + count].to_vec();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns()[start..start + count].to_vec();
+    RecordBatch::try_new_with_options(std::sync::Arc::new(Schema::new(fields)), columns, &options).map_err(internal)
+}
+
+fn twice() -> SqlError {
+    SqlError::new(Condition::CardinalityViolation, "MERGE command cannot affect row a second time")
+        .with_hint("Ensure that not more than one source row matches any one target row.")
+}
+
+fn internal(error: arrow::error::ArrowError) -> SqlError {
+    SqlError::internal(format!("changed rows: {error}"))
+}

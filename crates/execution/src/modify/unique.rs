@@ -1,0 +1,89 @@
+//! Unique keys: each is locked, then looked for among the statement's own rows and all that is committed.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use catalog::{RowIndex, Table, TableRows};
+use rowstore::Tuple;
+use txn::Transaction;
+use txn::locks::KeyLock;
+use types::{Condition, RowId, SqlError, SqlResult};
+
+use super::shown::shown;
+use super::{NewRow, Waits};
+use crate::Execution;
+use crate::error::{from_catalog, from_txn};
+use crate::lookup::{Found, KeyColumns};
+
+/// Whether no row but those that are replaced has a key of a new one.
+pub(super) async fn check(
+    execution: &Execution,
+    table: &Arc<Table>,
+    new: &[NewRow],
+    old: &[NewRow],
+    transaction: &Transaction,
+    waits: &Waits,
+) -> SqlResult<()> {
+    let replaced: HashSet<RowId> = new.iter().chain(old).filter_map(|row| row.id).collect();
+    for index in table.row_indexes().filter(|index| index.unique) {
+        let mut keys = Vec::with_capacity(new.len());
+        let mut known = HashMap::with_capacity(new.len());
+        for row in new {
+            let (key, has_null) = table.index_key(index.columns, &row.tuple).map_err(from_catalog)?;
+            if has_null {
+                continue;
+            }
+            if known.insert(key.clone(), &row.tuple).is_some() {
+                return Err(violation(table, index, &row.tuple));
+            }
+            keys.push(key);
+        }
+        if keys.is_empty() {
+            continue;
+        }
+        keys.sort_unstable();
+        let taken = taken(execution, table, index, &keys, transaction, waits).await?;
+        for (key, found) in keys.iter().zip(taken) {
+            if found.iter().any(|found| !replaced.contains(&found.row)) {
+                return Err(violation(table, index, known[key]));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Locks the keys and finds the rows that have them, this transaction's own and whatever is committed by then.
+pub(crate) async fn taken(
+    execution: &Execution,
+    table: &Arc<Table>,
+    index: RowIndex<'_>,
+    keys: &[Vec<u8>],
+    transaction: &Transaction,
+    waits: &Waits,
+) -> SqlResult<Vec<Vec<Found>>> {
+    let locked = transaction.lock_keys(index.oid, keys, KeyLock::Exclusive, waits.wait());
+    waits.interruptibly(locked).await?;
+    let of = KeyColumns { table, index: Some(index.oid), columns: index.columns };
+    execution.find(of, &*newest(transaction, table)?, keys).await
+}
+
+/// All that is committed by now, under what the transaction has written.
+pub(crate) fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<TableRows>> {
+    transaction.over_newest(table.oid).map_err(from_txn)
+}
+
+/// `23505`.
+pub(crate) fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
+    let name = index_name(table, index);
+    let message = format!("duplicate key value violates unique constraint \"{name}\"");
+    let (columns, values) = shown(table, index.columns, row);
+    SqlError::new(Condition::UniqueViolation, message)
+        .with_detail(format!("Key ({columns})=({values}) already exists."))
+        .with_constraint(name)
+}
+
+fn index_name<'a>(table: &'a Table, index: RowIndex<'_>) -> &'a str {
+    let constraint = table.constraints.iter().find(|constraint| constraint.oid == index.oid);
+    let named = table.indexes.iter().find(|named| named.oid == index.oid).map(|named| named.name.as_str());
+    constraint.map(|constraint| constraint.name.as_str()).or(named).unwrap_or("")
+}

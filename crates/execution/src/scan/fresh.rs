@@ -1,0 +1,52 @@
+//! Fresh rows as batches.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use rowstore::{BatchBuilder, Row, StoredColumn};
+use shards::{ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN, missing_value};
+use types::{RowId, SqlResult};
+
+use crate::error::from_rowstore;
+
+/// The place of every fresh row in a statement's scan.
+pub(crate) const FRESH_PLACE: i64 = -1;
+
+/// The columns of these rows.
+pub(crate) fn batch_of(
+    rows: &[(RowId, Arc<Row>)],
+    columns: &[ColumnDef],
+    schema: &SchemaRef,
+) -> SqlResult<RecordBatch> {
+    let stored = columns.iter().filter(|column| !is_hidden(column)).map(stored_column);
+    let stored = stored.collect::<SqlResult<Vec<_>>>()?;
+    let mut builder = BatchBuilder::new(&stored, rows.len()).map_err(from_rowstore)?;
+    for (_, row) in rows {
+        builder.push(row.tuple.reader()).map_err(from_rowstore)?;
+    }
+    let mut values = builder.finish().into_iter();
+    let arrays = columns.iter().filter_map(|column| match column.id {
+        ROW_ID_COLUMN => Some(row_ids(rows)),
+        ORDINAL_COLUMN => Some(Arc::new(Int64Array::from_value(FRESH_PLACE, rows.len())) as ArrayRef),
+        _ => values.next(),
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays.collect(), &options);
+    batch.map_err(|error| types::SqlError::internal(format!("fresh rows: {error}")))
+}
+
+/// A column as it is found in stored rows.
+pub(crate) fn stored_column(column: &ColumnDef) -> SqlResult<StoredColumn> {
+    let missing = column.missing.as_deref();
+    let missing = missing.map(|text| missing_value(&column.sql_type, Some(text))).transpose()?;
+    Ok(StoredColumn { id: column.id, sql_type: column.sql_type.clone(), missing })
+}
+
+fn is_hidden(column: &ColumnDef) -> bool {
+    column.id == ROW_ID_COLUMN || column.id == ORDINAL_COLUMN
+}
+
+fn row_ids(rows: &[(RowId, Arc<Row>)]) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(rows.iter().map(|(id, _)| id.0.cast_signed())))
+}

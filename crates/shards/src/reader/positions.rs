@@ -1,0 +1,78 @@
+//! Where in its shard each decoded row lies, and which of the rows are deleted.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, Int64Array};
+use roaring::RoaringBitmap;
+use types::RowId;
+
+/// The rows of a read in the order they are decoded.
+#[derive(Debug)]
+pub(super) struct Positions {
+    /// Places in the shard, ascending.
+    left: VecDeque<Range<u32>>,
+    deleted: Option<Arc<RoaringBitmap>>,
+}
+
+impl Positions {
+    /// Of the rows `kept` of a row group whose first row is the shard's row `start`.
+    pub(super) fn new(start: u64, kept: &[Range<usize>], deleted: Option<&Arc<RoaringBitmap>>) -> Self {
+        let place = |row: usize| u32::try_from(start + row as u64).expect("a shard has fewer than 2^32 rows");
+        let left: VecDeque<Range<u32>> = kept.iter().map(|range| place(range.start)..place(range.end)).collect();
+        let any = |deleted: &&Arc<RoaringBitmap>| {
+            let is_among = |range: &Range<u32>| !range.is_empty() && deleted.range_cardinality(range.clone()) > 0;
+            left.iter().any(is_among)
+        };
+        let deleted = deleted.filter(any).map(Arc::clone);
+        Self { left, deleted }
+    }
+
+    /// The places of the next `rows` rows.
+    pub(super) fn take(&mut self, mut rows: usize) -> Vec<Range<u32>> {
+        let mut taken = Vec::new();
+        while 0 < rows
+            && let Some(range) = self.left.front_mut()
+        {
+            let count = rows.min(range.len());
+            let end = range.start + u32::try_from(count).expect("part of a range of u32");
+            taken.push(range.start..end);
+            rows -= count;
+            range.start = end;
+            if range.is_empty() {
+                self.left.pop_front();
+            }
+        }
+        taken
+    }
+
+    /// Which of the rows at `places` are not deleted; `None` when none is.
+    pub(super) fn live(&self, places: &[Range<u32>]) -> Option<BooleanArray> {
+        let deleted = self.deleted.as_ref()?;
+        let rows = places.iter().map(ExactSizeIterator::len).sum();
+        let mut live = BooleanBufferBuilder::new(rows);
+        live.append_n(rows, true);
+        let mut before = 0;
+        let mut any = false;
+        for range in places {
+            for place in deleted.range(range.clone()) {
+                live.set_bit(before + (place - range.start) as usize, false);
+                any = true;
+            }
+            before += range.len();
+        }
+        any.then(|| BooleanArray::new(live.finish(), None))
+    }
+}
+
+/// The places as a column.
+pub(super) fn ordinals(places: &[Range<u32>]) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(places.iter().cloned().flatten().map(i64::from)))
+}
+
+/// The ids of the rows at the places, `first` being that of the shard's first row.
+pub(super) fn row_ids(first: RowId, places: &[Range<u32>]) -> ArrayRef {
+    let ids = places.iter().cloned().flatten().map(|place| (first.0 + u64::from(place)).cast_signed());
+    Arc::new(Int64Array::from_iter_values(ids))
+}

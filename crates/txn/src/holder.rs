@@ -1,0 +1,59 @@
+//! A transaction's locks, given back when it is over.
+
+use std::sync::Arc;
+
+use types::{Oid, RowId};
+
+use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock, TxnId};
+use crate::transactions::Core;
+
+/// Holds the locks of one transaction. Goes along with the commit, so that they are given back once it is visible, or has failed.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    core: Arc<Core>,
+    id: TxnId,
+}
+
+impl Holder {
+    pub(crate) fn new(core: &Arc<Core>, id: TxnId) -> Self {
+        Self { core: Arc::clone(core), id }
+    }
+
+    pub(crate) async fn table(&self, table: Oid, mode: TableLock, wait: LockWait) -> Result<Locked, LockError> {
+        self.core.locks.lock_table(self.id, table, mode, wait).await
+    }
+
+    pub(crate) async fn rows(
+        &self,
+        table: Oid,
+        rows: &[RowId],
+        mode: RowLock,
+        wait: LockWait,
+    ) -> Result<Locked, LockError> {
+        self.core.locks.lock_rows(self.id, table, rows, mode, wait).await
+    }
+
+    pub(crate) async fn keys(
+        &self,
+        index: Oid,
+        keys: &[Vec<u8>],
+        mode: KeyLock,
+        wait: LockWait,
+    ) -> Result<Locked, LockError> {
+        self.core.locks.lock_keys(self.id, index, keys, mode, wait).await
+    }
+
+    pub(crate) fn mark(&self) -> LockMark {
+        self.core.locks.mark(self.id)
+    }
+
+    pub(crate) fn release_to(&self, mark: LockMark) {
+        self.core.locks.release_to(self.id, mark);
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.core.locks.release_all(self.id);
+    }
+}
