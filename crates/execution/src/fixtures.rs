@@ -64,7 +64,7 @@ impl Warehouse {
         let partitions = partitions.into_iter().map(|batches| batches.into_iter().map(Ok).collect()).collect();
         let rows = self.execution.write(&write_plan(table, partitions), &mut transaction, &context()).await?;
         transaction.commit().await.unwrap();
-        Ok(rows)
+        Ok(done(rows))
     }
 
     /// The table's shards as committed.
@@ -116,7 +116,7 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
         order,
         comment: None,
         next_column: 3,
-        storage: catalog::Storage::default(),
+        storage: catalog::Storage::Column,
         indexes: Vec::new(),
     })
 }
@@ -202,5 +202,13 @@ struct Numbered;
 impl ObjectNames for Numbered {
     fn show(&self, sql_type: &SqlType, oid: u32) -> String {
         format!("{sql_type} {oid}")
+    }
+}
+
+/// The rows of a write that nothing came in the way of.
+pub(crate) fn done(attempt: crate::modify::Attempt<crate::modify::Modified>) -> u64 {
+    match attempt {
+        crate::modify::Attempt::Done(modified) => modified.rows,
+        crate::modify::Attempt::Again => panic!("nobody else is there"),
     }
 }

@@ -68,7 +68,7 @@ impl Sql {
                 batches.iter().flat_map(texts).collect()
             }
             Planned::Write(write) => {
-                vec![execution.write(&write, &mut transaction, context).await?.to_string()]
+                vec![crate::fixtures::done(execution.write(&write, &mut transaction, context).await?).to_string()]
             }
             Planned::Define(define) => {
                 transaction.stage(define.changes).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::Conflict;
 
 /// Result of a transaction's step.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failure of a transaction, or of the store under all of them.
 #[derive(Debug, thiserror::Error)]

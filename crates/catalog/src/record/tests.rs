@@ -9,7 +9,24 @@ use shards::ShardMeta;
 /// Bytes of every format ever released must read: the file is never rewritten, a new format gets a new file.
 #[track_caller]
 fn check_golden<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(kind: ObjectKind, object: &T) {
+    check_revision(kind, object, "");
+}
+
+/// Of a kind that fields were added to: what was written before them reads too.
+#[track_caller]
+fn check_old<T: DeserializeOwned + PartialEq + std::fmt::Debug>(kind: ObjectKind, object: &T) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{kind}.v{FORMAT}.bin"));
+    let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(decode::<T>(kind, Oid(100), &golden).unwrap(), *object, "{} reads", path.display());
+}
+
+#[track_caller]
+fn check_revision<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
+    kind: ObjectKind,
+    object: &T,
+    revision: &str,
+) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{kind}.v{FORMAT}{revision}.bin"));
     let bytes = encode(kind, Oid(100), object);
     if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
         std::fs::write(&path, &bytes).unwrap();
@@ -42,7 +59,12 @@ fn a_table_is_stored_as_ever() {
     table.constraints.push(foreign_key(7, "f", 100));
     table.columns[1].missing = Some("7".to_owned());
     table.columns[1].sql_type = types::SqlType::Array(Box::new(types::SqlType::Numeric { precision: 12, scale: 2 }));
-    check_golden::<Table>(ObjectKind::Table, &table);
+    check_old::<Table>(ObjectKind::Table, &table);
+    table.storage = crate::Storage::Row;
+    table.constraints[0].enforced = true;
+    let columns = vec![types::ColumnId(1)];
+    table.indexes.push(crate::Index { oid: Oid(8), name: "i".to_owned(), columns, unique: true });
+    check_revision::<Table>(ObjectKind::Table, &table, ".2");
 }
 
 #[test]
@@ -63,7 +85,9 @@ fn a_sample_is_stored_as_ever() {
 
 #[test]
 fn a_shard_is_stored_as_ever() {
-    check_golden::<ShardMeta>(ObjectKind::Shard, &shard(100, 0x1234_5678, 5..9));
+    let shard = shard(100, 0x1234_5678, 5..9);
+    check_old(ObjectKind::Shard, &ShardMeta { row_ids: shards::RowIds::None, ..ShardMeta::clone(&shard) });
+    check_revision::<ShardMeta>(ObjectKind::Shard, &shard, ".2");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn own_cost(operator: &dyn ExecutionPlan, rows_in: u64, rows: u64) -> f64 {
     let (rows_in, rows) = (rows_in as f64, rows as f64);
     if let Some(scan) = operator.downcast_ref::<ShardScanExec>() {
         let scan = &scan.scan;
-        let bytes: u64 = scan.shards.iter().map(|shard| shard.bytes).sum();
+        let bytes: u64 = scan.shards.iter().map(|shard| shard.meta.bytes).sum();
         return bytes as f64 / PAGE_BYTES + rows * ROW_COST;
     }
     if operator.is::<FilterExec>() {

@@ -95,7 +95,7 @@ impl Execution {
         if plan.analyze {
             let start = self.clock.monotonic();
             transaction.stage(write.before.clone()).map_err(from_txn)?;
-            let load = Load::new(self, &write.table, transaction);
+            let load = Load::new(self, &write.table, transaction, 0);
             let operators = Arc::clone(&operators);
             let loaded = self.run(context, async move { load.run(operators, task).await }).await?;
             rows = Some(loaded.stage(transaction)?);

@@ -9,6 +9,7 @@ use types::{ColumnId, Oid, RowId, SqlResult};
 
 use crate::Execution;
 
+mod fetch;
 mod shard_keys;
 
 pub(crate) use shard_keys::KeyCache;

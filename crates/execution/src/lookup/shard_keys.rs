@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use futures::StreamExt;
 use objects::Objects;
@@ -162,7 +162,7 @@ async fn read(
             }
             if stored {
                 let values = batch.column(of.columns.len()).as_primitive::<Int64Type>();
-                ids.extend((0..values.len()).map(|row| RowId(values.value(row).cast_unsigned())));
+                ids.extend(values.values().iter().map(|id| RowId(id.cast_unsigned())));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use planner::stop::canceled;
 use tokio_util::sync::CancellationToken;
-use txn::locks::{LockError, LockWait, Locked, Resource};
+use txn::locks::{LockError, LockWait, Locked, Resource, WaitsFor};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::RunContext;
@@ -39,6 +39,14 @@ impl Waits {
     }
 }
 
+fn what(resource: &Resource) -> String {
+    match resource {
+        Resource::Table(table) => format!("relation {table}"),
+        Resource::Row(table, row) => format!("row {} of relation {table}", row.0),
+        _ => "a key".to_owned(),
+    }
+}
+
 /// `40P01`, `55P03`.
 pub(crate) fn from_lock(error: &LockError) -> SqlError {
     match error {
@@ -53,7 +61,11 @@ pub(crate) fn from_lock(error: &LockError) -> SqlError {
             SqlError::new(Condition::LockNotAvailable, "canceling statement due to lock timeout")
         }
         LockError::Deadlock { circle } => {
-            let waits = circle.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            let wait = |wait: &WaitsFor| {
+                let what = what(&wait.resource);
+                format!("Transaction {} waits for {what}; blocked by transaction {}.", wait.waiter.0, wait.blocker.0)
+            };
+            let waits = circle.iter().map(wait).collect::<Vec<_>>().join("\n");
             SqlError::new(Condition::DeadlockDetected, "deadlock detected")
                 .with_detail(waits)
                 .with_hint("See server log for query details.")

@@ -15,18 +15,18 @@ use crate::{Execution, RunContext};
 mod constraints;
 mod foreign;
 mod lock;
+mod locking_query;
 mod shown;
 mod targets;
 mod unique;
 
 pub(crate) use constraints::{NewRow, check};
 pub(crate) use lock::Waits;
-use targets::Targets;
-pub(crate) use targets::{columns_from, tuples, were_changed};
-pub(crate) use unique::{taken, violation};
+pub(crate) use targets::{Targets, columns_from, tuples};
+pub(crate) use unique::{newest, taken};
 
 /// What a statement that changes rows did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Modified {
     /// Rows that were added, changed or deleted.
     pub rows: u64,
@@ -34,8 +34,14 @@ pub struct Modified {
     pub returning: Vec<RecordBatch>,
 }
 
+impl Modified {
+    pub(crate) fn none() -> Self {
+        Self { rows: 0, returning: Vec::new() }
+    }
+}
+
 /// How a statement that changes or locks rows ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Attempt<T> {
     Done(T),
     /// Another transaction came first: nothing is staged, and the statement has to be planned and run again on what is committed
@@ -61,8 +67,9 @@ impl Execution {
             return Ok(Attempt::Again);
         }
         let batches = self.collect(&plan.input, context).await?;
-        let targets = Targets::of(plan, batches, transaction)?;
-        let locked = transaction.lock_rows(plan.table.oid, &targets.locked_rows(), targets.lock(plan), waits.wait());
+        let targets = Targets::of(&plan.table, &plan.old, plan.tag == "MERGE", batches, transaction)?;
+        let (rows, mode) = (targets.locked_rows(), targets.lock(&plan.table, &plan.old));
+        let locked = transaction.lock_rows(plan.table.oid, &rows, mode, waits.wait());
         waits.interruptibly(locked).await?;
         if targets.were_changed(transaction)? {
             return Ok(Attempt::Again);
@@ -72,7 +79,7 @@ impl Execution {
             return Ok(Attempt::Again);
         }
         let rows = targets.count();
-        let (changes, returning) = targets.changes(plan, transaction)?;
+        let (changes, returning) = targets.changes(plan.returning.as_ref().map(Vec::len), transaction)?;
         transaction.write(plan.table.oid, changes).map_err(from_txn)?;
         Ok(Attempt::Done(Modified { rows, returning }))
     }
@@ -82,10 +89,4 @@ impl Execution {
 pub(crate) fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
     let message = format!("could not serialize access due to concurrent {what}");
     (isolation != Isolation::ReadCommitted).then(|| SqlError::new(Condition::SerializationFailure, message))
-}
-
-impl PartialEq for Attempt<()> {
-    fn eq(&self, other: &Self) -> bool {
-        matches!((self, other), (Self::Done(()), Self::Done(())) | (Self::Again, Self::Again))
-    }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Int8Type, Int64Type, Schema};
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
-use planner::{Action, ModifyPlan};
+use planner::Action;
 use rowstore::{Tuple, rows_of};
 use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
@@ -19,7 +19,7 @@ use crate::error::from_rowstore;
 const LEADING: usize = 3;
 
 /// The rows that a statement changes.
-pub(super) struct Targets {
+pub(crate) struct Targets {
     table: Oid,
     /// The plan's rows without those that do nothing.
     batches: Vec<RecordBatch>,
@@ -28,18 +28,26 @@ pub(super) struct Targets {
     /// For each row of `batches` what happens.
     actions: Vec<(Action, Option<(RowId, RowPlace)>)>,
     /// What is put into the table.
-    pub(super) new_rows: Vec<NewRow>,
+    pub(crate) new_rows: Vec<NewRow>,
     /// Old keys that foreign keys of others may refer to, with the columns they are of.
-    pub(super) old_rows: Vec<NewRow>,
+    pub(crate) old_rows: Vec<NewRow>,
 }
 
 impl Targets {
-    pub(super) fn of(plan: &ModifyPlan, batches: Vec<RecordBatch>, transaction: &Transaction) -> SqlResult<Self> {
+    /// What `batches`, in the columns of [`planner::ModifyPlan`], say about rows of `table`; `once` where it is an error that they say it
+    /// twice of one row.
+    pub(crate) fn of(
+        table: &Table,
+        old: &[ColumnId],
+        once: bool,
+        batches: Vec<RecordBatch>,
+        transaction: &Transaction,
+    ) -> SqlResult<Self> {
         let view = transaction.view();
-        let rows = view.state.rows(plan.table.oid);
+        let rows = view.state.rows(table.oid);
         let mut seen = HashSet::new();
         let mut targets = Self {
-            table: plan.table.oid,
+            table: table.oid,
             batches: Vec::with_capacity(batches.len()),
             known: Vec::new(),
             actions: Vec::new(),
@@ -47,14 +55,14 @@ impl Targets {
             old_rows: Vec::new(),
         };
         for batch in batches {
-            let kept = targets.add_actions(&batch, rows, &mut seen, plan)?;
+            let kept = targets.add_actions(&batch, rows, &mut seen, once)?;
             let batch = match kept {
                 Some(kept) => filter_record_batch(&batch, &kept).map_err(internal)?,
                 None => batch,
             };
             targets.batches.push(batch);
         }
-        targets.read_rows(plan)?;
+        targets.read_rows(table, old)?;
         Ok(targets)
     }
 
@@ -64,7 +72,7 @@ impl Targets {
         batch: &RecordBatch,
         rows: &TableRows,
         seen: &mut HashSet<RowId>,
-        plan: &ModifyPlan,
+        once: bool,
     ) -> SqlResult<Option<BooleanArray>> {
         let actions = batch.column(0).as_primitive::<Int8Type>();
         let ids = batch.column(1).as_primitive::<Int64Type>();
@@ -79,7 +87,7 @@ impl Targets {
                     let id = RowId(ids.value(row).cast_unsigned());
                     if seen.insert(id) {
                         Some(Some((id, place_of(places.value(row), rows)?)))
-                    } else if plan.tag == "MERGE" {
+                    } else if once {
                         return Err(twice());
                     } else {
                         None
@@ -95,16 +103,16 @@ impl Targets {
         Ok(kept.contains(&false).then(|| BooleanArray::from(kept)))
     }
 
-    fn read_rows(&mut self, plan: &ModifyPlan) -> SqlResult<()> {
+    fn read_rows(&mut self, table: &Table, old_columns: &[ColumnId]) -> SqlResult<()> {
         let mut actions = self.actions.iter();
         for batch in &self.batches {
-            let width = plan.table.columns.len();
-            let tuples = tuples(&plan.table, &batch.columns()[LEADING..LEADING + width])?;
-            let old = if plan.old.is_empty() {
+            let width = table.columns.len();
+            let tuples = tuples(table, &batch.columns()[LEADING..LEADING + width])?;
+            let old = if old_columns.is_empty() {
                 Vec::new()
             } else {
                 let start = LEADING + width;
-                ordered_rows(&plan.old, &batch.columns()[start..start + plan.old.len()])?
+                ordered_rows(old_columns, &batch.columns()[start..start + old_columns.len()])?
             };
             for (row, tuple) in tuples.into_iter().enumerate() {
                 let (action, known) = actions.next().ok_or_else(|| SqlError::internal("a row without an action"))?;
@@ -128,12 +136,12 @@ impl Targets {
     }
 
     /// How strongly they are locked: keys that others may refer to change only under the strongest lock.
-    pub(super) fn lock(&self, plan: &ModifyPlan) -> RowLock {
+    pub(super) fn lock(&self, table: &Table, old: &[ColumnId]) -> RowLock {
         let is_update = self.actions.iter().all(|(action, _)| *action != Action::Delete);
-        let has_key = plan.table.constraints.iter().any(|key| {
+        let has_key = table.constraints.iter().any(|key| {
             key.enforced && matches!(key.kind, ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. })
         });
-        if is_update && (!has_key || plan.old.is_empty()) { RowLock::NoKeyUpdate } else { RowLock::Update }
+        if is_update && (!has_key || old.is_empty()) { RowLock::NoKeyUpdate } else { RowLock::Update }
     }
 
     /// Whether another transaction has changed one of the rows since the statement saw it.
@@ -141,14 +149,14 @@ impl Targets {
         were_changed(&self.known, self.table, transaction)
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.actions.len() as u64
     }
 
-    /// What is staged, and what RETURNING gives.
-    pub(super) fn changes(
+    /// What is staged, and what RETURNING gives: its columns are the last `returning` ones.
+    pub(crate) fn changes(
         self,
-        plan: &ModifyPlan,
+        returning: Option<usize>,
         transaction: &Transaction,
     ) -> SqlResult<(Vec<RowChange>, Vec<RecordBatch>)> {
         let inserted = self.actions.iter().filter(|(action, _)| *action == Action::Insert).count() as u64;
@@ -170,9 +178,11 @@ impl Targets {
                 }
             });
         }
-        let Some(returning) = &plan.returning else { return Ok((changes, Vec::new())) };
-        let start = LEADING + plan.table.columns.len() + plan.old.len();
-        let returned = self.batches.iter().map(|batch| columns_from(batch, start, returning.len()));
+        let Some(returning) = returning else { return Ok((changes, Vec::new())) };
+        let returned = self.batches.iter().map(|batch| {
+            let start = batch.num_columns() - returning;
+            columns_from(batch, start, returning)
+        });
         Ok((changes, returned.collect::<SqlResult<_>>()?))
     }
 }

@@ -67,6 +67,17 @@ impl Execution {
         Ok(RowStream { columns, stream: self.stream(operators, task, context) })
     }
 
+    /// All rows of `plan`.
+    pub(crate) async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
+        let (plan, stop) = (plan.clone(), context.cancel.clone());
+        self.run(context, async move {
+            let task = plan.state.task_ctx();
+            let operators = plan.physical(&stop).await?;
+            datafusion::physical_plan::collect(operators, task).await.map_err(from_datafusion)
+        })
+        .await
+    }
+
     /// The rows of `operators`, all partitions as one.
     pub(crate) fn stream(
         &self,

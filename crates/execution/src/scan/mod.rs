@@ -28,7 +28,7 @@ mod rows;
 mod tests;
 
 pub(crate) use exec::ShardScanExec;
-pub(crate) use fresh::stored_column;
+pub(crate) use fresh::{FRESH_PLACE, stored_column};
 pub(crate) use opened::OpenedShards;
 use parts::Parts;
 pub(crate) use rows::counter;

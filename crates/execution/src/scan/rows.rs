@@ -172,7 +172,8 @@ impl Running {
         let Some(place) = place else { return batches.boxed() };
         let first = i64::try_from(shard).expect("fewer than 2^31 shards") << 32;
         batches
-            .and_then(async move |batch| {
+            .map(move |batch| {
+                let batch = batch?;
                 let mut columns = batch.columns().to_vec();
                 let ordinals = columns[place].as_primitive::<Int64Type>();
                 columns[place] = Arc::new(ordinals.unary::<_, Int64Type>(|ordinal| first | ordinal));

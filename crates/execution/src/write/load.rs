@@ -10,16 +10,18 @@ use futures::StreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
 use planner::error::from_datafusion;
-use shards::{ColumnDef, RowSample, ShardMeta, ShardWriter, WriteOptions};
+use shards::{ColumnDef, RowIds, RowSample, ShardMeta, ShardWriter, WriteOptions};
 use tokio::task::JoinSet;
 use txn::{Transaction, Uploads};
 use types::{Random, ShardId, SqlError, SqlResult};
 
 use super::conform::Conform;
+use super::gathered::stage_rows;
 use super::shards_of::ShardsOf;
 use super::{order, sample};
 use crate::Execution;
 use crate::error::{from_shards, from_txn};
+use crate::modify::tuples;
 use crate::table_columns::column_defs;
 
 /// The size of file at which a shard ends and the next begins.
@@ -30,6 +32,8 @@ pub(crate) struct Load {
     pub(super) table: Arc<Table>,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) shard_bytes: u64,
+    /// So many rows at most are not worth a shard.
+    fresh_rows_max: usize,
     objects: Objects,
     random: Arc<dyn Random>,
     /// Kept as long as objects are written: see [`Uploads`].
@@ -42,14 +46,22 @@ pub(crate) struct Loaded {
     table: Arc<Table>,
     rows: u64,
     shards: Vec<Arc<ShardMeta>>,
+    /// The rows, if they are few.
+    fresh: Vec<RecordBatch>,
     /// Some of the rows.
     sample: RecordBatch,
 }
 
 impl Load {
-    /// A load into `table` within `transaction`.
-    pub(crate) fn new(execution: &Execution, table: &Arc<Table>, transaction: &Transaction) -> Self {
+    /// A load into `table` within `transaction`; up to `fresh_rows_max` rows become fresh ones.
+    pub(crate) fn new(
+        execution: &Execution,
+        table: &Arc<Table>,
+        transaction: &Transaction,
+        fresh_rows_max: usize,
+    ) -> Self {
         Self {
+            fresh_rows_max,
             columns: column_defs(table),
             shard_bytes: SHARD_BYTES,
             objects: execution.objects.clone(),
@@ -69,6 +81,12 @@ impl Load {
             Ok([stream]) => vec![portion(Arc::clone(&load), stream).await?],
             Err(streams) => side_by_side(&load, streams).await?,
         };
+        let held: usize = portions.iter().flat_map(|portion| &portion.held).map(RecordBatch::num_rows).sum();
+        if held <= load.fresh_rows_max && portions.iter().all(|portion| portion.shards.is_empty()) {
+            let fresh = portions.into_iter().flat_map(|portion| portion.held).collect();
+            let sample = RecordBatch::new_empty(sample::schema(&load.table));
+            return Ok(Loaded { table: Arc::clone(&load.table), rows: held as u64, shards: Vec::new(), fresh, sample });
+        }
         let mut shards: Vec<_> = portions.iter_mut().flat_map(|portion| std::mem::take(&mut portion.shards)).collect();
         let mut rest = ShardsOf::rest(Arc::clone(&load));
         for batch in portions.into_iter().flat_map(|portion| portion.held) {
@@ -78,7 +96,7 @@ impl Load {
         let load = Arc::into_inner(load).ok_or_else(|| SqlError::internal("a load goes on after its end"))?;
         let rows = shards.iter().map(|shard| shard.rows).sum();
         let sample = load.sample.into_inner().finish().map_err(from_shards)?;
-        Ok(Loaded { table: load.table, rows, shards, sample })
+        Ok(Loaded { table: load.table, rows, shards, fresh: Vec::new(), sample })
     }
 
     /// A new shard of the table, announced.
@@ -101,9 +119,23 @@ impl Loaded {
         if self.rows == 0 {
             return Ok(0);
         }
+        if !self.fresh.is_empty() {
+            let mut rows = Vec::new();
+            for batch in &self.fresh {
+                rows.extend(tuples(&self.table, batch.columns())?);
+            }
+            return stage_rows(transaction, &self.table, rows).map(|()| self.rows);
+        }
+        let mut next = transaction.allocate_row_ids(self.rows);
+        let shards = self.shards.into_iter().map(|mut shard| {
+            Arc::make_mut(&mut shard).row_ids = RowIds::From(next);
+            next.0 += shard.rows;
+            shard
+        });
+        let shards = shards.collect();
         let view = transaction.view();
         let sample = sample::next(view.state.shards(self.table.oid), &self.sample, self.rows, &self.table)?;
-        let change = Change::AddShards { table: self.table.oid, shards: self.shards, sample };
+        let change = Change::AddShards { table: self.table.oid, shards, sample };
         transaction.stage(vec![change]).map_err(from_txn)?;
         Ok(self.rows)
     }

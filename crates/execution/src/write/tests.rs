@@ -11,7 +11,7 @@ async fn rows_are_visible_once_committed_and_not_before() {
     warehouse.create(&table).await;
     let mut transaction = warehouse.begin();
     let plan = write_plan(&table, vec![vec![Ok(batch(0..10)), Ok(batch(10..12))]]);
-    let rows = warehouse.execution.write(&plan, &mut transaction, &context()).await.unwrap();
+    let rows = crate::fixtures::done(warehouse.execution.write(&plan, &mut transaction, &context()).await.unwrap());
     assert_eq!(rows, 12);
     assert!(warehouse.shards().is_empty(), "nothing is visible");
     assert_eq!(transaction.view().state.shards(TABLE).rows, 12, "but to the transaction");

@@ -19,7 +19,7 @@ use crate::pg::client::Client;
 use crate::pg::frontend::{Bind, Target, violation};
 use crate::pg::rows;
 use crate::session::Session;
-use crate::session::portal::{Portal, Progress, spent, unknown_portal};
+use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};
 use crate::session::prepared::{Prepared, duplicate_statement, unknown_statement};
 use crate::session::run::{Flow, Ran};
 use crate::session::statement::Statement;
@@ -103,10 +103,11 @@ impl Session {
                         );
                     }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-                    let planned = self.plan(parsed, &types, &statement)?.with_parameters(values)?;
+                    let planned = self.plan(parsed, &types, &statement)?.with_parameters(values.clone())?;
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;
-                    Ok(Portal::bound(Arc::clone(&prepared), planned, columns))
+                    let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
+                    Ok(Portal::bound(Arc::clone(&prepared), bound, columns))
                 };
                 let portal = statement.watch(steps).await;
                 note_failure(&statement, &portal, prepared.text());

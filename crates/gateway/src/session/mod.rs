@@ -81,8 +81,14 @@ impl Session {
         let steps = async {
             self.enter(Some(parsed), &statement)?;
             parsed.check_without_parameters()?;
-            let planned = self.plan(parsed, &[], &statement)?;
-            self.deliver(planned, place, &statement, client).await
+            loop {
+                let planned = self.plan(parsed, &[], &statement)?;
+                if let Some(tag) = self.deliver(planned, place, &statement, client).await? {
+                    return Ok(tag);
+                }
+                // Another transaction came first: once more, on what is committed now.
+                self.enter(Some(parsed), &statement)?;
+            }
         };
         let outcome = statement.watch(steps).await;
         let outcome = self.end(outcome, place.last).await;

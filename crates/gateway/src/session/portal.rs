@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use catalog::CatalogState;
+use datafusion::scalar::ScalarValue;
 use execution::encode::Format;
 use planner::{OutputColumn, Planned};
 use types::{Condition, SqlError};
@@ -35,7 +37,7 @@ pub(crate) enum Progress {
     /// The query string was empty.
     Empty,
     /// Nothing has run yet.
-    Bound(Box<Planned>),
+    Bound(Box<Bound>),
     /// Rows are flowing, with the tag's word.
     Rows { rows: Box<Rows>, word: &'static str },
     /// FETCH from a cursor, in parts; `left` rows are still wanted (`None`: all).
@@ -46,6 +48,14 @@ pub(crate) enum Progress {
     Spent,
 }
 
+/// A plan with its parameters, and what it takes to make it again.
+pub(crate) struct Bound {
+    pub(crate) planned: Box<Planned>,
+    pub(crate) values: Vec<ScalarValue>,
+    /// What it was planned on.
+    pub(crate) state: Arc<CatalogState>,
+}
+
 impl Portal {
     /// Of an empty query string.
     pub(crate) fn empty(prepared: Arc<Prepared>) -> Self {
@@ -53,12 +63,12 @@ impl Portal {
     }
 
     /// Of a plan with its parameters; the caller says the formats.
-    pub(crate) fn bound(prepared: Arc<Prepared>, planned: Planned, columns: Option<Vec<OutputColumn>>) -> Self {
+    pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Vec<OutputColumn>>) -> Self {
         Self {
             prepared,
             columns,
             formats: Vec::new(),
-            progress: Progress::Bound(Box::new(planned)),
+            progress: Progress::Bound(Box::new(bound)),
             life: Life::Transaction,
         }
     }

@@ -7,10 +7,11 @@ use arrow::datatypes::Schema;
 use catalog::Change;
 use execution::RunContext;
 use execution::encode::Format;
+use execution::modify::{Attempt, Modified};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
-use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, WritePlan};
+use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
@@ -20,7 +21,7 @@ use crate::pg::rows::{Hold, Rows, row_description};
 use crate::pg::scram;
 use crate::pg::sqlstate::Severity;
 use crate::session::error::from_txn;
-use crate::session::portal::{Portal, Progress};
+use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::statement::Statement;
 use crate::session::{Place, Session};
 
@@ -32,6 +33,8 @@ pub(crate) enum Started {
     Fetch { cursor: String, count: Option<u64> },
     /// It is done; the whole tag.
     Done(String),
+    /// Another transaction came first: it has to be planned again on what is committed now.
+    Again,
 }
 
 /// How a portal's run ended.
@@ -47,31 +50,33 @@ pub(crate) enum Flow {
 }
 
 impl Session {
-    /// Runs a plan to its end, all rows as text.
+    /// Runs a plan to its end, all rows as text; `None` if it has to be planned again, see [`Started::Again`].
     pub(crate) async fn deliver(
         &mut self,
         planned: Planned,
         place: Place,
         statement: &Statement,
         client: &mut Client,
-    ) -> SqlResult<String> {
-        match Box::pin(self.start(planned, place, statement, client)).await? {
+    ) -> SqlResult<Option<String>> {
+        let tag = match Box::pin(self.start(planned, place, statement, client)).await? {
             Started::Rows(mut rows, word) => {
                 let formats = vec![Format::Text; rows.columns.len()];
                 describe(&rows.columns, &formats, client);
                 let sent = rows.send(&mut client.outbox, &formats, None).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
-                Ok(tag(word, sent.rows))
+                tag(word, sent.rows)
             }
             Started::Fetch { cursor, count } => {
                 let (rows, formats) = self.cursor(&cursor)?;
                 describe(&rows.columns, formats, client);
                 let sent = rows.send(&mut client.outbox, formats, count).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
-                Ok(tag("FETCH", sent.rows))
+                tag("FETCH", sent.rows)
             }
-            Started::Done(tag) => Ok(tag),
-        }
+            Started::Done(tag) => tag,
+            Started::Again => return Ok(None),
+        };
+        Ok(Some(tag))
     }
 
     /// Runs a portal until `rows_max` rows are sent, or to its end.
@@ -83,12 +88,19 @@ impl Session {
         client: &mut Client,
     ) -> SqlResult<Ran> {
         let progress = match std::mem::replace(&mut portal.progress, Progress::Spent) {
-            Progress::Bound(planned) => {
+            Progress::Bound(bound) => {
                 let place = Place { last: false, alone: true };
-                match Box::pin(self.start(*planned, place, statement, client)).await? {
-                    Started::Rows(rows, word) => Progress::Rows { rows, word },
-                    Started::Fetch { cursor, count } => Progress::Fetching { cursor, left: count },
-                    Started::Done(tag) => return Ok(Ran { tag, flow: Flow::Complete }),
+                let mut planned = self.plan_bound(portal, &bound, statement)?;
+                loop {
+                    match Box::pin(self.start(planned, place, statement, client)).await? {
+                        Started::Rows(rows, word) => break Progress::Rows { rows, word },
+                        Started::Fetch { cursor, count } => break Progress::Fetching { cursor, left: count },
+                        Started::Done(tag) => return Ok(Ran { tag, flow: Flow::Complete }),
+                        Started::Again => {
+                            self.enter(portal.prepared.parsed.as_ref(), statement)?;
+                            planned = self.plan_again(portal, &bound, statement)?;
+                        }
+                    }
                 }
             }
             resumed => resumed,
@@ -140,6 +152,7 @@ impl Session {
     ) -> SqlResult<Started> {
         statement.is(kind(&planned));
         match planned {
+            Planned::Query(plan) if !plan.locks.is_empty() => self.lock_rows(&plan, statement).await,
             Planned::Query(plan) => {
                 if !plan.locks.is_empty() {
                     return Err(SqlError::unsupported("locking of rows with FOR"));
@@ -148,13 +161,24 @@ impl Session {
                 Ok(Started::Rows(Box::new(rows), "SELECT"))
             }
             Planned::Write(plan) => {
-                let rows = self.write(&plan, statement).await?;
+                self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
+                let (context, hold) = self.run_context(statement);
+                let execution = Arc::clone(&self.gateway.execution);
+                let written = execution.write(&plan, self.block.transaction(), &context).await?;
+                let Attempt::Done(written) = written else { return Ok(Started::Again) };
+                self.gateway.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices);
-                Ok(Started::Done(tag(plan.tag, rows)))
+                Ok(modified(written, plan.tag, plan.returning, &context, hold))
             }
             Planned::Modify(plan) => {
                 self.block.check_writable(plan.tag)?;
-                Err(SqlError::unsupported(plan.tag))
+                let (context, hold) = self.run_context(statement);
+                let execution = Arc::clone(&self.gateway.execution);
+                let changed = execution.modify(&plan, self.block.transaction(), &context).await?;
+                let Attempt::Done(changed) = changed else { return Ok(Started::Again) };
+                self.gateway.metrics.rows_in.inc_by(changed.rows);
+                self.tell(plan.notices);
+                Ok(modified(changed, plan.tag, plan.returning, &context, hold))
             }
             Planned::Define(plan) => self.define(plan, statement).await.map(Started::Done),
             Planned::CopyFrom(plan) => self.copy_from(plan, statement, client).await.map(Started::Done),
@@ -184,19 +208,37 @@ impl Session {
         Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
 
-    async fn write(&mut self, plan: &WritePlan, statement: &Statement) -> SqlResult<u64> {
-        self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
-        if plan.returning.is_some() {
-            return Err(SqlError::unsupported("RETURNING"));
-        }
-        if plan.conflict.is_some() {
-            return Err(SqlError::unsupported("ON CONFLICT"));
-        }
-        let (context, _hold) = self.run_context(statement);
+    /// SELECT … FOR UPDATE and its like: the rows are locked before the first is given.
+    async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Started> {
+        self.block.check_writable("SELECT FOR UPDATE")?;
+        let (context, hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
-        let rows = execution.write(plan, self.block.transaction(), &context).await?;
-        self.gateway.metrics.rows_in.inc_by(rows);
-        Ok(rows)
+        let locked = execution.query_locked(plan, self.block.transaction(), &context).await?;
+        let Attempt::Done(batches) = locked else { return Ok(Started::Again) };
+        let rows = futures::stream::iter(batches.into_iter().map(Ok)).boxed();
+        let rows = Rows::new(rows, plan.columns.clone(), context.text_style(), Some(hold));
+        Ok(Started::Rows(Box::new(rows), "SELECT"))
+    }
+
+    /// The plan of a portal as it can run now. Rows that are to be changed are said by where they lie, so such a plan has to be of
+    /// what the transaction sees now.
+    fn plan_bound(&self, portal: &Portal, bound: &Bound, statement: &Statement) -> SqlResult<Planned> {
+        let changes_rows = match &*bound.planned {
+            Planned::Write(_) | Planned::Modify(_) => true,
+            Planned::Query(plan) => !plan.locks.is_empty(),
+            _ => false,
+        };
+        if changes_rows && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
+            return self.plan_again(portal, bound, statement);
+        }
+        Ok(Planned::clone(&bound.planned))
+    }
+
+    fn plan_again(&self, portal: &Portal, bound: &Bound, statement: &Statement) -> SqlResult<Planned> {
+        let parsed = portal.prepared.parsed.as_ref();
+        let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
+        let types: Vec<_> = portal.prepared.parameters.iter().cloned().map(Some).collect();
+        self.plan(parsed, &types, statement)?.with_parameters(bound.values.clone())
     }
 
     /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
@@ -269,6 +311,19 @@ fn explained(
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![values])
         .map_err(|error| SqlError::internal(format!("EXPLAIN's answer: {error}")))?;
     Ok(futures::stream::once(async move { Ok(batch) }).boxed())
+}
+
+/// The end of a statement that changed rows: what RETURNING gives, or the tag.
+fn modified(
+    done: Modified,
+    word: &'static str,
+    returning: Option<Vec<OutputColumn>>,
+    context: &RunContext,
+    hold: Hold,
+) -> Started {
+    let Some(columns) = returning else { return Started::Done(tag(word, done.rows)) };
+    let rows = futures::stream::iter(done.returning.into_iter().map(Ok)).boxed();
+    Started::Rows(Box::new(Rows::new(rows, columns, context.text_style(), Some(hold))), word)
 }
 
 fn describe(columns: &[OutputColumn], formats: &[Format], client: &mut Client) {

@@ -84,7 +84,6 @@ const ISOLATION: Kind = Kind::Enum(&["read uncommitted", "read committed", "repe
 const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 2_147_483_647, unit: Some("ms") };
 const ON: Kind = Kind::Only(&["on"]);
 const OFF: Kind = Kind::Only(&["off"]);
-const ZERO: Kind = Kind::Only(&["0"]);
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     setting("application_name", "", Kind::Text, "Name of the application, shown in pg_stat_activity."),
@@ -130,6 +129,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     internal("is_superuser", "off", "Whether the current role is a superuser."),
     setting("jit", "off", Kind::Bool, "There is no JIT compiler; of no effect."),
     setting("kiln.batch_size", "8192", Kind::Integer { min: 256, max: 65_536, unit: None }, "Rows per batch."),
+    setting(
+        "kiln.direct_load_rows",
+        "10000",
+        Kind::Integer { min: 0, max: 1_000_000_000, unit: None },
+        "Rows that one statement adds as fresh ones at most; more are written to shards at once.",
+    ),
     setting("kiln.optimizer", "on", Kind::Bool, "Whether joins are ordered by cost."),
     setting(
         "kiln.target_partitions",

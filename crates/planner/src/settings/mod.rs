@@ -292,6 +292,12 @@ impl Settings {
         self.known("kiln.target_partitions").parse().ok().filter(|count| *count > 0)
     }
 
+    /// `kiln.direct_load_rows`: rows that one statement adds as fresh ones at most.
+    #[must_use]
+    pub fn direct_load_rows(&self) -> usize {
+        self.known("kiln.direct_load_rows").parse().unwrap_or(10_000)
+    }
+
     /// `kiln.batch_size`: rows per batch between operators.
     #[must_use]
     pub fn batch_size(&self) -> usize {

@@ -40,7 +40,7 @@ impl Positions {
             taken.push(range.start..end);
             rows -= count;
             range.start = end;
-            if range.is_empty() {
+            if range.start == range.end {
                 self.left.pop_front();
             }
         }

@@ -22,6 +22,7 @@ use super::cut::CHUNK_BYTES;
 use super::rows::Given;
 use super::source::Inputs;
 use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
+use crate::modify::Attempt;
 use crate::progress::CopyKind;
 use crate::{Execution, RunContext};
 
@@ -70,7 +71,8 @@ impl Execution {
         };
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
         let rows = match self.write(&in_order(&plan.write), transaction, context).await {
-            Ok(rows) => rows,
+            Ok(Attempt::Done(modified)) => modified.rows,
+            Ok(Attempt::Again) => return Err(busy(plan)),
             Err(error) => {
                 let last = count.lock().last.take();
                 return Err(self.place_violation(plan, error, last, context).await);
@@ -128,6 +130,12 @@ impl Execution {
         })
         .await
     }
+}
+
+/// The client's data cannot be read twice.
+fn busy(plan: &CopyFromPlan) -> SqlError {
+    let message = format!("table \"{}\" was changed by another transaction while COPY waited for it", plan.table.name);
+    SqlError::new(Condition::SerializationFailure, message).with_hint("The transaction might succeed if retried.")
 }
 
 /// The write with operators that keep the order of their input: each shard is a contiguous range of it.

@@ -1,0 +1,275 @@
+//! An INSERT whose rows are looked at together before any is written: for keys and references that are enforced, for ON CONFLICT,
+//! and for RETURNING.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
+use arrow::compute::filter_record_batch;
+use catalog::{RowIndex, RowPlace, Storage, Table};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream;
+use planner::error::from_datafusion;
+use planner::{ConflictPlan, ConflictUpdate, QueryPlan, WritePlan};
+use rowstore::{Tuple, batch_of};
+use txn::locks::RowLock;
+use txn::{RowChange, Transaction};
+use types::{Condition, RowId, SqlError, SqlResult};
+
+use super::Load;
+use crate::error::{from_catalog, from_rowstore, from_txn};
+use crate::lookup::Found;
+use crate::modify::{
+    Attempt, Modified, NewRow, Targets, Waits, check, columns_from, newest, refused, taken, tuples,
+};
+use crate::scan::stored_column;
+use crate::table_columns::column_defs;
+use crate::{Execution, RunContext};
+
+impl Execution {
+    /// Runs the plan, finds conflicts and violations, and stages what remains.
+    pub(super) async fn write_gathered(
+        &self,
+        plan: &WritePlan,
+        input: &QueryPlan,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Modified>> {
+        let waits = Waits::of(context);
+        let table = &plan.table;
+        let width = table.columns.len();
+        let mut batches = self.collect(input, context).await?;
+        let mut rows = Vec::new();
+        for batch in &batches {
+            let tuples = tuples(table, &batch.columns()[..width])?;
+            rows.extend(tuples.into_iter().map(|tuple| NewRow { id: None, tuple }));
+        }
+        let mut updates = None;
+        if let Some(conflict) = &plan.conflict {
+            let conflicts = self.conflicts(table, conflict, &rows, transaction, &waits).await?;
+            let mut kept = conflicts.free.iter();
+            batches = batches
+                .iter()
+                .map(|batch| {
+                    let kept: BooleanArray = kept.by_ref().take(batch.num_rows()).map(|free| Some(*free)).collect();
+                    filter_record_batch(batch, &kept).map_err(internal)
+                })
+                .collect::<SqlResult<_>>()?;
+            let mut free = conflicts.free.iter();
+            let proposed = rows.clone();
+            rows.retain(|_| *free.next().unwrap_or(&true));
+            if let Some(update) = conflict.update.as_ref().filter(|_| !conflicts.taken.is_empty()) {
+                let attempt = self.update_taken(plan, update, &proposed, &conflicts.taken, transaction, context).await?;
+                let Attempt::Done(targets) = attempt else { return Ok(Attempt::Again) };
+                updates = Some(targets);
+            }
+        }
+        if check(self, table, &rows, &[], transaction, &waits).await? == Attempt::Again {
+            return Ok(Attempt::Again);
+        }
+        let mut count = rows.len() as u64;
+        let mut returning = Vec::new();
+        if let Some(columns) = &plan.returning {
+            for batch in &batches {
+                returning.push(columns_from(batch, width, columns.len())?);
+            }
+        }
+        self.put(table, batches, rows, transaction, context).await?;
+        if let Some(targets) = updates {
+            count += targets.count();
+            let returned = plan.returning.as_ref().map(Vec::len);
+            let (changes, updated) = targets.changes(returned, transaction)?;
+            transaction.write(table.oid, changes).map_err(from_txn)?;
+            returning.extend(updated);
+        }
+        Ok(Attempt::Done(Modified { rows: count, returning }))
+    }
+
+    /// Adds new rows: few as fresh ones, many as shards.
+    async fn put(
+        &self,
+        table: &Arc<Table>,
+        batches: Vec<RecordBatch>,
+        rows: Vec<NewRow>,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if rows.len() <= super::fresh_rows_max(table.storage, context) {
+            return stage_rows(transaction, table, rows.into_iter().map(|row| row.tuple).collect());
+        }
+        let width = table.columns.len();
+        let batches = batches.iter().map(|batch| columns_from(batch, 0, width)).collect::<SqlResult<Vec<_>>>()?;
+        let schema = batches[0].schema();
+        let operators = MemorySourceConfig::try_new_exec(&[batches], schema, None).map_err(from_datafusion)?;
+        let load = Load::new(self, table, transaction, 0);
+        let task = Arc::new(datafusion::execution::TaskContext::default().with_runtime(self.runtime()));
+        let loaded = self.run(context, load.run(operators, task)).await?;
+        loaded.stage(transaction).map(drop)
+    }
+
+    /// Which of the proposed rows have a key that is taken, and by which row.
+    async fn conflicts(
+        &self,
+        table: &Arc<Table>,
+        conflict: &ConflictPlan,
+        rows: &[NewRow],
+        transaction: &Transaction,
+        waits: &Waits,
+    ) -> SqlResult<Conflicts> {
+        let mut free = vec![true; rows.len()];
+        let mut taken_by = Vec::new();
+        let mut known = HashSet::new();
+        for index in table.row_indexes().filter(|index| conflict.arbiters.contains(&index.oid)) {
+            let mut first: HashMap<Vec<u8>, usize> = HashMap::new();
+            for (position, row) in rows.iter().enumerate() {
+                if !free[position] {
+                    continue;
+                }
+                let (key, has_null) = table.index_key(index.columns, &row.tuple).map_err(from_catalog)?;
+                if has_null {
+                    continue;
+                }
+                if first.contains_key(&key) {
+                    if conflict.update.is_some() {
+                        return Err(twice());
+                    }
+                    free[position] = false;
+                } else {
+                    first.insert(key, position);
+                }
+            }
+            for (position, found) in self.taken_of(table, index, first, transaction, waits).await? {
+                free[position] = false;
+                if conflict.update.is_some() && !known.insert(found.row) {
+                    return Err(twice());
+                }
+                taken_by.push((position, found));
+            }
+        }
+        Ok(Conflicts { free, taken: taken_by })
+    }
+
+    async fn taken_of(
+        &self,
+        table: &Arc<Table>,
+        index: RowIndex<'_>,
+        keys: HashMap<Vec<u8>, usize>,
+        transaction: &Transaction,
+        waits: &Waits,
+    ) -> SqlResult<Vec<(usize, Found)>> {
+        let mut keys: Vec<(Vec<u8>, usize)> = keys.into_iter().collect();
+        keys.sort_unstable();
+        let (keys, positions): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
+        let found = taken(self, table, index, &keys, transaction, waits).await?;
+        Ok(positions.into_iter().zip(found).filter_map(|(position, found)| Some((position, *found.first()?))).collect())
+    }
+
+    /// Runs DO UPDATE over the rows that have the keys.
+    async fn update_taken(
+        &self,
+        plan: &WritePlan,
+        update: &ConflictUpdate,
+        proposed: &[NewRow],
+        taken: &[(usize, Found)],
+        transaction: &Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Targets>> {
+        let (table, waits) = (&plan.table, Waits::of(context));
+        let mut ids: Vec<RowId> = taken.iter().map(|(_, found)| found.row).collect();
+        ids.sort_unstable();
+        let locked = transaction.lock_rows(table.oid, &ids, RowLock::Update, waits.wait());
+        if waits.interruptibly(locked).await?.waited {
+            // Whatever has happened to them, nobody changes them any more.
+            return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
+        }
+        let rows = newest(transaction, table)?;
+        let found: Vec<Found> = taken.iter().map(|(_, found)| *found).collect();
+        let existing = self.fetch(table, &rows, &found).await?;
+        let view = transaction.view();
+        let seen = view.state.rows(table.oid);
+        let is_seen = |found: &Found| match found.place {
+            RowPlace::Fresh => match (seen.fresh_row(found.row), rows.fresh_row(found.row)) {
+                (Some(seen), Some(newest)) => Arc::ptr_eq(seen, newest),
+                _ => false,
+            },
+            RowPlace::Shard { shard, ordinal } => {
+                seen.shards.find(shard).is_some() && !seen.shards.is_deleted(shard, ordinal)
+            }
+        };
+        if !found.iter().all(is_seen) {
+            // PostgreSQL updates what its snapshot does not show; here the statement looks again and then sees it.
+            return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
+        }
+        let columns = column_defs(table).iter().map(stored_column).collect::<SqlResult<Vec<_>>>()?;
+        let mut values: Vec<ArrayRef> = Vec::with_capacity(2 + 2 * columns.len());
+        values.push(Arc::new(Int64Array::from_iter_values(found.iter().map(|found| found.row.0.cast_signed()))));
+        let places = found.iter().map(|found| place_value(found.place, seen));
+        values.push(Arc::new(Int64Array::from_iter_values(places)));
+        values.extend(batch_of(&existing, &columns, existing.len()).map_err(from_rowstore)?);
+        let excluded: Vec<&Tuple> = taken.iter().map(|(position, _)| &proposed[*position].tuple).collect();
+        values.extend(batch_of(excluded, &columns, found.len()).map_err(from_rowstore)?);
+        let schema = datafusion::catalog::TableProvider::schema(&*update.input);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), values).map_err(internal)?;
+        let fed = stream::once(async move { Ok(batch) });
+        update.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
+        let batches = self.collect(&update.plan, context).await?;
+        let targets = Targets::of(table, &update.old, false, batches, transaction)?;
+        if check(self, table, &targets.new_rows, &targets.old_rows, transaction, &waits).await? == Attempt::Again {
+            return Ok(Attempt::Again);
+        }
+        Ok(Attempt::Done(targets))
+    }
+}
+
+/// What became of the rows of an INSERT … ON CONFLICT.
+struct Conflicts {
+    /// For each proposed row whether its keys are free.
+    free: Vec<bool>,
+    /// Positions of proposed rows, and the row that has the key.
+    taken: Vec<(usize, Found)>,
+}
+
+/// Stages new fresh rows.
+pub(super) fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
+    let mut next = transaction.allocate_row_ids(rows.len() as u64);
+    let changes = rows.into_iter().map(|tuple| {
+        let id = next;
+        next.0 += 1;
+        RowChange { id, was: None, now: Some(tuple) }
+    });
+    transaction.write(table.oid, changes).map_err(from_txn)
+}
+
+/// Whether an INSERT into the table needs to see all of its rows before it writes one.
+pub(super) fn is_gathered(plan: &WritePlan) -> bool {
+    let table = &plan.table;
+    let is_checked = table.row_indexes().any(|index| index.unique)
+        || table.constraints.iter().any(|constraint| {
+            constraint.enforced && matches!(constraint.kind, catalog::ConstraintKind::ForeignKey { .. })
+        });
+    plan.returning.is_some() || plan.conflict.is_some() || is_checked || table.storage == Storage::Row
+}
+
+fn place_value(place: RowPlace, rows: &catalog::TableRows) -> i64 {
+    match place {
+        RowPlace::Fresh => crate::scan::FRESH_PLACE,
+        RowPlace::Shard { shard, ordinal } => {
+            let number = rows.shards.find(shard).map_or(0, |(number, _)| number);
+            i64::try_from(number).expect("fewer than 2^31 shards") << 32 | i64::from(ordinal)
+        }
+    }
+}
+
+fn twice() -> SqlError {
+    let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    SqlError::new(Condition::CardinalityViolation, message)
+        .with_hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+}
+
+fn internal(error: arrow::error::ArrowError) -> SqlError {
+    SqlError::internal(format!("inserted rows: {error}"))
+}
