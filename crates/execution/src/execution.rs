@@ -10,8 +10,8 @@ use planner::PlanScan;
 use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
-use crate::runtime::runtime;
 use crate::lookup::KeyCache;
+use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
 use crate::threads::Threads;
 

@@ -13,10 +13,10 @@ mod execution;
 mod explain;
 #[cfg(test)]
 mod fixtures;
-pub mod progress;
-mod run;
 mod lookup;
 pub mod modify;
+pub mod progress;
+mod run;
 mod runtime;
 mod scan;
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub(crate) fn shard(table: u32, id: u128) -> Arc<ShardMeta> {
         tail_checksum: 7,
         columns: Vec::new(),
         row_groups: Vec::new(),
-        row_ids: shards::RowIds::From(types::RowId(id as u64 * 1_000_000)),
+        row_ids: shards::RowIds::From(types::RowId((id as u64).wrapping_mul(1_000))),
     })
 }
 

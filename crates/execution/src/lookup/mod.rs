@@ -63,9 +63,7 @@ pub(crate) fn fresh(rows: &TableRows, index: Oid, key: &[u8]) -> Vec<Found> {
     let mut end = key.to_vec();
     end.extend([0xFF; 8]);
     let (own, active) = (&rows.own.layer, &rows.fresh.active);
-    let entries = |layer: &Layer| {
-        layer.find(index, Bound::Included(key), Bound::Included(&end)).collect::<Vec<_>>()
-    };
+    let entries = |layer: &Layer| layer.find(index, Bound::Included(key), Bound::Included(&end)).collect::<Vec<_>>();
     let mut found = entries(own);
     found.extend(entries(active).into_iter().filter(|row| !own.hides(*row)));
     if let Some(sealed) = &rows.fresh.sealed {

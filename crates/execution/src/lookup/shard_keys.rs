@@ -129,7 +129,8 @@ async fn read(
     let reader = opened.get(objects, shard).await.map_err(from_shards)?;
     let mut columns = Vec::with_capacity(of.columns.len() + 1);
     for id in of.columns {
-        let column = of.table.column(*id).ok_or_else(|| SqlError::internal("an index of a column that is not there"))?;
+        let column =
+            of.table.column(*id).ok_or_else(|| SqlError::internal("an index of a column that is not there"))?;
         columns.push(column_def(column));
     }
     let stored = shard.row_ids == RowIds::Stored;

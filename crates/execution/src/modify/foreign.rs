@@ -134,23 +134,15 @@ fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
 }
 
 fn missing(table: &Table, constraint: &Constraint, columns: &[ColumnId], row: &Tuple, target: &Table) -> SqlError {
-    let message = format!(
-        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-        table.name, constraint.name
-    );
+    let message =
+        format!("insert or update on table \"{}\" violates foreign key constraint \"{}\"", table.name, constraint.name);
     let (names, values) = shown(table, columns, row);
     SqlError::new(Condition::ForeignKeyViolation, message)
         .with_detail(format!("Key ({names})=({values}) is not present in table \"{}\".", target.name))
         .with_constraint(&constraint.name)
 }
 
-fn referred(
-    table: &Table,
-    columns: &[ColumnId],
-    row: &Tuple,
-    referring: &Table,
-    constraint: &Constraint,
-) -> SqlError {
+fn referred(table: &Table, columns: &[ColumnId], row: &Tuple, referring: &Table, constraint: &Constraint) -> SqlError {
     let message = format!(
         "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
         table.name, constraint.name, referring.name

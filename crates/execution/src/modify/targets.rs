@@ -188,11 +188,7 @@ impl Targets {
 }
 
 /// Whether another transaction has changed or deleted one of these rows since this one's view; `40001` where it may not look again.
-pub(crate) fn were_changed(
-    rows: &[(RowId, RowPlace)],
-    table: Oid,
-    transaction: &Transaction,
-) -> SqlResult<bool> {
+pub(crate) fn were_changed(rows: &[(RowId, RowPlace)], table: Oid, transaction: &Transaction) -> SqlResult<bool> {
     let (view, now) = (transaction.view(), transaction.newest());
     if view.ts == now.ts || view.state.rows(table).history == now.state.rows(table).history {
         return Ok(false);

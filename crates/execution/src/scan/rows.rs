@@ -159,9 +159,8 @@ impl Running {
         let step = self.scan.batch_rows.max(1);
         let schema = ShardReader::schema(&scan.columns);
         let pieces = rows.clone().step_by(step).map(move |start| start..rows.end.min(start + step));
-        let batches = pieces.map(move |piece| {
-            fresh::batch_of(&scan.fresh()[piece], &scan.columns, &schema).map_err(to_datafusion)
-        });
+        let batches = pieces
+            .map(move |piece| fresh::batch_of(&scan.fresh()[piece], &scan.columns, &schema).map_err(to_datafusion));
         stream::iter(batches).boxed()
     }
 

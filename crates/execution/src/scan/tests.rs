@@ -3,7 +3,7 @@ use crate::sql_fixture::Sql;
 /// `t (n bigint, f float8, s text)` in four shards of 100 rows, `n` ascending from shard to shard.
 async fn table() -> Sql {
     let sql = Sql::new();
-    sql.run("create table t (n bigint, f double precision, s text)").await.unwrap();
+    sql.run("create table t (n bigint, f double precision, s text) with (storage = column)").await.unwrap();
     for shard in 0..4 {
         let (from, to) = (shard * 100, shard * 100 + 99);
         let insert = format!(

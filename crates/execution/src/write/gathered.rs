@@ -20,9 +20,7 @@ use types::{Condition, RowId, SqlError, SqlResult};
 use super::Load;
 use crate::error::{from_catalog, from_rowstore, from_txn};
 use crate::lookup::Found;
-use crate::modify::{
-    Attempt, Modified, NewRow, Targets, Waits, check, columns_from, newest, refused, taken, tuples,
-};
+use crate::modify::{Attempt, Modified, NewRow, Targets, Waits, check, columns_from, newest, refused, taken, tuples};
 use crate::scan::stored_column;
 use crate::table_columns::column_defs;
 use crate::{Execution, RunContext};
@@ -60,7 +58,8 @@ impl Execution {
             let proposed = rows.clone();
             rows.retain(|_| *free.next().unwrap_or(&true));
             if let Some(update) = conflict.update.as_ref().filter(|_| !conflicts.taken.is_empty()) {
-                let attempt = self.update_taken(plan, update, &proposed, &conflicts.taken, transaction, context).await?;
+                let attempt =
+                    self.update_taken(plan, update, &proposed, &conflicts.taken, transaction, context).await?;
                 let Attempt::Done(targets) = attempt else { return Ok(Attempt::Again) };
                 updates = Some(targets);
             }
@@ -266,8 +265,9 @@ fn place_value(place: RowPlace, rows: &catalog::TableRows) -> i64 {
 
 fn twice() -> SqlError {
     let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
-    SqlError::new(Condition::CardinalityViolation, message)
-        .with_hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values.")
+    SqlError::new(Condition::CardinalityViolation, message).with_hint(
+        "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
 }
 
 fn internal(error: arrow::error::ArrowError) -> SqlError {

@@ -44,7 +44,12 @@ pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
             .filter(|conjunct| is_plain(conjunct))
             .filter_map(|conjunct| mask(conjunct, &schema, &rows))
             .collect();
-        let is_complete = table.rows.shards.sample.as_ref().is_some_and(|sample| table.rows.len() <= sample.rows && table.rows.is_settled());
+        let is_complete = table
+            .rows
+            .shards
+            .sample
+            .as_ref()
+            .is_some_and(|sample| table.rows.len() <= sample.rows && table.rows.is_settled());
         (!masks.is_empty() && 0 < rows.num_rows()).then_some(Tried { masks, rows, is_complete })
     })
     .flatten()
