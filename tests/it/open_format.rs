@@ -46,7 +46,10 @@ async fn another_reader_finds_the_rows_that_sql_finds() {
     let client = server.connect().await;
     let declared: Vec<_> = COLUMNS.iter().map(|(name, sql_type, _)| format!("{name} {sql_type}")).collect();
     client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
-    client.batch_execute(&format!("CREATE TABLE open_format ({})", declared.join(", "))).await.unwrap();
+    client
+        .batch_execute(&format!("CREATE TABLE open_format ({}) WITH (storage = column)", declared.join(", ")))
+        .await
+        .unwrap();
     client.batch_execute(&format!("INSERT INTO open_format VALUES {ROWS}")).await.unwrap();
     // A second load, a second file.
     client.batch_execute("INSERT INTO open_format (id, t) VALUES (4, 'later')").await.unwrap();

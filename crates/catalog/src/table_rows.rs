@@ -94,6 +94,25 @@ impl TableRows {
         }
     }
 
+    /// The sealed rows that are still there, and nothing else.
+    #[must_use]
+    pub fn sealed_only(&self) -> Self {
+        let mut active = Layer::default();
+        for row in self.fresh.active.gone() {
+            active.remove(row, true);
+        }
+        let fresh = FreshRows { active, ..self.fresh.clone() };
+        Self { fresh, ..Self::default() }
+    }
+
+    /// These shards, and nothing else.
+    #[must_use]
+    pub fn shards_only(&self, kept: &[ShardId]) -> Self {
+        let removed: Vec<ShardId> =
+            self.shards.shards.iter().map(|shard| shard.id).filter(|shard| !kept.contains(shard)).collect();
+        Self { shards: self.shards.without(&removed), ..Self::default() }
+    }
+
     /// The rows after a commit of `own`, which was bound to exactly these.
     #[must_use]
     pub fn after(&self, own: &OwnRows, ts: CommitTs) -> Self {

@@ -45,6 +45,8 @@ pub struct Execution {
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) opened: Arc<OpenedShards>,
     pub(crate) keys: KeyCache,
+    /// One table settles or is compacted at a time.
+    pub(crate) settling: tokio::sync::Mutex<()>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) threads: Threads,
@@ -67,7 +69,17 @@ impl Execution {
         let threads = Threads::start(config.threads)
             .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
         let (opened, keys) = (Arc::default(), KeyCache::default());
-        Ok(Arc::new(Self { objects, transactions, opened, keys, clock, random, threads, runtime }))
+        Ok(Arc::new(Self {
+            objects,
+            transactions,
+            opened,
+            keys,
+            settling: tokio::sync::Mutex::default(),
+            clock,
+            random,
+            threads,
+            runtime,
+        }))
     }
 
     /// What plans the scans of tables.

@@ -19,6 +19,7 @@ pub mod progress;
 mod run;
 mod runtime;
 mod scan;
+mod settle;
 #[cfg(test)]
 mod sql_fixture;
 mod table_columns;
@@ -28,3 +29,4 @@ mod write;
 pub use execution::{Config, Execution};
 pub use progress::Progress;
 pub use run::{RowStream, RunContext};
+pub use settle::SettleSettings;

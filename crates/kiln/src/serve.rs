@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use execution::Execution;
+use execution::{Execution, SettleSettings};
 use gateway::{Gateway, GatewayConfig, TlsFiles};
 use objects::{Claim, Objects};
 use planner::Planner;
@@ -57,6 +57,7 @@ pub(crate) struct Server {
     shutdown: CancellationToken,
     doors: JoinSet<std::io::Result<()>>,
     cleaner: tokio::task::JoinHandle<()>,
+    settler: tokio::task::JoinHandle<()>,
     /// Held for as long as the warehouse may write to its storage.
     _claim: Claim,
 }
@@ -90,9 +91,11 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         },
     )?;
     let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
-    let gateway = Gateway::new(planner, execution, Arc::clone(&transactions), front_doors(&config), clock, random)
-        .context("cannot use the TLS certificate")?;
+    let gateway =
+        Gateway::new(planner, Arc::clone(&execution), Arc::clone(&transactions), front_doors(&config), clock, random)
+            .context("cannot use the TLS certificate")?;
 
+    let settler = tokio::spawn(Arc::clone(&execution).keep_settled(SettleSettings::default()));
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_clean(CleanSettings::default()).await }
@@ -112,7 +115,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
-    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, _claim: claim })
+    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, settler, _claim: claim })
 }
 
 impl Server {
@@ -138,6 +141,7 @@ impl Server {
         self.shutdown.cancel();
         while self.doors.join_next().await.is_some() {}
         self.cleaner.abort();
+        self.settler.abort();
     }
 }
 

@@ -150,19 +150,12 @@ pub(super) fn read(kv: &dyn TxKv, state: &mut CatalogState) -> Result<()> {
 
 fn read_fresh(kv: &dyn TxKv, table: &Table) -> Result<FreshRows> {
     let mut fresh = FreshRows::default();
-    let record = kv.get(Space::Generations, &KeyWriter::new().u32(table.oid.0).finish())?;
-    let mut sealed = 0;
-    if let Some(record) = record {
-        let malformed = |_| damaged(table.oid, "its generations");
-        let mut reader = KeyReader::new(&record);
-        fresh.generation = reader.u64().map_err(malformed)?;
-        sealed = reader.u64().map_err(malformed)?;
-        reader.finish().map_err(malformed)?;
-    }
-    if sealed != 0 {
-        let mut below = FreshRows { generation: sealed, ..FreshRows::default() };
+    let (active, sealed) = generations(kv, table.oid)?;
+    fresh.generation = active;
+    if let Some(generation) = sealed {
+        let mut below = FreshRows { generation, ..FreshRows::default() };
         read_generation(kv, table, &mut below)?;
-        fresh.sealed = Some(Sealed { generation: sealed, rows: below.active });
+        fresh.sealed = Some(Sealed { generation, rows: below.active });
     }
     read_generation(kv, table, &mut fresh)?;
     Ok(fresh)
@@ -211,29 +204,41 @@ fn read_deleted(kv: &dyn TxKv) -> Result<DeletedOfTables> {
     Ok(tables)
 }
 
-/// The generations that the store has rows of and that no table's record names: what a crash left behind.
+/// Prefixes of keys of rows whose generation no table has any more: it has settled, or its table was emptied or dropped.
 ///
 /// # Errors
 /// What the store reports.
-pub fn forgotten(kv: &dyn TxKv, state: &CatalogState) -> Result<Vec<Bytes>> {
-    let mut forgotten = Vec::new();
+pub fn retired(kv: &dyn TxKv) -> Result<Vec<Bytes>> {
+    let mut retired = Vec::new();
     let mut from = KeyRange::all();
     loop {
         let first = kv.scan(Space::Rows, from, Direction::Forward)?.next().transpose()?;
-        let Some((key, _)) = first else { return Ok(forgotten) };
+        let Some((key, _)) = first else { return Ok(retired) };
         let mut reader = KeyReader::new(&key);
         let unknown = |_| Error::UnknownKey { key: key.to_vec() };
         let (table, generation) = (Oid(reader.u32().map_err(unknown)?), reader.u64().map_err(unknown)?);
-        let prefix = generation_prefix(table, generation);
-        let fresh = &state.rows(table).fresh;
-        let is_live = state.table(table).is_some()
-            && (fresh.generation == generation
-                || fresh.sealed.as_ref().is_some_and(|sealed| sealed.generation == generation));
-        if !is_live {
-            forgotten.push(Bytes::from(prefix));
+        // Looked up after the key was found: a generation's rows and its record are written together, and once it is not the
+        // table's any more it never is again.
+        let exists = kv.get(Space::Catalog, &super::object_key(ObjectKind::Table, table))?.is_some();
+        let (active, sealed) = generations(kv, table)?;
+        if !exists || (generation != active && Some(generation) != sealed) {
+            retired.push(Bytes::from(generation_prefix(table, generation)));
         }
         from = KeyRange::from(generation_prefix(table, generation + 1));
     }
+}
+
+/// The active and the sealed generation of a table.
+fn generations(kv: &dyn TxKv, table: Oid) -> Result<(u64, Option<u64>)> {
+    let Some(record) = kv.get(Space::Generations, &KeyWriter::new().u32(table.0).finish())? else {
+        return Ok((FreshRows::default().generation, None));
+    };
+    let malformed = |_| damaged(table, "its generations");
+    let mut reader = KeyReader::new(&record);
+    let active = reader.u64().map_err(malformed)?;
+    let sealed = reader.u64().map_err(malformed)?;
+    reader.finish().map_err(malformed)?;
+    Ok((active, (sealed != 0).then_some(sealed)))
 }
 
 fn generation_prefix(table: Oid, generation: u64) -> Vec<u8> {

@@ -1,14 +1,16 @@
 //! Waiting for locks as a session's settings say, and what clients are told when they are not had.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
 use planner::stop::canceled;
 use tokio_util::sync::CancellationToken;
-use txn::locks::{LockError, LockWait, Locked, Resource, WaitsFor};
-use types::{Condition, SqlError, SqlResult};
+use txn::Transaction;
+use txn::locks::{LockError, LockWait, Locked, Resource, TableLock, WaitsFor};
+use types::{Condition, Oid, SqlError, SqlResult};
 
-use crate::RunContext;
+use crate::{Execution, RunContext};
 
 /// How long a statement waits for locks.
 #[derive(Debug, Clone)]
@@ -44,6 +46,28 @@ fn what(resource: &Resource) -> String {
         Resource::Table(table) => format!("relation {table}"),
         Resource::Row(table, row) => format!("row {} of relation {table}", row.0),
         _ => "a key".to_owned(),
+    }
+}
+
+impl Execution {
+    /// Locks the tables that a definition changes against everyone who writes them; whether another transaction was in the way, so
+    /// that the statement has to be planned again.
+    ///
+    /// # Errors
+    /// `55P03`, `40P01`; `57014` when cancelled.
+    pub async fn lock_tables(
+        &self,
+        tables: &BTreeSet<Oid>,
+        transaction: &Transaction,
+        context: &RunContext,
+    ) -> SqlResult<bool> {
+        let waits = Waits::of(context);
+        let mut waited = false;
+        for table in tables {
+            let locked = transaction.lock_table(*table, TableLock::AccessExclusive, waits.wait());
+            waited |= waits.interruptibly(locked).await?.waited;
+        }
+        Ok(waited)
     }
 }
 

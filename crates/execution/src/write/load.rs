@@ -22,7 +22,7 @@ use super::{order, sample};
 use crate::Execution;
 use crate::error::{from_shards, from_txn};
 use crate::modify::tuples;
-use crate::table_columns::column_defs;
+use crate::table_columns::{column_defs, place_columns};
 
 /// The size of file at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;
@@ -70,6 +70,14 @@ impl Load {
             sample: Mutex::new(RowSample::new(sample::schema(table), Sample::ROW_COUNT_MAX)),
             table: Arc::clone(table),
         }
+    }
+
+    /// A load of rows that have their ids already, in a column after those of the table.
+    pub(crate) fn of_moved(execution: &Execution, table: &Arc<Table>, transaction: &Transaction) -> Self {
+        let mut load = Self::new(execution, table, transaction, 0);
+        let [row_id, _] = place_columns();
+        load.columns.push(row_id);
+        load
     }
 
     /// Writes all rows of `operators`, in the table's order.
@@ -142,8 +150,8 @@ impl Loaded {
 }
 
 /// What became of one stream of rows.
-pub(super) struct Portion {
-    pub(super) shards: Vec<Arc<ShardMeta>>,
+pub(crate) struct Portion {
+    pub(crate) shards: Vec<Arc<ShardMeta>>,
     /// Rows behind them, too few for a shard of their own.
     pub(super) held: Vec<RecordBatch>,
 }

@@ -26,6 +26,8 @@ use crate::modify::{Attempt, Modified, Waits};
 use crate::{Execution, RunContext};
 
 pub(crate) use load::Load;
+pub(crate) use order::ordered;
+pub(crate) use shards_of::ShardsOf;
 
 impl Execution {
     /// Runs a write and stages what it adds to the table; how many rows that is.

@@ -15,7 +15,7 @@ use types::{ColumnId, SqlError, SqlResult};
 use super::cluster::clustered;
 
 /// `rows` in the order of `table`, as one stream; as they are for a table without one. What does not fit memory is spilled.
-pub(super) async fn ordered(
+pub(crate) async fn ordered(
     table: &Arc<Table>,
     rows: Arc<dyn ExecutionPlan>,
     task: &Arc<TaskContext>,

@@ -16,7 +16,7 @@ const HELD_ROWS_MAX: usize = 65_536;
 const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// The shards of one stream.
-pub(super) struct ShardsOf {
+pub(crate) struct ShardsOf {
     load: Arc<Load>,
     /// The first rows, while they are few.
     held: Vec<RecordBatch>,
@@ -45,11 +45,11 @@ impl ShardsOf {
     }
 
     /// For what the streams have given back: however few, they become a shard.
-    pub(super) fn rest(load: Arc<Load>) -> Self {
+    pub(crate) fn rest(load: Arc<Load>) -> Self {
         Self { holds: false, ..Self::stream(load) }
     }
 
-    pub(super) async fn push(&mut self, batch: RecordBatch) -> SqlResult<()> {
+    pub(crate) async fn push(&mut self, batch: RecordBatch) -> SqlResult<()> {
         if self.holds && self.open.is_none() {
             self.held_rows += batch.num_rows();
             self.held_bytes += batch.get_array_memory_size();
@@ -66,7 +66,7 @@ impl ShardsOf {
     }
 
     /// Ends the stream.
-    pub(super) async fn finish(mut self) -> SqlResult<Portion> {
+    pub(crate) async fn finish(mut self) -> SqlResult<Portion> {
         self.end_shard().await?;
         self.join().await?;
         Ok(Portion { shards: self.done, held: self.held })

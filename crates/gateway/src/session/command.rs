@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::Role;
 use planner::{Discard, IsolationLevel, SessionCommand, Settings, TransactionModes};
 use txn::Isolation;
-use types::{Condition, SqlError, SqlResult};
+use types::{Condition, Oid, SqlError, SqlResult};
 
 use crate::pg::client::Client;
 use crate::pg::sqlstate::Severity;
@@ -112,8 +112,33 @@ impl Session {
             SessionCommand::Move { cursor, direction } => self.move_cursor(&cursor, direction).await,
             SessionCommand::Close(name) => self.close_cursor(name.as_deref()),
             SessionCommand::Discard(what) => self.discard(what, place),
+            SessionCommand::Vacuum { tables } => {
+                self.vacuum(tables, statement).await?;
+                done("VACUUM")
+            }
             SessionCommand::Nothing(tag) => done(tag),
         }
+    }
+
+    /// VACUUM: what the server does by and by, now.
+    async fn vacuum(&mut self, tables: Option<Vec<Oid>>, statement: &Statement) -> SqlResult<()> {
+        if self.block.is_explicit() {
+            let message = "VACUUM cannot run inside a transaction block";
+            return Err(SqlError::new(Condition::ActiveTransaction, message));
+        }
+        let context = self.context(statement);
+        let tables = tables.unwrap_or_else(|| context.snapshot.tables().map(|table| table.oid).collect());
+        for table in tables {
+            let Some(known) = context.snapshot.table(table) else { continue };
+            if !context.owns(known.owner) {
+                let message = format!("permission denied to vacuum \"{}\", skipping it", known.name);
+                self.notices.push((Severity::Warning, SqlError::new(Condition::InsufficientPrivilege, message)));
+                continue;
+            }
+            self.gateway.execution.settle(table).await?;
+            self.gateway.execution.compact(table).await?;
+        }
+        Ok(())
     }
 
     /// SET and SET LOCAL; `None` is DEFAULT. What describes the transaction is set on the transaction.

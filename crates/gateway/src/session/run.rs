@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
 use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
 use tokio_util::sync::CancellationToken;
-use types::{Condition, SqlError, SqlResult};
+use types::{Condition, Oid, SqlError, SqlResult};
 
 use crate::http::metrics::Kind;
 use crate::pg::client::Client;
@@ -180,7 +180,7 @@ impl Session {
                 self.tell(plan.notices);
                 Ok(modified(changed, plan.tag, plan.returning, &context, hold))
             }
-            Planned::Define(plan) => self.define(plan, statement).await.map(Started::Done),
+            Planned::Define(plan) => self.define(plan, statement).await,
             Planned::CopyFrom(plan) => self.copy_from(plan, statement, client).await.map(Started::Done),
             Planned::CopyTo(plan) => self.copy_to(plan, statement, client).await.map(Started::Done),
             Planned::Explain(plan) => {
@@ -242,8 +242,16 @@ impl Session {
     }
 
     /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
-    async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> SqlResult<String> {
+    async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> SqlResult<Started> {
         self.block.check_writable(&plan.tag)?;
+        let (context, _hold) = self.run_context(statement);
+        let execution = Arc::clone(&self.gateway.execution);
+        let view = self.block.view().state;
+        let changed =
+            plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
+        if execution.lock_tables(&changed, self.block.transaction(), &context).await? {
+            return Ok(Started::Again);
+        }
         for check in &plan.checks {
             let mut rows = self.query(&check.query, statement).await?;
             if rows.skip(Some(1)).await?.rows > 0 {
@@ -255,7 +263,7 @@ impl Session {
         }
         self.block.transaction().stage(plan.changes).map_err(from_txn)?;
         self.tell(plan.notices);
-        Ok(plan.tag)
+        Ok(Started::Done(plan.tag))
     }
 
     /// Turns a password into the verifier that the catalog keeps; the password itself is kept nowhere.
@@ -311,6 +319,15 @@ fn explained(
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![values])
         .map_err(|error| SqlError::internal(format!("EXPLAIN's answer: {error}")))?;
     Ok(futures::stream::once(async move { Ok(batch) }).boxed())
+}
+
+/// The table that a change is about.
+fn changed_table(change: &Change) -> Option<Oid> {
+    match change {
+        Change::PutTable(table) => Some(table.oid),
+        Change::DropTable(table) | Change::RemoveAllRows { table } | Change::AddShards { table, .. } => Some(*table),
+        _ => None,
+    }
 }
 
 /// The end of a statement that changed rows: what RETURNING gives, or the tag.

@@ -4,7 +4,7 @@ mod plan;
 mod show;
 
 use datafusion::sql::sqlparser::ast;
-use types::SqlType;
+use types::{Oid, SqlType};
 
 pub(crate) use self::plan::plan;
 
@@ -80,7 +80,11 @@ pub enum SessionCommand {
     /// `None` is ALL.
     Close(Option<String>),
     Discard(Discard),
-    /// A statement that has nothing to do here and says so by succeeding: its command tag (`ANALYZE`, `VACUUM`, `CHECKPOINT`).
+    /// Fresh rows are to settle and shards to be made better: those of these tables, or of all that the role owns.
+    Vacuum {
+        tables: Option<Vec<Oid>>,
+    },
+    /// A statement that has nothing to do here and says so by succeeding: its command tag (`ANALYZE`, `CHECKPOINT`).
     Nothing(&'static str),
 }
 

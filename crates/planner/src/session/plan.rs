@@ -1,5 +1,6 @@
 //! From a command as written to one that the gateway can run: settings checked, types found, queries planned.
 
+use catalog::Relation;
 use types::{SqlResult, SqlType};
 
 use super::{SessionCommand, show};
@@ -61,10 +62,18 @@ pub(crate) fn plan(
         Command::Close(name) => SessionCommand::Close(name),
         Command::Discard(what) => SessionCommand::Discard(what),
         Command::Maintain { tag, tables } => {
+            let mut named = Vec::with_capacity(tables.len());
             for table in &tables {
-                binder.relation(table)?;
+                if let Relation::Table(table) = binder.relation(table)? {
+                    named.push(table.oid);
+                }
             }
-            SessionCommand::Nothing(tag)
+            if tag == "VACUUM" {
+                let all = tables.is_empty();
+                SessionCommand::Vacuum { tables: (!all).then_some(named) }
+            } else {
+                SessionCommand::Nothing(tag)
+            }
         }
         Command::Nothing(tag) => SessionCommand::Nothing(tag),
     })

@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::CatalogState;
+use catalog::{CatalogState, stored};
 use futures::{StreamExt, TryStreamExt, stream};
-use kv::{Batch, TxKv};
+use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use types::CommitTs;
 
 use crate::garbage::{self, Garbage};
@@ -81,6 +81,7 @@ impl Transactions {
         let core = &self.core;
         let _alone = core.cleaning.lock().await;
         core.moves.forget(core.visible.horizon());
+        self.remove_retired_rows().await?;
         let mut report = CleanReport::default();
         for chunk in core.in_flight.dead().chunks(CHUNK) {
             let deleted = core.delete(chunk.to_vec(), &mut report).await;
@@ -106,6 +107,31 @@ impl Transactions {
             core.write(move |batch| gone.for_each(|garbage| garbage.delete(batch))).await?;
         }
         Ok(report)
+    }
+
+    /// Removes the keys of rows that have settled, or went with their table. What is removed is part of no state.
+    async fn remove_retired_rows(&self) -> Result<()> {
+        let core = &self.core;
+        for prefix in core.blocking(|kv| Ok(stored::rows::retired(kv)?)).await? {
+            loop {
+                let prefix = prefix.clone();
+                let read = move |kv: &dyn TxKv| {
+                    let entries = kv.scan(Space::Rows, KeyRange::prefix(&prefix), Direction::Forward)?;
+                    Ok(entries.take(CHUNK).map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?)
+                };
+                let keys = core.blocking(read).await?;
+                if keys.is_empty() {
+                    break;
+                }
+                core.write(|batch| {
+                    for key in keys {
+                        batch.delete(Space::Rows, key);
+                    }
+                })
+                .await?;
+            }
+        }
+        Ok(())
     }
 
     /// Lists all objects of tables and deletes those that no shard, upload or record of garbage names and that are older than

@@ -1,0 +1,30 @@
+//! Which shards are worth writing anew. Pure.
+
+use catalog::TableShards;
+use types::ShardId;
+
+/// A smaller shard is better off together with others.
+const SMALL_BYTES: u64 = 25 << 20;
+/// So many small shards are left alone.
+const SMALL_COUNT: usize = 8;
+/// Of so many rows one may be deleted before a shard is written anew.
+const DELETED_PART: u64 = 5;
+/// What one compaction reads at most.
+const READ_BYTES_MAX: u64 = 512 << 20;
+
+/// The shards that one compaction puts together: those with many deleted rows, and small ones once there are many.
+pub(super) fn shards(shards: &TableShards) -> Vec<ShardId> {
+    let deleted = |id: ShardId| shards.deleted.get(&id).map_or(0, |deleted| deleted.places.len());
+    let small = shards.shards.iter().filter(|shard| shard.bytes < SMALL_BYTES).count();
+    let mut bytes = 0;
+    let mut chosen = Vec::new();
+    for shard in &shards.shards {
+        let is_worn = shard.rows < deleted(shard.id) * DELETED_PART;
+        let is_small = SMALL_COUNT < small && shard.bytes < SMALL_BYTES;
+        if (is_worn || is_small) && (bytes + shard.bytes <= READ_BYTES_MAX || chosen.is_empty()) {
+            bytes += shard.bytes;
+            chosen.push(shard.id);
+        }
+    }
+    chosen
+}

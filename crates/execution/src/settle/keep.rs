@@ -1,0 +1,72 @@
+//! When to settle and compact.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::{CatalogState, Storage};
+use types::Oid;
+
+use crate::Execution;
+
+/// When fresh rows settle.
+#[derive(Debug, Clone, Copy)]
+pub struct SettleSettings {
+    /// Between looks.
+    pub every: Duration,
+    /// So many fresh rows of a table settle at once.
+    pub rows: usize,
+    /// Fewer settle when the first of them has waited for so long.
+    pub age: Duration,
+}
+
+impl Default for SettleSettings {
+    fn default() -> Self {
+        // Rows are found quickest while they are fresh, and a shard of few rows is soon written anew: so few wait.
+        Self { every: Duration::from_secs(1), rows: 100_000, age: Duration::from_secs(60) }
+    }
+}
+
+impl Execution {
+    /// Settles and compacts for as long as the server runs.
+    pub async fn keep_settled(self: Arc<Self>, settings: SettleSettings) {
+        let mut waiting = HashMap::new();
+        while !self.transactions.is_poisoned() {
+            let now = self.clock.monotonic();
+            let due = due(&self.transactions.current().state, &mut waiting, now, settings);
+            for table in due {
+                if let Err(error) = self.settle(table).await {
+                    tracing::warn!(table = table.0, error = %error.message, "failed to settle fresh rows");
+                }
+                if let Err(error) = self.compact(table).await {
+                    tracing::warn!(table = table.0, error = %error.message, "failed to compact shards");
+                }
+            }
+            self.clock.sleep(settings.every).await;
+        }
+    }
+}
+
+/// Since when a table has had fresh rows of a generation.
+type Waiting = HashMap<Oid, (u64, Duration)>;
+
+/// The tables whose fresh rows are to settle at the moment `now`.
+fn due(state: &CatalogState, waiting: &mut Waiting, now: Duration, settings: SettleSettings) -> Vec<Oid> {
+    waiting.retain(|table, _| state.table(*table).is_some());
+    let mut due = Vec::new();
+    for table in state.tables().filter(|table| table.storage != Storage::Row) {
+        let fresh = &state.rows(table.oid).fresh;
+        if fresh.active.is_empty() && fresh.sealed.is_none() {
+            waiting.remove(&table.oid);
+            continue;
+        }
+        let since = waiting.entry(table.oid).or_insert((fresh.generation, now));
+        if since.0 != fresh.generation {
+            *since = (fresh.generation, now);
+        }
+        if settings.rows <= fresh.len() || settings.age <= now.saturating_sub(since.1) {
+            due.push(table.oid);
+        }
+    }
+    due
+}

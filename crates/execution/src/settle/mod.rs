@@ -1,0 +1,121 @@
+//! Fresh rows into shards, and shards into better ones, while everybody goes on: what is changed meanwhile is found at its new
+//! place when the work is committed, and no moment shows a row twice or not at all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog::{Change, Compacted, Settled, Storage, Table, TableRows};
+use txn::{Isolation, Snapshot};
+use types::{Oid, ShardId, SqlResult};
+
+use crate::Execution;
+use crate::error::from_txn;
+
+mod choose;
+mod keep;
+mod rewrite;
+
+#[cfg(test)]
+mod tests;
+
+pub use keep::SettleSettings;
+
+impl Execution {
+    /// Puts the fresh rows of a table into shards; how many. None when the table is gone or keeps its rows as rows.
+    ///
+    /// # Errors
+    /// What the storage reports; the rows then stay where they are.
+    pub async fn settle(self: &Arc<Self>, table: Oid) -> SqlResult<u64> {
+        let _alone = self.settling.lock().await;
+        let Some(snapshot) = self.sealed(table).await? else { return Ok(0) };
+        let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
+        let rows = snapshot.state.rows(table);
+        let Some(sealed) = &rows.fresh.sealed else { return Ok(0) };
+        let generation = sealed.generation;
+        let mut transaction = self.transactions.begin(Isolation::ReadCommitted);
+        let rewritten = self.rewrite(&definition, rows.sealed_only(), &transaction).await?;
+        let mut places: Vec<_> = rewritten.places().map(|(id, _, shard, ordinal)| (id, shard, ordinal)).collect();
+        places.sort_unstable();
+        let count = places.len() as u64;
+        let settled = Arc::new(Settled { generation, shards: rewritten.shards, places });
+        transaction.refresh().map_err(from_txn)?;
+        match transaction.stage(vec![Change::Settle { table, settled }]) {
+            // Dropped or emptied meanwhile: there is nothing to settle any more.
+            Err(txn::Error::Catalog(_)) => return Ok(0),
+            staged => staged.map_err(from_txn)?,
+        }
+        match transaction.commit().await {
+            Err(txn::Error::Conflict(_)) => Ok(0),
+            committed => committed.map_err(from_txn).map(|_| count),
+        }
+    }
+
+    /// A snapshot in which fresh rows of the table are sealed; `None` if it has none to settle.
+    async fn sealed(&self, table: Oid) -> SqlResult<Option<Snapshot>> {
+        let snapshot = self.transactions.current();
+        let rows = snapshot.state.rows(table);
+        if snapshot.state.table(table).is_none_or(|table| table.storage == Storage::Row) {
+            return Ok(None);
+        }
+        if rows.fresh.sealed.is_some() {
+            return Ok(Some(snapshot));
+        }
+        if rows.fresh.active.is_empty() {
+            return Ok(None);
+        }
+        let mut transaction = self.transactions.begin(Isolation::ReadCommitted);
+        match transaction.stage(vec![Change::Seal { table }]) {
+            Err(txn::Error::Catalog(_)) => return Ok(None),
+            staged => staged.map_err(from_txn)?,
+        }
+        match transaction.commit().await {
+            Err(txn::Error::Conflict(_)) => Ok(None),
+            committed => committed.map_err(from_txn).map(|_| Some(self.transactions.current())),
+        }
+    }
+
+    /// Puts the rows of shards that are small or have many deleted rows into fewer, better ones; how many shards went.
+    ///
+    /// # Errors
+    /// What the storage reports; the shards then stay.
+    pub async fn compact(self: &Arc<Self>, table: Oid) -> SqlResult<usize> {
+        let _alone = self.settling.lock().await;
+        let snapshot = self.transactions.current();
+        let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
+        let chosen = choose::shards(&snapshot.state.rows(table).shards);
+        if chosen.is_empty() {
+            return Ok(0);
+        }
+        let rows = snapshot.state.rows(table).shards_only(&chosen);
+        self.compact_shards(&definition, rows).await
+    }
+
+    async fn compact_shards(self: &Arc<Self>, table: &Arc<Table>, rows: TableRows) -> SqlResult<usize> {
+        let old: Vec<ShardId> = rows.shards.shards.iter().map(|shard| shard.id).collect();
+        let removed = old.iter().map(|shard| {
+            let deleted = rows.shards.deleted.get(shard).map(|deleted| deleted.places.clone());
+            (*shard, Arc::new(deleted.unwrap_or_default()))
+        });
+        let removed = removed.collect();
+        let mut transaction = self.transactions.begin(Isolation::ReadCommitted);
+        let rewritten = self.rewrite(table, rows, &transaction).await?;
+        let mut places: BTreeMap<ShardId, Vec<(u32, u32, u32)>> = BTreeMap::new();
+        for (_, place, shard, ordinal) in rewritten.places() {
+            let (number, before) = (place >> 32, place & i64::from(u32::MAX));
+            let old = old[usize::try_from(number).expect("a shard's number")];
+            let before = u32::try_from(before).expect("32 bits");
+            places.entry(old).or_default().push((before, shard, ordinal));
+        }
+        places.values_mut().for_each(|places| places.sort_unstable());
+        let compacted = Arc::new(Compacted { removed, shards: rewritten.shards, places });
+        transaction.refresh().map_err(from_txn)?;
+        match transaction.stage(vec![Change::Compact { table: table.oid, compacted }]) {
+            Err(txn::Error::Catalog(_)) => return Ok(0),
+            staged => staged.map_err(from_txn)?,
+        }
+        match transaction.commit().await {
+            Err(txn::Error::Conflict(_)) => Ok(0),
+            committed => committed.map_err(from_txn).map(|_| old.len()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Rows of a table written to shards as they are, ids and all.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use catalog::{Table, TableRows};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::execute_stream;
+use futures::StreamExt;
+use planner::ShardTable;
+use planner::error::from_datafusion;
+use shards::{RowIds, ShardMeta};
+use txn::Transaction;
+use types::{RowId, SqlError, SqlResult};
+
+use crate::Execution;
+use crate::modify::columns_from;
+use crate::write::{Load, ShardsOf, ordered};
+
+/// What became of the rows.
+pub(super) struct Rewritten {
+    pub(super) shards: Vec<Arc<ShardMeta>>,
+    /// In the order in which they lie in the shards: each row's id, and its place as the scan told it.
+    pub(super) rows: Vec<(RowId, i64)>,
+}
+
+impl Rewritten {
+    /// For each row, in the order of `rows`, the position of its shard and its place there.
+    pub(super) fn places(&self) -> impl Iterator<Item = (RowId, i64, u32, u32)> + '_ {
+        let shards = self.shards.iter().zip(0..).flat_map(|(shard, number)| {
+            let rows = u32::try_from(shard.rows).expect("a shard has fewer than 2^32 rows");
+            (0..rows).map(move |ordinal| (number, ordinal))
+        });
+        self.rows.iter().zip(shards).map(|((id, place), (shard, ordinal))| (*id, *place, shard, ordinal))
+    }
+}
+
+impl Execution {
+    /// Writes all of `rows` to new shards, announced by `transaction`, in the table's order.
+    pub(super) async fn rewrite(
+        self: &Arc<Self>,
+        table: &Arc<Table>,
+        rows: TableRows,
+        transaction: &Transaction,
+    ) -> SqlResult<Rewritten> {
+        let load = Load::of_moved(self, table, transaction);
+        let (execution, table) = (Arc::clone(self), Arc::clone(table));
+        let work = async move {
+            let state =
+                SessionStateBuilder::new().with_runtime_env(execution.runtime()).with_default_features().build();
+            let task = state.task_ctx();
+            let source = ShardTable::new(Arc::clone(&table), Arc::new(rows), execution.scan_planner()).with_places();
+            let operators = execution.scan_planner().plan_scan(&source, None, &[], None, &state);
+            let operators = ordered(&table, operators.map_err(from_datafusion)?, &task).await?;
+            let mut stream = execute_stream(operators, task).map_err(from_datafusion)?;
+            let mut shards = ShardsOf::rest(Arc::new(load));
+            let mut rows = Vec::new();
+            let width = table.columns.len();
+            while let Some(batch) = stream.next().await {
+                let batch = batch.map_err(from_datafusion)?;
+                add(&batch, width, &mut rows);
+                shards.push(columns_from(&batch, 0, width + 1)?).await?;
+            }
+            let mut shards = shards.finish().await?.shards;
+            for shard in &mut shards {
+                Arc::make_mut(shard).row_ids = RowIds::Stored;
+            }
+            Ok(Rewritten { shards, rows })
+        };
+        let ended = self.threads.spawn(work).await;
+        ended.map_err(|error| SqlError::internal(format!("settling stopped: {error}")))?
+    }
+}
+
+fn add(batch: &RecordBatch, width: usize, rows: &mut Vec<(RowId, i64)>) {
+    let ids = batch.column(width).as_primitive::<Int64Type>();
+    let places = batch.column(width + 1).as_primitive::<Int64Type>();
+    let ids = ids.values().iter().map(|id| RowId(id.cast_unsigned()));
+    rows.extend(ids.zip(places.values().iter().copied()));
+}
