@@ -11,7 +11,7 @@ use types::{CommitTs, Oid};
 
 use crate::bind::bind;
 use crate::garbage::{Garbage, objects_removed};
-use crate::moves::Moves;
+use crate::moves::{Move, Moves};
 use crate::recover::put_last_commit;
 use crate::{Conflict, Snapshot, conflict, uploads};
 
@@ -52,8 +52,10 @@ impl Group {
         let mut batch = Batch::new();
         // What was announced and is not part of the outcome is garbage from this commit on, as is what the commit removes.
         let mut garbage: BTreeSet<String> = proposal.uploads.iter().cloned().collect();
+        let mut moved = Vec::new();
         let mut after = conflict::rebase(&proposal.base, &self.state, &proposal.changes, |before, change| {
             stored::write(before, change, ts, &mut batch);
+            moved.extend(Move::of(before, change, ts));
             shards_added(change).iter().for_each(|shard| {
                 garbage.remove(&shard.object);
             });
@@ -61,12 +63,12 @@ impl Group {
         })?;
         for (table, own) in &proposal.rows {
             let rows = after.rows(*table);
-            let bound = bind(own, rows, &moves.of(*table));
+            let bound = bind(own, rows, &moves.until(*table, self.ts));
             stored::rows::write(rows, *table, &bound, ts, &mut batch);
             let rows = rows.after(&bound, ts);
             after.set_rows(*table, rows);
         }
-        proposal.changes.iter().for_each(|change| moves.note(change, ts));
+        moved.into_iter().for_each(|(table, known)| moves.note(table, known));
         proposal.uploads.iter().for_each(|object| uploads::delete(&mut batch, object));
         garbage.into_iter().for_each(|object| Garbage { since: ts, object }.put(&mut batch));
         put_last_commit(&mut batch, ts);

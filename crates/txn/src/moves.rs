@@ -3,9 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use catalog::{Change, Compacted, RowPlace, Settled, TableRows};
+use catalog::{CatalogState, Change, Compacted, RowPlace, Settled, TableRows};
 use parking_lot::RwLock;
+use rowstore::{Layer, Row};
 use types::{CommitTs, Oid, RowId, ShardId};
+
+#[cfg(test)]
+mod tests;
 
 /// The moves of all tables since the oldest registered snapshot. In memory only: a crash ends who needs them.
 #[derive(Debug, Default)]
@@ -13,36 +17,57 @@ pub(crate) struct Moves {
     tables: RwLock<HashMap<Oid, Arc<Vec<Move>>>>,
 }
 
+/// What one commit moves.
 #[derive(Debug, Clone)]
-struct Move {
+pub(crate) struct Move {
     at: CommitTs,
     kind: Kind,
 }
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Settled(Arc<Settled>),
+    /// With the rows as they settled, which every snapshot that asks has too.
+    Settled {
+        settled: Arc<Settled>,
+        rows: Layer,
+    },
     Compacted(Arc<Compacted>),
 }
 
-/// The moves of one table, oldest first.
+/// The moves of one table that some of its rows have behind them, oldest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TableMoves(Arc<Vec<Move>>);
+pub(crate) struct TableMoves {
+    moves: Arc<Vec<Move>>,
+    count: usize,
+}
+
+impl Move {
+    /// What a change moves when it is made to `before` by the commit `at`, and the table.
+    pub(crate) fn of(before: &CatalogState, change: &Change, at: CommitTs) -> Option<(Oid, Move)> {
+        let (table, kind) = match change {
+            Change::Settle { table, settled } => {
+                let rows = before.rows(*table).fresh.sealed.as_ref().map(|sealed| sealed.rows.clone());
+                (*table, Kind::Settled { settled: Arc::clone(settled), rows: rows.unwrap_or_default() })
+            }
+            Change::Compact { table, compacted } => (*table, Kind::Compacted(Arc::clone(compacted))),
+            _ => return None,
+        };
+        Some((table, Move { at, kind }))
+    }
+}
 
 impl Moves {
     /// Takes note of what a commit moves; before the commit is visible.
-    pub(crate) fn note(&self, change: &Change, at: CommitTs) {
-        let (table, kind) = match change {
-            Change::Settle { table, settled } => (*table, Kind::Settled(Arc::clone(settled))),
-            Change::Compact { table, compacted } => (*table, Kind::Compacted(Arc::clone(compacted))),
-            _ => return,
-        };
+    pub(crate) fn note(&self, table: Oid, known: Move) {
         let mut tables = self.tables.write();
-        Arc::make_mut(tables.entry(table).or_default()).push(Move { at, kind });
+        Arc::make_mut(tables.entry(table).or_default()).push(known);
     }
 
-    pub(crate) fn of(&self, table: Oid) -> TableMoves {
-        TableMoves(self.tables.read().get(&table).map(Arc::clone).unwrap_or_default())
+    /// The moves of a table that its rows as of commit `ts` have behind them. Later ones are known before their commit is visible.
+    pub(crate) fn until(&self, table: Oid, ts: CommitTs) -> TableMoves {
+        let moves = self.tables.read().get(&table).map(Arc::clone).unwrap_or_default();
+        let count = moves.partition_point(|known| known.at <= ts);
+        TableMoves { moves, count }
     }
 
     /// Forgets moves that everyone who looks at `horizon` or later has behind him.
@@ -59,13 +84,22 @@ impl Moves {
 impl TableMoves {
     /// Where a fresh row went that is no longer among the fresh ones of `rows`; `None` if it was deleted.
     pub(crate) fn of_row(&self, rows: &TableRows, id: RowId) -> Option<(ShardId, u32)> {
-        // A row settles once, or again after a change that made it fresh again: the newest counts.
-        let found = self.0.iter().enumerate().rev().find_map(|(position, known)| match &known.kind {
-            Kind::Settled(settled) => Some((position, settled.place_of(id)?)),
+        self.settling(id).and_then(|settling| self.now(rows, &settling))
+    }
+
+    /// How the row settled last: once, or again after a change that made it fresh again.
+    fn settling(&self, id: RowId) -> Option<Settling<'_>> {
+        self.known().iter().enumerate().rev().find_map(|(position, known)| match &known.kind {
+            Kind::Settled { settled, rows } => {
+                Some(Settling { row: rows.get(id)?, place: settled.place_of(id)?, behind: position + 1 })
+            }
             Kind::Compacted(_) => None,
-        });
-        let (position, (shard, ordinal)) = found?;
-        self.follow(rows, shard, ordinal, position + 1)
+        })
+    }
+
+    fn now(&self, rows: &TableRows, settling: &Settling<'_>) -> Option<(ShardId, u32)> {
+        let (shard, ordinal) = settling.place;
+        self.follow(rows, shard, ordinal, settling.behind)
     }
 
     /// Where the row at that place of a shard lies in `rows`, deleted or not; `None` if it was deleted before it could move.
@@ -74,7 +108,7 @@ impl TableMoves {
     }
 
     fn follow(&self, rows: &TableRows, mut shard: ShardId, mut ordinal: u32, from: usize) -> Option<(ShardId, u32)> {
-        for known in &self.0[from..] {
+        for known in &self.known()[from..] {
             if let Kind::Compacted(compacted) = &known.kind
                 && compacted.removed.contains_key(&shard)
             {
@@ -83,6 +117,21 @@ impl TableMoves {
         }
         rows.shards.find(shard).map(|_| (shard, ordinal))
     }
+
+    fn known(&self) -> &[Move] {
+        &self.moves[..self.count]
+    }
+}
+
+/// A row that settled.
+#[derive(Debug)]
+struct Settling<'a> {
+    /// The version that did.
+    row: &'a Arc<Row>,
+    /// Where it came to lie.
+    place: (ShardId, u32),
+    /// How many moves were made by then.
+    behind: usize,
 }
 
 /// What became of a row since a statement saw it.
@@ -102,12 +151,22 @@ pub(crate) fn row_now(seen: &TableRows, now: &TableRows, moves: &TableMoves, id:
         let same = seen.fresh.get(id).is_some_and(|known| Arc::ptr_eq(known, newest));
         return if same && place == RowPlace::Fresh { RowNow::Same(place) } else { RowNow::Changed };
     }
-    let settled = match place {
-        RowPlace::Fresh => moves.of_row(now, id),
-        RowPlace::Shard { shard, ordinal } => moves.of_place(now, shard, ordinal),
-    };
-    match settled {
-        Some((shard, ordinal)) if !now.shards.is_deleted(shard, ordinal) => RowNow::Same((shard, ordinal).into()),
-        _ => RowNow::Deleted,
+    let is_there = |(shard, ordinal): &(ShardId, u32)| !now.shards.is_deleted(*shard, *ordinal);
+    // A row that is fresh no longer may have been changed before it settled.
+    let settled = moves.settling(id).and_then(|settling| {
+        let place = moves.now(now, &settling).filter(is_there)?;
+        Some((settling.row, place))
+    });
+    match place {
+        RowPlace::Fresh => match (settled, seen.fresh.get(id)) {
+            (Some((row, place)), Some(known)) if Arc::ptr_eq(row, known) => RowNow::Same(place.into()),
+            (Some(_), _) => RowNow::Changed,
+            (None, _) => RowNow::Deleted,
+        },
+        RowPlace::Shard { shard, ordinal } => match (moves.of_place(now, shard, ordinal).filter(is_there), settled) {
+            (Some(place), _) => RowNow::Same(place.into()),
+            (None, Some(_)) => RowNow::Changed,
+            (None, None) => RowNow::Deleted,
+        },
     }
 }

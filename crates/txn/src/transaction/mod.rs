@@ -121,18 +121,19 @@ impl Transaction {
             let rebased = conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ());
             rebased.map_err(Error::Conflict)?
         };
-        self.view = Arc::new(self.with_own(rebased));
         self.base = newest;
+        self.view = Arc::new(self.with_own(rebased));
         Ok(())
     }
 
-    /// The state with the rows that this transaction has written.
+    /// The state of `base` with the rows that this transaction has written.
     fn with_own(&mut self, mut state: CatalogState) -> CatalogState {
         let moves = &self.transactions.core.moves;
         for (table, own) in self.own.iter_mut() {
             let mut rows = TableRows::clone(state.rows(*table));
             if rows.history.moved != own.moved {
-                *own = Own { rows: bind(&own.rows, &rows, &moves.of(*table)), moved: rows.history.moved };
+                *own =
+                    Own { rows: bind(&own.rows, &rows, &moves.until(*table, self.base.ts)), moved: rows.history.moved };
             }
             rows.own = own.rows.clone();
             state.set_rows(*table, rows);
@@ -229,7 +230,7 @@ impl Transaction {
         let rebased = rebased.map_err(Error::Conflict)?;
         let Some(own) = self.own.get(&table) else { return Ok(Arc::clone(rebased.rows(table))) };
         let mut rows = TableRows::clone(rebased.rows(table));
-        rows.own = bind(&own.rows, &rows, &self.transactions.core.moves.of(table));
+        rows.own = bind(&own.rows, &rows, &self.transactions.core.moves.until(table, newest.ts));
         Ok(Arc::new(rows))
     }
 
@@ -246,7 +247,7 @@ impl Transaction {
         if seen.own.layer.get(id).is_some() {
             return crate::RowNow::Same(RowPlace::Fresh);
         }
-        let moves = self.transactions.core.moves.of(table);
+        let moves = self.transactions.core.moves.until(table, now.ts);
         crate::moves::row_now(seen, now.state.rows(table), &moves, id, place)
     }
 

@@ -1,0 +1,131 @@
+use std::sync::Arc;
+
+use catalog::{Change, Compacted, RowPlace, Settled, TableRows};
+use rowstore::{Tuple, Value};
+use types::{ColumnId, Oid, RowId, ShardId};
+
+use crate::fixtures::*;
+use crate::{Isolation, RowChange, RowNow, Transaction, Transactions};
+
+const TABLE: Oid = Oid(100);
+const ROW: RowId = RowId(1);
+
+/// A table with one row, fresh.
+async fn one_row() -> Arc<Transactions> {
+    let transactions = fresh();
+    commit(&transactions, vec![put(table(TABLE.0, "t"))]).await;
+    write(&transactions, None, Some(1)).await;
+    transactions
+}
+
+fn tuple(value: i64) -> Tuple {
+    Tuple::encode([(ColumnId(1), Value::Int(value))]).unwrap()
+}
+
+fn set(transaction: &mut Transaction, was: Option<RowPlace>, value: Option<i64>) {
+    transaction.write(TABLE, [RowChange { id: ROW, was, now: value.map(tuple) }]).unwrap();
+}
+
+async fn write(transactions: &Arc<Transactions>, was: Option<RowPlace>, value: Option<i64>) {
+    let mut transaction = begin(transactions);
+    set(&mut transaction, was, value);
+    transaction.commit().await.unwrap();
+}
+
+fn place(shard: u128, ordinal: u32) -> RowPlace {
+    RowPlace::Shard { shard: ShardId(uuid::Uuid::from_u128(shard)), ordinal }
+}
+
+/// Writes what is fresh to a shard in which the row is the fourth.
+async fn settle(transactions: &Arc<Transactions>, generation: u64, id: u128) {
+    commit(transactions, vec![Change::Seal { table: TABLE }]).await;
+    finish(transactions, generation, id).await;
+}
+
+async fn finish(transactions: &Arc<Transactions>, generation: u64, id: u128) {
+    let settled = Settled { generation, shards: vec![shard(TABLE.0, id)], places: vec![(ROW, 0, 3)] };
+    commit(transactions, vec![Change::Settle { table: TABLE, settled: Arc::new(settled) }]).await;
+}
+
+/// Puts a shard in which the row is the sixth in the place of another.
+async fn compact(transactions: &Arc<Transactions>, old: u128, new: u128) {
+    let old = ShardId(uuid::Uuid::from_u128(old));
+    let compacted = Compacted {
+        removed: [(old, Arc::default())].into_iter().collect(),
+        shards: vec![shard(TABLE.0, new)],
+        places: [(old, vec![(3, 0, 5)])].into_iter().collect(),
+    };
+    commit(transactions, vec![Change::Compact { table: TABLE, compacted: Arc::new(compacted) }]).await;
+}
+
+fn now(transaction: &Transaction, place: RowPlace) -> RowNow {
+    transaction.row_now(&transaction.newest(), TABLE, ROW, place)
+}
+
+/// How often a reader of these rows finds the row, the shards' being at the places that the tests put it.
+fn found(rows: &TableRows) -> usize {
+    let fresh = rows.fresh_rows().filter(|(id, _)| *id == ROW).count();
+    let in_shard = rows.shards.shards.iter().filter(|shard| {
+        let ordinal = if shard.id == ShardId(uuid::Uuid::from_u128(9)) { 5 } else { 3 };
+        rows.deleted(shard.id).is_none_or(|deleted| !deleted.contains(ordinal))
+    });
+    fresh + in_shard.count()
+}
+
+#[tokio::test]
+async fn a_row_is_the_same_wherever_it_has_moved() {
+    let transactions = one_row().await;
+    let old = transactions.begin(Isolation::RepeatableRead);
+    assert_eq!(now(&old, RowPlace::Fresh), RowNow::Same(RowPlace::Fresh));
+    settle(&transactions, 1, 7).await;
+    assert_eq!(now(&old, RowPlace::Fresh), RowNow::Same(place(7, 3)));
+    let later = transactions.begin(Isolation::RepeatableRead);
+    compact(&transactions, 7, 9).await;
+    assert_eq!(now(&old, RowPlace::Fresh), RowNow::Same(place(9, 5)));
+    assert_eq!(now(&later, place(7, 3)), RowNow::Same(place(9, 5)));
+}
+
+#[tokio::test]
+async fn a_fresh_row_that_was_changed_and_has_settled_is_not_the_same() {
+    let transactions = one_row().await;
+    let old = transactions.begin(Isolation::RepeatableRead);
+    write(&transactions, Some(RowPlace::Fresh), Some(2)).await;
+    assert_eq!(now(&old, RowPlace::Fresh), RowNow::Changed);
+    settle(&transactions, 1, 7).await;
+    assert_eq!(now(&old, RowPlace::Fresh), RowNow::Changed);
+    write(&transactions, Some(place(7, 3)), None).await;
+    assert_eq!(now(&old, RowPlace::Fresh), RowNow::Deleted);
+}
+
+#[tokio::test]
+async fn a_settled_row_that_was_changed_and_has_settled_again_is_not_deleted() {
+    let transactions = one_row().await;
+    settle(&transactions, 1, 7).await;
+    let old = transactions.begin(Isolation::RepeatableRead);
+    write(&transactions, Some(place(7, 3)), Some(2)).await;
+    assert_eq!(now(&old, place(7, 3)), RowNow::Changed);
+    settle(&transactions, 2, 8).await;
+    assert_eq!(now(&old, place(7, 3)), RowNow::Changed);
+    write(&transactions, Some(place(8, 3)), None).await;
+    assert_eq!(now(&old, place(7, 3)), RowNow::Deleted);
+}
+
+#[tokio::test]
+async fn a_savepoint_comes_back_on_the_rows_that_the_transaction_looks_at() {
+    let transactions = one_row().await;
+    commit(&transactions, vec![Change::Seal { table: TABLE }]).await;
+    let mut transaction = begin(&transactions);
+    set(&mut transaction, Some(RowPlace::Fresh), Some(2));
+    transaction.savepoint("s");
+    finish(&transactions, 1, 7).await;
+    transaction.refresh().unwrap();
+    set(&mut transaction, Some(RowPlace::Fresh), Some(3));
+    // The transaction's view does not have this behind it.
+    compact(&transactions, 7, 9).await;
+    transaction.rollback_to("s").unwrap();
+    assert_eq!(found(transaction.view().state.rows(TABLE)), 1);
+    transaction.refresh().unwrap();
+    assert_eq!(found(transaction.view().state.rows(TABLE)), 1);
+    transaction.commit().await.unwrap();
+    assert_eq!(found(begin(&transactions).view().state.rows(TABLE)), 1);
+}
