@@ -7,6 +7,7 @@
 )]
 
 mod clients;
+mod isolation;
 mod kill;
 mod lifecycle;
 mod memory;
@@ -14,6 +15,7 @@ mod open_format;
 mod postgres;
 mod psql;
 mod s3;
+mod sequence;
 mod server;
 mod slt;
 mod storm;

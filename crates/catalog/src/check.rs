@@ -7,8 +7,8 @@ use shards::{ROW_ID_COLUMN, ShardMeta};
 use types::{ColumnId, Oid};
 
 use crate::{
-    CatalogState, ConstraintKind, Database, Distribution, Error, ObjectKind, Relation, Result, Role, Schema, Table,
-    View,
+    CatalogState, ConstraintKind, Database, Distribution, Error, ObjectKind, Relation, Result, Role, Schema, Sequence,
+    Table, View,
 };
 
 pub(crate) fn database(state: &CatalogState, database: &Database) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) fn schema(state: &CatalogState, schema: &Schema) -> Result<()> {
 pub(crate) fn table(state: &CatalogState, table: &Table) -> Result<()> {
     owner(state, table.owner)?;
     relation_name(state, table.schema, &table.name, table.oid)?;
-    if state.view(table.oid).is_some() {
+    if state.view(table.oid).is_some() || state.sequence(table.oid).is_some() {
         return Err(Error::Missing { kind: ObjectKind::Table, oid: table.oid });
     }
     columns(table)?;
@@ -41,13 +41,57 @@ pub(crate) fn table(state: &CatalogState, table: &Table) -> Result<()> {
     if let Distribution::On(columns) = &table.distribution {
         columns.iter().try_for_each(|&column| column_exists(table, column))?;
     }
+    for &sequence in table.columns.iter().flat_map(|column| &column.sequences) {
+        sequence_exists(state, sequence)?;
+    }
+    for identity in table.columns.iter().filter_map(|column| column.identity) {
+        sequence_exists(state, identity.sequence)?;
+    }
     constraints(state, table)
+}
+
+pub(crate) fn sequence(state: &CatalogState, sequence: &Sequence) -> Result<()> {
+    owner(state, sequence.owner)?;
+    relation_name(state, sequence.schema, &sequence.name, sequence.oid)?;
+    if state.table(sequence.oid).is_some() || state.view(sequence.oid).is_some() {
+        return Err(Error::Missing { kind: ObjectKind::Sequence, oid: sequence.oid });
+    }
+    let impossible = || Error::ImpossibleSequence { sequence: sequence.name.clone() };
+    let limits = sequence.min..=sequence.max;
+    if sequence.increment == 0 || !limits.contains(&sequence.start) || !limits.contains(&sequence.begins) {
+        return Err(impossible());
+    }
+    if let Some(owner) = sequence.owned_by {
+        let table = state.table(owner.table).ok_or(Error::Missing { kind: ObjectKind::Table, oid: owner.table })?;
+        column_exists(table, owner.column)?;
+    }
+    Ok(())
+}
+
+/// Whether no identity column needs the sequence.
+pub(crate) fn sequence_is_free(state: &CatalogState, sequence: &Sequence) -> Result<()> {
+    let Some(owner) = sequence.owned_by else { return Ok(()) };
+    let column = state.table(owner.table).and_then(|table| Some((table, table.column(owner.column)?)));
+    match column {
+        Some((table, column)) if column.identity.is_some_and(|identity| identity.sequence == sequence.oid) => {
+            Err(Error::IdentitySequence {
+                sequence: sequence.name.clone(),
+                table: table.name.clone(),
+                column: column.name.clone(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sequence_exists(state: &CatalogState, oid: Oid) -> Result<()> {
+    if state.sequence(oid).is_some() { Ok(()) } else { Err(Error::Missing { kind: ObjectKind::Sequence, oid }) }
 }
 
 pub(crate) fn view(state: &CatalogState, view: &View) -> Result<()> {
     owner(state, view.owner)?;
     relation_name(state, view.schema, &view.name, view.oid)?;
-    if state.table(view.oid).is_some() {
+    if state.table(view.oid).is_some() || state.sequence(view.oid).is_some() {
         return Err(Error::Missing { kind: ObjectKind::View, oid: view.oid });
     }
     for &oid in &view.depends_on {
@@ -118,6 +162,7 @@ fn relation_name(state: &CatalogState, schema: Oid, name: &str, oid: Oid) -> Res
             let kind = match holder {
                 Relation::Table(_) => ObjectKind::Table,
                 Relation::View(_) => ObjectKind::View,
+                Relation::Sequence(_) => ObjectKind::Sequence,
             };
             Err(Error::DuplicateName { kind, name: name.to_owned() })
         }

@@ -1,10 +1,11 @@
 //! Who needs whom.
 
 use std::fmt;
+use std::sync::Arc;
 
 use types::{ColumnId, Oid};
 
-use crate::{CatalogState, ConstraintKind, Error, ObjectKind, Relation, Result};
+use crate::{CatalogState, ConstraintKind, Error, ObjectKind, Relation, Result, Sequence, Table};
 
 /// Something that needs something else to exist. Displays as PostgreSQL names it: `view v`, `constraint c on table t`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,17 @@ pub enum Dependant {
         oid: Oid,
         name: String,
     },
+    Sequence {
+        oid: Oid,
+        name: String,
+    },
+    /// A column's DEFAULT.
+    Default {
+        table: Oid,
+        table_name: String,
+        column: ColumnId,
+        name: String,
+    },
     /// A foreign key of another table.
     Constraint {
         table: Oid,
@@ -34,12 +46,15 @@ pub enum Dependant {
 }
 
 impl Dependant {
-    /// The schema, table or view that has to go so that the need goes; `None` where less is enough.
+    /// The schema, table, view or sequence that has to go so that the need goes; `None` where less is enough.
     #[must_use]
     pub fn oid(&self) -> Option<Oid> {
         match self {
-            Self::Schema { oid, .. } | Self::Table { oid, .. } | Self::View { oid, .. } => Some(*oid),
-            Self::Database { .. } | Self::Constraint { .. } => None,
+            Self::Schema { oid, .. }
+            | Self::Table { oid, .. }
+            | Self::View { oid, .. }
+            | Self::Sequence { oid, .. } => Some(*oid),
+            Self::Database { .. } | Self::Constraint { .. } | Self::Default { .. } => None,
         }
     }
 }
@@ -49,6 +64,7 @@ impl From<&Relation> for Dependant {
         match relation {
             Relation::Table(table) => Self::Table { oid: table.oid, name: table.name.clone() },
             Relation::View(view) => Self::View { oid: view.oid, name: view.name.clone() },
+            Relation::Sequence(sequence) => Self::Sequence { oid: sequence.oid, name: sequence.name.clone() },
         }
     }
 }
@@ -60,13 +76,18 @@ impl fmt::Display for Dependant {
             Self::Schema { name, .. } => write!(f, "schema {name}"),
             Self::Table { name, .. } => write!(f, "table {name}"),
             Self::View { name, .. } => write!(f, "view {name}"),
+            Self::Sequence { name, .. } => write!(f, "sequence {name}"),
+            Self::Default { table_name, name, .. } => {
+                write!(f, "default value for column {name} of table {table_name}")
+            }
             Self::Constraint { table_name, name, .. } => write!(f, "constraint {name} on table {table_name}"),
         }
     }
 }
 
 impl CatalogState {
-    /// What directly needs the schema, table, view or role with this id.
+    /// What directly needs the schema, table, view, sequence or role with this id. What goes with a table as a part of it, its
+    /// sequences among that, does not count; what needs the part does.
     #[must_use]
     pub fn dependants(&self, oid: Oid) -> Vec<Dependant> {
         let mut found = Vec::new();
@@ -79,21 +100,61 @@ impl CatalogState {
             let relations = self.schemas().flat_map(|schema| self.relations(schema.oid));
             found.extend(relations.filter(|relation| relation.owner() == oid).map(|relation| (&relation).into()));
         }
-        found.extend(self.relations(oid).map(|relation| Dependant::from(&relation)));
+        let parts =
+            |relation: &Relation| matches!(relation, Relation::Sequence(sequence) if sequence.owned_by.is_some());
+        let relations = self.relations(oid).filter(|relation| !parts(relation));
+        found.extend(relations.map(|relation| Dependant::from(&relation)));
         let views = self.views().filter(|view| view.depends_on.contains(&oid));
         found.extend(views.map(|view| Dependant::View { oid: view.oid, name: view.name.clone() }));
         found.extend(self.foreign_keys_to(oid, None));
+        found.extend(self.defaults_from(oid));
+        for sequence in self.sequences_of(oid) {
+            let needs = self.dependants(sequence.oid).into_iter();
+            found.extend(
+                needs.filter(|dependant| !matches!(dependant, Dependant::Default { table, .. } if *table == oid)),
+            );
+        }
         found
     }
 
-    /// What needs a column of a table: the views that use it and the foreign keys that refer to it.
+    /// What needs a column of a table: the views that use it, the foreign keys that refer to it, other columns' defaults that take
+    /// numbers from its sequences.
     #[must_use]
     pub fn column_dependants(&self, table: Oid, column: ColumnId) -> Vec<Dependant> {
         let views = self.views().filter(|view| view.columns_used.contains(&(table, column)));
         let mut found: Vec<Dependant> =
             views.map(|view| Dependant::View { oid: view.oid, name: view.name.clone() }).collect();
         found.extend(self.foreign_keys_to(table, Some(column)));
+        let sequences =
+            self.sequences_of(table).filter(|sequence| sequence.owned_by.is_some_and(|owner| owner.column == column));
+        for sequence in sequences {
+            let needs = self.dependants(sequence.oid).into_iter();
+            found.extend(needs.filter(
+                |dependant| !matches!(dependant, Dependant::Default { table: user, column: used, .. } if (*user, *used) == (table, column)),
+            ));
+        }
         found
+    }
+
+    /// The sequences that go away when the table becomes `new`: those of columns that it has no more.
+    pub(crate) fn sequences_going_with(&self, new: &Table) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences_of(new.oid).filter(|sequence| {
+            let column = sequence.owned_by.map(|owner| owner.column);
+            column.is_some_and(|column| new.column(column).is_none())
+        })
+    }
+
+    /// The defaults that take numbers from the sequence.
+    fn defaults_from(&self, sequence: Oid) -> impl Iterator<Item = Dependant> + '_ {
+        let columns = self.tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
+        columns.filter(move |(_, column)| column.sequences.contains(&sequence)).map(|(table, column)| {
+            Dependant::Default {
+                table: table.oid,
+                table_name: table.name.clone(),
+                column: column.id,
+                name: column.name.clone(),
+            }
+        })
     }
 
     /// Foreign keys of other tables that refer to `target`, to this column of it if one is given.

@@ -16,6 +16,7 @@ pub enum ObjectKind {
     Schema,
     Table,
     View,
+    Sequence,
     /// A table or a view, where either would do.
     Relation,
     Role,
@@ -32,6 +33,7 @@ impl fmt::Display for ObjectKind {
             Self::Schema => "schema",
             Self::Table => "table",
             Self::View => "view",
+            Self::Sequence => "sequence",
             Self::Relation => "relation",
             Self::Role => "role",
             Self::Sample => "sample",
@@ -76,6 +78,12 @@ pub enum Error {
     /// Rows that were to be put elsewhere are no longer where they were.
     #[error("the rows of the table with id {table} have moved")]
     Moved { table: Oid },
+    /// A sequence must lie between its limits, move, and be in its table's schema.
+    #[error("sequence \"{sequence}\" has impossible limits, increment, start or owner")]
+    ImpossibleSequence { sequence: String },
+    /// An identity column needs the sequence.
+    #[error("sequence \"{sequence}\" is the identity of column \"{column}\" of table \"{table}\"")]
+    IdentitySequence { sequence: String, table: String, column: String },
     /// A view would need itself.
     #[error("view \"{view}\" would depend on itself")]
     ViewCycle { view: String },

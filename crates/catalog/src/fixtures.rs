@@ -22,6 +22,8 @@ pub(crate) fn column(id: i32, name: &str) -> Column {
         default: None,
         missing: None,
         comment: None,
+        identity: None,
+        sequences: Vec::new(),
     }
 }
 

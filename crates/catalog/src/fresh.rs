@@ -51,6 +51,7 @@ impl CatalogState {
             schemas: OrdMap::new(),
             tables: OrdMap::new(),
             views: OrdMap::new(),
+            sequences: OrdMap::new(),
             roles: OrdMap::new(),
             rows: OrdMap::new(),
             schema_names: OrdMap::new(),

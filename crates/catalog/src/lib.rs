@@ -19,6 +19,7 @@ mod role;
 mod row_index;
 mod sample;
 mod schema;
+mod sequence;
 mod state;
 pub mod stored;
 mod summary;
@@ -41,10 +42,12 @@ pub use role::{Role, ScramVerifier};
 pub use row_index::RowIndex;
 pub use sample::Sample;
 pub use schema::Schema;
+pub use sequence::{Sequence, SequenceOwner, SequencePosition};
 pub use state::{CatalogState, Relation};
 pub use summary::ColumnSummary;
 pub use table::{
-    Column, Constraint, ConstraintKind, Distribution, Index, ReferentialAction, SortColumn, Storage, Table, TableOrder,
+    Column, Constraint, ConstraintKind, Distribution, Identity, Index, ReferentialAction, SortColumn, Storage, Table,
+    TableOrder,
 };
 pub use table_rows::{History, RowPlace, TableRows};
 pub use table_shards::TableShards;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use types::{ColumnId, Oid};
 
-use crate::{ColumnSummary, Database, Role, Schema, Table, TableRows, TableShards, View};
+use crate::{ColumnSummary, Database, Role, Schema, Sequence, Table, TableRows, TableShards, View};
 
 /// Everything that exists at one moment. Cloning costs a few pointers, and states share what they have in common: an object
 /// that two states have unchanged is the same `Arc` in both.
@@ -15,10 +15,11 @@ pub struct CatalogState {
     pub(crate) schemas: OrdMap<Oid, Arc<Schema>>,
     pub(crate) tables: OrdMap<Oid, Arc<Table>>,
     pub(crate) views: OrdMap<Oid, Arc<View>>,
+    pub(crate) sequences: OrdMap<Oid, Arc<Sequence>>,
     pub(crate) roles: OrdMap<Oid, Arc<Role>>,
     pub(crate) rows: OrdMap<Oid, Arc<TableRows>>,
     pub(crate) schema_names: OrdMap<String, Oid>,
-    /// Tables and views by schema and name: they share one namespace.
+    /// Tables, views and sequences by schema and name: they share one namespace.
     pub(crate) relation_names: OrdMap<Oid, OrdMap<String, Oid>>,
     pub(crate) role_names: OrdMap<String, Oid>,
 }
@@ -28,6 +29,7 @@ pub struct CatalogState {
 pub enum Relation {
     Table(Arc<Table>),
     View(Arc<View>),
+    Sequence(Arc<Sequence>),
 }
 
 impl Relation {
@@ -37,6 +39,7 @@ impl Relation {
         match self {
             Self::Table(table) => table.oid,
             Self::View(view) => view.oid,
+            Self::Sequence(sequence) => sequence.oid,
         }
     }
 
@@ -46,6 +49,7 @@ impl Relation {
         match self {
             Self::Table(table) => &table.name,
             Self::View(view) => &view.name,
+            Self::Sequence(sequence) => &sequence.name,
         }
     }
 
@@ -55,6 +59,7 @@ impl Relation {
         match self {
             Self::Table(table) => table.schema,
             Self::View(view) => view.schema,
+            Self::Sequence(sequence) => sequence.schema,
         }
     }
 
@@ -64,6 +69,7 @@ impl Relation {
         match self {
             Self::Table(table) => table.owner,
             Self::View(view) => view.owner,
+            Self::Sequence(sequence) => sequence.owner,
         }
     }
 
@@ -73,6 +79,7 @@ impl Relation {
         match self {
             Self::Table(table) => table.column(column).is_some(),
             Self::View(view) => view.column(column).is_some(),
+            Self::Sequence(_) => (1..=Sequence::COLUMNS).contains(&column.0),
         }
     }
 }
@@ -104,6 +111,11 @@ impl CatalogState {
     }
 
     #[must_use]
+    pub fn sequence(&self, oid: Oid) -> Option<&Arc<Sequence>> {
+        self.sequences.get(&oid)
+    }
+
+    #[must_use]
     pub fn role(&self, oid: Oid) -> Option<&Arc<Role>> {
         self.roles.get(&oid)
     }
@@ -113,7 +125,7 @@ impl CatalogState {
         self.role(*self.role_names.get(name)?)
     }
 
-    /// The table or view called `name` in the schema.
+    /// The table, view or sequence called `name` in the schema.
     #[must_use]
     pub fn relation(&self, schema: Oid, name: &str) -> Option<Relation> {
         self.relation_by_oid(*self.relation_names.get(&schema)?.get(name)?)
@@ -123,7 +135,8 @@ impl CatalogState {
     pub fn relation_by_oid(&self, oid: Oid) -> Option<Relation> {
         let table = || self.table(oid).map(|table| Relation::Table(Arc::clone(table)));
         let view = || self.view(oid).map(|view| Relation::View(Arc::clone(view)));
-        table().or_else(view)
+        let sequence = || self.sequence(oid).map(|sequence| Relation::Sequence(Arc::clone(sequence)));
+        table().or_else(view).or_else(sequence)
     }
 
     /// The shards of a table; none for an id that is no table's.
@@ -175,11 +188,21 @@ impl CatalogState {
     }
 
     /// In the order of their ids.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences.values()
+    }
+
+    /// The sequences that go with columns of the table.
+    pub fn sequences_of(&self, table: Oid) -> impl Iterator<Item = &Arc<Sequence>> {
+        self.sequences().filter(move |sequence| sequence.is_owned_by(table))
+    }
+
+    /// In the order of their ids.
     pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
         self.roles.values()
     }
 
-    /// The tables and views of a schema, in the order of their names.
+    /// The tables, views and sequences of a schema, in the order of their names.
     pub fn relations(&self, schema: Oid) -> impl Iterator<Item = Relation> + '_ {
         self.relation_names
             .get(&schema)
@@ -226,6 +249,18 @@ impl CatalogState {
     pub(crate) fn remove_view(&mut self, view: &View) {
         self.views.remove(&view.oid);
         self.remove_name(view.schema, &view.name);
+    }
+
+    pub(crate) fn put_sequence(&mut self, sequence: &Arc<Sequence>) {
+        if let Some(old) = self.sequences.insert(sequence.oid, Arc::clone(sequence)) {
+            self.remove_name(old.schema, &old.name);
+        }
+        self.put_name(sequence.schema, &sequence.name, sequence.oid);
+    }
+
+    pub(crate) fn remove_sequence(&mut self, sequence: &Sequence) {
+        self.sequences.remove(&sequence.oid);
+        self.remove_name(sequence.schema, &sequence.name);
     }
 
     pub(crate) fn put_role(&mut self, role: &Arc<Role>) {

@@ -57,6 +57,20 @@ pub struct Column {
     /// Text form of the value that shards written before the column existed answer; `None` is NULL.
     pub missing: Option<String>,
     pub comment: Option<String>,
+    /// GENERATED … AS IDENTITY; there is no DEFAULT then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// The sequences that the DEFAULT takes numbers from: they cannot be dropped while it does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequences: Vec<Oid>,
+}
+
+/// Where the values of an identity column come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// GENERATED ALWAYS; else BY DEFAULT.
+    pub always: bool,
+    pub sequence: Oid,
 }
 
 /// A constraint of a table; NOT NULL lies on the column.

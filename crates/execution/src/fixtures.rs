@@ -104,6 +104,8 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
         default: None,
         missing: None,
         comment: None,
+        identity: None,
+        sequences: Vec::new(),
     };
     Arc::new(Table {
         oid: TABLE,

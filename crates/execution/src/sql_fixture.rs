@@ -36,6 +36,7 @@ impl Sql {
         let next_oid = Arc::clone(&self.next_oid);
         let statement = StatementContext {
             assignments: Arc::default(),
+            sequences: Arc::new(planner::NoNumbers),
             settings: Arc::new(self.settings.clone()),
             session_role: Arc::clone(&role),
             role,

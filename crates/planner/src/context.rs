@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use types::{Clock, ObjectNames, Oid, QueryId, Random, SqlType};
 
 use crate::activity::Activity;
+use crate::sequences::SequenceNumbers;
 use crate::settings::Settings;
 use crate::system;
 
@@ -34,6 +35,8 @@ pub struct StatementContext {
     pub activity: Arc<dyn Activity>,
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
+    /// Gives the numbers of sequences.
+    pub sequences: Arc<dyn SequenceNumbers>,
     /// What functions of the statement want set once it has succeeded.
     pub assignments: Arc<Assignments>,
 }

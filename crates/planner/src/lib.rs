@@ -21,6 +21,7 @@ mod planned;
 mod planner;
 pub mod rewrite;
 pub mod semantics;
+mod sequences;
 mod series;
 mod session;
 pub mod settings;
@@ -41,6 +42,7 @@ pub use planned::{
     ExplainPlan, LockedLimit, ModifyPlan, OutputColumn, Password, Planned, QueryPlan, RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
+pub use sequences::{NoNumbers, SequenceNumbers};
 pub use session::{Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};
 pub use settings::{SettingRow, Settings};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};

@@ -64,6 +64,8 @@ impl Planner {
             Statement::CreateView(create) => define::create_view(&binder, create).map(Planned::Define),
             Statement::CreateIndex(create) => define::create_index(&binder, create).map(Planned::Define),
             Statement::CreateSchema(create) => define::create_schema(context, create).map(Planned::Define),
+            Statement::CreateSequence(create) => define::create_sequence(context, create).map(Planned::Define),
+            Statement::AlterSequence(alter) => define::alter_sequence(context, alter).map(Planned::Define),
             Statement::CreateRole(create) => define::create_role(context, create).map(Planned::Define),
             Statement::AlterTable(alter) => define::alter_table(&binder, alter).map(Planned::Define),
             Statement::AlterSchema(alter) => define::alter_schema(context, alter).map(Planned::Define),

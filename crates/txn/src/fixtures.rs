@@ -47,6 +47,8 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         default: None,
         missing: None,
         comment: None,
+        identity: None,
+        sequences: Vec::new(),
     };
     Table {
         oid: Oid(oid),

@@ -56,6 +56,8 @@ pub enum Condition {
     CharacterNotInRepertoire,
     InvalidParameterValue,
     InvalidEscapeSequence,
+    SequenceLimitExceeded,
+    GeneratedAlways,
     InvalidRegularExpression,
     InvalidRowCountInLimit,
     InvalidRowCountInOffset,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use types::Oid;
+use types::{ColumnId, Oid};
 
 use crate::{CatalogState, Change, Dependant, Error, ObjectKind, Result, Table};
 
@@ -20,8 +20,8 @@ pub struct DropPlan {
 }
 
 impl CatalogState {
-    /// The changes that drop the schemas, tables and views with these ids. With `cascade` what depends on them goes too (of
-    /// a table that refers to a dropped one, only the foreign key); without, dependants that are not themselves named are
+    /// The changes that drop the schemas, tables, views and sequences with these ids. With `cascade` what depends on them goes too
+    /// (of a table that refers to a dropped one, only the foreign key; of a column, the DEFAULT); without, dependants that are not themselves named are
     /// [`Error::Dependants`].
     pub fn drop_plan(&self, named: &[Oid], cascade: bool) -> Result<DropPlan> {
         let mut walk =
@@ -50,6 +50,8 @@ impl Walk {
             (ObjectKind::Table, table.name.clone(), Change::DropTable(oid))
         } else if let Some(view) = self.state.view(oid) {
             (ObjectKind::View, view.name.clone(), Change::DropView(oid))
+        } else if let Some(sequence) = self.state.sequence(oid) {
+            (ObjectKind::Sequence, sequence.name.clone(), Change::DropSequence(oid))
         } else {
             // Named twice, or gone along with an earlier one.
             return Ok(());
@@ -66,7 +68,11 @@ impl Walk {
             let named = self.is_named(&dependant);
             match &dependant {
                 Dependant::Constraint { table, oid, .. } => self.drop_constraint(*table, *oid)?,
-                Dependant::Table { oid, .. } | Dependant::View { oid, .. } | Dependant::Schema { oid, .. } => {
+                Dependant::Default { table, column, .. } => self.drop_default(*table, *column)?,
+                Dependant::Table { oid, .. }
+                | Dependant::View { oid, .. }
+                | Dependant::Sequence { oid, .. }
+                | Dependant::Schema { oid, .. } => {
                     if self.state.relation_by_oid(*oid).is_none() {
                         continue;
                     }
@@ -83,7 +89,7 @@ impl Walk {
 
     fn is_named(&self, dependant: &Dependant) -> bool {
         match dependant {
-            Dependant::Constraint { table, .. } => self.named.contains(table),
+            Dependant::Constraint { table, .. } | Dependant::Default { table, .. } => self.named.contains(table),
             other => other.oid().is_some_and(|oid| self.named.contains(&oid)),
         }
     }
@@ -92,6 +98,16 @@ impl Walk {
         let Some(table) = self.state.table(table) else { return Ok(()) };
         let mut table = Table::clone(table);
         table.constraints.retain(|kept| kept.oid != constraint);
+        self.make(Change::PutTable(Arc::new(table)))
+    }
+
+    fn drop_default(&mut self, table: Oid, column: ColumnId) -> Result<()> {
+        let Some(table) = self.state.table(table) else { return Ok(()) };
+        let mut table = Table::clone(table);
+        if let Some(column) = table.columns.iter_mut().find(|known| known.id == column) {
+            column.default = None;
+            column.sequences.clear();
+        }
         self.make(Change::PutTable(Arc::new(table)))
     }
 

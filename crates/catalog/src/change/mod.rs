@@ -7,8 +7,8 @@ use types::Oid;
 
 use crate::dependants::refuse_dependants;
 use crate::{
-    CatalogState, Compacted, Database, Dependant, Error, ObjectKind, Result, Role, Sample, Schema, Settled, Table,
-    TableRows, View, check,
+    CatalogState, Compacted, Database, Dependant, Error, ObjectKind, Result, Role, Sample, Schema, Sequence, Settled,
+    Table, TableRows, View, check,
 };
 
 #[cfg(test)]
@@ -22,10 +22,12 @@ pub enum Change {
     PutSchema(Arc<Schema>),
     DropSchema(Oid),
     PutTable(Arc<Table>),
-    /// Drops the table and its rows.
+    /// Drops the table, its rows and the sequences that go with its columns.
     DropTable(Oid),
     PutView(Arc<View>),
     DropView(Oid),
+    PutSequence(Arc<Sequence>),
+    DropSequence(Oid),
     PutRole(Arc<Role>),
     DropRole(Oid),
     /// Appends shards to a table; a sample replaces the table's.
@@ -85,11 +87,15 @@ impl CatalogState {
                 if !were_indexed && !self.rows(table.oid).is_empty() {
                     next.set_rows(table.oid, self.rows(table.oid).reindexed(table)?);
                 }
+                for sequence in self.sequences_going_with(table) {
+                    next.remove_sequence(sequence);
+                }
             }
             Change::DropTable(oid) => {
                 let table = self.table(*oid).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *oid })?;
                 refuse_dependants(self, ObjectKind::Table, *oid, &table.name)?;
                 next.remove_table(table);
+                self.sequences_of(*oid).for_each(|sequence| next.remove_sequence(sequence));
             }
             Change::PutView(view) => {
                 check::view(self, view)?;
@@ -100,6 +106,16 @@ impl CatalogState {
                 let view = self.view(*oid).ok_or(Error::Missing { kind: ObjectKind::View, oid: *oid })?;
                 refuse_dependants(self, ObjectKind::View, *oid, &view.name)?;
                 next.remove_view(view);
+            }
+            Change::PutSequence(sequence) => {
+                check::sequence(self, sequence)?;
+                next.put_sequence(sequence);
+            }
+            Change::DropSequence(oid) => {
+                let sequence = self.sequence(*oid).ok_or(Error::Missing { kind: ObjectKind::Sequence, oid: *oid })?;
+                check::sequence_is_free(self, sequence)?;
+                refuse_dependants(self, ObjectKind::Sequence, *oid, &sequence.name)?;
+                next.remove_sequence(sequence);
             }
             Change::PutRole(role) => {
                 check::role(self, role)?;
@@ -161,7 +177,9 @@ fn refuse_column_dependants(state: &CatalogState, old: &Table, new: &Table) -> R
             dependants.retain(|dependant| matches!(dependant, Dependant::View { .. }));
         }
         // The altered table's own references to itself are checked as part of it.
-        dependants.retain(|dependant| !matches!(dependant, Dependant::Constraint { table, .. } if *table == old.oid));
+        dependants.retain(|dependant| {
+            !matches!(dependant, Dependant::Constraint { table, .. } | Dependant::Default { table, .. } if *table == old.oid)
+        });
         if !dependants.is_empty() {
             return Err(Error::ColumnDependants { table: old.name.clone(), column: column.name.clone(), dependants });
         }

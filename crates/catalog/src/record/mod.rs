@@ -59,7 +59,8 @@ pub(crate) fn kind_byte(kind: ObjectKind) -> u8 {
         ObjectKind::Role => 5,
         ObjectKind::Sample => 6,
         ObjectKind::Shard => 7,
-        ObjectKind::Relation => unreachable!("a relation is stored as the table or view that it is"),
+        ObjectKind::Sequence => 8,
+        ObjectKind::Relation => unreachable!("a relation is stored as what it is"),
     }
 }
 
@@ -72,6 +73,7 @@ pub(crate) fn kind_of(byte: u8) -> Option<ObjectKind> {
         ObjectKind::View,
         ObjectKind::Role,
         ObjectKind::Sample,
+        ObjectKind::Sequence,
     ];
     kinds.into_iter().find(|&kind| kind_byte(kind) == byte)
 }

@@ -18,7 +18,8 @@ use types::{CommitTs, Oid, RowId, ShardId};
 
 use crate::record::{decode, encode, kind_byte, kind_of};
 use crate::{
-    CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Table, TableRows, View, check,
+    CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Sequence, Table, TableRows, View,
+    check,
 };
 
 pub mod rows;
@@ -48,16 +49,26 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
     match change {
         Change::PutDatabase(database) => put(batch, ObjectKind::Database, database.oid, database),
         Change::PutSchema(schema) => put(batch, ObjectKind::Schema, schema.oid, schema),
-        Change::PutTable(table) => put(batch, ObjectKind::Table, table.oid, table),
+        Change::PutTable(table) => {
+            put(batch, ObjectKind::Table, table.oid, table);
+            for sequence in before.sequences_going_with(table) {
+                delete(batch, ObjectKind::Sequence, sequence.oid);
+            }
+        }
         Change::PutView(view) => put(batch, ObjectKind::View, view.oid, view),
+        Change::PutSequence(sequence) => put(batch, ObjectKind::Sequence, sequence.oid, sequence),
         Change::PutRole(role) => put(batch, ObjectKind::Role, role.oid, role),
         Change::DropSchema(oid) => delete(batch, ObjectKind::Schema, *oid),
         Change::DropView(oid) => delete(batch, ObjectKind::View, *oid),
+        Change::DropSequence(oid) => delete(batch, ObjectKind::Sequence, *oid),
         Change::DropRole(oid) => delete(batch, ObjectKind::Role, *oid),
         Change::DropTable(oid) => {
             delete(batch, ObjectKind::Table, *oid);
             delete_shards(before, *oid, batch);
             rows::write_emptied(before.rows(*oid), *oid, false, batch);
+            for sequence in before.sequences_of(*oid) {
+                delete(batch, ObjectKind::Sequence, sequence.oid);
+            }
         }
         Change::RemoveAllRows { table } => {
             delete_shards(before, *table, batch);
@@ -91,6 +102,7 @@ pub fn write_all(state: &CatalogState, batch: &mut Batch) {
     state.roles().for_each(|role| put(batch, ObjectKind::Role, role.oid, role));
     state.tables().for_each(|table| put(batch, ObjectKind::Table, table.oid, table));
     state.views().for_each(|view| put(batch, ObjectKind::View, view.oid, view));
+    state.sequences().for_each(|sequence| put(batch, ObjectKind::Sequence, sequence.oid, sequence));
 }
 
 /// The state that the store holds, and what must be written to it before anything else; `None` if it holds no catalog.
@@ -108,10 +120,11 @@ pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
     found.roles.iter().for_each(|role| state.put_role(role));
     found.tables.iter().for_each(|table| state.put_table(table));
     found.views.iter().for_each(|view| state.put_view(view));
+    found.sequences.iter().for_each(|sequence| state.put_sequence(sequence));
     let mut upgrade = Batch::new();
     read_shards(kv, &mut state, found.samples, &mut upgrade)?;
     rows::read(kv, &mut state)?;
-    verify(&state, found.tables.len() + found.views.len())?;
+    verify(&state, found.tables.len() + found.views.len() + found.sequences.len())?;
     Ok(Some((state, upgrade)))
 }
 
@@ -129,6 +142,7 @@ struct Found {
     roles: Vec<Arc<Role>>,
     tables: Vec<Arc<Table>>,
     views: Vec<Arc<View>>,
+    sequences: Vec<Arc<Sequence>>,
     samples: BTreeMap<Oid, Arc<Sample>>,
 }
 
@@ -145,6 +159,7 @@ impl Found {
             ObjectKind::Role => self.roles.push(decode(kind, oid, value)?),
             ObjectKind::Table => self.tables.push(decode(kind, oid, value)?),
             ObjectKind::View => self.views.push(decode(kind, oid, value)?),
+            ObjectKind::Sequence => self.sequences.push(decode(kind, oid, value)?),
             ObjectKind::Sample => {
                 self.samples.insert(oid, decode(kind, oid, value)?);
             }
@@ -209,6 +224,7 @@ fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
     state.roles().try_for_each(|role| check::role(state, role))?;
     state.tables().try_for_each(|table| check::table(state, table))?;
     state.views().try_for_each(|view| check::view(state, view))?;
+    state.sequences().try_for_each(|sequence| check::sequence(state, sequence))?;
     check::superuser_remains(state, "")?;
     // Two objects of one name: the later hid the earlier one.
     let named: usize = state.relation_names.values().map(imbl::OrdMap::len).sum();

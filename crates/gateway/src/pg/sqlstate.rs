@@ -81,6 +81,8 @@ pub(crate) fn sqlstate(condition: Condition) -> &'static str {
         Condition::CharacterNotInRepertoire => "22021",
         Condition::InvalidParameterValue => "22023",
         Condition::InvalidEscapeSequence => "22025",
+        Condition::SequenceLimitExceeded => "2200H",
+        Condition::GeneratedAlways => "428C9",
         Condition::InvalidRegularExpression => "2201B",
         Condition::InvalidRowCountInLimit => "2201W",
         Condition::InvalidRowCountInOffset => "2201X",

@@ -102,6 +102,7 @@ impl Session {
             }
             SessionCommand::Deallocate(None) => {
                 self.prepared.clear();
+                self.numbers.forget();
                 done("DEALLOCATE ALL")
             }
             SessionCommand::Declare { name, query, hold, scroll, binary } => {
@@ -285,7 +286,10 @@ impl Session {
     fn discard(&mut self, what: Discard, place: Place) -> SqlResult<Started> {
         let tag = match what {
             Discard::Plans => "DISCARD PLANS",
-            Discard::Sequences => "DISCARD SEQUENCES",
+            Discard::Sequences => {
+                self.numbers.forget();
+                "DISCARD SEQUENCES"
+            }
             Discard::Temporary => "DISCARD TEMP",
             Discard::All => {
                 if self.block.is_explicit() || !place.alone {

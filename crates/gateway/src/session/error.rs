@@ -47,6 +47,8 @@ fn from_catalog(error: catalog::Error) -> SqlError {
         | catalog::Error::TooManyColumns { .. } => Condition::InvalidTableDefinition,
         catalog::Error::UnevenForeignKey { .. } => Condition::InvalidForeignKey,
         catalog::Error::ViewCycle { .. } => Condition::InvalidObjectDefinition,
+        catalog::Error::ImpossibleSequence { .. } => Condition::InvalidParameterValue,
+        catalog::Error::IdentitySequence { .. } => Condition::DependentObjectsStillExist,
         catalog::Error::LastSuperuser { .. } => Condition::ObjectInUse,
         catalog::Error::Damaged { .. } | catalog::Error::Format { .. } | catalog::Error::UnknownKey { .. } => {
             Condition::DataCorrupted

@@ -20,6 +20,7 @@ use crate::pg::client::Client;
 use crate::pg::sqlstate::Severity;
 use crate::session::block::{Block, Modes};
 use crate::session::held::Held;
+use crate::session::numbers::Numbers;
 use crate::session::portal::{Life, Portal};
 use crate::session::prepared::Prepared;
 use crate::session::statement::Statement;
@@ -31,6 +32,7 @@ mod cursor;
 mod error;
 mod extended;
 mod held;
+mod numbers;
 mod portal;
 mod prepared;
 mod run;
@@ -52,6 +54,8 @@ pub(crate) struct Session {
     new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
     /// What functions of the running statement set.
     assignments: Arc<Assignments>,
+    /// What sequences gave it.
+    numbers: Arc<Numbers>,
     /// Of the newest statement, until its failure is told.
     query_id: Option<QueryId>,
     /// Fires when the client has hung up.
@@ -176,6 +180,7 @@ impl Session {
             random: Arc::clone(&self.gateway.random),
             clock: Arc::clone(&self.gateway.clock),
             assignments: Arc::clone(&self.assignments),
+            sequences: Arc::clone(&self.numbers) as Arc<dyn planner::SequenceNumbers>,
             snapshot: view.state,
         })
     }
@@ -198,6 +203,7 @@ impl Session {
             held.settings_mut().set_default(name, value)?;
         }
         let transactions = Arc::clone(&gateway.transactions);
+        let numbers = Arc::new(Numbers::new(Arc::clone(&transactions)));
         let new_oid = Arc::new(move || transactions.allocate_oid());
         let session = Self {
             block: Block::new(Arc::clone(&gateway.transactions), held),
@@ -210,6 +216,7 @@ impl Session {
             ending: None,
             new_oid,
             assignments: Arc::default(),
+            numbers,
             query_id: None,
             hung_up: CancellationToken::new(),
         };

@@ -15,6 +15,7 @@ mod query;
 mod relation;
 mod resolve;
 mod row_count;
+mod sequence_rows;
 mod sql_type;
 mod state;
 mod undefined;
@@ -36,6 +37,7 @@ use self::modification::{Changed, Modification};
 pub(crate) use self::parameter::settled;
 use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
+pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use self::sql_type::sql_type as written_type;
 pub(crate) use self::state::Base;
 use crate::parse::Parsed;
@@ -157,7 +159,7 @@ impl<'a> Binder<'a> {
         self.planner
     }
 
-    /// The table or view that a name means.
+    /// The table, view or sequence that a name means.
     ///
     /// # Errors
     /// `42P01`; `42501` for a system table.

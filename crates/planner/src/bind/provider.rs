@@ -17,7 +17,7 @@ use super::modification::{GIVEN, Given, WITH_PLACES};
 use super::relation::{self, Found, Name};
 use super::sql_type::Types;
 use super::undefined::UndefinedFunction;
-use super::{Binder, view};
+use super::{Binder, sequence_rows, view};
 use crate::dependent::{ARRAY_SUBQUERY, array_subquery};
 use crate::error::to_datafusion;
 use crate::shard_table::ShardTable;
@@ -65,6 +65,11 @@ impl<'a> Provider<'a> {
             Found::Catalog(Relation::View(found)) => {
                 self.check_readable(found.owner, "view", &found.name)?;
                 view::source(self.binder, &found)
+            }
+            Found::Catalog(Relation::Sequence(sequence)) => {
+                self.check_readable(sequence.owner, "sequence", &sequence.name)?;
+                let position = context.sequences.position(&sequence);
+                sequence_rows::table(&position).map(provider_as_source)
             }
             Found::System(schema, name) => system::table(schema, &name, context)
                 .map(provider_as_source)

@@ -90,9 +90,6 @@ fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
         })
     };
     match typname {
-        "serial" | "serial4" | "bigserial" | "serial8" | "smallserial" | "serial2" => {
-            return Err(SqlError::unsupported(format_args!("the type {typname}")));
-        }
         "timetz" | "bit" | "varbit" | "money" | "inet" | "cidr" | "macaddr" | "macaddr8" | "xml" | "point" | "line"
         | "lseg" | "box" | "path" | "polygon" | "circle" | "tsvector" | "tsquery" | "jsonpath" | "int4range"
         | "int8range" | "numrange" | "tsrange" | "tstzrange" | "daterange" => {

@@ -2,11 +2,12 @@
 
 use catalog::{Column, Table};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
-use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::name;
+use super::column_sequence::{self, NewSequence, serial_type};
+use super::{name, sequence_default};
 use crate::bind::Binder;
-use crate::parse::statement::{ColumnConstraintKind, ColumnDefinition};
+use crate::parse::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
 use crate::parse::text_of;
 use crate::semantics::type_rules::plain;
 use crate::shard_table::{PLACE, ROW_ID};
@@ -16,28 +17,38 @@ use crate::write::{ACTION, is_assignable};
 /// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.
 const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, PLACE, ACTION];
 
-/// The column, without its id and without what belongs to the table.
+/// The column, without its id and without what belongs to the table, and the sequence that it brings.
 ///
 /// # Errors
 /// `42601` where it contradicts itself, `0A000` for types tables cannot have, and what is wrong with type or DEFAULT.
-pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefinition) -> SqlResult<Column> {
+pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefinition) -> SqlResult<Defined> {
     let name = &definition.name.value;
-    let sql_type = binder.sql_type(&definition.data_type)?;
+    let serial = serial_type(&definition.data_type);
+    let sql_type = serial.clone().map_or_else(|| binder.sql_type(&definition.data_type), Ok)?;
     refuse_system_type(name, &sql_type)?;
     check_collation(definition.collation.as_ref(), &sql_type)?;
-    let mut not_null: Option<bool> = None;
+    let mut not_null: Option<bool> = serial.is_some().then_some(true);
     let mut default: Option<&Expr> = None;
+    let mut identity: Option<&IdentityDefinition> = None;
     for constraint in &definition.constraints {
         let nullable = match &constraint.kind {
             ColumnConstraintKind::Null => true,
             ColumnConstraintKind::NotNull => false,
             ColumnConstraintKind::Default(expression) => {
-                if default.replace(expression).is_some() {
+                if default.replace(expression).is_some() || serial.is_some() {
                     let message =
                         format!("multiple default values specified for column \"{name}\" of table \"{table}\"");
                     return Err(SqlError::new(Condition::SyntaxError, message));
                 }
                 continue;
+            }
+            ColumnConstraintKind::Identity(definition) => {
+                if identity.replace(definition).is_some() {
+                    let message =
+                        format!("multiple identity specifications for column \"{name}\" of table \"{table}\"");
+                    return Err(SqlError::new(Condition::SyntaxError, message));
+                }
+                false
             }
             _ => continue,
         };
@@ -47,8 +58,13 @@ pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefin
         }
         not_null = Some(!nullable);
     }
+    if identity.is_some() && (default.is_some() || serial.is_some()) {
+        let message = format!("both default and identity specified for column \"{name}\" of table \"{table}\"");
+        return Err(SqlError::new(Condition::SyntaxError, message));
+    }
     let default = default.map(|expression| default_text(binder, name, expression, &sql_type)).transpose()?.flatten();
-    Ok(Column {
+    let (default, sequences) = default.unzip();
+    let mut column = Column {
         id: ColumnId(0),
         name: name.clone(),
         sql_type,
@@ -56,10 +72,25 @@ pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefin
         default,
         missing: None,
         comment: None,
-    })
+        identity: None,
+        sequences: sequences.unwrap_or_default(),
+    };
+    let sequence = match identity {
+        Some(identity) => Some(column_sequence::identity(binder.context(), &mut column, identity)?),
+        None if serial.is_some() => Some(column_sequence::serial(binder.context(), &mut column)?),
+        None => None,
+    };
+    Ok(Defined { column, sequence })
 }
 
-/// The text of a DEFAULT that is kept, as PostgreSQL would show it; `None` for NULL, which is no default.
+/// What a column's definition comes to.
+pub(super) struct Defined {
+    pub(super) column: Column,
+    pub(super) sequence: Option<NewSequence>,
+}
+
+/// The text of a DEFAULT that is kept, as PostgreSQL would show it but for its sequences, and those; `None` for NULL, which is no
+/// default.
 ///
 /// # Errors
 /// `42804` where the type does not fit, `0A000` for columns and subqueries.
@@ -68,7 +99,7 @@ pub(super) fn default_text(
     column: &str,
     default: &Expr,
     sql_type: &SqlType,
-) -> SqlResult<Option<String>> {
+) -> SqlResult<Option<(String, Vec<Oid>)>> {
     let given = binder.default_type(default)?;
     if !is_assignable(&given, sql_type) {
         let message = format!(
@@ -80,7 +111,8 @@ pub(super) fn default_text(
             .with_hint("You will need to rewrite or cast the expression."));
     }
     binder.default_expression(default, sql_type)?;
-    Ok(match default {
+    let (default, sequences) = sequence_default::settled(binder.context(), default)?;
+    let text = match &default {
         Expr::Value(value) => match &value.value {
             Value::Null => None,
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
@@ -94,10 +126,11 @@ pub(super) fn default_text(
                 let number_type = number_type(&number);
                 Some(format!("'{number}'::{number_type}"))
             }
-            _ => Some(text_of(default)),
+            _ => Some(text_of(&default)),
         },
         other => Some(text_of(other)),
-    })
+    };
+    Ok(text.map(|text| (text, sequences)))
 }
 
 /// The type of a number as written.

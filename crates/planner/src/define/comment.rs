@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Change, Constraint, Database, Role, Schema, Table, View};
+use catalog::{Change, Constraint, Database, Role, Schema, Sequence, Table, View};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use types::{Condition, SqlError, SqlResult};
 
@@ -24,6 +24,10 @@ pub(crate) fn comment(context: &StatementContext, comment: &Comment) -> SqlResul
         CommentOn::View(name) => {
             let view = name::owned_view(context, name)?;
             Change::PutView(Arc::new(View { comment: text, ..View::clone(&view) }))
+        }
+        CommentOn::Sequence(name) => {
+            let sequence = name::owned_sequence(context, name)?;
+            Change::PutSequence(Arc::new(Sequence { comment: text, ..Sequence::clone(&sequence) }))
         }
         CommentOn::Column { relation, column } => on_column(context, relation, column, text)?,
         CommentOn::Constraint { name, table } => on_constraint(context, name, table, text)?,

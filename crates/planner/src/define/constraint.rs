@@ -19,7 +19,10 @@ use crate::parse::text_of;
 pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {
     let columns = || vec![column.clone()];
     let kind = match &written.kind {
-        ColumnConstraintKind::Null | ColumnConstraintKind::NotNull | ColumnConstraintKind::Default(_) => return None,
+        ColumnConstraintKind::Null
+        | ColumnConstraintKind::NotNull
+        | ColumnConstraintKind::Default(_)
+        | ColumnConstraintKind::Identity(_) => return None,
         ColumnConstraintKind::Check(expression) => TableConstraintKind::Check(expression.clone()),
         ColumnConstraintKind::PrimaryKey => TableConstraintKind::PrimaryKey(columns()),
         ColumnConstraintKind::Unique => TableConstraintKind::Unique(columns()),
@@ -243,7 +246,7 @@ fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References)
             Ok(Some(found))
         }
         Some(Found::System) => Err(name::system_table(name)),
-        Some(Found::View(_) | Found::Key | Found::Index(..)) => {
+        Some(Found::View(_) | Found::Sequence(_) | Found::Key | Found::Index(..)) => {
             let message = format!("referenced relation \"{bare}\" is not a table");
             Err(SqlError::new(Condition::WrongObjectType, message))
         }

@@ -29,6 +29,14 @@ pub(super) fn choose_name(
     names.find(|name| !is_taken(name)).expect("some number is free")
 }
 
+/// PostgreSQL's name for the sequence of a column; `taken` are names of sequences that the statement makes before it.
+pub(super) fn choose_sequence_name(state: &CatalogState, table: &Table, column: &str, taken: &[&str]) -> String {
+    let is_taken = |name: &str| is_relation(state, table, name) || taken.contains(&name);
+    let labels = std::iter::once("seq".to_owned()).chain((1..).map(|number| format!("seq{number}")));
+    let mut names = labels.map(|label| assembled(&table.name, Some(column), &label));
+    names.find(|name| !is_taken(name)).expect("some number is free")
+}
+
 /// The parts joined by underscores, the longer of the first two cut until all fit a name.
 fn assembled(table: &str, column: Option<&str>, label: &str) -> String {
     let mut table = table.to_owned();

@@ -6,6 +6,7 @@ use catalog::{Change, Column, Distribution, Schema, Storage, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
+use super::column_sequence::{self, NewSequence};
 use super::{column, constraint, index, like, name, placement};
 use crate::DefinePlan;
 use crate::bind::Binder;
@@ -44,7 +45,15 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
         index::add(context, &mut table, columns, unique);
     }
     place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
+    let mut owned = Vec::new();
+    for (position, sequence) in parts.sequences {
+        let column = &table.columns[position];
+        let (before, after) = column_sequence::placed(context, &table, column, sequence, &plan.changes)?;
+        plan.changes.push(before);
+        owned.push(after);
+    }
     plan.changes.push(Change::PutTable(Arc::new(table)));
+    plan.changes.extend(owned);
     Ok(plan)
 }
 
@@ -134,6 +143,8 @@ struct Parts {
     /// Copied by LIKE under new names.
     keys: Vec<TableConstraint>,
     indexes: Vec<(Vec<ColumnId>, bool)>,
+    /// Of columns, by their positions.
+    sequences: Vec<(usize, NewSequence)>,
 }
 
 impl Parts {
@@ -147,13 +158,17 @@ impl Parts {
         for position in 0..=columns.len() {
             for like in likes.iter().filter(|like| like.position == position) {
                 let copied = like::copy(binder, like, self.columns.len())?;
+                let position = self.columns.len();
+                self.sequences.extend(copied.sequences.into_iter().map(|(at, sequence)| (position + at, sequence)));
                 self.columns.extend(copied.columns);
                 self.checks.extend(copied.checks);
                 self.keys.extend(copied.keys);
                 self.indexes.extend(copied.indexes);
             }
             let Some(definition) = columns.get(position) else { continue };
-            self.columns.push(column::defined(binder, table, definition)?);
+            let defined = column::defined(binder, table, definition)?;
+            self.sequences.extend(defined.sequence.map(|sequence| (self.columns.len(), sequence)));
+            self.columns.push(defined.column);
             self.constraints.extend(column_constraints(definition));
         }
         Ok(())

@@ -10,7 +10,7 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::name::{self, Found};
 use super::{column, view_text};
-use crate::bind::Binder;
+use crate::bind::{Binder, SEQUENCE_COLUMNS};
 use crate::parse::statement::CreateView;
 use crate::parse::text_of;
 use crate::{DefinePlan, QueryPlan};
@@ -186,5 +186,6 @@ fn column_id(relation: &Relation, name: &str) -> Option<ColumnId> {
     match relation {
         Relation::Table(table) => table.column_by_name(name).map(|(_, column)| column.id),
         Relation::View(view) => view.columns.iter().position(|(known, _)| known == name).map(View::column_id),
+        Relation::Sequence(_) => SEQUENCE_COLUMNS.iter().position(|(known, _)| *known == name).map(View::column_id),
     }
 }

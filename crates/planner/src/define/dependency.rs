@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
         // A constraint goes unmentioned with its table.
         let seen = &self.seen;
         self.found
-            .retain(|found| !matches!(&found.dependant, Dependant::Constraint { table, .. } if seen.contains(table)));
+            .retain(|found| !matches!(&found.dependant, Dependant::Constraint { table, .. } | Dependant::Default { table, .. } if seen.contains(table)));
         self.found.reverse();
         self.found
     }
@@ -120,6 +120,8 @@ impl<'a> Walk<'a> {
 fn identity(dependant: &Dependant) -> Oid {
     match dependant {
         Dependant::Constraint { oid, .. }
+        | Dependant::Default { table: oid, .. }
+        | Dependant::Sequence { oid, .. }
         | Dependant::Schema { oid, .. }
         | Dependant::Table { oid, .. }
         | Dependant::View { oid, .. } => *oid,
@@ -132,13 +134,19 @@ pub(super) fn object(context: &StatementContext, oid: Oid) -> String {
     match context.snapshot.schema(oid) {
         Some(schema) => format!("schema {}", schema.name),
         None if context.snapshot.view(oid).is_some() => format!("view {}", name::shown(context, oid)),
+        None if context.snapshot.sequence(oid).is_some() => format!("sequence {}", name::shown(context, oid)),
         None => format!("table {}", name::shown(context, oid)),
     }
 }
 
 fn described(context: &StatementContext, dependant: &Dependant) -> String {
     match dependant {
-        Dependant::Table { oid, .. } | Dependant::View { oid, .. } => object(context, *oid),
+        Dependant::Table { oid, .. } | Dependant::View { oid, .. } | Dependant::Sequence { oid, .. } => {
+            object(context, *oid)
+        }
+        Dependant::Default { table, name, .. } => {
+            format!("default value for column {name} of table {}", name::shown(context, *table))
+        }
         Dependant::Constraint { table, name, .. } => {
             format!("constraint {name} on table {}", name::shown(context, *table))
         }

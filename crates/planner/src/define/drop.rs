@@ -1,4 +1,4 @@
-//! DROP TABLE, VIEW and SCHEMA; DROP SEQUENCE, of which there are none to drop.
+//! DROP TABLE, VIEW, SEQUENCE and SCHEMA.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name::{self, Found};
-use super::{dependency, index, role};
+use super::{dependency, index, role, sequence};
 use crate::parse::statement::{Drop, DropKind};
 use crate::{DefinePlan, StatementContext};
 
@@ -95,6 +95,10 @@ fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlRes
     let (oid, schema, owner) = match (&found, kind) {
         (Found::Table(table), "table") => (table.oid, table.schema, table.owner),
         (Found::View(view), "view") => (view.oid, view.schema, view.owner),
+        (Found::Sequence(sequence), "sequence") => {
+            sequence::refuse_identity(context, sequence)?;
+            (sequence.oid, sequence.schema, sequence.owner)
+        }
         (Found::System, _) => return Err(name::system_table(name)),
         (Found::Key, "index") => {
             let message = format!("cannot drop index {bare} because a constraint requires it");
@@ -104,6 +108,7 @@ fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlRes
         (other, _) => {
             let right = match other {
                 Found::View(_) => "view",
+                Found::Sequence(_) => "sequence",
                 Found::Key | Found::Index(..) => "index",
                 Found::Table(_) | Found::System => "table",
             };

@@ -25,6 +25,7 @@ pub(crate) fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResu
         Found::Table(table) => table,
         Found::System => return Err(name::system_table(&create.table)),
         Found::View(view) => return Err(not_indexed(&view.name, "views")),
+        Found::Sequence(sequence) => return Err(not_indexed(&sequence.name, "sequences")),
         Found::Key | Found::Index(..) => {
             return Err(not_indexed(name::split(context, &create.table)?.1, "indexes"));
         }

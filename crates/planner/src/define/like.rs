@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use catalog::{Column, Constraint, ConstraintKind, Table};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
+use super::column_sequence::{self, NewSequence};
 use super::name::{self, Found};
 use crate::bind::Binder;
 use crate::parse::statement::{LikeTable, TableConstraint, TableConstraintKind};
 
 /// What LIKE brings.
+#[derive(Default)]
 pub(super) struct Copied {
     pub(super) columns: Vec<Column>,
     /// Under their names.
@@ -18,6 +20,8 @@ pub(super) struct Copied {
     pub(super) keys: Vec<TableConstraint>,
     /// To be named: the columns, and whether no two rows share them.
     pub(super) indexes: Vec<(Vec<ColumnId>, bool)>,
+    /// Of identity columns, by the columns' positions.
+    pub(super) sequences: Vec<(usize, NewSequence)>,
 }
 
 /// The columns of the table or view, and what INCLUDING asks for. `before` columns stand before them.
@@ -42,8 +46,15 @@ pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlR
                 default: None,
                 missing: None,
                 comment: None,
+                identity: None,
+                sequences: Vec::new(),
             });
-            Ok(Copied { columns: columns.collect(), checks: Vec::new(), keys: Vec::new(), indexes: Vec::new() })
+            Ok(Copied { columns: columns.collect(), ..Copied::default() })
+        }
+        Found::Sequence(sequence) => {
+            let message = format!("relation \"{}\" is invalid in LIKE clause", sequence.name);
+            Err(SqlError::new(Condition::WrongObjectType, message)
+                .with_detail("This operation is not supported for sequences."))
         }
         Found::System => Err(SqlError::unsupported("LIKE of a system table")),
         Found::Key | Found::Index(..) => {
@@ -70,6 +81,8 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
             default: column.default.clone().filter(|_| like.defaults),
             comment: column.comment.clone().filter(|_| like.comments),
             missing: None,
+            identity: None,
+            sequences: if like.defaults { column.sequences.clone() } else { Vec::new() },
             ..column.clone()
         })
         .collect();
@@ -83,10 +96,18 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
             (column.id, ColumnId(id))
         })
         .collect();
-    let mut copied = Copied { columns, checks: Vec::new(), keys: Vec::new(), indexes: Vec::new() };
+    let mut copied = Copied { columns, ..Copied::default() };
     for index in table.indexes.iter().filter(|_| like.indexes) {
         let columns = index.columns.iter().filter_map(|id| ids.get(id).copied()).collect();
         copied.indexes.push((columns, index.unique));
+    }
+    if like.identity {
+        for (position, column) in copied.columns.iter_mut().enumerate() {
+            let Some(identity) = table.columns[position].identity else { continue };
+            copied.sequences.extend(
+                column_sequence::copied(binder.context(), column, identity).map(|sequence| (position, sequence)),
+            );
+        }
     }
     for constraint in &table.constraints {
         let idents = |columns: &[ColumnId]| {

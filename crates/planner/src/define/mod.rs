@@ -7,6 +7,7 @@
 mod alter_schema;
 mod alter_table;
 mod column;
+mod column_sequence;
 mod comment;
 mod constraint;
 mod constraint_name;
@@ -23,6 +24,9 @@ mod like;
 mod name;
 mod placement;
 mod role;
+mod sequence;
+mod sequence_default;
+mod sequence_options;
 mod truncate;
 mod view_text;
 
@@ -39,4 +43,6 @@ pub(crate) use self::drop::drop;
 pub(crate) use self::index::create_index;
 pub(crate) use self::name::{find_in, taken, target};
 pub(crate) use self::role::{alter_database, alter_role, create_role};
+pub(crate) use self::sequence::{alter_sequence, create_sequence, next_of};
+pub(crate) use self::sequence_default::shown as shown_default;
 pub(crate) use self::truncate::truncate;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogState, Relation, Role, Schema, Table, View};
+use catalog::{CatalogState, Relation, Role, Schema, Sequence, Table, View};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
@@ -14,6 +14,7 @@ use crate::{StatementContext, system};
 pub(crate) enum Found {
     Table(Arc<Table>),
     View(Arc<View>),
+    Sequence(Arc<Sequence>),
     /// A declared key, which the system tables show as an index.
     Key,
     /// An index of a table.
@@ -61,6 +62,7 @@ pub(crate) fn find_in(state: &CatalogState, schema: &str, name: &str) -> Option<
     match state.relation(schema, name) {
         Some(Relation::Table(table)) => Some(Found::Table(table)),
         Some(Relation::View(view)) => Some(Found::View(view)),
+        Some(Relation::Sequence(sequence)) => Some(Found::Sequence(sequence)),
         None if has_key(state, schema, name) => Some(Found::Key),
         None => state.tables().filter(|table| table.schema == schema).find_map(|table| {
             let index = table.indexes.iter().find(|index| index.name == name)?;
@@ -99,7 +101,9 @@ pub(super) fn owned_table(context: &StatementContext, name: &ObjectName) -> SqlR
             Ok(table)
         }
         Found::System => Err(system_table(name)),
-        Found::View(_) | Found::Key | Found::Index(..) => Err(wrong_kind(split(context, name)?.1, "table")),
+        Found::View(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
+            Err(wrong_kind(split(context, name)?.1, "table"))
+        }
     }
 }
 
@@ -111,7 +115,23 @@ pub(super) fn owned_view(context: &StatementContext, name: &ObjectName) -> SqlRe
             Ok(view)
         }
         Found::System => Err(system_table(name)),
-        Found::Table(_) | Found::Key | Found::Index(..) => Err(wrong_kind(split(context, name)?.1, "view")),
+        Found::Table(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
+            Err(wrong_kind(split(context, name)?.1, "view"))
+        }
+    }
+}
+
+/// A sequence that the statement's role owns.
+pub(super) fn owned_sequence(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<Sequence>> {
+    match find(context, name)?.ok_or_else(|| no_relation(name))? {
+        Found::Sequence(sequence) => {
+            must_own(context, sequence.owner, "sequence", &sequence.name)?;
+            Ok(sequence)
+        }
+        Found::System => Err(system_table(name)),
+        Found::Table(_) | Found::View(_) | Found::Key | Found::Index(..) => {
+            Err(wrong_kind(split(context, name)?.1, "sequence"))
+        }
     }
 }
 

@@ -131,6 +131,7 @@ fn droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
         .map(|dependant| match dependant {
             Dependant::Table { oid, .. } => format!("owner of table {}", name::shown(context, *oid)),
             Dependant::View { oid, .. } => format!("owner of view {}", name::shown(context, *oid)),
+            Dependant::Sequence { oid, .. } => format!("owner of sequence {}", name::shown(context, *oid)),
             other => format!("owner of {other}"),
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogState, Change, ConstraintKind, Table};
+use catalog::{CatalogState, Change, ConstraintKind, Sequence, Table};
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name;
@@ -35,6 +35,16 @@ pub(crate) fn truncate(context: &StatementContext, truncate: &Truncate) -> SqlRe
         tables.push(referring);
     }
     plan.changes = tables.iter().map(|table| Change::RemoveAllRows { table: table.oid }).collect();
+    if truncate.restart {
+        let owned = tables.iter().flat_map(|table| context.snapshot.sequences_of(table.oid));
+        plan.changes.extend(owned.map(|sequence| {
+            Change::PutSequence(Arc::new(Sequence {
+                counter: (context.new_oid)(),
+                begins: sequence.start,
+                ..Sequence::clone(sequence)
+            }))
+        }));
+    }
     Ok(plan)
 }
 
@@ -48,7 +58,7 @@ fn truncatable(
             Ok(table)
         }
         name::Found::System => Err(name::system_table(name)),
-        name::Found::View(_) | name::Found::Key | name::Found::Index(..) => {
+        name::Found::View(_) | name::Found::Sequence(_) | name::Found::Key | name::Found::Index(..) => {
             Err(name::wrong_kind(name::split(context, name)?.1, "table"))
         }
     }

@@ -123,6 +123,8 @@ fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
         default: None,
         missing: None,
         comment: None,
+        identity: None,
+        sequences: Vec::new(),
     });
     Table {
         oid,

@@ -2,11 +2,12 @@
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName};
 
-use types::SqlResult;
+use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
 use super::role::{RoleOption, RoleSpec};
+use super::sequence::{IdentityDefinition, SequenceOption};
 use super::statement::Statement;
 use super::table::{ColumnDefinition, Distribution, Order, TableConstraint};
 
@@ -46,6 +47,21 @@ pub enum AlterAction {
         data_type: DataType,
         collation: Option<ObjectName>,
         using: Option<Box<Expr>>,
+    },
+    /// ADD GENERATED … AS IDENTITY.
+    AddIdentity {
+        column: Ident,
+        identity: IdentityDefinition,
+    },
+    /// SET GENERATED, SET and an option of the sequence, RESTART.
+    SetIdentity {
+        column: Ident,
+        always: Option<bool>,
+        options: Vec<SequenceOption>,
+    },
+    DropIdentity {
+        column: Ident,
+        if_exists: bool,
     },
     AddConstraint(TableConstraint),
     DropConstraint {
@@ -126,6 +142,7 @@ impl Cursor<'_> {
             Some("table") => self.alter_relation(false),
             Some("view") => self.alter_relation(true),
             Some("schema") => self.alter_schema(),
+            Some("sequence") => self.alter_sequence(),
             Some("role" | "user") if !self.is("user mapping") => self.alter_role(),
             Some("database") => self.alter_database(start),
             _ => Err(self.other_kind(start, "ALTER")),
@@ -275,12 +292,49 @@ impl Cursor<'_> {
             let using = if self.eat("using") { Some(Box::new(self.expr()?)) } else { None };
             return Ok(AlterAction::SetType { column, data_type, collation, using });
         }
+        if self.eat("add generated") {
+            return Ok(AlterAction::AddIdentity { column, identity: self.identity()? });
+        }
+        if self.eat("drop identity") {
+            return Ok(AlterAction::DropIdentity { column, if_exists: self.eat("if exists") });
+        }
+        if let Some((always, options)) = self.identity_changes()? {
+            return Ok(AlterAction::SetIdentity { column, always, options });
+        }
         match self.word() {
             Some("set" | "reset" | "add" | "drop" | "restart" | "options") => {
                 Err(self.unsupported("this change of a column"))
             }
             _ => Err(self.syntax_error()),
         }
+    }
+
+    /// `SET GENERATED ALWAYS`, `SET INCREMENT 5`, `RESTART`: one or more, if they come next.
+    #[expect(clippy::type_complexity, reason = "two parts of one action")]
+    fn identity_changes(&mut self) -> SqlResult<Option<(Option<bool>, Vec<SequenceOption>)>> {
+        let (mut always, mut options) = (None, Vec::new());
+        loop {
+            if self.eat("set generated") {
+                if always.replace(self.always()?).is_some() {
+                    return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
+                }
+            } else if self.is("restart") {
+                options.extend(self.sequence_option()?);
+            } else if self.is("set") {
+                let set = self.at;
+                self.advance();
+                match self.sequence_option()? {
+                    Some(option) => options.push(option),
+                    None => {
+                        self.at = set;
+                        break;
+                    }
+                }
+            } else {
+                break;
+            }
+        }
+        Ok((always.is_some() || !options.is_empty()).then_some((always, options)))
     }
 
     fn alter_schema(&mut self) -> SqlResult<Statement> {

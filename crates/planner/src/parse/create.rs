@@ -26,7 +26,7 @@ pub struct CreateSchema {
 }
 
 /// What else PostgreSQL creates, alters and drops: the words that name it.
-pub(super) const OTHER_KINDS: [&str; 30] = [
+pub(super) const OTHER_KINDS: [&str; 29] = [
     "access method",
     "aggregate",
     "cast",
@@ -49,7 +49,6 @@ pub(super) const OTHER_KINDS: [&str; 30] = [
     "publication",
     "routine",
     "rule",
-    "sequence",
     "server",
     "statistics",
     "subscription",
@@ -80,6 +79,7 @@ impl Cursor<'_> {
             Some("unique") if !or_replace && self.is("unique index") => self.create_index(),
             Some("recursive") if self.is("recursive view") => Err(self.unsupported("CREATE RECURSIVE VIEW")),
             Some("schema") if !or_replace => self.create_schema(),
+            Some("sequence") if !or_replace => self.create_sequence(),
             Some("role" | "user" | "group") if !or_replace && !self.is("user mapping") => self.create_role(),
             _ => Err(self.other_kind(start, "CREATE")),
         }

@@ -26,7 +26,6 @@ pub enum DropKind {
     Role,
     /// There are none but those of keys.
     Index,
-    /// There are none.
     Sequence,
 }
 
@@ -34,6 +33,8 @@ pub enum DropKind {
 #[derive(Debug, Clone)]
 pub struct Truncate {
     pub names: Vec<ObjectName>,
+    /// RESTART IDENTITY.
+    pub restart: bool,
     pub cascade: bool,
 }
 
@@ -49,6 +50,7 @@ pub struct Comment {
 pub enum CommentOn {
     Table(ObjectName),
     View(ObjectName),
+    Sequence(ObjectName),
     Column { relation: ObjectName, column: Ident },
     Constraint { name: Ident, table: ObjectName },
     Schema(Ident),
@@ -92,24 +94,25 @@ impl Cursor<'_> {
             cursor.eat_operator("*");
             Ok(name)
         })?;
-        // There are no sequences to restart.
-        if !self.eat("restart identity") {
+        let restart = self.eat("restart identity");
+        if !restart {
             self.eat("continue identity");
         }
         let cascade = self.cascade();
-        Ok(Statement::Truncate(Truncate { names, cascade }))
+        Ok(Statement::Truncate(Truncate { names, restart, cascade }))
     }
 
     pub(super) fn comment(&mut self) -> SqlResult<Statement> {
         let start = self.at;
         self.expect("comment on")?;
-        let kinds = ["table", "view", "column", "constraint", "schema", "role", "database"];
+        let kinds = ["table", "view", "sequence", "column", "constraint", "schema", "role", "database"];
         let Some(kind) = self.eat_one_of(&kinds) else {
             return Err(self.other_kind(start, "COMMENT ON"));
         };
         let on = match kind {
             "table" => CommentOn::Table(self.object_name()?),
             "view" => CommentOn::View(self.object_name()?),
+            "sequence" => CommentOn::Sequence(self.object_name()?),
             "schema" => CommentOn::Schema(self.name()?),
             "role" => CommentOn::Role(self.name()?),
             "database" => CommentOn::Database(self.name()?),

@@ -14,9 +14,19 @@ pub struct Insert {
     pub alias: Option<Ident>,
     /// Empty: the table's columns from the first on, as many as the source has.
     pub columns: Vec<Ident>,
+    pub overriding: Option<Overriding>,
     pub source: InsertSource,
     pub on_conflict: Option<OnConflict>,
     pub returning: Option<Returning>,
+}
+
+/// `OVERRIDING … VALUE`: what becomes of values for identity columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overriding {
+    /// They are stored, into GENERATED ALWAYS too.
+    System,
+    /// They are ignored.
+    User,
 }
 
 /// The rows of an INSERT.
@@ -60,13 +70,25 @@ impl Cursor<'_> {
         } else {
             Vec::new()
         };
-        if self.eat("overriding") {
-            return Err(self.unsupported("OVERRIDING"));
-        }
+        let overriding = self.overriding()?;
         let source = self.insert_source(with)?;
         let on_conflict = if self.eat("on conflict") { Some(self.on_conflict()?) } else { None };
         let returning = self.returning()?;
-        Ok(Statement::Insert(Box::new(Insert { table, alias, columns, source, on_conflict, returning })))
+        Ok(Statement::Insert(Box::new(Insert { table, alias, columns, overriding, source, on_conflict, returning })))
+    }
+
+    fn overriding(&mut self) -> SqlResult<Option<Overriding>> {
+        if !self.eat("overriding") {
+            return Ok(None);
+        }
+        let overriding = if self.eat("system") {
+            Overriding::System
+        } else {
+            self.expect("user")?;
+            Overriding::User
+        };
+        self.expect("value")?;
+        Ok(Some(overriding))
     }
 
     fn inserted_column(&mut self) -> SqlResult<Ident> {

@@ -18,6 +18,7 @@ mod merge;
 mod option;
 mod query;
 mod role;
+mod sequence;
 mod session;
 mod set;
 pub mod statement;

@@ -18,11 +18,12 @@ pub use super::delete::Delete;
 pub use super::drop::{Comment, CommentOn, Drop, DropKind, Truncate};
 pub use super::explain::Explain;
 pub use super::index::CreateIndex;
-pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict};
+pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict, Overriding};
 pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
 pub use super::option::{OptionValue, StatementOption};
 pub use super::query::lock::{LockedRelation, words as lock_words};
 pub use super::role::{CreateRole, RoleOption, RoleSpec};
+pub use super::sequence::{AlterSequence, AlterSequenceAction, CreateSequence, IdentityDefinition, SequenceOption};
 pub use super::session::{Command, DeclareCursor};
 pub use super::table::{
     ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, Distribution, LikeTable, Order, References,
@@ -48,9 +49,11 @@ pub enum Statement {
     CreateView(Box<CreateView>),
     CreateIndex(Box<CreateIndex>),
     CreateSchema(CreateSchema),
+    CreateSequence(Box<CreateSequence>),
     CreateRole(Box<CreateRole>),
     /// ALTER TABLE and ALTER VIEW.
     AlterTable(Box<AlterTable>),
+    AlterSequence(Box<AlterSequence>),
     AlterSchema(AlterSchema),
     AlterRole(Box<AlterRole>),
     AlterDatabase(AlterDatabase),

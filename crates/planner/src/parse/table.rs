@@ -6,6 +6,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
+use super::sequence::IdentityDefinition;
 use super::statement::Statement;
 
 /// `CREATE TABLE`.
@@ -68,6 +69,7 @@ pub enum ColumnConstraintKind {
     PrimaryKey,
     Unique,
     References(References),
+    Identity(IdentityDefinition),
 }
 
 /// `[CONSTRAINT name]` and a constraint on the whole row.
@@ -109,6 +111,7 @@ pub struct LikeTable {
     /// Primary and unique keys.
     pub indexes: bool,
     pub comments: bool,
+    pub identity: bool,
 }
 
 /// Where rows live.
@@ -331,8 +334,8 @@ impl Cursor<'_> {
             ColumnConstraintKind::Unique
         } else if self.is("references") {
             ColumnConstraintKind::References(self.references()?)
-        } else if self.is("generated") {
-            return Err(self.unsupported("a generated column"));
+        } else if self.eat("generated") {
+            ColumnConstraintKind::Identity(self.identity()?)
         } else if name.is_some() || self.is("not") {
             self.eat("not");
             return Err(self.syntax_error());
@@ -487,8 +490,15 @@ impl Cursor<'_> {
     /// `LIKE table INCLUDING …`, after LIKE.
     fn like_table(&mut self, position: usize) -> SqlResult<LikeTable> {
         let table = self.object_name()?;
-        let mut like =
-            LikeTable { table, position, defaults: false, constraints: false, indexes: false, comments: false };
+        let mut like = LikeTable {
+            table,
+            position,
+            defaults: false,
+            constraints: false,
+            indexes: false,
+            comments: false,
+            identity: false,
+        };
         while let Some(word) = self.eat_one_of(&["including", "excluding"]) {
             let on = word == "including";
             let parts = [
@@ -508,8 +518,10 @@ impl Cursor<'_> {
                 Some("constraints") => like.constraints = on,
                 Some("indexes") => like.indexes = on,
                 Some("comments") => like.comments = on,
+                Some("identity") => like.identity = on,
                 Some("all") => {
-                    (like.defaults, like.constraints, like.indexes, like.comments) = (on, on, on, on);
+                    (like.defaults, like.constraints, like.indexes) = (on, on, on);
+                    (like.comments, like.identity) = (on, on);
                 }
                 // A table here has nothing of the others.
                 Some(_) => {}

@@ -1,10 +1,11 @@
 //! What system tables and functions are made from: one statement's catalog snapshot and surroundings, seen as PostgreSQL would number it.
 
-use catalog::{CatalogState, Column, Constraint, ConstraintKind, Table, View};
+use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Sequence, Table, View};
 use types::{ColumnId, Oid, SqlType};
 
 use super::definition::BY_OID;
 use crate::StatementContext;
+use crate::bind::SEQUENCE_COLUMNS;
 
 /// The role that owns what Kiln itself brings.
 pub(super) const SYSTEM_OWNER: Oid = Oid(10);
@@ -30,6 +31,7 @@ pub(super) struct Relation<'a> {
 pub(super) enum Body<'a> {
     Table(&'a Table),
     View(&'a View),
+    Sequence(&'a Sequence),
     /// A declared key, shown as the index PostgreSQL would have made for it.
     Key(Key<'a>),
     System(&'static super::definition::SystemRelation),
@@ -54,7 +56,9 @@ pub(super) struct Attribute<'a> {
     pub(super) name: &'a str,
     pub(super) sql_type: SqlType,
     pub(super) not_null: bool,
+    /// As the catalog keeps it: sequences by their numbers.
     pub(super) default: Option<&'a str>,
+    pub(super) identity: Option<Identity>,
     pub(super) comment: Option<&'a str>,
 }
 
@@ -67,7 +71,7 @@ impl<'a> Source<'a> {
         &self.context.snapshot
     }
 
-    /// Every relation: users' tables, views and keys, then the system's own tables.
+    /// Every relation: users' tables, views, sequences and keys, then the system's own tables.
     pub(super) fn relations(&self) -> Vec<Relation<'a>> {
         relations(self.state())
     }
@@ -83,7 +87,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Every relation of `state`: users' tables, views and keys, then the system's own tables.
+/// Every relation of `state`: users' tables, views, sequences and keys, then the system's own tables.
 pub(super) fn relations(state: &CatalogState) -> Vec<Relation<'_>> {
     let tables = state.tables().flat_map(|table| {
         let relation = Relation {
@@ -102,6 +106,7 @@ pub(super) fn relations(state: &CatalogState) -> Vec<Relation<'_>> {
         owner: view.owner,
         body: Body::View(view),
     });
+    let sequences = state.sequences().map(|sequence| Relation::of_sequence(sequence));
     let system = BY_OID.iter().filter(|relation| !relation.definition.kind.is_empty()).map(|relation| Relation {
         oid: Oid(relation.definition.oid),
         name: relation.definition.name,
@@ -109,7 +114,7 @@ pub(super) fn relations(state: &CatalogState) -> Vec<Relation<'_>> {
         owner: SYSTEM_OWNER,
         body: Body::System(relation),
     });
-    tables.chain(views).chain(system).collect()
+    tables.chain(views).chain(sequences).chain(system).collect()
 }
 
 /// The relation with number `oid`.
@@ -131,6 +136,9 @@ pub(super) fn relation(state: &CatalogState, oid: Oid) -> Option<Relation<'_>> {
             owner: view.owner,
             body: Body::View(view),
         });
+    }
+    if let Some(sequence) = state.sequence(oid) {
+        return Some(Relation::of_sequence(sequence));
     }
     if oid < Oid::FIRST_USER {
         let at = BY_OID.binary_search_by_key(&oid.0, |relation| relation.definition.oid).ok()?;
@@ -221,11 +229,22 @@ impl<'a> Relation<'a> {
         }
     }
 
+    fn of_sequence(sequence: &'a Sequence) -> Self {
+        Relation {
+            oid: sequence.oid,
+            name: &sequence.name,
+            schema: sequence.schema,
+            owner: sequence.owner,
+            body: Body::Sequence(sequence),
+        }
+    }
+
     /// `pg_class.relkind`.
     pub(super) fn kind(&self) -> &'static str {
         match self.body {
             Body::Table(_) => "r",
             Body::View(_) => "v",
+            Body::Sequence(_) => "S",
             Body::Key(_) => "i",
             Body::System(relation) => relation.definition.kind,
         }
@@ -235,6 +254,7 @@ impl<'a> Relation<'a> {
         match self.body {
             Body::Table(table) => table.comment.as_deref(),
             Body::View(view) => view.comment.as_deref(),
+            Body::Sequence(sequence) => sequence.comment.as_deref(),
             Body::Key(_) | Body::System(_) => None,
         }
     }
@@ -248,6 +268,13 @@ impl<'a> Relation<'a> {
                 .map(|(number, (name, sql_type))| Attribute {
                     comment: view.column_comments.get(&ColumnId(number)).map(String::as_str),
                     ..Attribute::plain(number, name, sql_type.clone())
+                })
+                .collect(),
+            Body::Sequence(_) => (1..)
+                .zip(SEQUENCE_COLUMNS)
+                .map(|(number, (name, sql_type))| Attribute {
+                    not_null: true,
+                    ..Attribute::plain(number, name, sql_type)
                 })
                 .collect(),
             Body::Key(key) => (1..)
@@ -270,11 +297,12 @@ impl<'a> Attribute<'a> {
             sql_type: column.sql_type.clone(),
             not_null: column.not_null,
             default: column.default.as_deref(),
+            identity: column.identity,
             comment: column.comment.as_deref(),
         }
     }
 
     fn plain(number: i32, name: &'a str, sql_type: SqlType) -> Self {
-        Attribute { number, name, sql_type, not_null: false, default: None, comment: None }
+        Attribute { number, name, sql_type, not_null: false, default: None, identity: None, comment: None }
     }
 }

@@ -4,6 +4,7 @@ use catalog::Table;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, TableFactor};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+use super::identity;
 use super::values::infer;
 use crate::parse::expr_of;
 use crate::parse::statement::{AssignedValue, Assignment, is_default};
@@ -34,7 +35,7 @@ impl Assigned {
     /// What `assignments` say. Parameters that stand alone get their columns' types in `parameters`. Values are numbered from `first`.
     ///
     /// # Errors
-    /// `42703` for a column that is not there, `42601` for one that is set twice.
+    /// `42703` for a column that is not there, `42601` for one that is set twice, `428C9` for one that is GENERATED ALWAYS.
     pub(super) fn of(
         table: &Table,
         assignments: &[Assignment],
@@ -60,6 +61,7 @@ impl Assigned {
                 assigned.columns[position] = if is_default(&value) {
                     New::Default
                 } else {
+                    identity::refuse_update(column)?;
                     infer(&value, &column.sql_type, parameters);
                     assigned.values.push(value);
                     New::Value(first + assigned.values.len() - 1)

@@ -56,8 +56,12 @@ fn from(
     place: &CopyPlace,
     options: CopyOptions,
 ) -> SqlResult<CopyFromPlan> {
-    if let Relation::View(view) = binder.relation(name)? {
-        let message = format!("cannot copy to view \"{}\"", view.name);
+    let unwritable = match binder.relation(name)? {
+        Relation::Table(_) => None,
+        Relation::View(view) => Some(format!("cannot copy to view \"{}\"", view.name)),
+        Relation::Sequence(sequence) => Some(format!("cannot copy to sequence \"{}\"", sequence.name)),
+    };
+    if let Some(message) = unwritable {
         return Err(SqlError::new(Condition::WrongObjectType, message));
     }
     let target = Target::of(binder, name, "copy to")?;
@@ -139,6 +143,10 @@ fn all_of(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResul
             return Err(
                 SqlError::new(Condition::WrongObjectType, message).with_hint("Try the COPY (SELECT ...) TO variant.")
             );
+        }
+        Relation::Sequence(sequence) => {
+            let message = format!("cannot copy from sequence \"{}\"", sequence.name);
+            return Err(SqlError::new(Condition::WrongObjectType, message));
         }
     };
     let positions = insert::positions(&table, columns)?;

@@ -46,6 +46,8 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
             default: None,
             missing: None,
             comment: None,
+            identity: None,
+            sequences: Vec::new(),
         });
     }
     let mut table = define::new_table(binder, &schema, name, columns)?;

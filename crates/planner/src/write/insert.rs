@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::target::Target;
-use super::{conflict, made, rows, values};
+use super::{conflict, identity, made, rows, values};
 use crate::bind::{Binder, settled};
 use crate::parse::statement::{Insert, InsertSource};
 use crate::planned::{ConflictPlan, WritePlan};
@@ -29,13 +29,14 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
         InsertSource::DefaultValues => (one_row(), Vec::new(), Vec::new()),
         InsertSource::Query(query) => match values::rows_of(query) {
             Some(written) => {
-                let rows = values::plan(binder, table, &columns, is_named, &written, declared)?;
+                let rows = values::plan(binder, table, &columns, is_named, &written, declared, insert.overriding)?;
                 (rows.plan, rows.filled, rows.parameters)
             }
             None => {
                 let declared = infer(query, table, &columns, declared);
                 let bound = binder.part(query, &declared)?;
                 let filled = filled(&columns, bound.columns.len(), is_named)?;
+                let filled = identity::filled(table, filled, insert.overriding)?;
                 (bound.plan, filled, bound.parameters)
             }
         },

@@ -11,6 +11,7 @@ mod copy;
 pub mod copy_options;
 mod create_as;
 mod delete;
+mod identity;
 mod insert;
 mod made;
 mod merge;

@@ -12,6 +12,7 @@ use super::assign::assign;
 use super::constraints::{Constrained, checks};
 use super::target::Target;
 use crate::bind::Binder;
+use crate::define::next_of;
 use crate::error::from_datafusion;
 use crate::parse::expr_of;
 use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
@@ -84,6 +85,9 @@ pub(super) fn checked_unless(
 
 /// What a column that nothing is written to gets.
 pub(super) fn default(binder: &Binder<'_>, column: &Column) -> SqlResult<Expr> {
+    if let Some(identity) = column.identity {
+        return binder.default_expression(&expr_of(&next_of(identity.sequence))?, &column.sql_type);
+    }
     match &column.default {
         Some(text) => binder.default_expression(&expr_of(text)?, &column.sql_type),
         None => null(&column.sql_type),

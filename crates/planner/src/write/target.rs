@@ -29,6 +29,10 @@ impl Target {
                 return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
                     .with_detail("Views are not automatically updatable."));
             }
+            Relation::Sequence(sequence) => {
+                let message = format!("cannot change sequence \"{}\"", sequence.name);
+                return Err(SqlError::new(Condition::WrongObjectType, message));
+            }
         };
         let context = binder.context();
         if !context.owns(table.owner) {

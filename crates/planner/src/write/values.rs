@@ -18,11 +18,11 @@ use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::assign::assign;
-use super::{insert, rows};
+use super::{identity, insert, rows};
 use crate::bind::Binder;
 use crate::bind::modification::select;
 use crate::error::from_datafusion;
-use crate::parse::statement::is_default;
+use crate::parse::statement::{Overriding, is_default};
 use crate::semantics::typed::type_of;
 
 /// The rows of a query that is VALUES and nothing more.
@@ -47,6 +47,7 @@ pub(super) fn plan(
     is_named: bool,
     written: &[&[ast::Expr]],
     declared: &[Option<SqlType>],
+    overriding: Option<Overriding>,
 ) -> SqlResult<Rows> {
     let width = written.first().map_or(0, |row| row.len());
     if written.iter().any(|row| row.len() != width) {
@@ -65,6 +66,9 @@ pub(super) fn plan(
                 Some(literal) => literal,
                 None => bound.next()?,
             };
+            if identity::is_ignored(column, overriding)? {
+                return rows::default(binder, column);
+            }
             assign(value, &from, &column.name, &column.sql_type, binder.session())
         });
         cells.push(row.collect::<SqlResult<Vec<Expr>>>()?);

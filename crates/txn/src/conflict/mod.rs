@@ -69,6 +69,7 @@ fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conf
             let changed = differ(base.view(oid), now.view(oid));
             changed.or_else(|| view.depends_on.iter().find_map(|&needed| relation_differs(base, now, needed)))
         }
+        Change::PutSequence(_) | Change::DropSequence(_) => differ(base.sequence(oid), now.sequence(oid)),
         // Rows that others added go with the table.
         Change::DropTable(_) => differ(base.table(oid), now.table(oid)),
         Change::PutTable(table) => differ(base.table(oid), now.table(oid)).or_else(|| {
@@ -104,6 +105,8 @@ fn target(change: &Change) -> (ObjectKind, Oid) {
         Change::DropTable(oid) => (ObjectKind::Table, *oid),
         Change::PutView(view) => (ObjectKind::View, view.oid),
         Change::DropView(oid) => (ObjectKind::View, *oid),
+        Change::PutSequence(sequence) => (ObjectKind::Sequence, sequence.oid),
+        Change::DropSequence(oid) => (ObjectKind::Sequence, *oid),
         Change::PutRole(role) => (ObjectKind::Role, role.oid),
         Change::DropRole(oid) => (ObjectKind::Role, *oid),
         Change::AddShards { table, .. }
@@ -127,6 +130,7 @@ fn relation_differs(base: &CatalogState, now: &CatalogState, oid: Oid) -> Option
     match base.relation_by_oid(oid)? {
         Relation::Table(table) => differ(Some(&table), now.table(oid)),
         Relation::View(view) => differ(Some(&view), now.view(oid)),
+        Relation::Sequence(sequence) => differ(Some(&sequence), now.sequence(oid)),
     }
 }
 

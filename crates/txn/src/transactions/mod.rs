@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use catalog::{Sequence, SequencePosition};
 use kv::TxKv;
 use objects::Objects;
 use tokio::sync::{oneshot, watch};
@@ -17,6 +18,7 @@ use crate::moves::Moves;
 use crate::oids::Oids;
 use crate::recover::{Recovered, recover};
 use crate::row_ids::RowIds;
+use crate::sequences::{Exhausted, Sequences};
 use crate::uploads::InFlight;
 use crate::visible::Visible;
 use crate::{Error, Isolation, Result, Snapshot, Transaction};
@@ -48,6 +50,7 @@ pub(crate) struct Core {
     oids: Oids,
     row_ids: RowIds,
     next_transaction: AtomicU64,
+    sequences: Sequences,
     poisoned: watch::Sender<bool>,
 }
 
@@ -71,6 +74,7 @@ impl Transactions {
     pub fn open(kv: Arc<dyn TxKv>, objects: Objects, clock: Arc<dyn Clock>) -> Result<Arc<Self>> {
         let Recovered { ts, catalog, uploads } = recover(&*kv)?;
         tracing::info!(commit = ts.0, uploads = uploads.len(), "catalog opened");
+        let sequences = Sequences::recover(&*kv, &catalog)?;
         let core = Arc::new(Core {
             visible: Visible::new(ts, Arc::new(catalog)),
             in_flight: InFlight::recovered(uploads),
@@ -80,6 +84,7 @@ impl Transactions {
             oids: Oids::recover(&*kv)?,
             row_ids: RowIds::recover(&*kv)?,
             next_transaction: AtomicU64::new(1),
+            sequences,
             poisoned: watch::Sender::new(false),
             kv,
             objects,
@@ -126,6 +131,37 @@ impl Transactions {
     /// A number that no transaction of this server has had.
     pub(crate) fn next_transaction(&self) -> TxnId {
         TxnId(self.core.next_transaction.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Appends a sequence's next `count` numbers, which nobody else gets, whatever becomes of the transaction that asks. Waits for a
+    /// durable write once in 32 numbers.
+    ///
+    /// # Errors
+    /// At the end of the sequence; the numbers up to it are gone then.
+    pub fn next_numbers(
+        &self,
+        sequence: &Arc<Sequence>,
+        count: usize,
+        numbers: &mut Vec<i64>,
+    ) -> std::result::Result<(), Exhausted> {
+        // After a failed write nothing can be committed any more, so it does not matter which numbers are given.
+        self.core.sequences.next(&*self.core.kv, sequence, count, numbers).unwrap_or_else(|error| {
+            self.core.poison(&error);
+            Ok(())
+        })
+    }
+
+    /// Makes a sequence go on from `value`: with the one after it if it counts as given, else with itself.
+    pub fn set_sequence(&self, sequence: &Arc<Sequence>, value: i64, is_called: bool) {
+        if let Err(error) = self.core.sequences.set(&*self.core.kv, sequence, value, is_called) {
+            self.core.poison(&error);
+        }
+    }
+
+    /// How far a sequence has come.
+    #[must_use]
+    pub fn sequence_position(&self, sequence: &Sequence) -> SequencePosition {
+        self.core.sequences.position(sequence)
     }
 
     /// Starts a transaction that sees the newest commit.

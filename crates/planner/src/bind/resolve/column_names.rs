@@ -10,6 +10,7 @@ use catalog::Relation;
 use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor};
 
 use crate::StatementContext;
+use crate::bind::SEQUENCE_COLUMNS;
 use crate::bind::relation::{Found, Name, find};
 use crate::system;
 
@@ -68,6 +69,9 @@ impl Visitor for Names<'_> {
                     }
                     Ok(Found::Catalog(Relation::View(view))) => {
                         self.found.extend(view.columns.iter().map(|(name, _)| name.clone()));
+                    }
+                    Ok(Found::Catalog(Relation::Sequence(_))) => {
+                        self.found.extend(SEQUENCE_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
                     }
                     Ok(Found::System(schema, name)) => {
                         if let Some(table) = system::table(schema, &name, self.context) {

@@ -13,6 +13,7 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
+use crate::bind::SEQUENCE_COLUMNS;
 use crate::bind::relation::{self, Found, Name};
 use crate::parse::statement::uneven;
 use crate::rewrite::row;
@@ -131,6 +132,16 @@ impl Resolver<'_> {
                     .map(|((name, _), number)| (name.clone(), name.clone(), Some((view.oid, ColumnId(number)))))
                     .collect();
                 (self.schema_name(view.schema), columns)
+            }
+            Found::Catalog(Stored::Sequence(sequence)) => {
+                let columns = SEQUENCE_COLUMNS
+                    .iter()
+                    .zip(1..)
+                    .map(|((name, _), number)| {
+                        ((*name).to_owned(), (*name).to_owned(), Some((sequence.oid, ColumnId(number))))
+                    })
+                    .collect();
+                (self.schema_name(sequence.schema), columns)
             }
             Found::System(schema, name) => {
                 let table = system::table(schema, name, self.context)

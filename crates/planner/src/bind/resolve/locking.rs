@@ -166,6 +166,10 @@ fn lockable(
             name.0.insert(0, ObjectName::from(vec![quoted(WITH_PLACES)]).0.remove(0));
             Ok(Some((table, alias.name.value.clone())))
         }
+        Found::Catalog(Stored::Sequence(sequence)) => {
+            let message = format!("cannot lock rows in sequence \"{}\"", sequence.name);
+            Err(SqlError::new(Condition::WrongObjectType, message))
+        }
         Found::Catalog(Stored::View(_)) => Err(SqlError::unsupported(format_args!("{clause} of a view"))),
         Found::System(..) => Err(SqlError::unsupported(format_args!("{clause} of a system table"))),
     }

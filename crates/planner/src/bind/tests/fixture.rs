@@ -73,6 +73,8 @@ fn tables(ddl: &str) -> Vec<Table> {
                     default: None,
                     missing: None,
                     comment: None,
+                    identity: None,
+                    sequences: Vec::new(),
                 })
                 .collect();
             Table {
@@ -109,6 +111,7 @@ impl Fixture {
         let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));
         let context = StatementContext {
             assignments: Arc::default(),
+            sequences: Arc::new(crate::NoNumbers),
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&role),
             role,

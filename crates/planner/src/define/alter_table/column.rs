@@ -24,11 +24,19 @@ impl Alteration<'_> {
         }
         column::refuse_system_name(name)?;
         column::refuse_too_many(self.table.columns.len() + 1)?;
-        let mut added = column::defined(self.binder, &self.table.name, definition)?;
+        let column::Defined { column: mut added, sequence } =
+            column::defined(self.binder, &self.table.name, definition)?;
         added.id = ColumnId(self.table.next_column);
         self.table.next_column += 1;
-        if added.default.is_some() {
-            added.missing = self.value_of_old_rows(definition, &added)?;
+        match sequence {
+            Some(sequence) => {
+                if self.has_rows() {
+                    return Err(SqlError::unsupported("ADD COLUMN with a sequence for a table that has rows"));
+                }
+                self.bring(&added, sequence)?;
+            }
+            None if added.default.is_some() => added.missing = self.value_of_old_rows(definition, &added)?,
+            None => {}
         }
         self.table.columns.push(added);
         let constraints: Vec<_> = column_constraints(definition).collect();
@@ -99,6 +107,7 @@ impl Alteration<'_> {
                     self.table.constraints.retain(|constraint| constraint.oid != oid);
                 }
                 Dependant::Constraint { table, oid, .. } => self.drop_constraint_of(table, oid),
+                Dependant::Default { table, column, .. } => self.drop_default_of(table, column),
                 other => views.extend(other.oid()),
             }
         }
@@ -138,10 +147,13 @@ impl Alteration<'_> {
     }
 
     pub(super) fn set_default(&mut self, name: &str, default: Option<&Expr>) -> SqlResult<()> {
+        self.refuse_identity(name, default.is_none())?;
         let sql_type = self.column(name)?.sql_type.clone();
         let default = default.map(|default| column::default_text(self.binder, name, default, &sql_type));
-        let default = default.transpose()?.flatten();
-        self.column(name)?.default = default;
+        let (default, sequences) = default.transpose()?.flatten().unzip();
+        let column = self.column(name)?;
+        column.default = default;
+        column.sequences = sequences.unwrap_or_default();
         Ok(())
     }
 
@@ -151,8 +163,25 @@ impl Alteration<'_> {
             let message = format!("column \"{name}\" is in a primary key");
             return Err(SqlError::new(Condition::InvalidTableDefinition, message));
         }
+        if !not_null {
+            self.refuse_identity(name, false)?;
+        }
         self.column(name)?.not_null = not_null;
         Ok(())
+    }
+
+    /// `42601`: an identity column has its values and is NOT NULL by that.
+    fn refuse_identity(&mut self, name: &str, with_hint: bool) -> SqlResult<()> {
+        if self.column(name)?.identity.is_none() {
+            return Ok(());
+        }
+        let message = format!("column \"{name}\" of relation \"{}\" is an identity column", self.table.name);
+        let error = SqlError::new(Condition::SyntaxError, message);
+        Err(if with_hint {
+            error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
+        } else {
+            error
+        })
     }
 
     /// The column as it is so far.

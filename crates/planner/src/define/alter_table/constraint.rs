@@ -117,4 +117,26 @@ impl Alteration<'_> {
         altered.constraints.retain(|kept| kept.oid != constraint);
         self.others.push(Change::PutTable(Arc::new(altered)));
     }
+
+    /// Takes the DEFAULT from a column, of this table or another.
+    pub(super) fn drop_default_of(&mut self, table: Oid, column: ColumnId) {
+        let clear = |table: &mut Table| {
+            if let Some(column) = table.columns.iter_mut().find(|known| known.id == column) {
+                column.default = None;
+                column.sequences.clear();
+            }
+        };
+        if table == self.old.oid {
+            clear(&mut self.table);
+            return;
+        }
+        let known = self.others.iter().rev().find_map(|change| match change {
+            Change::PutTable(changed) if changed.oid == table => Some(changed),
+            _ => None,
+        });
+        let Some(found) = known.or_else(|| self.context().snapshot.table(table)) else { return };
+        let mut altered = Table::clone(found);
+        clear(&mut altered);
+        self.others.push(Change::PutTable(Arc::new(altered)));
+    }
 }

@@ -3,10 +3,13 @@
 
 mod column;
 mod constraint;
+mod identity;
 mod rename;
 mod retype;
 mod row_check;
 mod view;
+
+pub(super) use self::rename::refuse_taken_in;
 
 use std::sync::Arc;
 
@@ -44,7 +47,7 @@ pub(crate) fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<
             view::altered(context, &view, &alter.actions)?
         }
         Found::System => return Err(name::system_table(&alter.name)),
-        Found::Table(_) | Found::Key | Found::Index(..) => {
+        Found::Table(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
             let kind = if alter.view { "view" } else { "table" };
             return Err(name::wrong_kind(name::split(context, &alter.name)?.1, kind));
         }
@@ -68,13 +71,16 @@ fn pass(action: &AlterAction) -> u8 {
     match action {
         AlterAction::DropColumn { .. }
         | AlterAction::DropConstraint { .. }
+        | AlterAction::DropIdentity { .. }
         | AlterAction::SetDefault { default: None, .. }
         | AlterAction::SetNotNull { not_null: false, .. } => 0,
         AlterAction::SetType { .. } => 1,
         AlterAction::AddColumn { .. } => 2,
         AlterAction::SetNotNull { not_null: true, .. } => 3,
         AlterAction::AddConstraint(_) | AlterAction::SetEnforced { .. } => 4,
-        AlterAction::SetDefault { default: Some(_), .. } => 5,
+        AlterAction::SetDefault { default: Some(_), .. }
+        | AlterAction::AddIdentity { .. }
+        | AlterAction::SetIdentity { .. } => 5,
         _ => 6,
     }
 }
@@ -86,13 +92,15 @@ struct Alteration<'a> {
     table: Table,
     /// Changes of others, to be made before the table's.
     others: Vec<Change>,
+    /// Changes of others, to be made after the table's.
+    after: Vec<Change>,
     notices: Vec<SqlError>,
 }
 
 impl<'a> Alteration<'a> {
     fn new(binder: &'a Binder<'a>, table: &Arc<Table>) -> Self {
         let (old, table) = (Arc::clone(table), Table::clone(table));
-        Self { binder, old, table, others: Vec::new(), notices: Vec::new() }
+        Self { binder, old, table, others: Vec::new(), after: Vec::new(), notices: Vec::new() }
     }
 
     fn context(&self) -> &'a Arc<StatementContext> {
@@ -113,6 +121,9 @@ impl<'a> Alteration<'a> {
             AlterAction::SetType { column, data_type, collation, using } => {
                 self.set_type(column, data_type, collation.as_ref(), using.as_deref())
             }
+            AlterAction::AddIdentity { column, identity } => self.add_identity(&column.value, identity),
+            AlterAction::SetIdentity { column, always, options } => self.set_identity(&column.value, *always, options),
+            AlterAction::DropIdentity { column, if_exists } => self.drop_identity(&column.value, *if_exists),
             AlterAction::AddConstraint(constraint) => self.add_constraint(constraint),
             AlterAction::DropConstraint { name, if_exists, cascade } => {
                 self.drop_constraint(&name.value, *if_exists, *cascade)
@@ -123,7 +134,9 @@ impl<'a> Alteration<'a> {
             AlterAction::RenameTo(to) => self.rename_to(&to.value),
             AlterAction::SetSchema(schema) => self.set_schema(&schema.value),
             AlterAction::OwnerTo(role) => {
-                self.table.owner = name::new_owner(self.context(), role)?.oid;
+                let owner = name::new_owner(self.context(), role)?.oid;
+                self.table.owner = owner;
+                self.with_sequences(|sequence| sequence.owner = owner);
                 Ok(())
             }
             AlterAction::SetDistribution(distribution) => {
@@ -144,6 +157,7 @@ impl<'a> Alteration<'a> {
         if self.table != *self.old {
             changes.push(Change::PutTable(Arc::new(self.table)));
         }
+        changes.extend(self.after);
         Ok(DefinePlan { changes, checks, notices: self.notices, ..DefinePlan::default() })
     }
 }

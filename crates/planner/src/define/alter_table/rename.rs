@@ -31,7 +31,11 @@ impl Alteration<'_> {
         }
         let moved = view_text::Place { schema: &schema.name, name: &self.table.name };
         self.others.extend(view_text::with_relation_moved(&context.snapshot, self.old.oid, &moved)?);
+        for sequence in context.snapshot.sequences_of(self.old.oid) {
+            refuse_taken_in(context, &schema.name, &sequence.name)?;
+        }
         self.table.schema = schema.oid;
+        self.with_sequences(|sequence| sequence.schema = schema.oid);
         Ok(())
     }
 
@@ -78,7 +82,7 @@ impl Alteration<'_> {
 }
 
 /// `42P07` where the schema has a relation of the name.
-pub(super) fn refuse_taken_in(context: &crate::StatementContext, schema: &str, name: &str) -> SqlResult<()> {
+pub(in crate::define) fn refuse_taken_in(context: &crate::StatementContext, schema: &str, name: &str) -> SqlResult<()> {
     if name::find_in(&context.snapshot, schema, name).is_none() {
         return Ok(());
     }

@@ -5,6 +5,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::{Alteration, row_check};
 use crate::define::column;
+use crate::define::sequence_options::{Use, refuse_other_types};
 use crate::parse::expr_of;
 use crate::write::is_assignable;
 
@@ -43,6 +44,10 @@ impl Alteration<'_> {
                 let message = format!("default for column \"{}\" cannot be cast automatically to type {new}", old.name);
                 SqlError::new(Condition::DatatypeMismatch, message)
             })?;
+        }
+        if let Some(identity) = old.identity {
+            refuse_other_types(&new, Use::Identity)?;
+            self.retype_sequence(identity, &new)?;
         }
         self.column(&name.value)?.sql_type = new;
         self.recheck_constraints(old.id)

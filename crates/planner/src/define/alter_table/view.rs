@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::{Change, View};
 use types::{Condition, SqlError, SqlResult};
 
-use super::rename::refuse_taken_in;
+use super::refuse_taken_in;
 use crate::define::{name, view_text};
 use crate::parse::statement::AlterAction;
 use crate::{DefinePlan, StatementContext};

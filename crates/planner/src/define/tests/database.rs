@@ -66,6 +66,7 @@ impl Database {
             random: Arc::new(SeededRandom::new(1)),
             clock: Arc::new(types::SystemClock::new()),
             assignments: Arc::default(),
+            sequences: Arc::new(crate::NoNumbers),
         })
     }
 

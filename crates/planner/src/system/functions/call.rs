@@ -26,6 +26,10 @@ pub(in crate::system) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    pub(super) fn of(context: &'a Arc<StatementContext>, arguments: &'a [Cell]) -> Self {
+        Self { context, arguments }
+    }
+
     pub(super) fn state(&self) -> &'a catalog::CatalogState {
         &self.context.snapshot
     }
@@ -144,7 +148,7 @@ impl ScalarUDFImpl for SystemFunction {
 }
 
 /// The values of an Arrow array as cells.
-fn cells(array: &ArrayRef) -> DfResult<Vec<Cell>> {
+pub(super) fn cells(array: &ArrayRef) -> DfResult<Vec<Cell>> {
     let data_type = array.data_type();
     Ok(match data_type {
         DataType::Null => vec![Cell::Null; array.len()],

@@ -97,6 +97,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         let kind = match relation.kind() {
             "v" => "view",
             "i" => "index",
+            "S" => "sequence",
             _ => "table",
         };
         Ok(format!("{kind} {}", crate::system::text::relation_name(call.context, &relation)).into())

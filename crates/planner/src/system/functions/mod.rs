@@ -5,6 +5,7 @@ mod describe;
 mod encoding;
 mod names;
 mod privilege;
+mod sequence;
 mod server;
 mod session;
 mod size;
@@ -85,12 +86,15 @@ pub(super) fn named(name: &str, context: &Arc<StatementContext>) -> Option<Arc<S
     if name == SLEEP {
         return Some(sleep::pg_sleep(&context.clock));
     }
+    if name == sequence::NEXTVAL {
+        return Some(sequence::Nextval::udf(context));
+    }
     BY_NAME.get(name).map(|declaration| bound(declaration, context))
 }
 
 /// Whether there is a function of that name.
 pub(super) fn exists(name: &str) -> bool {
-    name == SLEEP || BY_NAME.contains_key(name) || SET_RETURNING.contains(&name)
+    name == SLEEP || name == sequence::NEXTVAL || BY_NAME.contains_key(name) || SET_RETURNING.contains(&name)
 }
 
 fn bound(declaration: &'static Declaration, context: &Arc<StatementContext>) -> Arc<ScalarUDF> {
@@ -108,6 +112,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Declaration>> = LazyLock
         size::FUNCTIONS,
         encoding::FUNCTIONS,
         subscripts::FUNCTIONS,
+        sequence::FUNCTIONS,
     ]
     .into_iter()
     .flatten()

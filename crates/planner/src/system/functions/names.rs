@@ -32,7 +32,6 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     .with_nulls(),
     function("parse_ident", 1..=2, "text[]", |call| Ok(parse_name(call.text(0))?.into())),
     function("pg_get_userbyid", 1..=1, "name", |call| Ok(source::role_name(call.state(), call.oid(0)?).into())),
-    function("pg_get_serial_sequence", 2..=2, "text", |call| call.relation(0).map(|_| Cell::Null)),
 ];
 
 fn as_text(cell: &Cell) -> String {

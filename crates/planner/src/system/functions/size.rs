@@ -28,7 +28,7 @@ fn relation_bytes(call: &Call<'_>) -> SqlResult<Cell> {
     let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
     Ok(match relation.body {
         Body::Table(table) => call.state().shards(table.oid).bytes.into(),
-        Body::View(_) | Body::Key(_) | Body::System(_) => Cell::Int(0),
+        Body::View(_) | Body::Sequence(_) | Body::Key(_) | Body::System(_) => Cell::Int(0),
     })
 }
 

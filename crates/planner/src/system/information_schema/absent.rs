@@ -5,14 +5,6 @@ use super::view;
 
 pub(super) const TABLES: &[Definition] = &[
     view(
-        13_386,
-        "sequences",
-        "sequence_catalog name, sequence_schema name, sequence_name name, data_type varchar, numeric_precision int4, \
-         numeric_precision_radix int4, numeric_scale int4, start_value varchar, minimum_value varchar, \
-         maximum_value varchar, increment varchar, cycle_option char3",
-        nothing,
-    ),
-    view(
         13_440,
         "triggers",
         "trigger_catalog name, trigger_schema name, trigger_name name, event_manipulation varchar, \

@@ -6,6 +6,7 @@ use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::{Attribute, Body, Relation, Source};
 use super::{view, yes_or_no};
+use crate::define::shown_default;
 
 pub(super) const TABLES: &[Definition] = &[
     view(
@@ -58,14 +59,23 @@ fn columns(source: &Source<'_>, rows: &mut Rows) {
     let database = &source.context.database;
     for_each_column(source, |relation, attribute| {
         let described = TypeColumns::of(&attribute.sql_type);
+        let default = attribute.default.map(|default| shown_default(source.context, default).into_owned());
+        let identity = attribute.identity;
+        let sequence = identity.and_then(|identity| source.state().sequence(identity.sequence));
         row!(rows, table_catalog: database, table_schema: source.schema_name(relation.schema),
             table_name: relation.name, column_name: attribute.name, ordinal_position: attribute.number,
-            column_default: attribute.default, is_nullable: yes_or_no(!attribute.not_null),
+            column_default: default, is_nullable: yes_or_no(!attribute.not_null),
             data_type: described.name, character_maximum_length: described.characters,
             character_octet_length: described.octets, numeric_precision: described.precision,
             numeric_precision_radix: described.radix, numeric_scale: described.scale,
             datetime_precision: described.fraction, udt_catalog: database, udt_name: attribute.sql_type.typname(),
-            dtd_identifier: attribute.number.to_string(),
+            dtd_identifier: attribute.number.to_string(), is_identity: yes_or_no(identity.is_some()),
+            identity_generation: identity.map(|identity| if identity.always { "ALWAYS" } else { "BY DEFAULT" }),
+            identity_start: sequence.map(|sequence| sequence.start.to_string()),
+            identity_increment: sequence.map(|sequence| sequence.increment.to_string()),
+            identity_maximum: sequence.map(|sequence| sequence.max.to_string()),
+            identity_minimum: sequence.map(|sequence| sequence.min.to_string()),
+            identity_cycle: yes_or_no(sequence.is_some_and(|sequence| sequence.cycle)),
             is_updatable: yes_or_no(matches!(relation.body, Body::Table(_))));
     });
 }

@@ -5,6 +5,7 @@ mod columns;
 mod constraints;
 mod privileges;
 mod routines;
+mod sequences;
 mod tables;
 
 use super::definition::Definition;
@@ -13,9 +14,17 @@ use super::source::Source;
 
 /// Every view of the schema.
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
-    [tables::TABLES, columns::TABLES, constraints::TABLES, privileges::TABLES, routines::TABLES, absent::TABLES]
-        .into_iter()
-        .flatten()
+    [
+        tables::TABLES,
+        columns::TABLES,
+        constraints::TABLES,
+        privileges::TABLES,
+        routines::TABLES,
+        sequences::TABLES,
+        absent::TABLES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 const fn view(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Source<'_>, &mut Rows)) -> Definition {

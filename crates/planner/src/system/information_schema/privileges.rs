@@ -38,7 +38,7 @@ fn table_privileges(source: &Source<'_>, rows: &mut Rows) {
         let privileges: &[&str] = match relation.body {
             Body::Table(_) => &TABLE_PRIVILEGES,
             Body::View(_) | Body::System(_) => &["SELECT"],
-            Body::Key(_) => &[],
+            Body::Sequence(_) | Body::Key(_) => &[],
         };
         for privilege in privileges {
             row!(rows, grantor: &owner, grantee: &owner, table_catalog: &source.context.database,
@@ -53,7 +53,7 @@ fn column_privileges(source: &Source<'_>, rows: &mut Rows) {
         let privileges: &[&str] = match relation.body {
             Body::Table(_) => &COLUMN_PRIVILEGES,
             Body::View(_) | Body::System(_) => &["SELECT"],
-            Body::Key(_) => &[],
+            Body::Sequence(_) | Body::Key(_) => &[],
         };
         for attribute in relation.attributes() {
             for privilege in privileges {

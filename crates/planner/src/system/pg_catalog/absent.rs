@@ -19,12 +19,6 @@ pub(super) const TABLES: &[Definition] = &[
         nothing,
     ),
     catalog(
-        2224,
-        "pg_sequence",
-        "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, seqmin int8, seqcache int8, seqcycle bool",
-        nothing,
-    ),
-    catalog(
         6104,
         "pg_publication",
         "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, pubupdate bool, pubdelete bool, pubtruncate bool, pubviaroot bool",

@@ -7,6 +7,7 @@ use super::super::rows::{Rows, row};
 use super::super::source::{self, Body, Source};
 use super::catalog;
 use super::type_;
+use crate::define::shown_default;
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(
@@ -35,6 +36,7 @@ fn attribute(source: &Source<'_>, rows: &mut Rows) {
                 attndims: i32::from(matches!(sql_type, SqlType::Array(_))), atttypmod: sql_type.typmod(),
                 attbyval: type_::by_value(sql_type), attalign: type_::alignment(sql_type),
                 attstorage: type_::storage(sql_type), attnotnull: attribute.not_null,
+                attidentity: attribute.identity.map_or("", |identity| if identity.always { "a" } else { "d" }),
                 atthasdef: attribute.default.is_some(), attcollation: type_::collation(sql_type));
         }
     }
@@ -45,7 +47,8 @@ fn attrdef(source: &Source<'_>, rows: &mut Rows) {
         for attribute in relation.attributes() {
             if let Some(default) = attribute.default {
                 // A default has no number of its own in Kiln: its table's number stands in.
-                row!(rows, oid: relation.oid, adrelid: relation.oid, adnum: attribute.number, adbin: default);
+                let default = shown_default(source.context, default);
+                row!(rows, oid: relation.oid, adrelid: relation.oid, adnum: attribute.number, adbin: default.into_owned());
             }
         }
     }

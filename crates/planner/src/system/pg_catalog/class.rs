@@ -9,6 +9,7 @@ use super::super::rows::{Rows, row};
 use super::super::source::{Body, Relation, Source, keys};
 use super::access;
 use super::catalog;
+use crate::bind::SEQUENCE_COLUMNS;
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(
@@ -87,6 +88,10 @@ impl Facts {
                 facts.file = table.oid.0;
             }
             Body::View(view) => facts.attributes = view.columns.len(),
+            Body::Sequence(sequence) => {
+                facts.attributes = SEQUENCE_COLUMNS.len();
+                (facts.rows, facts.bytes, facts.file) = (1.0, PAGE_BYTES, sequence.counter.0);
+            }
             Body::Key(key) => {
                 facts.rows = source.state().rows(key.table.oid).len() as f64;
                 facts.attributes = key.columns.len();

@@ -37,6 +37,7 @@ pub(super) const TABLES: &[Definition] = &[
 /// Numbers of the catalogs that `classid` columns name.
 pub(in crate::system) const PG_CLASS: Oid = Oid(1259);
 pub(in crate::system) const PG_NAMESPACE: Oid = Oid(2615);
+const PG_ATTRDEF: Oid = Oid(2604);
 const PG_CONSTRAINT: Oid = Oid(2606);
 const PG_REWRITE: Oid = Oid(2618);
 
@@ -48,6 +49,24 @@ fn depend(source: &Source<'_>, rows: &mut Rows) {
             row!(rows, classid: PG_CONSTRAINT, objid: constraint.oid, refclassid: PG_CLASS, refobjid: table.oid, deptype: "a");
             if let ::catalog::ConstraintKind::ForeignKey { references, .. } = &constraint.kind {
                 row!(rows, classid: PG_CONSTRAINT, objid: constraint.oid, refclassid: PG_CLASS, refobjid: *references);
+            }
+        }
+    }
+    for sequence in state.sequences() {
+        row!(rows, classid: PG_CLASS, objid: sequence.oid, refclassid: PG_NAMESPACE, refobjid: sequence.schema);
+        let Some(owner) = sequence.owned_by else { continue };
+        let identity = state.table(owner.table).and_then(|table| table.column(owner.column)?.identity);
+        let is_identity = identity.is_some_and(|identity| identity.sequence == sequence.oid);
+        row!(rows, classid: PG_CLASS, objid: sequence.oid, refclassid: PG_CLASS, refobjid: owner.table,
+            refobjsubid: owner.column.0, deptype: if is_identity { "i" } else { "a" });
+    }
+    // A default shares its table's number, as in `pg_attrdef`.
+    for table in state.tables() {
+        for column in table.columns.iter().filter(|column| column.default.is_some()) {
+            row!(rows, classid: PG_ATTRDEF, objid: table.oid, refclassid: PG_CLASS, refobjid: table.oid,
+                refobjsubid: column.id.0, deptype: "a");
+            for sequence in &column.sequences {
+                row!(rows, classid: PG_ATTRDEF, objid: table.oid, refclassid: PG_CLASS, refobjid: *sequence);
             }
         }
     }

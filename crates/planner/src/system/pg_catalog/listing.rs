@@ -36,13 +36,6 @@ pub(super) const TABLES: &[Definition] = &[
         "schemaname name, tablename name, policyname name, permissive text, roles name[], cmd text, qual text, with_check text",
         nothing,
     ),
-    view(
-        12_048,
-        "pg_sequences",
-        "schemaname name, sequencename name, sequenceowner name, data_type regtype, start_value int8, min_value int8, \
-         max_value int8, increment_by int8, cycle bool, cache_size int8, last_value int8",
-        nothing,
-    ),
     rows_function(
         1686,
         "pg_get_keywords",

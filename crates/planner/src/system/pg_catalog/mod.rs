@@ -11,6 +11,7 @@ mod dependency;
 mod listing;
 mod role;
 mod routine;
+mod sequence;
 mod settings;
 mod shard_statistics;
 mod signatures;
@@ -39,6 +40,7 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
         role::TABLES,
         database::TABLES,
         listing::TABLES,
+        sequence::TABLES,
         settings::TABLES,
         activity::TABLES,
         shard_statistics::TABLES,

@@ -68,6 +68,7 @@ pub(super) const SIGNATURES: &str = "\
 2077 current_setting(text) text sf
 3294 current_setting(text,bool) text sf
 745 current_user() name sf
+1575 currval(regclass) int8 vf
 6177 date_bin(interval,timestamp,timestamp) timestamp if
 6178 date_bin(interval,timestamptz,timestamptz) timestamptz if
 1171 date_part(text,timestamptz) float8 sf
@@ -214,6 +215,7 @@ pub(super) const SIGNATURES: &str = "\
 1175 justify_hours(interval) interval if
 2711 justify_interval(interval) interval if
 3113 last_value(anyelement) anyelement iw
+2559 lastval() int8 vf
 5046 lcm(int4,int4) int4 if
 5047 lcm(int8,int8) int8 if
 5049 lcm(numeric,numeric) numeric if
@@ -274,6 +276,7 @@ pub(super) const SIGNATURES: &str = "\
 407 name(text) name if
 409 name(bpchar) name if
 1400 name(varchar) name if
+1574 nextval(regclass) int8 vf
 1299 now() timestamptz sf
 3114 nth_value(anyelement,int4) anyelement iw
 3105 ntile(int4) int4 iw
@@ -357,6 +360,7 @@ pub(super) const SIGNATURES: &str = "\
 3334 pg_size_bytes(text) int8 if
 2288 pg_size_pretty(int8) text if
 3166 pg_size_pretty(numeric) text if
+4032 pg_sequence_last_value(regclass) int8 vf
 2626 pg_sleep(float8) void vf
 1928 pg_stat_get_numscans(oid) int8 sf
 3403 pg_statistics_obj_is_visible(oid) bool sf
@@ -438,6 +442,8 @@ pub(super) const SIGNATURES: &str = "\
 746 session_user() name sf
 2078 set_config(text,text,bool) text vf
 1599 setseed(float8) void vf
+1576 setval(regclass,int8) int8 vf
+1765 setval(regclass,int8,bool) int8 vf
 3419 sha224(bytea) bytea if
 3420 sha256(bytea) bytea if
 3421 sha384(bytea) bytea if

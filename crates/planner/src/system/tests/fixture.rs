@@ -28,6 +28,8 @@ fn column(id: i32, name: &str, sql_type: SqlType) -> Column {
         default: None,
         missing: None,
         comment: None,
+        identity: None,
+        sequences: Vec::new(),
     }
 }
 
@@ -140,6 +142,7 @@ pub(super) fn context() -> Arc<StatementContext> {
     let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));
     Arc::new(StatementContext {
         assignments: Arc::default(),
+        sequences: Arc::new(crate::NoNumbers),
         settings: Arc::new(Settings::default()),
         session_role: Arc::clone(&role),
         role,

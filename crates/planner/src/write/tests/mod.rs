@@ -67,6 +67,7 @@ impl Fixture {
         let next = std::sync::atomic::AtomicU32::new(30_000);
         let mut context = StatementContext {
             assignments: Arc::default(),
+            sequences: Arc::new(crate::NoNumbers),
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&role),
             role,

@@ -1,0 +1,131 @@
+//! The sequences that columns bring with them: those of `serial` and of identity columns.
+
+use std::sync::Arc;
+
+use catalog::{Change, Column, Identity, Sequence, SequenceOwner, Table};
+use datafusion::sql::sqlparser::ast::{DataType, ObjectName};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::constraint_name::choose_sequence_name;
+use super::name;
+use super::sequence::next_of;
+use super::sequence_options::{self, Use, refuse_other_types};
+use crate::StatementContext;
+use crate::parse::statement::{IdentityDefinition, SequenceOption};
+
+/// A sequence that has no name, table or column yet.
+pub(super) struct NewSequence {
+    sequence: Sequence,
+    name: Option<ObjectName>,
+}
+
+/// The type that stands behind `serial` and its like.
+pub(super) fn serial_type(written: &DataType) -> Option<SqlType> {
+    match written.to_string().to_lowercase().as_str() {
+        "smallserial" | "serial2" => Some(SqlType::Int2),
+        "serial" | "serial4" => Some(SqlType::Int4),
+        "bigserial" | "serial8" => Some(SqlType::Int8),
+        _ => None,
+    }
+}
+
+/// Makes a column `serial`.
+pub(super) fn serial(context: &StatementContext, column: &mut Column) -> SqlResult<NewSequence> {
+    let oid = (context.new_oid)();
+    let mut sequence = sequence_options::new(oid, &[], Use::Plain)?;
+    if column.sql_type != SqlType::Int8 {
+        sequence = Sequence { max: limit(&column.sql_type), sql_type: column.sql_type.clone(), ..sequence };
+    }
+    column.default = Some(next_of(oid));
+    column.sequences = vec![oid];
+    Ok(NewSequence { sequence, name: None })
+}
+
+fn limit(sql_type: &SqlType) -> i64 {
+    if *sql_type == SqlType::Int2 { i64::from(i16::MAX) } else { i64::from(i32::MAX) }
+}
+
+/// Makes a column an identity.
+///
+/// # Errors
+/// `22023` for a type that does not count, and what is wrong with the options.
+pub(super) fn identity(
+    context: &StatementContext,
+    column: &mut Column,
+    definition: &IdentityDefinition,
+) -> SqlResult<NewSequence> {
+    refuse_other_types(&column.sql_type, Use::Identity)?;
+    let oid = (context.new_oid)();
+    let sequence = sequence_options::new(oid, &with_type(&definition.options, &column.sql_type)?, Use::Identity)?;
+    let name = definition.options.iter().find_map(|option| match option {
+        SequenceOption::Name(name) => Some(name.clone()),
+        _ => None,
+    });
+    column.identity = Some(Identity { always: definition.always, sequence: oid });
+    Ok(NewSequence { sequence, name })
+}
+
+/// Makes a column the identity that another one is.
+pub(super) fn copied(context: &StatementContext, column: &mut Column, from: Identity) -> Option<NewSequence> {
+    let oid = (context.new_oid)();
+    let old = context.snapshot.sequence(from.sequence)?;
+    let sequence =
+        Sequence { oid, counter: oid, begins: old.start, comment: None, owned_by: None, ..Sequence::clone(old) };
+    column.identity = Some(Identity { sequence: oid, ..from });
+    Some(NewSequence { sequence, name: None })
+}
+
+/// The options of an identity's sequence, whose type is the column's.
+fn with_type(options: &[SequenceOption], sql_type: &SqlType) -> SqlResult<Vec<SequenceOption>> {
+    if options.iter().any(|option| matches!(option, SequenceOption::As(_) | SequenceOption::OwnedBy(_))) {
+        return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
+    }
+    Ok(std::iter::once(SequenceOption::As(written_type(sql_type))).chain(options.iter().cloned()).collect())
+}
+
+/// A type that counts, as it is written.
+pub(super) fn written_type(sql_type: &SqlType) -> DataType {
+    match sql_type {
+        SqlType::Int2 => DataType::SmallInt(None),
+        SqlType::Int4 => DataType::Integer(None),
+        _ => DataType::BigInt(None),
+    }
+}
+
+/// The new sequence as part of its table: to be put before the table as it is, for the table names it, and after the table as what
+/// goes with the column.
+pub(super) fn placed(
+    context: &StatementContext,
+    table: &Table,
+    column: &Column,
+    new: NewSequence,
+    others: &[Change],
+) -> SqlResult<(Change, Change)> {
+    let NewSequence { mut sequence, name } = new;
+    let taken: Vec<&str> = others
+        .iter()
+        .filter_map(|change| match change {
+            Change::PutSequence(other) => Some(other.name.as_str()),
+            _ => None,
+        })
+        .collect();
+    sequence.name = match &name {
+        Some(name) => {
+            let (schema, bare) = name::split(context, name)?;
+            let own = context.snapshot.schema(table.schema);
+            if schema.is_some_and(|schema| own.is_none_or(|own| own.name != schema)) {
+                let message = "sequence must be in same schema as table it is linked to";
+                return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message));
+            }
+            if context.snapshot.relation(table.schema, bare).is_some() || taken.contains(&bare) {
+                return Err(name::taken(bare));
+            }
+            bare.to_owned()
+        }
+        None => choose_sequence_name(&context.snapshot, table, &column.name, &taken),
+    };
+    (sequence.schema, sequence.owner) = (table.schema, table.owner);
+    let owned_by = Some(SequenceOwner { table: table.oid, column: column.id });
+    let owned = Sequence { owned_by, ..sequence.clone() };
+    Ok((Change::PutSequence(Arc::new(sequence)), Change::PutSequence(Arc::new(owned))))
+}

@@ -1,0 +1,210 @@
+//! What the options of a sequence come to, asked as PostgreSQL's `init_params` asks.
+
+use catalog::Sequence;
+use types::{Condition, Oid, SqlError, SqlResult, SqlType};
+
+use crate::StatementContext;
+use crate::bind::written_type;
+use crate::parse::statement::SequenceOption;
+
+/// Whose sequence it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Plain,
+    Identity,
+}
+
+/// A sequence with these options; its name, schema and owner are still to be given.
+pub(super) fn new(oid: Oid, options: &[SequenceOption], of: Use) -> SqlResult<Sequence> {
+    let options = Options::of(options, of)?;
+    let sql_type = options.sql_type.clone().unwrap_or(SqlType::Int8);
+    let increment = options.increment()?.unwrap_or(1);
+    let (min, max) = default_limits(&sql_type, increment);
+    let mut sequence = Sequence {
+        oid,
+        schema: Oid::default(),
+        name: String::new(),
+        owner: Oid::default(),
+        sql_type,
+        start: 0,
+        increment,
+        min: options.min.flatten().unwrap_or(min),
+        max: options.max.flatten().unwrap_or(max),
+        cache: options.cache.unwrap_or(1),
+        cycle: options.cycle.unwrap_or(false),
+        owned_by: None,
+        counter: oid,
+        begins: 0,
+        comment: None,
+    };
+    check_limits(&sequence)?;
+    sequence.start = options.start.unwrap_or(if increment > 0 { sequence.min } else { sequence.max });
+    check_within(&sequence, "START", sequence.start)?;
+    sequence.begins = options.restart.flatten().unwrap_or(sequence.start);
+    check_within(&sequence, "RESTART", sequence.begins)?;
+    check_cache(&sequence)?;
+    Ok(sequence)
+}
+
+/// The sequence with these options changed.
+pub(super) fn changed(
+    context: &StatementContext,
+    old: &Sequence,
+    options: &[SequenceOption],
+    of: Use,
+) -> SqlResult<Sequence> {
+    let options = Options::of(options, of)?;
+    let mut sequence = old.clone();
+    sequence.increment = options.increment()?.unwrap_or(old.increment);
+    sequence.sql_type = options.sql_type.clone().unwrap_or_else(|| old.sql_type.clone());
+    let (min, max) = default_limits(&sequence.sql_type, sequence.increment);
+    // A limit that was the old type's own becomes the new type's.
+    let (type_min, type_max) = range(&old.sql_type);
+    let is_retyped = sequence.sql_type != old.sql_type;
+    sequence.max = match options.max {
+        Some(given) => given.unwrap_or(max),
+        None if is_retyped && old.max == type_max => max,
+        None => old.max,
+    };
+    sequence.min = match options.min {
+        Some(given) => given.unwrap_or(min),
+        None if is_retyped && old.min == type_min => min,
+        None => old.min,
+    };
+    sequence.cycle = options.cycle.unwrap_or(old.cycle);
+    sequence.cache = options.cache.unwrap_or(old.cache);
+    check_limits(&sequence)?;
+    sequence.start = options.start.unwrap_or(old.start);
+    check_within(&sequence, "START", sequence.start)?;
+    match options.restart {
+        Some(at) => {
+            sequence.begins = at.unwrap_or(sequence.start);
+            sequence.counter = (context.new_oid)();
+            check_within(&sequence, "RESTART", sequence.begins)?;
+        }
+        None => {
+            check_within(&sequence, "RESTART", context.sequences.position(old).last_value)?;
+            // Where the count began long ago may lie outside of new limits, and nobody asks for it any more.
+            sequence.begins = sequence.begins.clamp(sequence.min, sequence.max);
+        }
+    }
+    check_cache(&sequence)?;
+    Ok(sequence)
+}
+
+/// Each option at most once.
+#[derive(Debug, Default)]
+struct Options {
+    sql_type: Option<SqlType>,
+    increment: Option<i64>,
+    min: Option<Option<i64>>,
+    max: Option<Option<i64>>,
+    start: Option<i64>,
+    restart: Option<Option<i64>>,
+    cache: Option<i64>,
+    cycle: Option<bool>,
+}
+
+impl Options {
+    fn of(written: &[SequenceOption], of: Use) -> SqlResult<Self> {
+        let mut options = Self::default();
+        let (mut owners, mut names) = (0, 0);
+        for option in written {
+            let again = match option {
+                SequenceOption::As(data_type) => {
+                    let sql_type = written_type(data_type)?;
+                    refuse_other_types(&sql_type, of)?;
+                    options.sql_type.replace(sql_type).is_some()
+                }
+                SequenceOption::Increment(by) => options.increment.replace(*by).is_some(),
+                SequenceOption::Min(min) => options.min.replace(*min).is_some(),
+                SequenceOption::Max(max) => options.max.replace(*max).is_some(),
+                SequenceOption::Start(at) => options.start.replace(*at).is_some(),
+                SequenceOption::Restart(at) => options.restart.replace(*at).is_some(),
+                SequenceOption::Cache(count) => options.cache.replace(*count).is_some(),
+                SequenceOption::Cycle(cycle) => options.cycle.replace(*cycle).is_some(),
+                SequenceOption::OwnedBy(_) => {
+                    owners += 1;
+                    owners > 1
+                }
+                SequenceOption::Name(_) if of == Use::Plain => {
+                    return Err(SqlError::new(Condition::SyntaxError, "invalid sequence option SEQUENCE NAME"));
+                }
+                SequenceOption::Name(_) => {
+                    names += 1;
+                    names > 1
+                }
+            };
+            if again {
+                return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
+            }
+        }
+        Ok(options)
+    }
+
+    fn increment(&self) -> SqlResult<Option<i64>> {
+        if self.increment == Some(0) { Err(invalid("INCREMENT must not be zero")) } else { Ok(self.increment) }
+    }
+}
+
+/// `22023` unless the type counts.
+pub(super) fn refuse_other_types(sql_type: &SqlType, of: Use) -> SqlResult<()> {
+    if matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8) {
+        return Ok(());
+    }
+    let what = match of {
+        Use::Plain => "sequence type",
+        Use::Identity => "identity column type",
+    };
+    Err(invalid(format!("{what} must be smallint, integer, or bigint")))
+}
+
+/// The least and the greatest number of the type.
+fn range(sql_type: &SqlType) -> (i64, i64) {
+    match sql_type {
+        SqlType::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        SqlType::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    }
+}
+
+fn default_limits(sql_type: &SqlType, increment: i64) -> (i64, i64) {
+    let (min, max) = range(sql_type);
+    if increment > 0 { (1, max) } else { (min, -1) }
+}
+
+fn check_limits(sequence: &Sequence) -> SqlResult<()> {
+    let (min, max) = range(&sequence.sql_type);
+    for (word, limit) in [("MAXVALUE", sequence.max), ("MINVALUE", sequence.min)] {
+        if !(min..=max).contains(&limit) {
+            let sql_type = &sequence.sql_type;
+            return Err(invalid(format!("{word} ({limit}) is out of range for sequence data type {sql_type}")));
+        }
+    }
+    if sequence.min >= sequence.max {
+        let message = format!("MINVALUE ({}) must be less than MAXVALUE ({})", sequence.min, sequence.max);
+        return Err(invalid(message));
+    }
+    Ok(())
+}
+
+fn check_within(sequence: &Sequence, word: &str, value: i64) -> SqlResult<()> {
+    if value < sequence.min {
+        return Err(invalid(format!("{word} value ({value}) cannot be less than MINVALUE ({})", sequence.min)));
+    }
+    if value > sequence.max {
+        return Err(invalid(format!("{word} value ({value}) cannot be greater than MAXVALUE ({})", sequence.max)));
+    }
+    Ok(())
+}
+
+fn check_cache(sequence: &Sequence) -> SqlResult<()> {
+    if sequence.cache > 0 {
+        return Ok(());
+    }
+    Err(invalid(format!("CACHE ({}) must be greater than zero", sequence.cache)))
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(Condition::InvalidParameterValue, message)
+}

@@ -1,0 +1,149 @@
+//! The numbers of sequences: given from memory, below a mark that is durable. No transaction takes one back and none waits for another.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use catalog::{CatalogState, Sequence, SequencePosition};
+use kv::{Batch, Direction, KeyRange, Space, TxKv};
+use parking_lot::Mutex;
+use types::Oid;
+
+use crate::{Error, Result};
+
+#[cfg(test)]
+mod tests;
+
+/// Numbers that one durable write pays for beyond those asked for, as in PostgreSQL: a crash skips at most so many.
+const AHEAD: i64 = 32;
+
+/// Keys of counters; the mark of ids lies in the same space.
+const PREFIX: &[u8] = b"counter";
+
+/// Why a sequence gives no number.
+#[derive(Debug, thiserror::Error)]
+#[error("the sequence has reached its last number")]
+pub struct Exhausted;
+
+/// The counters of all sequences.
+#[derive(Debug)]
+pub(crate) struct Sequences {
+    /// By [`Sequence::counter`]. Each has a lock of its own: a write for one does not hold up the others.
+    counters: Mutex<HashMap<Oid, Arc<Mutex<Counter>>>>,
+}
+
+#[derive(Debug)]
+struct Counter {
+    position: SequencePosition,
+    /// The definition that `prepaid` was counted with.
+    paid_as: Option<Arc<Sequence>>,
+}
+
+impl Sequences {
+    /// The counters in the store; those of no sequence are forgotten.
+    pub(crate) fn recover(kv: &dyn TxKv, state: &CatalogState) -> Result<Self> {
+        let known: HashSet<Oid> = state.sequences().map(|sequence| sequence.counter).collect();
+        let mut counters = HashMap::new();
+        let mut forgotten = Batch::new();
+        for entry in kv.scan(Space::Sequences, KeyRange::prefix(PREFIX), Direction::Forward)? {
+            let (key, value) = entry?;
+            let oid = read_key(&key)?;
+            if !known.contains(&oid) {
+                forgotten.delete(Space::Sequences, key);
+                continue;
+            }
+            let (last_value, is_called) = read_value(&value)?;
+            let position = SequencePosition { last_value, is_called, prepaid: 0 };
+            counters.insert(oid, Arc::new(Mutex::new(Counter { position, paid_as: None })));
+        }
+        if !forgotten.is_empty() {
+            kv.write(forgotten)?;
+        }
+        Ok(Self { counters: Mutex::new(counters) })
+    }
+
+    /// Appends the next `count` numbers to `numbers`, waiting for a durable write where they go beyond the mark. At the end of the
+    /// sequence the numbers up to it are gone, as when they had been asked for one by one.
+    pub(crate) fn next(
+        &self,
+        kv: &dyn TxKv,
+        sequence: &Arc<Sequence>,
+        count: usize,
+        numbers: &mut Vec<i64>,
+    ) -> kv::Result<std::result::Result<(), Exhausted>> {
+        let counter = self.counter(sequence);
+        let mut counter = counter.lock();
+        let mut after = counter.position;
+        let mut outcome = Ok(());
+        for _ in 0..count {
+            let Some(number) = following(sequence, &after) else {
+                outcome = Err(Exhausted);
+                break;
+            };
+            (after.last_value, after.is_called) = (number, true);
+            after.prepaid -= 1;
+            numbers.push(number);
+        }
+        let is_paid = after.prepaid >= 0 && counter.paid_as.as_deref() == Some(&**sequence);
+        if !is_paid && after != counter.position {
+            let ahead = AHEAD.max(sequence.cache - 1);
+            let mut mark = after;
+            for _ in 0..ahead {
+                let Some(number) = following(sequence, &mark) else { break };
+                mark.last_value = number;
+            }
+            kv.write(record(sequence.counter, mark.last_value, true))?;
+            after.prepaid = ahead;
+            counter.paid_as = Some(Arc::clone(sequence));
+        }
+        counter.position = after;
+        Ok(outcome)
+    }
+
+    /// Goes on from `value`: with the one after it if it counts as given, else with itself. Durable on return.
+    pub(crate) fn set(&self, kv: &dyn TxKv, sequence: &Arc<Sequence>, value: i64, is_called: bool) -> kv::Result<()> {
+        let counter = self.counter(sequence);
+        let mut counter = counter.lock();
+        kv.write(record(sequence.counter, value, is_called))?;
+        *counter = Counter { position: SequencePosition { last_value: value, is_called, prepaid: 0 }, paid_as: None };
+        Ok(())
+    }
+
+    pub(crate) fn position(&self, sequence: &Sequence) -> SequencePosition {
+        let counter = self.counter(sequence);
+        let position = counter.lock().position;
+        position
+    }
+
+    fn counter(&self, sequence: &Sequence) -> Arc<Mutex<Counter>> {
+        let begin = || {
+            let position = SequencePosition { last_value: sequence.begins, is_called: false, prepaid: 0 };
+            Arc::new(Mutex::new(Counter { position, paid_as: None }))
+        };
+        Arc::clone(self.counters.lock().entry(sequence.counter).or_insert_with(begin))
+    }
+}
+
+fn following(sequence: &Sequence, position: &SequencePosition) -> Option<i64> {
+    if position.is_called { sequence.after(position.last_value) } else { Some(position.last_value) }
+}
+
+fn record(counter: Oid, last_value: i64, is_called: bool) -> Batch {
+    let key = [PREFIX, &counter.0.to_be_bytes()].concat();
+    let mut value = vec![u8::from(is_called)];
+    value.extend(last_value.to_be_bytes());
+    let mut batch = Batch::new();
+    batch.put(Space::Sequences, key, value);
+    batch
+}
+
+fn read_key(key: &[u8]) -> Result<Oid> {
+    let number = key.strip_prefix(PREFIX).and_then(|number| <[u8; 4]>::try_from(number).ok());
+    number.map(|number| Oid(u32::from_be_bytes(number))).ok_or(Error::Damaged { what: "counter of a sequence" })
+}
+
+fn read_value(value: &[u8]) -> Result<(i64, bool)> {
+    let damaged = || Error::Damaged { what: "counter of a sequence" };
+    let (&called, number) = value.split_first().ok_or_else(damaged)?;
+    let number = <[u8; 8]>::try_from(number).map_err(|_| damaged())?;
+    Ok((i64::from_be_bytes(number), called != 0))
+}
