@@ -1,17 +1,24 @@
-//! The benchmark driver: makes TPC-H and TPC-DS data, loads it over the wire, runs the queries on Kiln and its peers, and compares.
+//! The benchmark driver: makes TPC-H and TPC-DS data, loads it over the wire, runs the queries on Kiln and its peers, and compares;
+//! and drives any server of PostgreSQL's protocol with many clients at once: YCSB, TPC-C, ingestion.
 //!
 //! Never measures without checking answers, and never starts a server: it is given an address.
 //!
-//! Start at `run.rs` for one benchmark from data to figure; `suite.rs` has the tables and queries.
+//! Start at `run.rs` for one benchmark of queries from data to figure, `suite.rs` has the tables and queries; at `measure/mod.rs` for
+//! how clients are driven.
 
 pub mod answers;
+mod chance;
 pub mod figure;
 pub mod generate;
+pub mod ingest;
 pub mod load;
+pub mod measure;
 pub mod peers;
 pub mod report;
 pub mod run;
 pub mod suite;
+pub mod tpcc;
+pub mod ycsb;
 
 pub use run::{Options, run};
 pub use suite::Suite;
@@ -25,6 +32,8 @@ pub enum Error {
     Data { table: String, scale: f64, reason: String },
     #[error("{peer}: {reason}")]
     Peer { peer: String, reason: String },
+    #[error("{wanted} rows were expected, {found} came")]
+    Rows { wanted: usize, found: usize },
     #[error("cannot write {path}")]
     File { path: String, source: std::io::Error },
 }

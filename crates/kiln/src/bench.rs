@@ -1,11 +1,14 @@
 //! `kiln bench`: starts a server on a folder of its own, or takes a running one, and drives the benchmark.
 
+mod clients;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use bench::{Options, Suite};
 use clap::{Args, ValueEnum};
+use clients::ClientArguments;
 use types::{Random, SystemClock, SystemRandom};
 
 use crate::config::{Config, ServeArguments};
@@ -50,12 +53,21 @@ pub(crate) struct BenchArguments {
     /// Print the first rows of each answer
     #[arg(long)]
     show: bool,
+
+    #[command(flatten)]
+    clients: ClientArguments,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SuiteName {
     Tpch,
     Tpcds,
+    /// Many clients that read and write rows by key; drives any server that speaks PostgreSQL's protocol
+    Ycsb,
+    /// Many clients that order, pay, deliver; drives any server that speaks PostgreSQL's protocol
+    Tpcc,
+    /// Rows that come in, in several ways; drives any server that speaks PostgreSQL's protocol
+    Ingest,
 }
 
 /// Runs the benchmark; fails when a peer's answer differs.
@@ -67,10 +79,14 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
     std::fs::create_dir_all(&workspace).with_context(|| format!("cannot make {}", workspace.display()))?;
 
     let suite = match arguments.suite {
-        SuiteName::Tpch => Suite::Tpch,
-        SuiteName::Tpcds => Suite::Tpcds,
+        SuiteName::Tpch => Some(Suite::Tpch),
+        SuiteName::Tpcds => Some(Suite::Tpcds),
+        SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest => None,
     };
-    let data = workspace.join(format!("kiln-{suite}-{}", arguments.sf));
+    let data = workspace.join(match suite {
+        Some(suite) => format!("kiln-{suite}-{}", arguments.sf),
+        None => format!("kiln-{:?}", arguments.suite).to_lowercase(),
+    });
     let loaded_mark = data.join("loaded");
     let (server, url) = match &arguments.connect {
         Some(url) => (None, url.clone()),
@@ -79,6 +95,14 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
             let url = format!("postgresql://kiln@{}/kiln", server.pg_address());
             (Some(server), url)
         }
+    };
+    let Some(suite) = suite else {
+        let outcome = clients::run(&arguments, &url).await;
+        if let Some(server) = server {
+            server.stop().await;
+        }
+        remove(&arguments, &temporary)?;
+        return outcome;
     };
     let client = connect::connect(&Target::from_url(&url)?).await?.client;
 
@@ -104,16 +128,21 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
     if let Some(server) = server {
         server.stop().await;
     }
-    if arguments.workspace.is_none() {
-        // Only the folder this run made.
-        std::fs::remove_dir_all(&temporary).with_context(|| format!("cannot remove {}", temporary.display()))?;
-    }
+    remove(&arguments, &temporary)?;
     let differences = report.differences().count();
     if 0 < differences {
         println!("{differences} queries differ from a peer");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes the folder that this run made, where no other was named.
+fn remove(arguments: &BenchArguments, temporary: &std::path::Path) -> anyhow::Result<()> {
+    if arguments.workspace.is_none() {
+        std::fs::remove_dir_all(temporary).with_context(|| format!("cannot remove {}", temporary.display()))?;
+    }
+    Ok(())
 }
 
 /// A server on free loopback ports over `data`.

@@ -1,0 +1,113 @@
+//! Numbers by chance as benchmarks draw them: uniform, Zipfian, text.
+
+use types::Random;
+use types::random::SeededRandom;
+
+#[cfg(test)]
+mod tests;
+
+/// One client's chance, from its seed.
+#[derive(Debug)]
+pub struct Chance(SeededRandom);
+
+impl Chance {
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(SeededRandom::new(seed))
+    }
+
+    /// From 0 to below `end`.
+    pub fn below(&self, end: u64) -> u64 {
+        let wide = u128::from(self.0.next_u64()) * u128::from(end);
+        (wide >> 64) as u64
+    }
+
+    /// From `first` to `last`, both included.
+    pub fn between(&self, first: i64, last: i64) -> i64 {
+        let width = u64::try_from(last - first + 1).unwrap_or(1);
+        first + i64::try_from(self.below(width)).unwrap_or(0)
+    }
+
+    /// From 0 to below 1.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    pub fn unit(&self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Letters and digits, so many.
+    pub fn text(&self, length: usize) -> String {
+        const SIGNS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+        let mut text = String::with_capacity(length);
+        while text.len() < length {
+            let mut bits = self.0.next_u64();
+            for _ in 0..10.min(length - text.len()) {
+                text.push(char::from(SIGNS[(bits & 63) as usize]));
+                bits >>= 6;
+            }
+        }
+        text
+    }
+
+    /// Letters and digits, from `first` to `last` of them.
+    pub fn text_between(&self, first: i64, last: i64) -> String {
+        self.text(usize::try_from(self.between(first, last)).unwrap_or(0))
+    }
+}
+
+/// Numbers from 0 of which few are frequent: as YCSB draws them, by Gray's method, with exponent 0.99.
+#[derive(Debug, Clone)]
+pub struct Zipf {
+    items: u64,
+    zeta: f64,
+    alpha: f64,
+    eta: f64,
+}
+
+/// The exponent of YCSB's distributions.
+const THETA: f64 = 0.99;
+
+impl Zipf {
+    /// Numbers below `items`.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "the items are far fewer than 2^53")]
+    pub fn new(items: u64) -> Self {
+        let zeta = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-THETA)).sum::<f64>();
+        let all = zeta(items);
+        let eta = (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta(2) / all);
+        Self { items, zeta: all, alpha: 1.0 / (1.0 - THETA), eta }
+    }
+
+    /// A number; 0 is the most frequent.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of the items is one of them"
+    )]
+    pub fn draw(&self, chance: &Chance) -> u64 {
+        let unit = chance.unit();
+        let scaled = unit * self.zeta;
+        if scaled < 1.0 {
+            return 0;
+        }
+        if scaled < 1.0 + 0.5_f64.powf(THETA) {
+            return 1.min(self.items - 1);
+        }
+        let rank = self.items as f64 * (self.eta * unit - self.eta + 1.0).powf(self.alpha);
+        (rank as u64).min(self.items - 1)
+    }
+
+    /// A number; the frequent ones lie anywhere.
+    pub fn scrambled(&self, chance: &Chance) -> u64 {
+        fnv(self.draw(chance)) % self.items
+    }
+}
+
+/// The FNV-1a hash of a number's bytes.
+#[must_use]
+pub fn fnv(number: u64) -> u64 {
+    number
+        .to_le_bytes()
+        .into_iter()
+        .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3))
+}

@@ -1,0 +1,35 @@
+use super::*;
+
+#[test]
+fn numbers_stay_within_their_bounds_and_reach_them() {
+    let chance = Chance::new(1);
+    let drawn: Vec<i64> = (0..10_000).map(|_| chance.between(-3, 3)).collect();
+    assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&-3), Some(&3)));
+    assert!((0..1_000).all(|_| chance.below(1) == 0 && chance.unit() < 1.0));
+    assert_eq!(chance.text(100).len(), 100);
+    assert_eq!(Chance::new(7).text(20), Chance::new(7).text(20));
+}
+
+#[test]
+fn the_first_ranks_are_as_frequent_as_zipf_says() {
+    let (chance, zipf) = (Chance::new(2), Zipf::new(1_000));
+    let mut counts = vec![0_u32; 1_000];
+    let draws = 200_000;
+    (0..draws).for_each(|_| counts[zipf.draw(&chance) as usize] += 1);
+    let zeta: f64 = (1..=1_000).map(|rank| f64::from(rank).powf(-0.99)).sum();
+    // Gray's method is exact for the first two ranks.
+    for (rank, count) in counts.iter().take(2).enumerate() {
+        let expected = f64::from(draws) * (rank as f64 + 1.0).powf(-0.99) / zeta;
+        assert!((f64::from(*count) / expected - 1.0).abs() < 0.05, "rank {rank}: {count} of {expected}");
+    }
+    let last: u32 = counts[500..].iter().sum();
+    assert!(last < draws as u32 / 8, "the last half is rare: {last}");
+}
+
+#[test]
+fn scrambling_spreads_the_frequent_numbers() {
+    let (chance, zipf) = (Chance::new(3), Zipf::new(10_000));
+    let upper = (0..10_000).filter(|_| zipf.scrambled(&chance) >= 5_000).count();
+    assert!((2_000..8_000).contains(&upper), "{upper}");
+    assert!((0..10_000).all(|_| Zipf::new(1).scrambled(&chance) == 0));
+}

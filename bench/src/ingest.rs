@@ -1,0 +1,213 @@
+//! How fast rows come in: COPY, INSERT of many VALUES, INSERT of arrays, and one row at a time with 1, 8 and 64 clients.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tokio_postgres::{Client, Statement};
+use types::Clock;
+
+use crate::Error;
+use crate::chance::Chance;
+use crate::measure::server::{CopyIn, Server, Storage, Value, batch, execute, prepare};
+use crate::measure::{self, Done, Report, Span, drive};
+
+/// Rows of one COPY.
+const COPY_ROWS: i64 = 100_000;
+/// Rows of one INSERT of many.
+const BATCH_ROWS: i64 = 1_000;
+/// Clients that insert one row at a time.
+const SINGLE_CLIENTS: [usize; 3] = [1, 8, 64];
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// For each way.
+    pub span: Span,
+    /// Clients of the ways with many rows at a time.
+    pub clients: usize,
+    pub storage: Storage,
+}
+
+/// A way for rows to come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Copy,
+    Values,
+    Unnest,
+    Single,
+}
+
+/// Measures every way into an empty table; `say` gets a line whenever something is done.
+pub async fn run(
+    server: &Server,
+    options: &Options,
+    clock: &Arc<dyn Clock>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let mut report = Report {
+        benchmark: "ingest",
+        server: server.version.clone(),
+        setting: format!("{} clients where not said otherwise, storage {:?}", options.clients, options.storage),
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    };
+    let many = [("copy", Way::Copy), ("values", Way::Values), ("unnest", Way::Unnest)];
+    let many = many.map(|(name, way)| (name.to_owned(), way, options.clients));
+    let single = SINGLE_CLIENTS.map(|clients| (format!("single, {clients} clients"), Way::Single, clients));
+    for (name, way, clients) in many.into_iter().chain(single) {
+        let outcome = measure(server, options, way, clients, clock, &mut report.violations).await?;
+        say(&Report::table(&name, &outcome));
+        report.figures.push((name.clone(), outcome.rows_per_second()));
+        report.measurements.push((name, outcome));
+    }
+    Ok(report)
+}
+
+async fn measure(
+    server: &Server,
+    options: &Options,
+    way: Way,
+    clients: usize,
+    clock: &Arc<dyn Clock>,
+    violations: &mut Vec<String>,
+) -> Result<measure::Outcome, Error> {
+    let client = server.connect().await?;
+    let create = format!(
+        "DROP TABLE IF EXISTS readings; CREATE TABLE readings (id bigint PRIMARY KEY, device integer NOT NULL, \
+         at timestamptz NOT NULL, value double precision, note text){}",
+        server.storage_clause(options.storage)
+    );
+    batch(&client, "creating the table", &create).await?;
+    let next = Arc::new(AtomicI64::new(0));
+    let mut sources = Vec::with_capacity(clients);
+    for number in 0..clients {
+        sources.push(Source::connect(server, way, &next, number as u64).await?);
+    }
+    let outcome = drive(sources, options.span, clock).await;
+    let counted = client.query_one("SELECT count(*), count(DISTINCT id) FROM readings", &[]).await;
+    let counted = counted.map_err(|source| Error::Server { doing: "counting the rows".to_owned(), source })?;
+    let (rows, ids): (i64, i64) = (counted.get(0), counted.get(1));
+    let given = next.load(Ordering::Relaxed);
+    if outcome.errors.is_empty() && outcome.stuck == 0 && (rows, ids) != (given, given) {
+        violations.push(format!("{way:?}: {given} rows were acknowledged, {rows} with {ids} ids are there"));
+    }
+    Ok(outcome)
+}
+
+/// One client.
+struct Source {
+    client: Client,
+    way: Way,
+    next: Arc<AtomicI64>,
+    chance: Chance,
+    /// All but COPY's.
+    insert: Option<Statement>,
+}
+
+/// A row of readings.
+struct Reading {
+    id: i64,
+    device: i32,
+    at: f64,
+    value: f64,
+    note: String,
+}
+
+impl Source {
+    async fn connect(server: &Server, way: Way, next: &Arc<AtomicI64>, seed: u64) -> Result<Self, Error> {
+        let client = server.connect().await?;
+        let sql = match way {
+            Way::Copy => None,
+            Way::Single => Some(values(1)),
+            Way::Values => Some(values(BATCH_ROWS)),
+            Way::Unnest => Some(
+                "INSERT INTO readings SELECT id, device, to_timestamp(at), value, note FROM \
+                 unnest($1::bigint[], $2::integer[], $3::double precision[], $4::double precision[], $5::text[]) \
+                 AS r (id, device, at, value, note)"
+                    .to_owned(),
+            ),
+        };
+        let insert = match sql {
+            Some(sql) => Some(prepare(&client, &sql).await?),
+            None => None,
+        };
+        Ok(Self { client, way, next: Arc::clone(next), chance: Chance::new(seed), insert })
+    }
+
+    fn readings(&self, count: i64) -> Vec<Reading> {
+        let first = self.next.fetch_add(count, Ordering::Relaxed);
+        let reading = |id| Reading {
+            id,
+            device: self.chance.below(10_000) as i32,
+            at: 1.7e9 + id as f64 / 100.0,
+            value: self.chance.unit() * 100.0,
+            note: self.chance.text(20),
+        };
+        (first..first + count).map(reading).collect()
+    }
+
+    async fn copy(&self) -> Result<u64, Error> {
+        let mut copy = CopyIn::into(&self.client, "readings").await?;
+        for row in self.readings(COPY_ROWS) {
+            let (seconds, hundredths) = (row.id / 100 % 60, row.id % 100);
+            let (minute, hour, day) = (row.id / 6_000 % 60, row.id / 360_000 % 24, row.id / 8_640_000 % 28 + 1);
+            copy.row(&format!(
+                "{}\t{}\t2026-01-{day:02} {hour:02}:{minute:02}:{seconds:02}.{hundredths:02}+00\t{}\t{}",
+                row.id, row.device, row.value, row.note
+            ))
+            .await?;
+        }
+        copy.finish().await
+    }
+
+    async fn insert(&self, insert: &Statement) -> Result<u64, Error> {
+        let rows = self.readings(if self.way == Way::Single { 1 } else { BATCH_ROWS });
+        if self.way != Way::Unnest {
+            let mut given: Vec<&(dyn Value + Sync)> = Vec::with_capacity(rows.len() * 5);
+            for row in &rows {
+                given.extend([&row.id as &(dyn Value + Sync), &row.device, &row.at, &row.value, &row.note]);
+            }
+            return execute(&self.client, insert, &given).await;
+        }
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let devices: Vec<i32> = rows.iter().map(|row| row.device).collect();
+        let ats: Vec<f64> = rows.iter().map(|row| row.at).collect();
+        let numbers: Vec<f64> = rows.iter().map(|row| row.value).collect();
+        let notes: Vec<&str> = rows.iter().map(|row| row.note.as_str()).collect();
+        execute(&self.client, insert, &[&ids, &devices, &ats, &numbers, &notes]).await
+    }
+}
+
+/// An INSERT of so many rows.
+fn values(rows: i64) -> String {
+    let row = |row: i64| {
+        let place = |column: i64| row * 5 + column;
+        format!(
+            "(${}, ${}, to_timestamp(${}::double precision), ${}, ${})",
+            place(1),
+            place(2),
+            place(3),
+            place(4),
+            place(5)
+        )
+    };
+    format!("INSERT INTO readings VALUES {}", (0..rows).map(row).collect::<Vec<_>>().join(", "))
+}
+
+impl measure::Client for Source {
+    async fn step(&mut self) -> Result<Done, Error> {
+        let (kind, rows) = match &self.insert {
+            None => ("copy", self.copy().await?),
+            Some(insert) => {
+                let kind = match self.way {
+                    Way::Values => "values",
+                    Way::Unnest => "unnest",
+                    _ => "single",
+                };
+                (kind, self.insert(insert).await?)
+            }
+        };
+        Ok(Done { kind, retries: 0, rows })
+    }
+}

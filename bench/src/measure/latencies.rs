@@ -1,0 +1,94 @@
+//! How long operations took: counts by logarithmic steps of at most 1.6 %.
+
+use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
+
+/// Steps within each power of two.
+const STEPS: usize = 64;
+const STEP_BITS: u32 = STEPS.trailing_zeros();
+
+/// Times of many operations.
+#[derive(Debug, Clone, Default)]
+pub struct Latencies {
+    /// By [`slot`] of the time in microseconds.
+    counts: Vec<u64>,
+    count: u64,
+    sum: Duration,
+    max: Duration,
+}
+
+impl Latencies {
+    pub fn record(&mut self, time: Duration) {
+        let slot = slot(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        if self.counts.len() <= slot {
+            self.counts.resize(slot + 1, 0);
+        }
+        self.counts[slot] += 1;
+        self.count += 1;
+        self.sum += time;
+        self.max = self.max.max(time);
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (own, more) in self.counts.iter_mut().zip(&other.counts) {
+            *own += more;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    #[must_use]
+    pub fn max(&self) -> Duration {
+        self.max
+    }
+
+    #[must_use]
+    pub fn mean(&self) -> Duration {
+        if self.count == 0 { Duration::ZERO } else { self.sum.div_f64(self.count as f64) }
+    }
+
+    /// The time within which this share of the operations ended; zero without operations.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count is a count")]
+    pub fn percentile(&self, share: f64) -> Duration {
+        let wanted = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for (slot, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if wanted <= seen {
+                return Duration::from_micros(upper(slot)).min(self.max);
+            }
+        }
+        Duration::ZERO
+    }
+}
+
+fn slot(micros: u64) -> usize {
+    if micros < STEPS as u64 {
+        return micros as usize;
+    }
+    let shift = u64::BITS - 1 - micros.leading_zeros() - STEP_BITS;
+    let step = (micros >> shift) as usize - STEPS;
+    STEPS + shift as usize * STEPS + step
+}
+
+/// The greatest time in the slot.
+fn upper(slot: usize) -> u64 {
+    if slot < STEPS {
+        return slot as u64;
+    }
+    let shift = (slot / STEPS - 1) as u32;
+    let step = (slot % STEPS + STEPS + 1) as u64;
+    (step << shift) - 1
+}

@@ -1,0 +1,160 @@
+//! Clients that do operations side by side for a fixed time, and what came of it.
+
+mod latencies;
+mod report;
+pub mod server;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use types::Clock;
+
+pub use latencies::Latencies;
+pub use report::Report;
+
+use crate::Error;
+
+/// Clients stop this long after the end even where the server does not answer.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A client that fails so often without a success gives up.
+const FAILURES_MAX: u32 = 100;
+
+/// One client of a server.
+pub trait Client: Send + 'static {
+    /// One operation to its end.
+    fn step(&mut self) -> impl Future<Output = Result<Done, Error>> + Send;
+}
+
+/// One operation that was done.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    pub kind: &'static str,
+    /// How often it had to begin again.
+    pub retries: u64,
+    /// Rows, where the operations of a kind differ in that.
+    pub rows: u64,
+}
+
+impl Done {
+    /// An operation on one row, at the first attempt.
+    #[must_use]
+    pub fn once(kind: &'static str) -> Self {
+        Self { kind, retries: 0, rows: 1 }
+    }
+}
+
+/// For how long it is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// Before that clients run unmeasured for so long.
+    pub warm: Duration,
+    pub measured: Duration,
+}
+
+/// What the clients did in the measured time.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    pub measured: Duration,
+    pub kinds: BTreeMap<&'static str, Kind>,
+    /// Failures by what the server said.
+    pub errors: BTreeMap<String, u64>,
+    /// Clients that the server did not answer any more.
+    pub stuck: usize,
+}
+
+/// The operations of one kind.
+#[derive(Debug, Clone, Default)]
+pub struct Kind {
+    pub latencies: Latencies,
+    pub retries: u64,
+    pub rows: u64,
+}
+
+impl Outcome {
+    /// Operations of all kinds, or of one, in a second.
+    #[must_use]
+    pub fn per_second(&self, kind: Option<&str>) -> f64 {
+        self.sum(kind, |kind| kind.latencies.count()) / self.measured.as_secs_f64().max(1e-9)
+    }
+
+    /// Rows in a second.
+    #[must_use]
+    pub fn rows_per_second(&self) -> f64 {
+        self.sum(None, |kind| kind.rows) / self.measured.as_secs_f64().max(1e-9)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    fn sum(&self, wanted: Option<&str>, of: impl Fn(&Kind) -> u64) -> f64 {
+        let kinds = self.kinds.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == **name));
+        kinds.map(|(_, kind)| of(kind)).sum::<u64>() as f64
+    }
+
+    fn add(&mut self, other: Outcome) {
+        for (name, kind) in other.kinds {
+            let own = self.kinds.entry(name).or_default();
+            own.latencies.add(&kind.latencies);
+            own.retries += kind.retries;
+            own.rows += kind.rows;
+        }
+        for (error, count) in other.errors {
+            *self.errors.entry(error).or_default() += count;
+        }
+    }
+}
+
+/// Runs all clients at once: unmeasured first, then measured. Ends by itself whatever the server does.
+pub async fn drive<C: Client>(clients: Vec<C>, span: Span, clock: &Arc<dyn Clock>) -> Outcome {
+    let begin = clock.monotonic() + span.warm;
+    let end = begin + span.measured;
+    let tasks: Vec<_> =
+        clients.into_iter().map(|client| tokio::spawn(run(client, begin, end, Arc::clone(clock)))).collect();
+    let mut outcome = Outcome { measured: span.measured, ..Outcome::default() };
+    for task in tasks {
+        let left = (end + GRACE).saturating_sub(clock.monotonic());
+        match select(task, clock.sleep(left)).await {
+            Either::Left((Ok(done), _)) => outcome.add(done),
+            Either::Left((Err(_), _)) => *outcome.errors.entry("a client panicked".to_owned()).or_default() += 1,
+            Either::Right(((), task)) => {
+                task.abort();
+                outcome.stuck += 1;
+            }
+        }
+    }
+    outcome
+}
+
+async fn run<C: Client>(mut client: C, begin: Duration, end: Duration, clock: Arc<dyn Clock>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut failures = 0;
+    loop {
+        let start = clock.monotonic();
+        if end <= start {
+            return outcome;
+        }
+        let done = client.step().await;
+        let now = clock.monotonic();
+        match done {
+            Ok(done) => {
+                failures = 0;
+                if begin <= now && now < end {
+                    let kind = outcome.kinds.entry(done.kind).or_default();
+                    kind.latencies.record(now - start);
+                    kind.retries += done.retries;
+                    kind.rows += done.rows;
+                }
+            }
+            Err(error) => {
+                *outcome.errors.entry(error.to_string()).or_default() += 1;
+                failures += 1;
+                if failures == FAILURES_MAX {
+                    *outcome.errors.entry("a client gave up".to_owned()).or_default() += 1;
+                    return outcome;
+                }
+            }
+        }
+    }
+}

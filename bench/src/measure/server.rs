@@ -1,0 +1,150 @@
+//! A server that speaks PostgreSQL's protocol: connections to it, and which one it is.
+
+use bytes::Bytes;
+use futures::SinkExt;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+
+pub use tokio_postgres::types::ToSql as Value;
+
+use crate::Error;
+
+/// Bytes that go to the server at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// How tables keep their rows on Kiln.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Storage {
+    /// As the server does by itself.
+    #[default]
+    Default,
+    Hybrid,
+    Row,
+    Column,
+}
+
+/// A server to be measured.
+#[derive(Debug, Clone)]
+pub struct Server {
+    config: Config,
+    /// What `version()` says.
+    pub version: String,
+}
+
+impl Server {
+    /// The server behind `postgresql://user@host:port/database`.
+    pub async fn find(url: &str) -> Result<Self, Error> {
+        let config: Config =
+            url.parse().map_err(|source| Error::Server { doing: format!("reading the address {url}"), source })?;
+        let mut server = Self { config, version: String::new() };
+        let client = server.connect().await?;
+        let row = client
+            .query_one("SELECT version()", &[])
+            .await
+            .map_err(|source| Error::Server { doing: "asking for the version".to_owned(), source })?;
+        server.version = row.get(0);
+        Ok(server)
+    }
+
+    #[must_use]
+    pub fn is_kiln(&self) -> bool {
+        self.version.contains("Kiln")
+    }
+
+    /// A new connection.
+    pub async fn connect(&self) -> Result<Client, Error> {
+        let connected = self.config.connect(NoTls).await;
+        let (client, connection) =
+            connected.map_err(|source| Error::Server { doing: "connecting".to_owned(), source })?;
+        // It ends with the client, and what breaks it the client is told too.
+        drop(tokio::spawn(connection));
+        Ok(client)
+    }
+
+    /// What follows a table's columns so that its rows are kept as `storage` says; nothing on PostgreSQL.
+    #[must_use]
+    pub fn storage_clause(&self, storage: Storage) -> &'static str {
+        match storage {
+            _ if !self.is_kiln() => "",
+            Storage::Default => "",
+            Storage::Hybrid => " WITH (storage = hybrid)",
+            Storage::Row => " WITH (storage = row)",
+            Storage::Column => " WITH (storage = column)",
+        }
+    }
+}
+
+/// Statements of any kind, with what was being done for the error.
+pub async fn batch(client: &Client, doing: &str, sql: &str) -> Result<(), Error> {
+    client.batch_execute(sql).await.map_err(|source| Error::Server { doing: doing.to_owned(), source })
+}
+
+/// A prepared statement.
+pub async fn prepare(client: &Client, sql: &str) -> Result<Statement, Error> {
+    client.prepare(sql).await.map_err(|source| Error::Server { doing: format!("preparing {sql}"), source })
+}
+
+/// The rows of a prepared query.
+pub async fn rows(client: &Client, query: &Statement, values: &[&(dyn Value + Sync)]) -> Result<Vec<Row>, Error> {
+    client.query(query, values).await.map_err(|source| Error::Server { doing: "a query".to_owned(), source })
+}
+
+/// The only row of a prepared query.
+pub async fn row(client: &Client, query: &Statement, values: &[&(dyn Value + Sync)]) -> Result<Row, Error> {
+    let found = rows(client, query, values).await?;
+    let count = found.len();
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(row), None) => Ok(row),
+        _ => Err(Error::Rows { wanted: 1, found: count }),
+    }
+}
+
+/// Runs a prepared statement; how many rows it changed.
+pub async fn execute(client: &Client, what: &Statement, values: &[&(dyn Value + Sync)]) -> Result<u64, Error> {
+    client.execute(what, values).await.map_err(|source| Error::Server { doing: "a statement".to_owned(), source })
+}
+
+/// Whether the transaction has to be run again.
+#[must_use]
+pub fn is_retryable(error: &Error) -> bool {
+    let Error::Server { source, .. } = error else { return false };
+    matches!(source.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED))
+}
+
+/// Rows on their way into a table through COPY, as PostgreSQL's text format has them.
+pub struct CopyIn {
+    sink: std::pin::Pin<Box<tokio_postgres::CopyInSink<Bytes>>>,
+    waiting: String,
+    doing: String,
+}
+
+impl CopyIn {
+    /// Opens the COPY.
+    pub async fn into(client: &Client, table: &str) -> Result<Self, Error> {
+        let doing = format!("loading {table}");
+        let sink = client.copy_in(&format!("COPY {table} FROM STDIN")).await;
+        let sink = sink.map_err(|source| Error::Server { doing: doing.clone(), source })?;
+        Ok(Self { sink: Box::pin(sink), waiting: String::with_capacity(CHUNK_BYTES + 4_096), doing })
+    }
+
+    /// Appends a row: the text of its fields with tabs between them, without special characters.
+    pub async fn row(&mut self, fields: &str) -> Result<(), Error> {
+        self.waiting.push_str(fields);
+        self.waiting.push('\n');
+        if self.waiting.len() < CHUNK_BYTES { Ok(()) } else { self.flush().await }
+    }
+
+    async fn flush(&mut self) -> Result<(), Error> {
+        let chunk = std::mem::replace(&mut self.waiting, String::with_capacity(CHUNK_BYTES + 4_096));
+        let sent = self.sink.send(Bytes::from(chunk)).await;
+        sent.map_err(|source| Error::Server { doing: self.doing.clone(), source })
+    }
+
+    /// Ends the COPY; how many rows it brought.
+    pub async fn finish(mut self) -> Result<u64, Error> {
+        self.flush().await?;
+        let done = self.sink.as_mut().finish().await;
+        done.map_err(|source| Error::Server { doing: self.doing.clone(), source })
+    }
+}

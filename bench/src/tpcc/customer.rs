@@ -1,0 +1,51 @@
+//! Which customer is meant: by number, or the middle one of a name.
+
+use tokio_postgres::{Client, Statement};
+
+use super::inputs;
+use crate::Error;
+use crate::chance::Chance;
+use crate::measure::server::{prepare, rows};
+
+/// What a terminal says of a customer.
+#[derive(Debug, Clone)]
+pub(super) enum Who {
+    Number(i32),
+    Name(String),
+}
+
+impl Who {
+    /// 60 of 100 by name.
+    pub(super) fn draw(chance: &Chance) -> Self {
+        if chance.below(100) < 60 {
+            Self::Name(inputs::last_name(chance))
+        } else {
+            Self::Number(inputs::customer(chance))
+        }
+    }
+}
+
+pub(super) struct Customers {
+    by_name: Statement,
+}
+
+impl Customers {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        let by_name = "SELECT c_id FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3 ORDER BY c_first";
+        Ok(Self { by_name: prepare(client, by_name).await? })
+    }
+
+    /// The number of the customer who is meant.
+    pub(super) async fn find(&self, client: &Client, warehouse: i32, district: i32, who: &Who) -> Result<i32, Error> {
+        match who {
+            Who::Number(number) => Ok(*number),
+            Who::Name(name) => {
+                let found = rows(client, &self.by_name, &[&warehouse, &district, name]).await?;
+                // The middle one, rounded up, counted from 1.
+                let middle = found.len().div_ceil(2).checked_sub(1);
+                let middle = middle.and_then(|middle| found.get(middle)).ok_or(Error::Rows { wanted: 1, found: 0 })?;
+                Ok(middle.get(0))
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The Delivery transaction, clause 2.7: the oldest new order of each district, all in one transaction.
+
+use tokio_postgres::{Client, Statement};
+
+use super::client::End;
+use super::inputs;
+use crate::Error;
+use crate::chance::Chance;
+use crate::measure::server::{execute, prepare, row, rows};
+
+/// Who delivers from where.
+#[derive(Debug, Clone)]
+pub(super) struct Input {
+    warehouse: i32,
+    carrier: i32,
+}
+
+impl Input {
+    pub(super) fn draw(chance: &Chance, home: i32) -> Self {
+        Self { warehouse: home, carrier: chance.between(1, 10) as i32 }
+    }
+}
+
+pub(super) struct Delivery {
+    oldest: Statement,
+    taken: Statement,
+    order: Statement,
+    lines: Statement,
+    amount: Statement,
+    customer: Statement,
+}
+
+impl Delivery {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        Ok(Self {
+            oldest: prepare(client, "SELECT min(no_o_id) FROM new_order WHERE no_w_id = $1 AND no_d_id = $2").await?,
+            taken: prepare(client, "DELETE FROM new_order WHERE no_w_id = $1 AND no_d_id = $2 AND no_o_id = $3").await?,
+            order: prepare(
+                client,
+                "UPDATE orders SET o_carrier_id = $1 WHERE o_w_id = $2 AND o_d_id = $3 AND o_id = $4 RETURNING o_c_id",
+            )
+            .await?,
+            lines: prepare(
+                client,
+                "UPDATE order_line SET ol_delivery_d = localtimestamp WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3",
+            )
+            .await?,
+            amount: prepare(
+                client,
+                "SELECT (sum(ol_amount) * 100)::bigint FROM order_line WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3",
+            )
+            .await?,
+            customer: prepare(
+                client,
+                "UPDATE customer SET c_balance = c_balance + ($1::bigint::numeric(12,0) / 100)::numeric(12,2), \
+                 c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = $2 AND c_d_id = $3 AND c_id = $4",
+            )
+            .await?,
+        })
+    }
+
+    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<End, Error> {
+        let Input { warehouse, carrier } = input;
+        for district in 1..=inputs::DISTRICTS as i32 {
+            let Some(order) = self.take_oldest(client, *warehouse, district).await? else { continue };
+            let customer: i32 = row(client, &self.order, &[carrier, warehouse, &district, &order]).await?.get(0);
+            execute(client, &self.lines, &[warehouse, &district, &order]).await?;
+            let cents: i64 = row(client, &self.amount, &[warehouse, &district, &order]).await?.get(0);
+            execute(client, &self.customer, &[&cents, warehouse, &district, &customer]).await?;
+        }
+        Ok(End::Commit)
+    }
+
+    /// Takes the oldest order off the list; where another delivery was quicker, the one after it.
+    async fn take_oldest(&self, client: &Client, warehouse: i32, district: i32) -> Result<Option<i32>, Error> {
+        loop {
+            let found = rows(client, &self.oldest, &[&warehouse, &district]).await?;
+            let oldest: Option<i32> = found.first().and_then(|row| row.get(0));
+            let Some(oldest) = oldest else { return Ok(None) };
+            if execute(client, &self.taken, &[&warehouse, &district, &oldest]).await? == 1 {
+                return Ok(Some(oldest));
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What terminals enter: the non-uniform numbers and names of clause 2.1.6 and 4.3.2.
+
+use crate::chance::Chance;
+
+/// Items that are sold.
+pub(super) const ITEMS: i64 = 100_000;
+/// Districts of a warehouse, customers of a district, orders of a district at first.
+pub(super) const DISTRICTS: i64 = 10;
+pub(super) const CUSTOMERS: i64 = 3_000;
+pub(super) const ORDERS: i64 = 3_000;
+/// From this order on they are new.
+pub(super) const FIRST_NEW_ORDER: i64 = 2_101;
+
+/// The constants C of the non-uniform numbers; the one of names differs between load and run as clause 2.1.6.1 asks.
+const C_CUSTOMER: i64 = 259;
+const C_ITEM: i64 = 7_911;
+const C_LAST_LOAD: i64 = 157;
+const C_LAST_RUN: i64 = 223;
+
+/// NURand(a, first, last) with the constant `c`.
+fn non_uniform(chance: &Chance, a: i64, c: i64, first: i64, last: i64) -> i64 {
+    ((chance.between(0, a) | chance.between(first, last)) + c) % (last - first + 1) + first
+}
+
+/// A customer of a district.
+pub(super) fn customer(chance: &Chance) -> i32 {
+    non_uniform(chance, 1_023, C_CUSTOMER, 1, CUSTOMERS) as i32
+}
+
+pub(super) fn item(chance: &Chance) -> i32 {
+    non_uniform(chance, 8_191, C_ITEM, 1, ITEMS) as i32
+}
+
+/// The name of a customer who is asked for.
+pub(super) fn last_name(chance: &Chance) -> String {
+    name(non_uniform(chance, 255, C_LAST_RUN, 0, 999))
+}
+
+/// The name of the customer of that number as loaded: the first thousand have all names.
+pub(super) fn loaded_name(chance: &Chance, customer: i64) -> String {
+    name(if customer <= 1_000 { customer - 1 } else { non_uniform(chance, 255, C_LAST_LOAD, 0, 999) })
+}
+
+/// Three syllables for the three digits.
+fn name(number: i64) -> String {
+    const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
+    let digit = |tens: i64| SYLLABLES[(number / tens % 10) as usize];
+    format!("{}{}{}", digit(100), digit(10), digit(1))
+}
+
+/// Digits, so many.
+pub(super) fn digits(chance: &Chance, length: usize) -> String {
+    (0..length).map(|_| char::from(b'0' + chance.below(10) as u8)).collect()
+}
+
+pub(super) fn zip(chance: &Chance) -> String {
+    format!("{}11111", digits(chance, 4))
+}
+
+/// Text of which a tenth has the word ORIGINAL in it.
+pub(super) fn original_data(chance: &Chance) -> String {
+    let mut data = chance.text_between(26, 50);
+    if chance.below(10) == 0 {
+        let at = chance.below(data.len() as u64 - 8) as usize;
+        data.replace_range(at..at + 8, "ORIGINAL");
+    }
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_within_the_specifications_bounds() {
+        let chance = Chance::new(1);
+        assert_eq!(
+            (name(0), name(371), name(999)),
+            ("BARBARBAR".into(), "PRICALLYOUGHT".into(), "EINGEINGEING".into())
+        );
+        assert_eq!(loaded_name(&chance, 1_000), "EINGEINGEING");
+        for _ in 0..10_000 {
+            assert!((1..=3_000).contains(&customer(&chance)));
+            assert!((1..=100_000).contains(&item(&chance)));
+            assert!((26..=50).contains(&original_data(&chance).len()));
+        }
+        assert_eq!(zip(&chance).len(), 9);
+    }
+
+    #[test]
+    fn some_customers_are_asked_for_more_often() {
+        let chance = Chance::new(2);
+        let mut counts = vec![0_u32; 3_001];
+        (0..300_000).for_each(|_| counts[customer(&chance) as usize] += 1);
+        let most = *counts.iter().max().unwrap();
+        assert!(most > 300, "uniform would be 100 each: {most}");
+    }
+}

@@ -1,0 +1,166 @@
+//! The initial rows, as clause 4.3.3 has them, through COPY.
+
+use super::inputs::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, digits, loaded_name, original_data, zip};
+use super::{Options, schema};
+use crate::Error;
+use crate::chance::Chance;
+use crate::measure::server::{CopyIn, Server, batch};
+
+/// The moment of everything that is loaded.
+const NOW: &str = "2026-01-01 00:00:00";
+
+pub(super) async fn load(server: &Server, options: &Options, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    schema::create(server, options, say).await?;
+    let loader = Loader { server, chance: Chance::new(0x7CC), warehouses: i64::from(options.warehouses) };
+    loader.items().await?;
+    loader.warehouses().await?;
+    loader.customers().await?;
+    loader.orders().await?;
+    loader.stock().await?;
+    if !server.is_kiln() {
+        let client = server.connect().await?;
+        for table in schema::TABLES {
+            batch(&client, "VACUUM ANALYZE", &format!("VACUUM ANALYZE {table}")).await?;
+        }
+    }
+    Ok(())
+}
+
+struct Loader<'a> {
+    server: &'a Server,
+    chance: Chance,
+    warehouses: i64,
+}
+
+impl Loader<'_> {
+    async fn copy(&self, table: &str) -> Result<CopyIn, Error> {
+        CopyIn::into(&self.server.connect().await?, table).await
+    }
+
+    /// Every district of every warehouse.
+    fn districts(&self) -> impl Iterator<Item = (i64, i64)> + use<> {
+        (1..=self.warehouses).flat_map(|warehouse| (1..=DISTRICTS).map(move |district| (warehouse, district)))
+    }
+
+    /// Two streets, city, state and zip code.
+    fn address(&self) -> String {
+        let text = |first, last| self.chance.text_between(first, last);
+        let (one, two, city) = (text(10, 20), text(10, 20), text(10, 20));
+        format!("{one}\t{two}\t{city}\t{}\t{}", self.chance.text(2), zip(&self.chance))
+    }
+
+    /// A tax or discount: a number of ten-thousandths.
+    fn share(&self, most: i64) -> String {
+        format!("0.{:04}", self.chance.between(0, most))
+    }
+
+    /// An amount of cents.
+    fn amount(&self, first: i64, last: i64) -> String {
+        let cents = self.chance.between(first, last);
+        format!("{}.{:02}", cents / 100, cents % 100)
+    }
+
+    async fn items(&self) -> Result<(), Error> {
+        let mut copy = self.copy("item").await?;
+        for item in 1..=ITEMS {
+            let (image, name) = (self.chance.between(1, 10_000), self.chance.text_between(14, 24));
+            let (price, data) = (self.amount(100, 10_000), original_data(&self.chance));
+            copy.row(&format!("{item}\t{image}\t{name}\t{price}\t{data}")).await?;
+        }
+        copy.finish().await.map(drop)
+    }
+
+    async fn warehouses(&self) -> Result<(), Error> {
+        let mut copy = self.copy("warehouse").await?;
+        for warehouse in 1..=self.warehouses {
+            let (name, address, tax) = (self.chance.text_between(6, 10), self.address(), self.share(2_000));
+            copy.row(&format!("{warehouse}\t{name}\t{address}\t{tax}\t300000.00")).await?;
+        }
+        copy.finish().await?;
+        let mut copy = self.copy("district").await?;
+        for (warehouse, district) in self.districts() {
+            let (name, address, tax) = (self.chance.text_between(6, 10), self.address(), self.share(2_000));
+            let next = ORDERS + 1;
+            copy.row(&format!("{warehouse}\t{district}\t{name}\t{address}\t{tax}\t30000.00\t{next}")).await?;
+        }
+        copy.finish().await.map(drop)
+    }
+
+    async fn customers(&self) -> Result<(), Error> {
+        let mut copy = self.copy("customer").await?;
+        let mut history = self.copy("history").await?;
+        for (warehouse, district) in self.districts() {
+            for customer in 1..=CUSTOMERS {
+                let (first, last) = (self.chance.text_between(8, 16), loaded_name(&self.chance, customer));
+                let (address, phone) = (self.address(), digits(&self.chance, 16));
+                let credit = if self.chance.below(10) == 0 { "BC" } else { "GC" };
+                let (discount, data) = (self.share(5_000), self.chance.text_between(300, 500));
+                copy.row(&format!(
+                    "{warehouse}\t{district}\t{customer}\t{first}\tOE\t{last}\t{address}\t{phone}\t{NOW}\t{credit}\t\
+                     50000.00\t{discount}\t-10.00\t10.00\t1\t0\t{data}"
+                ))
+                .await?;
+                let data = self.chance.text_between(12, 24);
+                history
+                    .row(&format!("{customer}\t{district}\t{warehouse}\t{district}\t{warehouse}\t{NOW}\t10.00\t{data}"))
+                    .await?;
+            }
+        }
+        copy.finish().await?;
+        history.finish().await.map(drop)
+    }
+
+    async fn orders(&self) -> Result<(), Error> {
+        let mut copy = self.copy("orders").await?;
+        let mut new_orders = self.copy("new_order").await?;
+        let mut lines = self.copy("order_line").await?;
+        for (warehouse, district) in self.districts() {
+            for (order, customer) in (1..=ORDERS).zip(self.permutation()) {
+                let is_new = order >= FIRST_NEW_ORDER;
+                let carrier = if is_new { "\\N".to_owned() } else { self.chance.between(1, 10).to_string() };
+                let count = self.chance.between(5, 15);
+                copy.row(&format!("{warehouse}\t{district}\t{order}\t{customer}\t{NOW}\t{carrier}\t{count}\t1"))
+                    .await?;
+                if is_new {
+                    new_orders.row(&format!("{warehouse}\t{district}\t{order}")).await?;
+                }
+                for line in 1..=count {
+                    let item = self.chance.between(1, ITEMS);
+                    let delivered = if is_new { "\\N" } else { NOW };
+                    let amount = if is_new { self.amount(1, 999_999) } else { "0.00".to_owned() };
+                    let info = self.chance.text(24);
+                    lines
+                        .row(&format!(
+                            "{warehouse}\t{district}\t{order}\t{line}\t{item}\t{warehouse}\t{delivered}\t5\t{amount}\t{info}"
+                        ))
+                        .await?;
+                }
+            }
+        }
+        copy.finish().await?;
+        new_orders.finish().await?;
+        lines.finish().await.map(drop)
+    }
+
+    async fn stock(&self) -> Result<(), Error> {
+        let mut copy = self.copy("stock").await?;
+        for warehouse in 1..=self.warehouses {
+            for item in 1..=ITEMS {
+                let quantity = self.chance.between(10, 100);
+                let districts = (0..DISTRICTS).map(|_| self.chance.text(24)).collect::<Vec<_>>().join("\t");
+                let data = original_data(&self.chance);
+                copy.row(&format!("{warehouse}\t{item}\t{quantity}\t{districts}\t0\t0\t0\t{data}")).await?;
+            }
+        }
+        copy.finish().await.map(drop)
+    }
+
+    /// Every customer of a district once, in any order.
+    fn permutation(&self) -> Vec<i64> {
+        let mut customers: Vec<i64> = (1..=CUSTOMERS).collect();
+        for last in (1..customers.len()).rev() {
+            customers.swap(last, self.chance.below(last as u64 + 1) as usize);
+        }
+        customers
+    }
+}

@@ -1,0 +1,81 @@
+//! TPC-C: a wholesale supplier's orders, payments, deliveries, by the specification's schema, mix and inputs. No terminals: nobody
+//! types and nobody thinks.
+
+mod client;
+mod conditions;
+mod customer;
+mod delivery;
+mod inputs;
+mod load;
+mod new_order;
+mod order_status;
+mod payment;
+mod schema;
+mod stock_level;
+
+use std::sync::Arc;
+
+use types::Clock;
+
+use self::client::Terminal;
+use crate::Error;
+use crate::measure::server::{Server, Storage};
+use crate::measure::{Report, Span, drive};
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub warehouses: i32,
+    pub clients: usize,
+    pub span: Span,
+    pub storage: Storage,
+    /// As BEGIN names it: `read committed`.
+    pub isolation: String,
+    /// The tables are there already.
+    pub loaded: bool,
+}
+
+/// Loads, checks, runs the mix, checks again; `say` gets a line whenever something is done.
+pub async fn run(
+    server: &Server,
+    options: &Options,
+    clock: &Arc<dyn Clock>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let mut report = Report {
+        benchmark: "tpcc",
+        server: server.version.clone(),
+        setting: format!(
+            "{} warehouses, {} clients, {}, storage {:?}",
+            options.warehouses, options.clients, options.isolation, options.storage
+        ),
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    };
+    let checker = server.connect().await?;
+    if !options.loaded {
+        let start = clock.monotonic();
+        load::load(server, options, say).await?;
+        say(&format!("loaded in {:.1} s", (clock.monotonic() - start).as_secs_f64()));
+        let violations = conditions::check(&checker, true).await?;
+        report.violations.extend(violations.into_iter().map(|violation| format!("after loading: {violation}")));
+    }
+    let mut clients = Vec::with_capacity(options.clients);
+    for number in 0..options.clients {
+        clients.push(Terminal::connect(server, options, number).await?);
+    }
+    let outcome = drive(clients, options.span, clock).await;
+    say(&Report::table("tpcc", &outcome));
+    let tpm_c = outcome.per_second(Some(new_order::KIND)) * 60.0;
+    say(&format!("tpmC {tpm_c:.0} (new orders that were kept, in a minute)"));
+    report.figures.push(("tpmC".to_owned(), tpm_c));
+    let violations = conditions::check(&checker, false).await?;
+    report.violations.extend(violations.into_iter().map(|violation| format!("after the run: {violation}")));
+    match report.violations.as_slice() {
+        [] => say("all 12 consistency conditions hold"),
+        violations => violations.iter().for_each(|violation| say(violation)),
+    }
+    report.measurements.push(("mix".to_owned(), outcome));
+    Ok(report)
+}

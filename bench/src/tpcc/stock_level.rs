@@ -1,0 +1,48 @@
+//! The Stock-Level transaction, clause 2.8.
+
+use tokio_postgres::{Client, Statement};
+
+use super::client::End;
+use crate::Error;
+use crate::chance::Chance;
+use crate::measure::server::{prepare, row};
+
+/// Of which district's last orders the stock is low, below which level.
+#[derive(Debug, Clone)]
+pub(super) struct Input {
+    warehouse: i32,
+    district: i32,
+    level: i32,
+}
+
+impl Input {
+    pub(super) fn draw(chance: &Chance, home: i32, district: i32) -> Self {
+        Self { warehouse: home, district, level: chance.between(10, 20) as i32 }
+    }
+}
+
+pub(super) struct StockLevel {
+    district: Statement,
+    low: Statement,
+}
+
+impl StockLevel {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        Ok(Self {
+            district: prepare(client, "SELECT d_next_o_id FROM district WHERE d_w_id = $1 AND d_id = $2").await?,
+            low: prepare(
+                client,
+                "SELECT count(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < $3 \
+                 AND ol_o_id >= $3 - 20 AND s_w_id = $1 AND s_i_id = ol_i_id AND s_quantity < $4",
+            )
+            .await?,
+        })
+    }
+
+    pub(super) async fn run(&self, client: &Client, input: &Input) -> Result<End, Error> {
+        let Input { warehouse, district, level } = input;
+        let next: i32 = row(client, &self.district, &[warehouse, district]).await?.get(0);
+        row(client, &self.low, &[warehouse, district, &next, level]).await?;
+        Ok(End::Commit)
+    }
+}

@@ -1,0 +1,141 @@
+//! One client: a connection with the operations prepared.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio_postgres::{Client, Statement};
+
+use super::load::{FIELD_LENGTH, FIELDS, POSTS, fields, key};
+use super::workload::Operation;
+use super::{Shared, Workload};
+use crate::Error;
+use crate::chance::Chance;
+use crate::measure::server::{self, Server, execute, prepare, rows};
+use crate::measure::{self, Done};
+
+/// Rows of the longest scan.
+const SCAN_ROWS_MAX: i64 = 100;
+
+pub(super) struct User {
+    client: Client,
+    workload: Workload,
+    shared: Arc<Shared>,
+    chance: Chance,
+    read: Statement,
+    /// One for each field.
+    updates: Vec<Statement>,
+    insert: Statement,
+    scan: Statement,
+    insert_post: Statement,
+}
+
+impl User {
+    pub(super) async fn connect(
+        server: &Server,
+        workload: Workload,
+        shared: &Arc<Shared>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let client = server.connect().await?;
+        let names = fields("");
+        let values = |first: usize| {
+            let places = (first..first + FIELDS).map(|place| format!("${place}"));
+            places.collect::<Vec<_>>().join(", ")
+        };
+        let mut updates = Vec::with_capacity(FIELDS);
+        for field in 0..FIELDS {
+            let update = format!("UPDATE usertable SET field{field} = $1 WHERE ycsb_key = $2");
+            if matches!(workload, Workload::A | Workload::B | Workload::F) {
+                updates.push(prepare(&client, &update).await?);
+            }
+        }
+        let scan = format!("SELECT k1, k2, {names} FROM userposts WHERE k1 = $1 AND k2 >= $2 ORDER BY k2 LIMIT $3");
+        Ok(Self {
+            read: prepare(&client, &format!("SELECT ycsb_key, {names} FROM usertable WHERE ycsb_key = $1")).await?,
+            updates,
+            insert: prepare(&client, &format!("INSERT INTO usertable (ycsb_key, {names}) VALUES ($1, {})", values(2)))
+                .await?,
+            scan: prepare(&client, &scan).await?,
+            insert_post: prepare(
+                &client,
+                &format!("INSERT INTO userposts (k1, k2, {names}) VALUES ($1, $2, {})", values(3)),
+            )
+            .await?,
+            client,
+            workload,
+            shared: Arc::clone(shared),
+            chance: Chance::new(seed),
+        })
+    }
+
+    async fn read(&self, number: u64) -> Result<(), Error> {
+        let found = rows(&self.client, &self.read, &[&key(number)]).await?.len();
+        // A row that is being inserted may not be there yet.
+        if found == 1 || number >= self.shared.rows { Ok(()) } else { Err(Error::Rows { wanted: 1, found }) }
+    }
+
+    async fn update(&self, number: u64) -> Result<(), Error> {
+        let field = self.chance.below(FIELDS as u64) as usize;
+        let value = self.chance.text(FIELD_LENGTH);
+        let changed = execute(&self.client, &self.updates[field], &[&value, &key(number)]).await?;
+        if changed == 1 { Ok(()) } else { Err(Error::Rows { wanted: 1, found: changed as usize }) }
+    }
+
+    async fn insert(&self) -> Result<(), Error> {
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let values: Vec<String> = (0..FIELDS).map(|_| self.chance.text(FIELD_LENGTH)).collect();
+        if self.workload == Workload::E {
+            let user = self.user();
+            // Beyond the posts that were loaded, so that it is nobody else's.
+            let post = (POSTS + number) as i64;
+            let mut given: Vec<&(dyn server::Value + Sync)> = vec![&user, &post];
+            given.extend(values.iter().map(|value| value as &(dyn server::Value + Sync)));
+            execute(&self.client, &self.insert_post, &given).await?;
+            return Ok(());
+        }
+        let key = key(number);
+        let mut given: Vec<&(dyn server::Value + Sync)> = vec![&key];
+        given.extend(values.iter().map(|value| value as &(dyn server::Value + Sync)));
+        execute(&self.client, &self.insert, &given).await?;
+        Ok(())
+    }
+
+    async fn scan(&self) -> Result<u64, Error> {
+        let (user, post) = (self.user(), self.chance.below(POSTS) as i64);
+        let limit = self.chance.between(1, SCAN_ROWS_MAX);
+        Ok(rows(&self.client, &self.scan, &[&user, &post, &limit]).await?.len() as u64)
+    }
+
+    /// A user of `userposts`.
+    fn user(&self) -> i64 {
+        (self.shared.zipf.scrambled(&self.chance) / POSTS) as i64
+    }
+}
+
+impl measure::Client for User {
+    async fn step(&mut self) -> Result<Done, Error> {
+        match self.workload.next(&self.chance) {
+            Operation::Read => {
+                self.read(self.shared.zipf.scrambled(&self.chance)).await?;
+                Ok(Done::once("read"))
+            }
+            Operation::ReadLatest => {
+                let newest = self.shared.next.load(Ordering::Relaxed) - 1;
+                self.read(newest - self.shared.zipf.draw(&self.chance)).await?;
+                Ok(Done::once("read latest"))
+            }
+            Operation::Update => {
+                self.update(self.shared.zipf.scrambled(&self.chance)).await?;
+                Ok(Done::once("update"))
+            }
+            Operation::Insert => self.insert().await.map(|()| Done::once("insert")),
+            Operation::Scan => self.scan().await.map(|rows| Done { kind: "scan", retries: 0, rows }),
+            Operation::ReadModifyWrite => {
+                let number = self.shared.zipf.scrambled(&self.chance);
+                self.read(number).await?;
+                self.update(number).await?;
+                Ok(Done::once("read-modify-write"))
+            }
+        }
+    }
+}

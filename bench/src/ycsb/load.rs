@@ -1,0 +1,59 @@
+//! The tables: `usertable`, and for workload E `userposts`, whose rows are scanned within one user.
+
+use super::Options;
+use crate::Error;
+use crate::chance::{Chance, fnv};
+use crate::measure::server::{CopyIn, Server, batch};
+
+/// Fields of a row.
+pub(super) const FIELDS: usize = 10;
+/// Characters of a field.
+pub(super) const FIELD_LENGTH: usize = 100;
+/// Rows of one user in `userposts`.
+pub(super) const POSTS: u64 = 1_000;
+
+/// The key of a row.
+pub(super) fn key(number: u64) -> String {
+    format!("user{:020}", fnv(number))
+}
+
+/// The names of the fields, with a type behind each or nothing.
+pub(super) fn fields(sql_type: &str) -> String {
+    let names = (0..FIELDS).map(|field| format!("field{field}{sql_type}"));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+pub(super) async fn load(server: &Server, options: &Options) -> Result<(), Error> {
+    let client = server.connect().await?;
+    let storage = server.storage_clause(options.storage);
+    let placed = if server.is_kiln() { " DISTRIBUTE ON (k1)" } else { "" };
+    let text = fields(" varchar(100)");
+    batch(
+        &client,
+        "creating the tables",
+        &format!(
+            "DROP TABLE IF EXISTS usertable; DROP TABLE IF EXISTS userposts; \
+         CREATE TABLE usertable (ycsb_key varchar(255) PRIMARY KEY, {text}){storage}; \
+         CREATE TABLE userposts (k1 bigint, k2 bigint, {text}, PRIMARY KEY (k1, k2)){storage}{placed}"
+        ),
+    )
+    .await?;
+    let chance = Chance::new(0x9C5B);
+    let row = || (0..FIELDS).map(|_| chance.text(FIELD_LENGTH)).collect::<Vec<_>>().join("\t");
+    let mut copy = CopyIn::into(&client, "usertable").await?;
+    for number in 0..options.rows {
+        copy.row(&format!("{}\t{}", key(number), row())).await?;
+    }
+    copy.finish().await?;
+    let mut copy = CopyIn::into(&client, "userposts").await?;
+    for number in 0..options.rows {
+        copy.row(&format!("{}\t{}\t{}", number / POSTS, number % POSTS, row())).await?;
+    }
+    copy.finish().await?;
+    // Estimates of a table that was just loaded; Kiln has them already.
+    if !server.is_kiln() {
+        batch(&client, "VACUUM ANALYZE", "VACUUM ANALYZE usertable").await?;
+        batch(&client, "VACUUM ANALYZE", "VACUUM ANALYZE userposts").await?;
+    }
+    Ok(())
+}

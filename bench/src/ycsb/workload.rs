@@ -1,0 +1,49 @@
+//! The core workloads: what share each operation has.
+
+use crate::chance::Chance;
+
+/// One of YCSB's core workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// Half reads, half updates.
+    A,
+    /// 95 % reads, 5 % updates.
+    B,
+    /// Reads alone.
+    C,
+    /// 95 % reads of rows that were inserted lately, 5 % inserts.
+    D,
+    /// 95 % scans of up to a hundred rows, 5 % inserts.
+    E,
+    /// Half reads, half reads of a row that is then written.
+    F,
+}
+
+/// What a client does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Read,
+    ReadLatest,
+    Update,
+    Insert,
+    Scan,
+    ReadModifyWrite,
+}
+
+impl Workload {
+    pub const ALL: [Self; 6] = [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F];
+
+    pub(super) fn next(self, chance: &Chance) -> Operation {
+        let is_rest = |percent: u64| chance.below(100) < percent;
+        match self {
+            Self::A if is_rest(50) => Operation::Update,
+            Self::B if is_rest(5) => Operation::Update,
+            Self::A | Self::B | Self::C => Operation::Read,
+            Self::D | Self::E if is_rest(5) => Operation::Insert,
+            Self::D => Operation::ReadLatest,
+            Self::E => Operation::Scan,
+            Self::F if is_rest(50) => Operation::ReadModifyWrite,
+            Self::F => Operation::Read,
+        }
+    }
+}
