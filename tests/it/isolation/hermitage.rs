@@ -1,0 +1,138 @@
+//! The scripts of `hermitage.txt`, step by step over a connection for each client.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, SimpleQueryMessage};
+use types::{Clock, SystemClock};
+
+use super::probe::probe;
+use super::script::{Outcome, Script, parse};
+use crate::postgres::Postgres;
+use crate::server::Server;
+
+/// A statement that has not ended after so long waits for another.
+const WAIT: Duration = Duration::from_millis(250);
+
+/// A statement that waits for nothing ends within this time.
+const TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Clients of a script at most.
+const CLIENTS: usize = 3;
+
+const SCRIPTS: &str = include_str!("hermitage.txt");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interleavings_come_out_as_each_level_promises_on_postgres() {
+    let Some(postgres) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed");
+        return;
+    };
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(postgres.connect().await);
+    }
+    run_all(clients, &parse(SCRIPTS, "postgresql")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interleavings_come_out_as_each_level_promises_on_kiln() {
+    let server = Server::start();
+    let mut scripts = parse(SCRIPTS, "kiln");
+    let can = probe(&server.connect().await).await;
+    if !can.update {
+        println!("skipped: rows cannot be updated");
+        return;
+    }
+    if !can.write_serializably {
+        println!("skipped: SERIALIZABLE only reads");
+        scripts.retain(|script| script.level != "serializable");
+    }
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(server.connect().await);
+    }
+    run_all(clients, &scripts).await;
+}
+
+async fn run_all(clients: Vec<Client>, scripts: &[Script]) {
+    let clients: Vec<Shared> = clients.into_iter().map(Shared::new).collect();
+    let mut failures = Vec::new();
+    for script in scripts {
+        if let Err(failure) = run(&clients, script).await {
+            failures.push(format!("{} at {}: {failure}", script.name, script.level));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), scripts.len(), failures.join("\n"));
+}
+
+type Shared = std::sync::Arc<Client>;
+
+/// What a statement came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ended {
+    Rows(Vec<String>),
+    Failed(String),
+}
+
+async fn run(clients: &[Shared], script: &Script) -> Result<(), String> {
+    let table = "DROP TABLE IF EXISTS test; CREATE TABLE test (id int PRIMARY KEY, value int); \
+                 INSERT INTO test VALUES (1, 10), (2, 20)";
+    clients[0].batch_execute(table).await.map_err(|error| format!("the table: {error:?}"))?;
+    let clock = SystemClock::new();
+    let mut waiting: Vec<Option<JoinHandle<Ended>>> = (0..clients.len()).map(|_| None).collect();
+    let mut outcome = Ok(());
+    for step in &script.steps {
+        let at = step.client - 1;
+        let mut task = match &step.sql {
+            Some(sql) => {
+                let sql = if sql == "begin" { format!("BEGIN ISOLATION LEVEL {}", script.level) } else { sql.clone() };
+                tokio::spawn(ask(Shared::clone(&clients[at]), sql))
+            }
+            None => waiting[at].take().expect("only what waits resumes"),
+        };
+        let limit = if step.outcome == Outcome::Waits { WAIT } else { TIME_MAX };
+        let ended = tokio::select! {
+            ended = &mut task => Some(ended.expect("a client does not panic")),
+            () = clock.sleep(limit) => None,
+        };
+        let fits = match (&step.outcome, &ended) {
+            (Outcome::Waits, None) => {
+                waiting[at] = Some(task);
+                true
+            }
+            (Outcome::Ok, Some(Ended::Rows(_))) => true,
+            (Outcome::Rows(wanted), Some(Ended::Rows(rows))) => wanted == rows,
+            (Outcome::Fails(wanted), Some(Ended::Failed(state))) => wanted == state,
+            _ => false,
+        };
+        if !fits {
+            outcome = Err(format!("line {}: {:?} was to be {:?}, and is {ended:?}", step.line, step.sql, step.outcome));
+            break;
+        }
+    }
+    for client in clients {
+        let ended = tokio::select! {
+            ended = client.batch_execute("ROLLBACK") => ended.map_err(|error| format!("ROLLBACK: {error:?}")),
+            () = clock.sleep(TIME_MAX) => Err("a client waits for ever".to_owned()),
+        };
+        outcome = outcome.and(ended);
+    }
+    outcome
+}
+
+async fn ask(client: Shared, sql: String) -> Ended {
+    match client.simple_query(&sql).await {
+        Err(error) => Ended::Failed(error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned())),
+        Ok(messages) => {
+            let rows = messages.into_iter().filter_map(|message| match message {
+                SimpleQueryMessage::Row(row) => {
+                    let values = (0..row.len()).map(|column| row.get(column).unwrap_or("NULL"));
+                    Some(values.collect::<Vec<_>>().join("|"))
+                }
+                _ => None,
+            });
+            Ended::Rows(rows.collect())
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Interleavings as text: scripts, their steps and what each comes to. The form is told at the top of `hermitage.txt`.
+
+/// One interleaving at one isolation level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Script {
+    pub(super) name: String,
+    /// As BEGIN names it.
+    pub(super) level: String,
+    pub(super) steps: Vec<Step>,
+}
+
+/// What one client does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) line: usize,
+    pub(super) client: usize,
+    /// `None`: what waited goes on.
+    pub(super) sql: Option<String>,
+    pub(super) outcome: Outcome,
+}
+
+/// What a statement comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It succeeds, whatever its rows.
+    Ok,
+    /// These rows: columns joined by `|`.
+    Rows(Vec<String>),
+    Waits,
+    /// It fails with the SQLSTATE.
+    Fails(String),
+}
+
+/// The scripts of a text as `engine` runs them, one for each level.
+pub(super) fn parse(text: &str, engine: &str) -> Vec<Script> {
+    let mut scripts: Vec<Script> = Vec::new();
+    let mut levels = 0;
+    for (line, content) in (1..).zip(text.lines()) {
+        let content = content.trim();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        if let Some(head) = content.strip_prefix("== ") {
+            let (name, named) = head.rsplit_once(": ").unwrap_or_else(|| panic!("line {line}: a script has levels"));
+            let before = scripts.len();
+            for level in named.split_whitespace() {
+                let level = level.replace('-', " ");
+                scripts.push(Script { name: name.to_owned(), level, steps: Vec::new() });
+            }
+            levels = scripts.len() - before;
+            continue;
+        }
+        let step = step(content, line, engine);
+        let first = scripts.len() - levels;
+        scripts[first..].iter_mut().for_each(|script| script.steps.push(step.clone()));
+    }
+    scripts
+}
+
+fn step(content: &str, line: usize, engine: &str) -> Step {
+    let (action, outcome) = match content.split_once(" => ") {
+        Some((action, outcome)) => (action, self::outcome(outcome, engine)),
+        None => (content, Outcome::Ok),
+    };
+    let (client, sql) = match action.split_once(": ") {
+        Some((client, sql)) => (client, Some(sql.to_owned())),
+        None => (action.strip_suffix(" resumes").unwrap_or(action), None),
+    };
+    let client = client.trim().parse().unwrap_or_else(|_| panic!("line {line}: {client} is no client"));
+    Step { line, client, sql, outcome }
+}
+
+fn outcome(written: &str, engine: &str) -> Outcome {
+    let own = written.split("; ").find_map(|part| part.strip_prefix(engine)?.strip_prefix(": "));
+    let written = own.unwrap_or(written).trim();
+    let is_state = written.len() == 5 && written.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    match written {
+        "ok" => Outcome::Ok,
+        "waits" => Outcome::Waits,
+        "none" => Outcome::Rows(Vec::new()),
+        state if is_state => Outcome::Fails(state.to_owned()),
+        rows => Outcome::Rows(rows.split_whitespace().map(str::to_owned).collect()),
+    }
+}
