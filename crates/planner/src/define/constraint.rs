@@ -197,13 +197,27 @@ fn foreign_key(
         let message = format!("foreign key constraint \"{name}\" cannot be implemented");
         return Err(SqlError::new(Condition::DatatypeMismatch, message).with_detail(detail));
     }
+    let (on_update, on_delete) = (action(references.on_update), action(references.on_delete));
+    if enforced {
+        refuse_actions(on_update, on_delete)?;
+    }
     Ok(ConstraintKind::ForeignKey {
         columns: ids(&own),
         references: target.oid,
         referenced: referenced_ids,
-        on_update: action(references.on_update),
-        on_delete: action(references.on_delete),
+        on_update,
+        on_delete,
     })
+}
+
+/// `0A000` for what a foreign key that is enforced would have to do.
+pub(super) fn refuse_actions(on_update: ReferentialAction, on_delete: ReferentialAction) -> SqlResult<()> {
+    use ReferentialAction as A;
+    match [on_update, on_delete].into_iter().find(|action| !matches!(action, A::NoAction | A::Restrict)) {
+        None => Ok(()),
+        Some(_) => Err(SqlError::unsupported("CASCADE, SET NULL or SET DEFAULT of a foreign key that is enforced")
+            .with_hint("Declare the foreign key NOT ENFORCED, or without the action.")),
+    }
 }
 
 /// Whether no two rows of the table share these columns.

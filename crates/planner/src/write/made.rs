@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column as ColumnReference, ScalarValue};
-use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
 use types::{ColumnId, SqlResult, SqlType};
 
@@ -20,6 +21,9 @@ use crate::shard_table::{PLACE, ROW_ID};
 
 /// The column that says what happens to a row.
 pub(crate) const ACTION: &str = "__action";
+
+/// The same within a plan, as an integer.
+const DONE: &str = "done\u{1}";
 
 /// Rows as `bind/modification.rs` reads them.
 pub(super) struct Read<'a> {
@@ -107,17 +111,21 @@ impl Read<'_> {
             });
             Expr::Case(Case::new(Some(which()), branches.collect(), None))
         };
-        let action = |action: &Action| Expr::Literal(ScalarValue::Int8(Some(*action as i8)), None);
+        let action = |action: &Action| Expr::Literal(ScalarValue::Int32(Some(*action as i32)), None);
         let actions = clauses.0.iter().map(|(it, _)| action(it)).collect();
         let columns = &self.target.table.columns;
-        let mut made = vec![by_number(actions).alias(ACTION), named(ROW_ID), named(PLACE)];
+        // An integer in SQL's terms, which has none of 8 bits.
+        let done = by_number(actions);
+        let narrow = Arc::new(Field::new("cast", DataType::Int8, true));
+        let narrow = Expr::Cast(Cast::new_from_field(Box::new(done.clone()), narrow));
+        let mut made = vec![narrow.alias(ACTION), named(ROW_ID), named(PLACE), done.alias(DONE)];
         for (at, column) in columns.iter().enumerate() {
             let values = clauses.0.iter().map(|(_, new)| self.new_value(at, new[at])).collect::<SqlResult<Vec<_>>>()?;
             made.push(marked(by_number(values), &column.sql_type).alias(&column.name));
         }
         made.extend((0..columns.len()).map(|at| named(&reading::old(at))));
         made.extend((0..self.others).map(|at| named(&reading::other(at))));
-        let is_delete = || Box::new(named(ACTION).eq(action(&Action::Delete)));
+        let is_delete = || Box::new(named(DONE).eq(action(&Action::Delete)));
         let made = rows::projection(made, self.plan)?;
         let made = rows::checked_unless(self.binder, self.target, made, Some(*is_delete()))?;
         let mut kept: Vec<Expr> = made.schema().columns().into_iter().map(Expr::Column).collect();
@@ -129,7 +137,7 @@ impl Read<'_> {
         let words = [(Action::Insert, "INSERT"), (Action::Update, "UPDATE"), (Action::Delete, "DELETE")];
         let word = |word: &str| Expr::Literal(ScalarValue::Utf8View(Some(word.to_owned())), None);
         let said = words.iter().map(|(it, said)| (Box::new(action(it)), Box::new(word(said)))).collect();
-        let said = Expr::Case(Case::new(Some(Box::new(named(ACTION))), said, None));
+        let said = Expr::Case(Case::new(Some(Box::new(named(DONE))), said, None));
         kept.push(marked(said, &SqlType::Text).alias(reading::ACTION));
         rows::projection(kept, made)
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
@@ -29,6 +30,8 @@ impl Fixture {
         let batches = run(&input).await?;
         for batch in &batches {
             assert_eq!(batch.num_columns(), input.columns.len(), "{sql}");
+            let types: Vec<&DataType> = batch.columns()[..3].iter().map(|values| values.data_type()).collect();
+            assert_eq!(types, [&DataType::Int8, &DataType::Int64, &DataType::Int64], "{sql}");
             for (column, values) in plan.table.columns.iter().zip(&batch.columns()[3..]) {
                 assert_eq!(*values.data_type(), column.sql_type.arrow_type(), "{sql}: {}", column.name);
             }
