@@ -95,10 +95,18 @@ pub(super) fn plan(
             let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
             LogicalPlanBuilder::scan("values", provider_as_source(Arc::new(table)), None)?.build()
         }),
-        None => DFSchema::try_from(schema)
+        // Named as DataFusion names them anew when parameters get their values.
+        None => DFSchema::try_from(numbered(&schema))
             .map(|schema| LogicalPlan::Values(Values { schema: Arc::new(schema), values: cells })),
     };
     Ok(Rows { plan: plan.map_err(from_datafusion)?, filled, parameters: bound.parameters })
+}
+
+fn numbered(schema: &Schema) -> Schema {
+    let fields = schema.fields().iter().zip(1..);
+    Schema::new(
+        fields.map(|(field, number)| field.as_ref().clone().with_name(format!("column{number}"))).collect::<Vec<_>>(),
+    )
 }
 
 /// What [`plan`] makes.
