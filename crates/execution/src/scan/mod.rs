@@ -17,6 +17,7 @@ use types::RowId;
 
 use crate::table_columns::{column_defs, place_columns};
 
+mod by_key;
 mod exec;
 mod fresh;
 mod opened;
@@ -131,7 +132,10 @@ impl PlanScan for ScanPlanner {
             rows: Arc::clone(rows),
             fresh: OnceLock::new(),
         };
-        let fresh = rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len();
+        let fresh = match by_key::fresh_rows(&table.table, rows, filters) {
+            Some(found) => scan.fresh.get_or_init(|| found).len(),
+            None => rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len(),
+        };
         let parts = Parts::of(&scan.shards, fresh, limit);
         let partitions = session.config().target_partitions().clamp(1, parts.len().max(1));
         Ok(Arc::new(ShardScanExec::new(Arc::new(scan), parts, partitions, limit)))
