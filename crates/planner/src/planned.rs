@@ -191,7 +191,7 @@ pub struct WritePlan {
     /// The columns that RETURNING gives; `None` without one.
     pub returning: Option<Vec<OutputColumn>>,
     /// ON CONFLICT.
-    pub conflict: Option<ConflictPlan>,
+    pub conflict: Option<Box<ConflictPlan>>,
 }
 
 /// What an INSERT does about rows whose key is taken.

@@ -1,6 +1,7 @@
 //! An INSERT whose rows are looked at together before any is written: for keys and references that are enforced, for ON CONFLICT,
 //! and for RETURNING.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -132,13 +133,12 @@ impl Execution {
                 if has_null {
                     continue;
                 }
-                if first.contains_key(&key) {
-                    if conflict.update.is_some() {
-                        return Err(twice());
+                match first.entry(key) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(position);
                     }
-                    free[position] = false;
-                } else {
-                    first.insert(key, position);
+                    Entry::Occupied(_) if conflict.update.is_some() => return Err(twice()),
+                    Entry::Occupied(_) => free[position] = false,
                 }
             }
             for (position, found) in self.taken_of(table, index, first, transaction, waits).await? {

@@ -74,7 +74,7 @@ async fn nothing_stays_of_a_load_that_fails() {
         if warehouse.objects.list("").await.unwrap().is_empty() {
             return;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        warehouse.execution.clock.sleep(std::time::Duration::from_millis(10)).await;
     }
     panic!("objects of a failed load stay");
 }

@@ -76,7 +76,9 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
         tag: "INSERT",
         notices: Vec::new(),
         returning,
-        conflict: arbiters.filter(|arbiters| !arbiters.is_empty()).map(|arbiters| ConflictPlan { arbiters, update }),
+        conflict: arbiters
+            .filter(|arbiters| !arbiters.is_empty())
+            .map(|arbiters| Box::new(ConflictPlan { arbiters, update })),
     })
 }
 

@@ -117,7 +117,7 @@ impl Transactions {
                 let prefix = prefix.clone();
                 let read = move |kv: &dyn TxKv| {
                     let entries = kv.scan(Space::Rows, KeyRange::prefix(&prefix), Direction::Forward)?;
-                    Ok(entries.take(CHUNK).map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()?)
+                    entries.take(CHUNK).map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()
                 };
                 let keys = core.blocking(read).await?;
                 if keys.is_empty() {
