@@ -8,34 +8,34 @@ mod tests;
 
 /// One client's chance, from its seed.
 #[derive(Debug)]
-pub struct Chance(SeededRandom);
+pub(crate) struct Chance(SeededRandom);
 
 impl Chance {
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(SeededRandom::new(seed))
     }
 
     /// From 0 to below `end`.
-    pub fn below(&self, end: u64) -> u64 {
+    pub(crate) fn below(&self, end: u64) -> u64 {
         let wide = u128::from(self.0.next_u64()) * u128::from(end);
         (wide >> 64) as u64
     }
 
     /// From `first` to `last`, both included.
-    pub fn between(&self, first: i64, last: i64) -> i64 {
+    pub(crate) fn between(&self, first: i64, last: i64) -> i64 {
         let width = u64::try_from(last - first + 1).unwrap_or(1);
         first + i64::try_from(self.below(width)).unwrap_or(0)
     }
 
     /// From 0 to below 1.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-    pub fn unit(&self) -> f64 {
+    pub(crate) fn unit(&self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Letters and digits, so many.
-    pub fn text(&self, length: usize) -> String {
+    pub(crate) fn text(&self, length: usize) -> String {
         const SIGNS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
         let mut text = String::with_capacity(length);
         while text.len() < length {
@@ -49,14 +49,14 @@ impl Chance {
     }
 
     /// Letters and digits, from `first` to `last` of them.
-    pub fn text_between(&self, first: i64, last: i64) -> String {
+    pub(crate) fn text_between(&self, first: i64, last: i64) -> String {
         self.text(usize::try_from(self.between(first, last)).unwrap_or(0))
     }
 }
 
 /// Numbers from 0 of which few are frequent: as YCSB draws them, by Gray's method, with exponent 0.99.
 #[derive(Debug, Clone)]
-pub struct Zipf {
+pub(crate) struct Zipf {
     items: u64,
     zeta: f64,
     alpha: f64,
@@ -70,7 +70,7 @@ impl Zipf {
     /// Numbers below `items`.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "the items are far fewer than 2^53")]
-    pub fn new(items: u64) -> Self {
+    pub(crate) fn new(items: u64) -> Self {
         let zeta = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-THETA)).sum::<f64>();
         let all = zeta(items);
         let eta = (1.0 - (2.0 / items as f64).powf(1.0 - THETA)) / (1.0 - zeta(2) / all);
@@ -84,7 +84,7 @@ impl Zipf {
         clippy::cast_sign_loss,
         reason = "a share of the items is one of them"
     )]
-    pub fn draw(&self, chance: &Chance) -> u64 {
+    pub(crate) fn draw(&self, chance: &Chance) -> u64 {
         let unit = chance.unit();
         let scaled = unit * self.zeta;
         if scaled < 1.0 {
@@ -98,14 +98,14 @@ impl Zipf {
     }
 
     /// A number; the frequent ones lie anywhere.
-    pub fn scrambled(&self, chance: &Chance) -> u64 {
+    pub(crate) fn scrambled(&self, chance: &Chance) -> u64 {
         fnv(self.draw(chance)) % self.items
     }
 }
 
 /// The FNV-1a hash of a number's bytes.
 #[must_use]
-pub fn fnv(number: u64) -> u64 {
+pub(crate) fn fnv(number: u64) -> u64 {
     number
         .to_le_bytes()
         .into_iter()

@@ -310,7 +310,6 @@ impl Cursor<'_> {
     }
 
     /// `SET GENERATED ALWAYS`, `SET INCREMENT 5`, `RESTART`: one or more, if they come next.
-    #[expect(clippy::type_complexity, reason = "two parts of one action")]
     fn identity_changes(&mut self) -> SqlResult<Option<(Option<bool>, Vec<SequenceOption>)>> {
         let (mut always, mut options) = (None, Vec::new());
         loop {

@@ -110,8 +110,7 @@ impl Sequences {
 
     pub(crate) fn position(&self, sequence: &Sequence) -> SequencePosition {
         let counter = self.counter(sequence);
-        let position = counter.lock().position;
-        position
+        counter.lock().position
     }
 
     fn counter(&self, sequence: &Sequence) -> Arc<Mutex<Counter>> {
