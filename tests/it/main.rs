@@ -14,6 +14,7 @@ mod memory;
 mod open_format;
 mod postgres;
 mod psql;
+mod rows;
 mod s3;
 mod sequence;
 mod server;

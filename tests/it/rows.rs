@@ -1,0 +1,92 @@
+//! Money moves between accounts while their rows settle and are compacted, and while the server is killed: none is lost, none made.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio_postgres::Client;
+use types::random::SeededRandom;
+use types::{Clock, Random, SystemClock};
+
+use crate::server::{Server, nightly};
+
+const ACCOUNTS: i64 = 100;
+const MONEY: i64 = 1_000;
+const CLIENTS: u64 = 6;
+const KILLS: usize = 4;
+const KILLS_NIGHTLY: usize = 100;
+const LIFE: Duration = Duration::from_millis(1_500);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_is_neither_lost_nor_made_while_rows_settle_and_the_server_is_killed() {
+    let folder = TempDir::with_prefix("kiln-rows-").expect("a temporary folder can be made");
+    let mut server = Server::start_on(folder.path(), &[]);
+    let fill = format!(
+        "CREATE TABLE account (id bigint PRIMARY KEY ENFORCED, money bigint NOT NULL); \
+         INSERT INTO account SELECT g, {MONEY} FROM generate_series(1, {ACCOUNTS}) AS g"
+    );
+    server.connect().await.batch_execute(&fill).await.expect("accounts can be opened");
+    let mut transfers = 0;
+    for kill in 0..if nightly() { KILLS_NIGHTLY } else { KILLS } {
+        let mut working = Vec::new();
+        for number in 0..CLIENTS {
+            let client = server.connect().await;
+            working.push(tokio::spawn(async move { transfer(&client, kill as u64 * CLIENTS + number).await }));
+        }
+        let (settling, looking) = (server.connect().await, server.connect().await);
+        let settler = tokio::spawn(async move { while settling.batch_execute("VACUUM account").await.is_ok() {} });
+        let reader = tokio::spawn(async move {
+            let mut looks = 0;
+            while let Some(found) = total(&looking).await {
+                assert_eq!(found, (ACCOUNTS * MONEY, ACCOUNTS, ACCOUNTS), "kill {kill}, look {looks}");
+                looks += 1;
+            }
+            looks
+        });
+        SystemClock::new().sleep(LIFE).await;
+        server.kill();
+        for client in working {
+            transfers += client.await.expect("clients do not panic");
+        }
+        settler.await.expect("VACUUM goes on until the server is gone");
+        assert!(reader.await.expect("every look adds up") > 0, "the reader comes to look");
+        server = Server::start_on(folder.path(), &[]);
+        let found = total(&server.connect().await).await;
+        assert_eq!(found, Some((ACCOUNTS * MONEY, ACCOUNTS, ACCOUNTS)), "after kill {kill}");
+    }
+    assert!(transfers > 10, "the clients come to do something: {transfers} transfers");
+}
+
+/// Moves money until the server is gone; how often that was acknowledged.
+async fn transfer(client: &Client, seed: u64) -> u64 {
+    let random = SeededRandom::new(seed);
+    let account = || i64::try_from(random.next_u64() % ACCOUNTS.cast_unsigned()).expect("few accounts") + 1;
+    let mut done = 0;
+    loop {
+        let (from, to, money) = (account(), account(), account());
+        let moved = client
+            .batch_execute(&format!(
+                "BEGIN; UPDATE account SET money = money - {money} WHERE id = {from}; \
+                 UPDATE account SET money = money + {money} WHERE id = {to}; COMMIT"
+            ))
+            .await;
+        match moved {
+            Ok(()) => done += 1,
+            // Two that wait for each other: one of them begins again.
+            Err(error) if error.code().is_some_and(|code| code.code() == "40P01") => {
+                if client.batch_execute("ROLLBACK").await.is_err() {
+                    return done;
+                }
+            }
+            Err(error) => {
+                assert!(error.as_db_error().is_none_or(|error| error.code().code().starts_with("57P")), "{error:?}");
+                return done;
+            }
+        }
+    }
+}
+
+/// All money, how many rows, how many accounts; `None` when the server is gone.
+async fn total(client: &Client) -> Option<(i64, i64, i64)> {
+    let row = client.query_one("SELECT sum(money)::bigint, count(*), count(DISTINCT id) FROM account", &[]).await;
+    row.ok().map(|row| (row.get(0), row.get(1), row.get(2)))
+}
