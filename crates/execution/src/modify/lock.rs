@@ -10,6 +10,7 @@ use txn::Transaction;
 use txn::locks::{LockError, LockWait, Locked, Resource, TableLock, WaitsFor};
 use types::{Condition, Oid, SqlError, SqlResult};
 
+use super::refused;
 use crate::{Execution, RunContext};
 
 /// How long a statement waits for locks.
@@ -50,14 +51,15 @@ fn what(resource: &Resource) -> String {
 }
 
 impl Execution {
-    /// Locks the tables that a definition changes against everyone who writes them; whether another transaction was in the way, so
-    /// that the statement has to be planned again.
+    /// Locks the tables that a definition changes against everyone who writes them; whether another transaction was in the way, or came
+    /// first where rows `are_checked`, so that the statement has to be planned again.
     ///
     /// # Errors
     /// `55P03`, `40P01`; `57014` when cancelled.
     pub async fn lock_tables(
         &self,
         tables: &BTreeSet<Oid>,
+        are_checked: bool,
         transaction: &Transaction,
         context: &RunContext,
     ) -> SqlResult<bool> {
@@ -66,6 +68,12 @@ impl Execution {
         for table in tables {
             let locked = transaction.lock_table(*table, TableLock::AccessExclusive, waits.wait());
             waited |= waits.interruptibly(locked).await?.waited;
+        }
+        // Rows that came before the lock and after the view would be asked nothing.
+        let (view, now) = (transaction.view(), transaction.newest());
+        let has_new = |table: &Oid| view.state.rows(*table).history.written < now.state.rows(*table).history.written;
+        if are_checked && !waited && tables.iter().any(has_new) {
+            return refused(transaction.isolation(), "update").map_or(Ok(true), Err);
         }
         Ok(waited)
     }

@@ -154,9 +154,6 @@ impl Session {
         match planned {
             Planned::Query(plan) if !plan.locks.is_empty() => self.lock_rows(&plan, statement).await,
             Planned::Query(plan) => {
-                if !plan.locks.is_empty() {
-                    return Err(SqlError::unsupported("locking of rows with FOR"));
-                }
                 let rows = self.query(&plan, statement).await?;
                 Ok(Started::Rows(Box::new(rows), "SELECT"))
             }
@@ -249,7 +246,7 @@ impl Session {
         let view = self.block.view().state;
         let changed =
             plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
-        if execution.lock_tables(&changed, self.block.transaction(), &context).await? {
+        if execution.lock_tables(&changed, !plan.checks.is_empty(), self.block.transaction(), &context).await? {
             return Ok(Started::Again);
         }
         for check in &plan.checks {
