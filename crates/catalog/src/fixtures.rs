@@ -42,6 +42,7 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         next_column: 3,
         storage: crate::Storage::default(),
         indexes: Vec::new(),
+        options: Vec::new(),
     }
 }
 

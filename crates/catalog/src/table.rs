@@ -22,6 +22,9 @@ pub struct Table {
     pub storage: Storage,
     #[serde(default)]
     pub indexes: Vec<Index>,
+    /// `WITH (…)` beside the storage, as `name=value`: of PostgreSQL's own parameters, which are shown and change nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
 }
 
 /// Which of its two stores a table uses.
@@ -43,6 +46,34 @@ pub struct Index {
     pub name: String,
     pub columns: Vec<ColumnId>,
     pub unique: bool,
+    /// What was said of each of `columns`; empty where nothing was said of any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<KeyOrder>,
+    /// INCLUDE: shown, and what the index goes with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub included: Vec<ColumnId>,
+    /// `WITH (…)`, as `name=value`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+}
+
+/// How CREATE INDEX orders a column. An index is looked into by equality and ranges, for which none of it counts: it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct KeyOrder {
+    pub descending: bool,
+    pub nulls_first: bool,
+    /// A collation other than the column's.
+    pub collation: Option<String>,
+    /// An operator class other than the type's own.
+    pub operators: Option<String>,
+}
+
+impl Index {
+    /// The columns of its key, then those of INCLUDE.
+    #[must_use]
+    pub fn all_columns(&self) -> Vec<ColumnId> {
+        self.columns.iter().chain(&self.included).copied().collect()
+    }
 }
 
 /// A column of a table.

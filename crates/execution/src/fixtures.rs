@@ -120,6 +120,7 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
         next_column: 3,
         storage: catalog::Storage::Column,
         indexes: Vec::new(),
+        options: Vec::new(),
     })
 }
 

@@ -260,6 +260,8 @@ pub struct DefinePlan {
     pub checks: Vec<RowCheck>,
     /// Passwords to be turned into verifiers of the roles that `changes` puts.
     pub passwords: Vec<Password>,
+    /// What cannot run in a transaction block, by its name in the error.
+    pub outside_block: Option<&'static str>,
 }
 
 /// A query that must give no row.

@@ -63,6 +63,7 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         next_column: 3,
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
+        options: Vec::new(),
     }
 }
 

@@ -63,8 +63,22 @@ fn a_table_is_stored_as_ever() {
     table.storage = crate::Storage::Row;
     table.constraints[0].enforced = true;
     let columns = vec![types::ColumnId(1)];
-    table.indexes.push(crate::Index { oid: Oid(8), name: "i".to_owned(), columns, unique: true });
+    table.indexes.push(crate::Index {
+        oid: Oid(8),
+        name: "i".to_owned(),
+        columns,
+        unique: true,
+        orders: Vec::new(),
+        included: Vec::new(),
+        options: Vec::new(),
+    });
     check_revision::<Table>(ObjectKind::Table, &table, ".2");
+    table.options = vec!["fillfactor=70".to_owned()];
+    let index = &mut table.indexes[0];
+    (index.options, index.included) = (table.options.clone(), vec![types::ColumnId(2)]);
+    let (collation, operators) = (Some("C".to_owned()), Some("text_pattern_ops".to_owned()));
+    index.orders = vec![crate::KeyOrder { descending: true, nulls_first: true, collation, operators }];
+    check_revision::<Table>(ObjectKind::Table, &table, ".3");
 }
 
 #[test]

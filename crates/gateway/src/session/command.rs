@@ -123,10 +123,7 @@ impl Session {
 
     /// VACUUM: what the server does by and by, now.
     async fn vacuum(&mut self, tables: Option<Vec<Oid>>, statement: &Statement) -> SqlResult<()> {
-        if self.block.is_explicit() {
-            let message = "VACUUM cannot run inside a transaction block";
-            return Err(SqlError::new(Condition::ActiveTransaction, message));
-        }
+        self.refuse_in_block("VACUUM")?;
         let context = self.context(statement);
         let tables = tables.unwrap_or_else(|| context.snapshot.tables().map(|table| table.oid).collect());
         for table in tables {
@@ -140,6 +137,15 @@ impl Session {
             self.gateway.execution.compact(table).await?;
         }
         Ok(())
+    }
+
+    /// `25001` for what a transaction block cannot hold.
+    pub(super) fn refuse_in_block(&self, command: &str) -> SqlResult<()> {
+        if !self.block.is_explicit() {
+            return Ok(());
+        }
+        let message = format!("{command} cannot run inside a transaction block");
+        Err(SqlError::new(Condition::ActiveTransaction, message))
     }
 
     /// SET and SET LOCAL; `None` is DEFAULT. What describes the transaction is set on the transaction.

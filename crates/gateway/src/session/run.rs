@@ -241,6 +241,9 @@ impl Session {
     /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
     async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> SqlResult<Started> {
         self.block.check_writable(&plan.tag)?;
+        if let Some(command) = plan.outside_block {
+            self.refuse_in_block(command)?;
+        }
         let (context, _hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
         let view = self.block.view().state;

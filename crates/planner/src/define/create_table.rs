@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::Ident;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
-use super::{column, constraint, index, like, name, placement};
+use super::{column, constraint, index, like, name, placement, storage_parameter};
 use crate::DefinePlan;
 use crate::bind::Binder;
 use crate::parse::statement::{
@@ -36,13 +36,13 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
     let mut parts = Parts::default();
     parts.collect(binder, name, columns, likes)?;
     let mut table = new_table(binder, &schema, name, parts.columns)?;
-    table.storage = storage(create.storage.as_deref())?;
+    (table.storage, table.options) = storage_parameter::of_table(&create.parameters)?;
     table.constraints = parts.checks;
     parts.constraints.extend(constraints.iter().cloned());
     parts.constraints.extend(parts.keys);
     constraint::add(binder, &mut table, &parts.constraints)?;
-    for (columns, unique) in parts.indexes {
-        index::add(context, &mut table, columns, unique);
+    for copied in parts.indexes {
+        index::add(context, &mut table, copied);
     }
     place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
     let mut owned = Vec::new();
@@ -80,6 +80,7 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         next_column: 1,
         storage: Storage::default(),
         indexes: Vec::new(),
+        options: Vec::new(),
     };
     if columns.is_empty() {
         return Err(SqlError::unsupported("a table without columns"));
@@ -96,23 +97,6 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         table.columns.push(column);
     }
     Ok(table)
-}
-
-/// What `WITH (storage = word)` says.
-///
-/// # Errors
-/// `22023` for another word.
-pub(crate) fn storage(word: Option<&str>) -> SqlResult<Storage> {
-    match word.map(str::to_lowercase).as_deref() {
-        None | Some("hybrid") => Ok(Storage::Hybrid),
-        Some("column") => Ok(Storage::Column),
-        Some("row") => Ok(Storage::Row),
-        Some(other) => {
-            let message = format!("invalid value for enum option \"storage\": {other}");
-            Err(SqlError::new(Condition::InvalidParameterValue, message)
-                .with_detail("Valid values are \"hybrid\", \"column\", and \"row\"."))
-        }
-    }
 }
 
 /// Applies DISTRIBUTE, SORT and CLUSTER as written.
@@ -142,7 +126,7 @@ struct Parts {
     checks: Vec<catalog::Constraint>,
     /// Copied by LIKE under new names.
     keys: Vec<TableConstraint>,
-    indexes: Vec<(Vec<ColumnId>, bool)>,
+    indexes: Vec<catalog::Index>,
     /// Of columns, by their positions.
     sequences: Vec<(usize, NewSequence)>,
 }

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use catalog::{Change, ConstraintKind, Index, Table};
-use types::{ColumnId, Condition, SqlError, SqlResult};
+use catalog::{Change, ConstraintKind, Index, KeyOrder, Table};
+use datafusion::sql::sqlparser::ast::Ident;
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
+use super::column::check_collation;
 use super::constraint_name::choose_name;
 use super::create_table::already_exists;
 use super::key_check;
 use super::key_type::{has_order, no_order};
 use super::name::{self, Found};
+use super::{operator_class, storage_parameter};
 use crate::bind::Binder;
 use crate::parse::statement::{CreateIndex, Drop};
 use crate::{DefinePlan, StatementContext};
@@ -44,32 +47,74 @@ pub(crate) fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResu
         }
         Some(name) => name.value.clone(),
         None => {
-            let columns: Vec<&str> = create.columns.iter().map(|column| column.value.as_str()).collect();
-            named(context, &table, &columns)
+            let columns: Vec<&str> = create.columns.iter().map(|column| column.column.value.as_str()).collect();
+            let included = create.included.iter().map(|column| column.value.as_str());
+            named(context, &table, &columns.into_iter().chain(included).collect::<Vec<_>>())
         }
     };
     name::may_create_in(context, &schema, &name)?;
-    let columns = create.columns.iter().map(|column| {
-        let (_, column) = table.column_by_name(&column.value).ok_or_else(|| {
-            SqlError::new(Condition::UndefinedColumn, format!("column \"{}\" does not exist", column.value))
-        })?;
-        if has_order(&column.sql_type) { Ok(column.id) } else { Err(no_order(&column.sql_type)) }
-    });
-    let columns = columns.collect::<SqlResult<Vec<ColumnId>>>()?;
+    let mut index = defined(&table, create)?;
     if create.unique {
-        plan.checks.push(key_check::unique(binder, context, &table, &name, &columns)?);
+        plan.checks.push(key_check::unique(binder, context, &table, &name, &index.columns)?);
     }
+    if create.concurrently {
+        plan.outside_block = Some("CREATE INDEX CONCURRENTLY");
+    }
+    (index.oid, index.name) = ((context.new_oid)(), name);
     let mut altered = Table::clone(&table);
-    altered.indexes.push(Index { oid: (context.new_oid)(), name, columns, unique: create.unique });
+    altered.indexes.push(index);
     plan.changes.push(Change::PutTable(Arc::new(altered)));
     Ok(plan)
 }
 
-/// Gives `table` an index of these columns, under a name of its own.
-pub(super) fn add(context: &StatementContext, table: &mut Table, columns: Vec<ColumnId>, unique: bool) {
+/// The index as it is written, without id and name.
+fn defined(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
+    let mut index = Index {
+        oid: Oid(0),
+        name: String::new(),
+        columns: Vec::new(),
+        unique: create.unique,
+        orders: Vec::new(),
+        included: Vec::new(),
+        options: storage_parameter::of_index(&create.parameters)?,
+    };
+    let column_named = |name: &Ident| {
+        table.column_by_name(&name.value).map(|(_, column)| column).ok_or_else(|| {
+            SqlError::new(Condition::UndefinedColumn, format!("column \"{}\" does not exist", name.value))
+        })
+    };
+    for written in &create.columns {
+        let column = column_named(&written.column)?;
+        check_collation(written.collation.as_ref(), &column.sql_type)?;
+        if !has_order(&column.sql_type) {
+            return Err(no_order(&column.sql_type));
+        }
+        let collation = written.collation.as_ref().map(name::plain);
+        let collation = collation.map(|it| it.strip_prefix("pg_catalog.").unwrap_or(&it).to_owned());
+        let operators = written.operators.as_ref();
+        index.columns.push(column.id);
+        index.orders.push(KeyOrder {
+            descending: written.descending,
+            nulls_first: written.nulls_first,
+            collation: collation.filter(|it| it != "default"),
+            operators: operators.map(|it| operator_class::of_column(it, &column.sql_type)).transpose()?.flatten(),
+        });
+    }
+    if index.orders.iter().all(|order| *order == KeyOrder::default()) {
+        index.orders.clear();
+    }
+    for name in &create.included {
+        index.included.push(column_named(name)?.id);
+    }
+    Ok(index)
+}
+
+/// Gives `table` such an index, under a name of its own.
+pub(super) fn add(context: &StatementContext, table: &mut Table, index: Index) {
+    let columns = index.all_columns();
     let names = columns.iter().filter_map(|id| table.column(*id)).map(|column| column.name.as_str());
     let name = named(context, table, &names.collect::<Vec<_>>());
-    table.indexes.push(Index { oid: (context.new_oid)(), name, columns, unique });
+    table.indexes.push(Index { oid: (context.new_oid)(), name, ..index });
 }
 
 /// PostgreSQL's name for an index of these columns.
@@ -88,7 +133,8 @@ fn not_indexed(relation: &str, kind: &str) -> SqlError {
 /// # Errors
 /// `42704` for one that is not there, `2BP01` for a key's and for one that a foreign key stands on, `42809` for what is no index.
 pub(super) fn drop_index(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
-    let mut plan = DefinePlan { tag: "DROP INDEX".to_owned(), ..DefinePlan::default() };
+    let outside_block = drop.concurrently.then_some("DROP INDEX CONCURRENTLY");
+    let mut plan = DefinePlan { tag: "DROP INDEX".to_owned(), outside_block, ..DefinePlan::default() };
     let mut snapshot = Arc::clone(&context.snapshot);
     for name in &drop.names {
         let found = super::drop::index(context, name)?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use catalog::{Column, Constraint, ConstraintKind, Table};
+use catalog::{Column, Constraint, ConstraintKind, Index, Table};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
@@ -18,8 +18,8 @@ pub(super) struct Copied {
     pub(super) checks: Vec<Constraint>,
     /// To be named anew.
     pub(super) keys: Vec<TableConstraint>,
-    /// To be named: the columns, and whether no two rows share them.
-    pub(super) indexes: Vec<(Vec<ColumnId>, bool)>,
+    /// To be named.
+    pub(super) indexes: Vec<Index>,
     /// Of identity columns, by the columns' positions.
     pub(super) sequences: Vec<(usize, NewSequence)>,
 }
@@ -98,8 +98,9 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
         .collect();
     let mut copied = Copied { columns, ..Copied::default() };
     for index in table.indexes.iter().filter(|_| like.indexes) {
-        let columns = index.columns.iter().filter_map(|id| ids.get(id).copied()).collect();
-        copied.indexes.push((columns, index.unique));
+        let renumbered = |columns: &[ColumnId]| columns.iter().filter_map(|id| ids.get(id).copied()).collect();
+        let (columns, included) = (renumbered(&index.columns), renumbered(&index.included));
+        copied.indexes.push(Index { columns, included, ..index.clone() });
     }
     if like.identity {
         for (position, column) in copied.columns.iter_mut().enumerate() {

@@ -23,6 +23,7 @@ fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
         next_column: 1,
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
+        options: Vec::new(),
     });
     let inner = WritePlan {
         table,

@@ -139,6 +139,7 @@ fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
         next_column: 100,
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
+        options: Vec::new(),
     }
 }
 

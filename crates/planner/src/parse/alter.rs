@@ -6,6 +6,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
+use super::option::StatementOption;
 use super::role::{RoleOption, RoleSpec};
 use super::sequence::{IdentityDefinition, SequenceOption};
 use super::statement::Statement;
@@ -89,6 +90,10 @@ pub enum AlterAction {
     SetDistribution(Distribution),
     /// `SET SORT ON (c)`, `SET CLUSTER ON (a, b)`; `None` is `SET WITHOUT SORT` or `SET WITHOUT CLUSTER`.
     SetOrder(Option<Order>),
+    /// `SET (fillfactor = 70)`.
+    SetParameters(Vec<StatementOption>),
+    /// `RESET (fillfactor)`.
+    ResetParameters(Vec<StatementOption>),
 }
 
 /// `ALTER SCHEMA`.
@@ -230,6 +235,16 @@ impl Cursor<'_> {
         if matches!(self.word_at(set), Some("sort" | "cluster")) && *self.peek_at(set + 2) == Token::Symbol('(') {
             self.at += set;
             return self.order().map(|order| AlterAction::SetOrder(Some(order)));
+        }
+        if self.word_at(0).is_some_and(|word| word == "set" || word == "reset") && *self.peek_at(1) == Token::Symbol('(') {
+            let set = self.is("set");
+            self.advance();
+            let parameters = self.storage_parameters()?;
+            return Ok(if set {
+                AlterAction::SetParameters(parameters)
+            } else {
+                AlterAction::ResetParameters(parameters)
+            });
         }
         let others = [
             "set", "reset", "cluster", "enable", "disable", "force", "no", "inherit", "of", "not", "replica",

@@ -14,6 +14,8 @@ pub struct Drop {
     pub names: Vec<ObjectName>,
     pub if_exists: bool,
     pub cascade: bool,
+    /// DROP INDEX CONCURRENTLY.
+    pub concurrently: bool,
 }
 
 /// What DROP drops.
@@ -73,16 +75,14 @@ impl Cursor<'_> {
             _ => return Err(self.other_kind(start, "DROP")),
         };
         self.advance();
-        if kind == DropKind::Index {
-            self.eat("concurrently");
-        }
+        let concurrently = kind == DropKind::Index && self.eat("concurrently");
         let if_exists = self.eat("if exists");
         let names = match kind {
             DropKind::Table | DropKind::View | DropKind::Index | DropKind::Sequence => self.list(Self::object_name)?,
             DropKind::Schema | DropKind::Role => self.list(|cursor| Ok(ObjectName::from(vec![cursor.name()?])))?,
         };
         let cascade = kind != DropKind::Role && self.cascade();
-        Ok(Statement::Drop(Drop { kind, names, if_exists, cascade }))
+        Ok(Statement::Drop(Drop { kind, names, if_exists, cascade, concurrently }))
     }
 
     pub(super) fn truncate(&mut self) -> SqlResult<Statement> {

@@ -1,4 +1,4 @@
-//! Options of the form `(name value, …)`: COPY's and EXPLAIN's.
+//! Options of the form `(name value, …)`, COPY's and EXPLAIN's, and `(name = value, …)`, of what is stored.
 
 use datafusion::sql::sqlparser::ast::Ident;
 use types::SqlResult;
@@ -45,6 +45,22 @@ impl Cursor<'_> {
         self.parenthesized(|cursor| {
             let name = cursor.label()?;
             let value = cursor.option_value()?;
+            Ok(StatementOption { name, value })
+        })
+    }
+
+    /// `(name = value, …)`; a name may have a word and a point before it.
+    pub(super) fn storage_parameters(&mut self) -> SqlResult<Vec<StatementOption>> {
+        self.parenthesized(|cursor| {
+            let mut name = cursor.label()?;
+            if cursor.eat_symbol('.') {
+                name.value = format!("{}.{}", name.value, cursor.label()?.value);
+            }
+            let value = if cursor.eat_operator("=") {
+                Some(cursor.option_value()?.ok_or_else(|| cursor.syntax_error())?)
+            } else {
+                None
+            };
             Ok(StatementOption { name, value })
         })
     }

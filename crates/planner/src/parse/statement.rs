@@ -17,7 +17,7 @@ pub use super::create::{CreateSchema, CreateView};
 pub use super::delete::Delete;
 pub use super::drop::{Comment, CommentOn, Drop, DropKind, Truncate};
 pub use super::explain::Explain;
-pub use super::index::CreateIndex;
+pub use super::index::{CreateIndex, IndexColumn};
 pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict, Overriding};
 pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
 pub use super::option::{OptionValue, StatementOption};
@@ -136,7 +136,7 @@ fn query_or_table(mut query: Box<Query>) -> SqlResult<Statement> {
         source: TableSource::Query { column_names: Vec::new(), query, with_data: true },
         distribution: None,
         order: None,
-        storage: None,
+        parameters: Vec::new(),
     })))
 }
 

@@ -6,6 +6,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
+use super::option::StatementOption;
 use super::sequence::IdentityDefinition;
 use super::statement::Statement;
 
@@ -19,8 +20,8 @@ pub struct CreateTable {
     pub distribution: Option<Distribution>,
     /// `SORT ON (c)` or `CLUSTER ON (a, b)`.
     pub order: Option<Order>,
-    /// `WITH (storage = word)`.
-    pub storage: Option<String>,
+    /// `WITH (storage = word, fillfactor = 70)`.
+    pub parameters: Vec<StatementOption>,
 }
 
 /// Where a new table's columns come from.
@@ -162,7 +163,7 @@ impl Cursor<'_> {
             source: TableSource::Columns { columns: Vec::new(), likes: Vec::new(), constraints: Vec::new() },
             distribution: None,
             order: None,
-            storage: None,
+            parameters: Vec::new(),
         };
         self.table_clauses(&mut table)?;
         table.source = match defined {
@@ -235,26 +236,12 @@ impl Cursor<'_> {
                 return Err(self.unsupported(&format!("{clause} of a table")));
             } else if self.is("on commit") {
                 return Err(self.unsupported("ON COMMIT"));
-            } else if table.storage.is_none() && self.is("with") && *self.peek_at(1) == Token::Symbol('(') {
+            } else if table.parameters.is_empty() && self.is("with") && *self.peek_at(1) == Token::Symbol('(') {
                 self.advance();
-                table.storage = self.parenthesized(Self::storage)?.pop();
+                table.parameters = self.storage_parameters()?;
             } else if !self.eat("without oids") {
                 return Ok(());
             }
-        }
-    }
-
-    /// `storage = word`: the only storage parameter.
-    fn storage(&mut self) -> SqlResult<String> {
-        if !self.eat("storage") {
-            return Err(self.unsupported("this storage parameter"));
-        }
-        if !self.eat_operator("=") {
-            return Err(self.syntax_error());
-        }
-        match self.peek() {
-            Token::Text(_) => self.text(),
-            _ => self.label().map(|word| word.value),
         }
     }
 

@@ -472,7 +472,6 @@ fn what_kiln_lacks_is_refused_by_name() {
         ("CREATE INDEX i ON t USING gin (a)", "an index of the access method gin is not supported"),
         ("CREATE INDEX i ON t (lower(a))", "an expression in an index is not supported"),
         ("CREATE INDEX i ON t (a) WHERE b", "WHERE of an index is not supported"),
-        ("CREATE TABLE t (a int) WITH (fillfactor = 70)", "this storage parameter is not supported"),
         ("CREATE TABLE t (a int CHECK (a > 0) NOT ENFORCED)", "a CHECK that is not enforced is not supported"),
         ("CREATE DOMAIN d AS int", "CREATE DOMAIN is not supported"),
         ("LISTEN x", "LISTEN is not supported"),

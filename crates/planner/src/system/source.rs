@@ -1,6 +1,8 @@
 //! What system tables and functions are made from: one statement's catalog snapshot and surroundings, seen as PostgreSQL would number it.
 
-use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Sequence, Table, View};
+use catalog::{
+    CatalogState, Column, Constraint, ConstraintKind, Identity, Index, KeyOrder, Sequence, Table, View,
+};
 use types::{ColumnId, Oid, SqlType};
 
 use super::definition::BY_OID;
@@ -44,6 +46,8 @@ pub(super) struct Key<'a> {
     pub(super) oid: Oid,
     pub(super) name: &'a str,
     pub(super) columns: &'a [ColumnId],
+    /// What CREATE INDEX made.
+    pub(super) index: Option<&'a Index>,
     pub(super) primary: bool,
     pub(super) unique: bool,
     /// Whether there is something behind it.
@@ -187,11 +191,11 @@ pub(super) fn keys(table: &Table) -> impl Iterator<Item = Key<'_>> {
             ConstraintKind::ForeignKey { .. } | ConstraintKind::Check { .. } => return None,
         };
         let (oid, name, enforced) = (constraint.oid, constraint.name.as_str(), constraint.enforced);
-        Some(Key { table, oid, name, columns, primary, unique: true, enforced })
+        Some(Key { table, oid, name, columns, index: None, primary, unique: true, enforced })
     });
     let indexes = table.indexes.iter().map(move |index| {
         let (oid, name, columns) = (index.oid, index.name.as_str(), index.columns.as_slice());
-        Key { table, oid, name, columns, primary: false, unique: index.unique, enforced: true }
+        Key { table, oid, name, columns, index: Some(index), primary: false, unique: index.unique, enforced: true }
     });
     declared.chain(indexes)
 }
@@ -216,6 +220,21 @@ pub(super) fn column(table: &Table, id: ColumnId) -> Option<&Column> {
 /// The names of columns, in the given order.
 pub(super) fn column_names<'a>(table: &'a Table, ids: &[ColumnId]) -> Vec<&'a str> {
     ids.iter().filter_map(|id| column(table, *id)).map(|column| column.name.as_str()).collect()
+}
+
+impl<'a> Key<'a> {
+    /// Its columns, then those of INCLUDE.
+    pub(super) fn all_columns(&self) -> impl Iterator<Item = ColumnId> + use<'a> {
+        let included = self.index.map_or(&[][..], |index| index.included.as_slice());
+        self.columns.iter().chain(included).copied()
+    }
+
+    /// How it orders each of its columns.
+    pub(super) fn orders(&self) -> impl Iterator<Item = KeyOrder> + use<'a> {
+        let said = self.index.map_or(&[][..], |index| index.orders.as_slice());
+        let unsaid = std::iter::repeat_n(KeyOrder::default(), self.columns.len() - said.len());
+        said.iter().cloned().chain(unsaid)
+    }
 }
 
 impl<'a> Relation<'a> {
@@ -278,7 +297,7 @@ impl<'a> Relation<'a> {
                 })
                 .collect(),
             Body::Key(key) => (1..)
-                .zip(key.columns.iter().filter_map(|id| column(key.table, *id)))
+                .zip(key.all_columns().filter_map(|id| column(key.table, id)))
                 .map(|(number, column)| Attribute::plain(number, &column.name, column.sql_type.clone()))
                 .collect(),
             Body::System(relation) => (1..)

@@ -1,6 +1,6 @@
 //! Catalog objects as SQL text: quoted names, constraint, index and view definitions, as PostgreSQL's `ruleutils` words them.
 
-use catalog::{CatalogState, Constraint, ConstraintKind, Table};
+use catalog::{CatalogState, Constraint, ConstraintKind, KeyOrder, Table};
 use types::ColumnId;
 
 use super::pg_catalog::access;
@@ -114,19 +114,56 @@ pub(super) fn action_words(code: &str) -> Option<&'static str> {
 
 /// `pg_get_indexdef` of a declared key; with `column` only that column's name, from 1.
 pub(super) fn index_definition(context: &StatementContext, key: Key<'_>, column: usize) -> String {
+    let names: Vec<String> =
+        source::column_names(key.table, &key.all_columns().collect::<Vec<_>>()).into_iter().map(quote_ident).collect();
     if column > 0 {
-        let name = source::column_names(key.table, key.columns).get(column - 1).map(|name| quote_ident(name));
-        return name.unwrap_or_default();
+        return names.get(column - 1).cloned().unwrap_or_default();
     }
+    let (columns, included) = names.split_at(key.columns.len().min(names.len()));
+    let columns: Vec<String> = columns.iter().zip(key.orders()).map(|(name, order)| in_order(name, &order)).collect();
     let schema = source::schema_name(&context.snapshot, key.table.schema);
-    format!(
+    let mut text = format!(
         "CREATE {}INDEX {} ON {} USING {} ({})",
         if key.unique { "UNIQUE " } else { "" },
         quote_ident(key.name),
         qualified(schema, &key.table.name),
         if key.enforced { access::BTREE } else { access::UNENFORCED },
-        column_list(key.table, key.columns)
-    )
+        columns.join(", ")
+    );
+    if !included.is_empty() {
+        text.push_str(&format!(" INCLUDE ({})", included.join(", ")));
+    }
+    let options = key.index.map_or(&[][..], |index| index.options.as_slice());
+    let options: Vec<String> = options
+        .iter()
+        .filter_map(|option| option.split_once('='))
+        .map(|(name, value)| {
+            let value = if quote_ident(value) == value { value.to_owned() } else { quote_literal(value) };
+            format!("{name}={value}")
+        })
+        .collect();
+    if !options.is_empty() {
+        text.push_str(&format!(" WITH ({})", options.join(", ")));
+    }
+    text
+}
+
+/// A column of an index with what differs from the defaults.
+fn in_order(name: &str, order: &KeyOrder) -> String {
+    let mut text = name.to_owned();
+    if let Some(collation) = &order.collation {
+        text.push_str(&format!(" COLLATE {}", quote_ident(collation)));
+    }
+    if let Some(operators) = &order.operators {
+        text.push_str(&format!(" {operators}"));
+    }
+    text.push_str(match (order.descending, order.nulls_first) {
+        (false, false) => "",
+        (false, true) => " NULLS FIRST",
+        (true, true) => " DESC",
+        (true, false) => " DESC NULLS LAST",
+    });
+    text
 }
 
 fn column_list(table: &Table, columns: &[ColumnId]) -> String {

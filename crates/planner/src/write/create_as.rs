@@ -51,7 +51,7 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
         });
     }
     let mut table = define::new_table(binder, &schema, name, columns)?;
-    table.storage = define::storage(create.storage.as_deref())?;
+    (table.storage, table.options) = define::table_parameters(&create.parameters)?;
     define::place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
     let table = Arc::new(table);
     let input: Option<SqlResult<QueryPlan>> = with_data.then(|| {

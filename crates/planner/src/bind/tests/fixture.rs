@@ -90,6 +90,7 @@ fn tables(ddl: &str) -> Vec<Table> {
                 comment: None,
                 storage: catalog::Storage::default(),
                 indexes: Vec::new(),
+                options: Vec::new(),
             }
         })
         .collect()

@@ -81,7 +81,7 @@ impl Alteration<'_> {
         let what = format!("column {name} of table {}", name::shown(self.context(), self.old.oid));
         self.drop_dependants(dependants, &what, &what, cascade)?;
         self.table.constraints.retain(|constraint| !constraint.kind.columns().contains(&id));
-        self.table.indexes.retain(|index| !index.columns.contains(&id));
+        self.table.indexes.retain(|index| !index.all_columns().contains(&id));
         self.table.columns.remove(index);
         Ok(())
     }

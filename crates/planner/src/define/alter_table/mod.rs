@@ -17,7 +17,7 @@ use catalog::{Change, Table};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name::{self, Found};
-use super::placement;
+use super::{placement, storage_parameter};
 use crate::bind::Binder;
 use crate::parse::statement::{AlterAction, AlterTable};
 use crate::{DefinePlan, RowCheck, StatementContext};
@@ -148,6 +148,8 @@ impl<'a> Alteration<'a> {
                 self.table.order = order.unwrap_or_default();
                 Ok(())
             }
+            AlterAction::SetParameters(written) => storage_parameter::set(&mut self.table.options, written),
+            AlterAction::ResetParameters(written) => storage_parameter::reset(&mut self.table.options, written),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use types::Oid;
 
 use super::super::definition::Definition;
-use super::super::rows::{Rows, row};
+use super::super::rows::{Cell, Rows, row};
 use super::super::source::{Body, Relation, Source, keys};
 use super::access;
 use super::catalog;
@@ -38,7 +38,7 @@ fn class(source: &Source<'_>, rows: &mut Rows) {
             relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),
             reltuples: facts.rows, relhasindex: facts.has_index, relkind: relation.kind(),
             relnatts: facts.attributes, relchecks: facts.checks, relhasrules: relation.kind() == "v", relhastriggers: referring.contains(&relation.oid),
-            relreplident: if relation.kind() == "r" { "d" } else { "n" });
+            reloptions: options(facts.options), relreplident: if relation.kind() == "r" { "d" } else { "n" });
     }
 }
 
@@ -55,8 +55,15 @@ fn referring(source: &Source<'_>) -> HashSet<Oid> {
     found
 }
 
+fn options(options: &[String]) -> Cell {
+    if options.is_empty() {
+        return Cell::Null;
+    }
+    Cell::List(options.iter().map(|option| Cell::from(option.as_str())).collect())
+}
+
 /// What `pg_class` says of a relation beyond its name.
-struct Facts {
+struct Facts<'a> {
     rows: f64,
     bytes: u64,
     attributes: usize,
@@ -64,13 +71,22 @@ struct Facts {
     has_index: bool,
     access_method: u32,
     file: u32,
+    options: &'a [String],
 }
 
-impl Facts {
+impl<'a> Facts<'a> {
     #[expect(clippy::cast_precision_loss, reason = "reltuples is an estimate by definition")]
-    fn of(source: &Source<'_>, relation: &Relation<'_>) -> Self {
-        let mut facts =
-            Facts { rows: 0.0, bytes: 0, attributes: 0, checks: 0, has_index: false, access_method: 0, file: 0 };
+    fn of(source: &Source<'_>, relation: &Relation<'a>) -> Self {
+        let mut facts = Facts {
+            rows: 0.0,
+            bytes: 0,
+            attributes: 0,
+            checks: 0,
+            has_index: false,
+            access_method: 0,
+            file: 0,
+            options: &[],
+        };
         match relation.body {
             Body::Table(table) => {
                 let shards = source.state().shards(table.oid);
@@ -86,6 +102,7 @@ impl Facts {
                 facts.has_index = keys(table).next().is_some();
                 facts.access_method = access::SHARDS_OID;
                 facts.file = table.oid.0;
+                facts.options = &table.options;
             }
             Body::View(view) => facts.attributes = view.columns.len(),
             Body::Sequence(sequence) => {
@@ -94,7 +111,8 @@ impl Facts {
             }
             Body::Key(key) => {
                 facts.rows = source.state().rows(key.table.oid).len() as f64;
-                facts.attributes = key.columns.len();
+                facts.attributes = key.all_columns().count();
+                facts.options = key.index.map_or(&[], |index| &index.options);
                 facts.access_method = if key.enforced { access::BTREE_OID } else { access::UNENFORCED_OID };
             }
             Body::System(relation) => {

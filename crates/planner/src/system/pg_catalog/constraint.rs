@@ -1,11 +1,11 @@
 //! `pg_constraint` and `pg_index`: declared keys, references and checks.
 
-use ::catalog::{ConstraintKind, Table};
+use ::catalog::ConstraintKind;
 use types::{ColumnId, Oid};
 
 use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
-use super::super::source::{Source, column, keys};
+use super::super::source::{Key, Source, column, keys};
 use super::super::text::action_code;
 use super::catalog;
 use super::type_;
@@ -102,14 +102,24 @@ fn referenced_key(source: &Source<'_>, table: Oid, referenced: &[ColumnId]) -> O
 fn index(source: &Source<'_>, rows: &mut Rows) {
     for table in source.state().tables() {
         for key in keys(table) {
-            let zeros = vec![0_i32; key.columns.len()];
-            row!(rows, indexrelid: key.oid, indrelid: table.oid, indnatts: key.columns.len(),
-                indnkeyatts: key.columns.len(), indisunique: key.unique, indisprimary: key.primary, indkey: numbers(key.columns),
-                indcollation: collations(table, key.columns), indclass: zeros.clone(), indoption: zeros);
+            let all: Vec<ColumnId> = key.all_columns().collect();
+            // PostgreSQL's bits: 1 is DESC, 2 is NULLS FIRST.
+            let options = key.orders().map(|it| i32::from(it.descending) + 2 * i32::from(it.nulls_first));
+            row!(rows, indexrelid: key.oid, indrelid: table.oid, indnatts: all.len(),
+                indnkeyatts: key.columns.len(), indisunique: key.unique, indisprimary: key.primary, indkey: numbers(&all),
+                indcollation: collations(&key), indclass: vec![0_i32; key.columns.len()],
+                indoption: options.collect::<Vec<_>>());
         }
     }
 }
 
-fn collations(table: &Table, columns: &[ColumnId]) -> Vec<u32> {
-    columns.iter().filter_map(|id| column(table, *id)).map(|column| type_::collation(&column.sql_type)).collect()
+fn collations(key: &Key<'_>) -> Vec<u32> {
+    let columns = key.columns.iter().zip(key.orders());
+    columns
+        .filter_map(|(id, order)| Some((column(key.table, *id)?, order)))
+        .map(|(column, order)| match order.collation {
+            Some(name) => type_::collation_named(&name),
+            None => type_::collation(&column.sql_type),
+        })
+        .collect()
 }

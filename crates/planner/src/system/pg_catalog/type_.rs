@@ -83,13 +83,22 @@ fn types(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
+/// Number, name, provider and locale.
+const COLLATIONS: [(u32, &str, &str, Option<&str>); 4] = [
+    (DEFAULT_COLLATION, "default", "d", None),
+    (C_COLLATION, "C", "c", Some("C")),
+    (951, "POSIX", "c", Some("POSIX")),
+    (12_341, "ucs_basic", "c", Some("C")),
+];
+
+/// The number of a collation.
+pub(super) fn collation_named(name: &str) -> u32 {
+    COLLATIONS.iter().find(|known| known.1 == name).map_or(DEFAULT_COLLATION, |known| known.0)
+}
+
 fn collations(source: &Source<'_>, rows: &mut Rows) {
     let schema = schema_oid(source.state(), super::SCHEMA);
-    for (oid, name, provider, locale) in [
-        (DEFAULT_COLLATION, "default", "d", None),
-        (C_COLLATION, "C", "c", Some("C")),
-        (951, "POSIX", "c", Some("POSIX")),
-    ] {
+    for (oid, name, provider, locale) in COLLATIONS {
         row!(rows, oid: oid, collname: name, collnamespace: schema, collowner: SYSTEM_OWNER, collprovider: provider,
             collcollate: locale, collctype: locale);
     }

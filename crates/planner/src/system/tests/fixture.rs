@@ -52,6 +52,7 @@ fn table(oid: Oid, schema: Oid, name: &str, columns: Vec<Column>, constraints: V
         next_column,
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
+        options: Vec::new(),
     }
 }
 

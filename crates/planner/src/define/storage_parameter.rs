@@ -1,0 +1,196 @@
+//! `WITH (…)` of tables and indexes: Kiln's own `storage`, and PostgreSQL's parameters, which are checked, kept and shown, and change nothing.
+
+use catalog::Storage;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::parse::statement::{OptionValue, StatementOption};
+
+/// What a parameter's value may be.
+enum Values {
+    Bool,
+    Integer(i64, i64),
+    Real(f64, f64),
+    OneOf(&'static [&'static str]),
+}
+
+use Values::{Bool, Integer, OneOf, Real};
+
+const OF_INDEXES: &[(&str, Values)] = &[("fillfactor", Integer(10, 100)), ("deduplicate_items", Bool)];
+
+const OF_TABLES: &[(&str, Values)] = &[
+    ("fillfactor", Integer(10, 100)),
+    ("parallel_workers", Integer(0, 1024)),
+    ("toast_tuple_target", Integer(128, 8160)),
+    ("user_catalog_table", Bool),
+];
+
+/// These may also be said of a table's long values: `toast.…`.
+const OF_UPKEEP: &[(&str, Values)] = &[
+    ("autovacuum_enabled", Bool),
+    ("autovacuum_analyze_scale_factor", Real(0.0, 100.0)),
+    ("autovacuum_analyze_threshold", Integer(0, INT_MAX)),
+    ("autovacuum_freeze_max_age", Integer(100_000, 2_000_000_000)),
+    ("autovacuum_freeze_min_age", Integer(0, 1_000_000_000)),
+    ("autovacuum_freeze_table_age", Integer(0, 2_000_000_000)),
+    ("autovacuum_multixact_freeze_max_age", Integer(10_000, 2_000_000_000)),
+    ("autovacuum_multixact_freeze_min_age", Integer(0, 1_000_000_000)),
+    ("autovacuum_multixact_freeze_table_age", Integer(0, 2_000_000_000)),
+    ("autovacuum_vacuum_cost_delay", Real(0.0, 100.0)),
+    ("autovacuum_vacuum_cost_limit", Integer(1, 10_000)),
+    ("autovacuum_vacuum_insert_scale_factor", Real(0.0, 100.0)),
+    ("autovacuum_vacuum_insert_threshold", Integer(-1, INT_MAX)),
+    ("autovacuum_vacuum_scale_factor", Real(0.0, 100.0)),
+    ("autovacuum_vacuum_threshold", Integer(0, INT_MAX)),
+    ("log_autovacuum_min_duration", Integer(-1, INT_MAX)),
+    ("vacuum_index_cleanup", OneOf(&["auto", "on", "off", "true", "false", "yes", "no", "1", "0"])),
+    ("vacuum_truncate", Bool),
+];
+
+const INT_MAX: i64 = i32::MAX as i64;
+
+/// How a table is stored, and its other parameters as `name=value`.
+///
+/// # Errors
+/// `22023` for an unknown parameter, one said twice, and a value that it cannot have.
+pub(crate) fn of_table(written: &[StatementOption]) -> SqlResult<(Storage, Vec<String>)> {
+    let (own, others): (Vec<_>, Vec<_>) =
+        written.iter().cloned().partition(|parameter| parameter.name.value == "storage");
+    refuse_twice(written)?;
+    let word = own.first().map(|parameter| text(parameter).to_lowercase());
+    let storage = match word.as_deref() {
+        None | Some("hybrid") => Storage::Hybrid,
+        Some("column") => Storage::Column,
+        Some("row") => Storage::Row,
+        Some(other) => {
+            let message = format!("invalid value for enum option \"storage\": {other}");
+            return Err(SqlError::new(Condition::InvalidParameterValue, message)
+                .with_detail("Valid values are \"hybrid\", \"column\", and \"row\"."));
+        }
+    };
+    let mut options = Vec::new();
+    for parameter in others {
+        options.extend(of_table_alone(&parameter)?);
+    }
+    Ok((storage, options))
+}
+
+/// The parameters of an index as `name=value`.
+///
+/// # Errors
+/// As [`of_table`].
+pub(super) fn of_index(written: &[StatementOption]) -> SqlResult<Vec<String>> {
+    refuse_twice(written)?;
+    written.iter().map(|parameter| checked(parameter, &parameter.name.value, &[OF_INDEXES])).collect()
+}
+
+/// A table's parameters after ALTER TABLE … SET.
+///
+/// # Errors
+/// As [`of_table`]; `0A000` for `storage`.
+pub(super) fn set(options: &mut Vec<String>, written: &[StatementOption]) -> SqlResult<()> {
+    refuse_twice(written)?;
+    for parameter in written {
+        refuse_storage(parameter)?;
+        let Some(option) = of_table_alone(parameter)? else { continue };
+        match options.iter_mut().find(|known| name_of(known) == parameter.name.value) {
+            Some(known) => *known = option,
+            None => options.push(option),
+        }
+    }
+    Ok(())
+}
+
+/// A table's parameters after ALTER TABLE … RESET.
+///
+/// # Errors
+/// `22023` for a parameter with a value and for an unknown one; `0A000` for `storage`.
+pub(super) fn reset(options: &mut Vec<String>, written: &[StatementOption]) -> SqlResult<()> {
+    for parameter in written {
+        refuse_storage(parameter)?;
+        if parameter.value.is_some() {
+            return Err(SqlError::new(Condition::SyntaxError, "RESET must not include values for parameters"));
+        }
+        options.retain(|known| name_of(known) != parameter.name.value);
+    }
+    Ok(())
+}
+
+fn refuse_storage(parameter: &StatementOption) -> SqlResult<()> {
+    if parameter.name.value != "storage" {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("another storage for a table that exists")
+        .with_hint("Make a new table with CREATE TABLE AS and rename it."))
+}
+
+fn name_of(option: &str) -> &str {
+    option.split('=').next().unwrap_or(option)
+}
+
+/// The parameter, checked; `None` for one of long values, which PostgreSQL shows at a table of their own.
+fn of_table_alone(parameter: &StatementOption) -> SqlResult<Option<String>> {
+    let name = parameter.name.value.as_str();
+    match name.split_once('.') {
+        Some(("toast", name)) => checked(parameter, name, &[OF_UPKEEP]).map(|_| None),
+        Some((space, _)) => Err(invalid(format!("unrecognized parameter namespace \"{space}\""))),
+        None => checked(parameter, name, &[OF_TABLES, OF_UPKEEP]).map(Some),
+    }
+}
+
+fn refuse_twice(written: &[StatementOption]) -> SqlResult<()> {
+    let names: Vec<&str> = written.iter().map(|parameter| parameter.name.value.as_str()).collect();
+    match (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+        Some(at) => Err(invalid(format!("parameter \"{}\" specified more than once", names[at]))),
+        None => Ok(()),
+    }
+}
+
+/// `name=value`, where `known` says that the parameter can have the value.
+fn checked(parameter: &StatementOption, name: &str, known: &[&[(&str, Values)]]) -> SqlResult<String> {
+    let (_, values) = known
+        .iter()
+        .flat_map(|list| list.iter())
+        .find(|(known, _)| *known == name)
+        .ok_or_else(|| invalid(format!("unrecognized parameter \"{name}\"")))?;
+    let text = text(parameter);
+    let wrong = |kind: &str| invalid(format!("invalid value for {kind} option \"{name}\": {text}"));
+    let bounds = |is_within: bool, least: String, most: String| {
+        if is_within {
+            return Ok(());
+        }
+        Err(invalid(format!("value {text} out of bounds for option \"{name}\""))
+            .with_detail(format!("Valid values are between \"{least}\" and \"{most}\".")))
+    };
+    match values {
+        Bool => {
+            types::text::parse_bool(&text).map_err(|_| wrong("boolean"))?;
+        }
+        Integer(least, most) => {
+            let value: i64 = text.parse().map_err(|_| wrong("integer"))?;
+            bounds((*least..=*most).contains(&value), least.to_string(), most.to_string())?;
+        }
+        Real(least, most) => {
+            let value: f64 = text.parse().map_err(|_| wrong("floating point"))?;
+            bounds((*least..=*most).contains(&value), format!("{least:.6}"), format!("{most:.6}"))?;
+        }
+        OneOf(words) => {
+            if !words.contains(&text.to_lowercase().as_str()) {
+                return Err(invalid(format!("invalid value for enum option \"{name}\": {text}"))
+                    .with_detail("Valid values are \"on\", \"off\", and \"auto\"."));
+            }
+        }
+    }
+    Ok(format!("{}={text}", parameter.name.value))
+}
+
+/// The value as PostgreSQL keeps it; a parameter without one is true.
+fn text(parameter: &StatementOption) -> String {
+    let value = parameter.value.as_ref().map(|value| value.text().unwrap_or("*"));
+    let is_word = matches!(parameter.value, Some(OptionValue::Word(_)));
+    let value = value.unwrap_or("true");
+    if is_word { value.to_lowercase() } else { value.to_owned() }
+}
+
+fn invalid(message: String) -> SqlError {
+    SqlError::new(Condition::InvalidParameterValue, message)
+}
