@@ -73,7 +73,8 @@ pub(super) fn of_column(class: &ObjectName, sql_type: &SqlType) -> SqlResult<Opt
     if others.contains(&class) {
         return Ok(Some(class.to_owned()));
     }
-    let is_known = OTHERS.contains(&class) || SqlType::scalars().any(|known| default_of(&known) == class) || class == "array_ops";
+    let is_known =
+        OTHERS.contains(&class) || SqlType::scalars().any(|known| default_of(&known) == class) || class == "array_ops";
     if is_known {
         let message = format!("operator class \"{class}\" does not accept data type {sql_type}");
         return Err(SqlError::new(Condition::DatatypeMismatch, message));

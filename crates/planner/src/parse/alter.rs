@@ -236,7 +236,9 @@ impl Cursor<'_> {
             self.at += set;
             return self.order().map(|order| AlterAction::SetOrder(Some(order)));
         }
-        if self.word_at(0).is_some_and(|word| word == "set" || word == "reset") && *self.peek_at(1) == Token::Symbol('(') {
+        if self.word_at(0).is_some_and(|word| word == "set" || word == "reset")
+            && *self.peek_at(1) == Token::Symbol('(')
+        {
             let set = self.is("set");
             self.advance();
             let parameters = self.storage_parameters()?;

@@ -62,8 +62,7 @@ impl Cursor<'_> {
         if self.is("where") {
             return Err(self.unsupported("WHERE of an index"));
         }
-        let create =
-            CreateIndex { unique, concurrently, if_not_exists, name, table, columns, included, parameters };
+        let create = CreateIndex { unique, concurrently, if_not_exists, name, table, columns, included, parameters };
         Ok(Statement::CreateIndex(Box::new(create)))
     }
 

@@ -1,8 +1,6 @@
 //! What system tables and functions are made from: one statement's catalog snapshot and surroundings, seen as PostgreSQL would number it.
 
-use catalog::{
-    CatalogState, Column, Constraint, ConstraintKind, Identity, Index, KeyOrder, Sequence, Table, View,
-};
+use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Index, KeyOrder, Sequence, Table, View};
 use types::{ColumnId, Oid, SqlType};
 
 use super::definition::BY_OID;
