@@ -190,6 +190,7 @@ pub(crate) fn context() -> RunContext {
         settings: Arc::new(Settings::default()),
         names: Arc::new(Numbered),
         progress: Arc::default(),
+        ran: Arc::default(),
     }
 }
 
@@ -210,8 +211,13 @@ impl ObjectNames for Numbered {
 
 /// The rows of a write that nothing came in the way of.
 pub(crate) fn done(attempt: crate::modify::Attempt<crate::modify::Modified>) -> u64 {
+    finished(attempt).rows
+}
+
+/// What a statement that nothing came in the way of gave.
+pub(crate) fn finished<T>(attempt: crate::modify::Attempt<T>) -> T {
     match attempt {
-        crate::modify::Attempt::Done(modified) => modified.rows,
+        crate::modify::Attempt::Done(done) => done,
         crate::modify::Attempt::Again => panic!("nobody else is there"),
     }
 }

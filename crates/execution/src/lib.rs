@@ -16,6 +16,7 @@ mod fixtures;
 mod lookup;
 pub mod modify;
 pub mod progress;
+mod ran;
 mod run;
 mod runtime;
 mod scan;
@@ -28,5 +29,6 @@ mod write;
 
 pub use execution::{Config, Execution};
 pub use progress::Progress;
+pub use ran::Ran;
 pub use run::{RowStream, RunContext};
 pub use settle::SettleSettings;

@@ -75,7 +75,9 @@ impl Sql {
                 transaction.stage(define.changes).unwrap();
                 Vec::new()
             }
-            Planned::Explain(explain) => execution.explain(&explain, &mut transaction, context).await?,
+            Planned::Explain(explain) => {
+                crate::fixtures::finished(execution.explain(&explain, &mut transaction, context).await?)
+            }
             other => panic!("{other:?} is not for these tests"),
         };
         transaction.commit().await.unwrap();

@@ -7,15 +7,15 @@ use std::time::Duration;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
-use planner::{ExplainFormat, ExplainPlan, Planned, QueryPlan, WritePlan};
+use planner::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
-use crate::error::from_txn;
-use crate::write::Load;
+use crate::modify::Attempt;
 use crate::{Execution, RunContext};
 
 mod actual;
+mod change;
 mod estimate;
 mod expressions;
 mod json;
@@ -26,6 +26,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use estimate::Estimate;
 use node::Node;
 
 /// What EXPLAIN says.
@@ -48,23 +49,25 @@ impl Execution {
         plan: &ExplainPlan,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Vec<String>> {
-        let explained = match plan.inner.as_ref() {
-            Planned::Query(query) => self.explain_query(plan, query, context).await?,
-            Planned::CopyTo(copy) => self.explain_query(plan, &copy.query, context).await?,
+    ) -> SqlResult<Attempt<Vec<String>>> {
+        let attempt = match plan.inner.as_ref() {
+            Planned::Query(query) if !query.locks.is_empty() => {
+                self.explain_locking(plan, query, transaction, context).await?
+            }
+            Planned::Query(query) => Attempt::Done(self.explain_query(plan, query, context).await?),
+            Planned::CopyTo(copy) => Attempt::Done(self.explain_query(plan, &copy.query, context).await?),
             Planned::Write(write) => self.explain_write(plan, write, transaction, context).await?,
+            Planned::Modify(modify) => self.explain_modify(plan, modify, transaction, context).await?,
             _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
         };
-        Ok(match plan.format {
+        let Attempt::Done(explained) = attempt else { return Ok(Attempt::Again) };
+        Ok(Attempt::Done(match plan.format {
             ExplainFormat::Text => text::lines(&explained, plan),
             ExplainFormat::Json => vec![json::document(&explained, plan)],
-        })
+        }))
     }
 
     async fn explain_query(&self, plan: &ExplainPlan, query: &QueryPlan, context: &RunContext) -> SqlResult<Explained> {
-        if !query.locks.is_empty() {
-            return Err(SqlError::unsupported("EXPLAIN of a query that locks rows"));
-        }
         let (operators, task, planning) = self.operators(query, context).await?;
         let mut execution = None;
         if plan.analyze {
@@ -74,35 +77,6 @@ impl Execution {
             execution = Some(self.clock.monotonic().saturating_sub(start));
         }
         Ok(Explained { root: node::tree(&operators, plan), planning, execution })
-    }
-
-    async fn explain_write(
-        &self,
-        plan: &ExplainPlan,
-        write: &WritePlan,
-        transaction: &mut Transaction,
-        context: &RunContext,
-    ) -> SqlResult<Explained> {
-        let Some(query) = &write.input else {
-            return Err(SqlError::unsupported("EXPLAIN of a statement that writes no rows"));
-        };
-        if plan.analyze && write.returning.is_some() {
-            return Err(SqlError::unsupported("EXPLAIN ANALYZE of a statement with RETURNING"));
-        }
-        let (operators, task, planning) = self.operators(query, context).await?;
-        let mut execution = None;
-        let mut rows = None;
-        if plan.analyze {
-            let start = self.clock.monotonic();
-            transaction.stage(write.before.clone()).map_err(from_txn)?;
-            let load = Load::new(self, &write.table, transaction, 0);
-            let operators = Arc::clone(&operators);
-            let loaded = self.run(context, async move { load.run(operators, task).await }).await?;
-            rows = Some(loaded.stage(transaction)?);
-            execution = Some(self.clock.monotonic().saturating_sub(start));
-        }
-        let input = node::tree(&operators, plan);
-        Ok(Explained { root: node::insert(&write.table.name, input, rows), planning, execution })
     }
 
     /// The operators of a query, and how long they took to plan.

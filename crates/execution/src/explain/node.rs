@@ -68,18 +68,15 @@ pub(super) fn tree(operators: &Arc<dyn ExecutionPlan>, plan: &ExplainPlan) -> No
     Shower { plan, clock, estimates: Estimates::default() }.show(operators)
 }
 
-/// A write over the tree of its input.
-pub(super) fn insert(table: &str, input: Node, rows: Option<u64>) -> Node {
-    let actual = rows.and_then(|_| input.actual.clone());
-    Node {
-        name: "Insert".to_owned(),
-        relation: Some(table.to_owned()),
-        properties: rows.map(|rows| Property::new("Rows Written", Value::Count(rows))).into_iter().collect(),
-        estimate: Estimate { rows: 0, width: 0, ..input.estimate },
-        actual: actual.map(|actual| Actual { rows: 0, ..actual }),
-        init_plans: Vec::new(),
-        children: vec![input],
+/// The tree of what a statement that changes or locks rows reads, without what only says what becomes of the rows.
+pub(super) fn input(operators: &Arc<dyn ExecutionPlan>, plan: &ExplainPlan) -> Node {
+    let mut operators = operators;
+    while !plan.verbose
+        && let Some(projection) = operators.downcast_ref::<ProjectionExec>()
+    {
+        operators = projection.input();
     }
+    tree(operators, plan)
 }
 
 struct Shower<'a> {

@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
 use crate::encode::TextStyle;
-use crate::{Execution, Progress};
+use crate::{Execution, Progress, Ran};
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +37,7 @@ pub struct RunContext {
     /// Names of catalog objects, as the statement sees them.
     pub names: Arc<dyn ObjectNames>,
     pub progress: Arc<Progress>,
+    pub ran: Arc<Ran>,
 }
 
 impl RunContext {
@@ -70,9 +71,12 @@ impl Execution {
     /// All rows of `plan`.
     pub(crate) async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
         let (plan, stop) = (plan.clone(), context.cancel.clone());
+        let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
         self.run(context, async move {
             let task = plan.state.task_ctx();
+            let start = clock.monotonic();
             let operators = plan.physical(&stop).await?;
+            ran.note(&operators, clock.monotonic().saturating_sub(start));
             datafusion::physical_plan::collect(operators, task).await.map_err(from_datafusion)
         })
         .await

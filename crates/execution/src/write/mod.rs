@@ -15,6 +15,8 @@ mod shards_of;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use catalog::Storage;
 use planner::WritePlan;
 use txn::Transaction;
@@ -56,9 +58,12 @@ impl Execution {
         let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
         let task = input.state.task_ctx();
         let stop = context.cancel.clone();
+        let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
         let loaded = self
             .run(context, async move {
+                let start = clock.monotonic();
                 let operators = input.physical(&stop).await?;
+                ran.note(&operators, clock.monotonic().saturating_sub(start));
                 load.run(operators, task).await
             })
             .await?;

@@ -181,18 +181,30 @@ impl Session {
             Planned::CopyFrom(plan) => self.copy_from(plan, statement, client).await.map(Started::Done),
             Planned::CopyTo(plan) => self.copy_to(plan, statement, client).await.map(Started::Done),
             Planned::Explain(plan) => {
-                if plan.analyze && matches!(*plan.inner, Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_))
-                {
-                    self.block.check_writable("EXPLAIN ANALYZE")?;
+                if plan.analyze {
+                    self.check_explained(&plan.inner)?;
                 }
                 let (context, hold) = self.run_context(statement);
                 let execution = Arc::clone(&self.gateway.execution);
-                let lines = execution.explain(&plan, self.block.transaction(), &context).await?;
+                let attempt = execution.explain(&plan, self.block.transaction(), &context).await?;
+                let Attempt::Done(lines) = attempt else { return Ok(Started::Again) };
                 let columns = vec![plan.column()];
                 let rows = explained(plan.format, lines, &columns)?;
                 Ok(Started::Rows(Box::new(Rows::new(rows, columns, context.text_style(), Some(hold))), "EXPLAIN"))
             }
             Planned::Session(command) => self.command(command, place, statement, client).await,
+        }
+    }
+
+    /// Refuses to run what a read-only transaction must not do.
+    fn check_explained(&self, planned: &Planned) -> SqlResult<()> {
+        match planned {
+            Planned::Query(plan) if !plan.locks.is_empty() => self.block.check_writable("SELECT FOR UPDATE"),
+            Planned::Write(plan) => {
+                self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })
+            }
+            Planned::Modify(plan) => self.block.check_writable(plan.tag),
+            _ => Ok(()),
         }
     }
 
@@ -220,12 +232,7 @@ impl Session {
     /// The plan of a portal as it can run now. Rows that are to be changed are said by where they lie, so such a plan has to be of
     /// what the transaction sees now.
     fn plan_bound(&self, portal: &Portal, bound: &Bound, statement: &Statement) -> SqlResult<Planned> {
-        let changes_rows = match &*bound.planned {
-            Planned::Write(_) | Planned::Modify(_) => true,
-            Planned::Query(plan) => !plan.locks.is_empty(),
-            _ => false,
-        };
-        if changes_rows && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
+        if changes_rows(&bound.planned) && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
             return self.plan_again(portal, bound, statement);
         }
         Ok(Planned::clone(&bound.planned))
@@ -299,6 +306,7 @@ impl Session {
             settings: Arc::clone(self.settings()),
             names: self.context(statement),
             progress: Arc::default(),
+            ran: Arc::default(),
         };
         (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view() })
     }
@@ -353,6 +361,16 @@ pub(crate) fn tag(word: &str, rows: u64) -> String {
         "INSERT" => format!("INSERT 0 {rows}"),
         "SELECT" | "FETCH" | "MOVE" | "COPY" | "UPDATE" | "DELETE" | "MERGE" => format!("{word} {rows}"),
         other => other.to_owned(),
+    }
+}
+
+/// Whether the plan says of rows where they lie.
+fn changes_rows(planned: &Planned) -> bool {
+    match planned {
+        Planned::Write(_) | Planned::Modify(_) => true,
+        Planned::Query(plan) => !plan.locks.is_empty(),
+        Planned::Explain(plan) => plan.analyze && changes_rows(&plan.inner),
+        _ => false,
     }
 }
 

@@ -1,0 +1,174 @@
+//! EXPLAIN of statements that change or lock rows. With ANALYZE they run as ever; what their input's operators did is told afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::Table;
+use datafusion::physical_plan::ExecutionPlan;
+use planner::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
+use txn::Transaction;
+use types::{SqlError, SqlResult};
+
+use super::actual::Actual;
+use super::node::{self, Node, Property, Value};
+use super::text::milliseconds;
+use super::{Estimate, Explained};
+use crate::modify::{Attempt, Modified};
+use crate::{Execution, RunContext};
+
+impl Execution {
+    pub(super) async fn explain_modify(
+        &self,
+        plan: &ExplainPlan,
+        modify: &ModifyPlan,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Explained>> {
+        let mut ran = None;
+        if plan.analyze {
+            let start = self.clock.monotonic();
+            let Attempt::Done(changed) = self.modify(modify, transaction, context).await? else {
+                return Ok(Attempt::Again);
+            };
+            ran = Some((changed, self.clock.monotonic().saturating_sub(start)));
+        }
+        let (operators, planning) = self.operators_of(&modify.input, context, ran.is_some()).await?;
+        let (name, key) = match modify.tag {
+            "UPDATE" => ("Update", "Rows Updated"),
+            "DELETE" => ("Delete", "Rows Deleted"),
+            _ => ("Merge", "Rows Changed"),
+        };
+        let properties = ran.iter().map(|(changed, _)| Property::new(key, Value::Count(changed.rows))).collect();
+        let input = node::input(&operators, plan);
+        let root = changing(name, &modify.table, input, properties, modify.returning.is_some(), ran.as_ref());
+        Ok(Attempt::Done(Explained { root, planning, execution: ran.map(|(_, time)| time) }))
+    }
+
+    pub(super) async fn explain_write(
+        &self,
+        plan: &ExplainPlan,
+        write: &WritePlan,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Explained>> {
+        let Some(query) = &write.input else {
+            return Err(SqlError::unsupported("EXPLAIN of a statement that writes no rows"));
+        };
+        let mut ran = None;
+        if plan.analyze {
+            let start = self.clock.monotonic();
+            let Attempt::Done(written) = self.write(write, transaction, context).await? else {
+                return Ok(Attempt::Again);
+            };
+            ran = Some((written, self.clock.monotonic().saturating_sub(start)));
+        }
+        let (operators, planning) = self.operators_of(query, context, ran.is_some()).await?;
+        let mut properties = Vec::new();
+        if let Some(conflict) = &write.conflict {
+            let resolution = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
+            properties.push(Property::text("Conflict Resolution", resolution));
+            let keys = conflict.arbiters.iter().filter_map(|key| key_name(&write.table, *key));
+            properties.push(Property::list("Conflict Arbiter Indexes", keys));
+        }
+        properties.extend(ran.iter().map(|(written, _)| Property::new("Rows Written", Value::Count(written.rows))));
+        let input = node::input(&operators, plan);
+        let root = changing("Insert", &write.table, input, properties, write.returning.is_some(), ran.as_ref());
+        Ok(Attempt::Done(Explained { root, planning, execution: ran.map(|(_, time)| time) }))
+    }
+
+    /// SELECT … FOR UPDATE: LIMIT and OFFSET count the rows that were locked.
+    pub(super) async fn explain_locking(
+        &self,
+        plan: &ExplainPlan,
+        query: &QueryPlan,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Explained>> {
+        let (skip, limit) = query.locked_limit.counts()?;
+        let mut ran = None;
+        if plan.analyze {
+            let start = self.clock.monotonic();
+            let Attempt::Done(batches) = self.query_locked(query, transaction, context).await? else {
+                return Ok(Attempt::Again);
+            };
+            let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+            ran = Some((rows, self.clock.monotonic().saturating_sub(start)));
+        }
+        let (operators, planning) = self.operators_of(query, context, ran.is_some()).await?;
+        let input = node::input(&operators, plan);
+        let estimate = input.estimate;
+        let actual = |rows| ran.map(|(_, time)| Actual { rows, time_ms: Some((0.0, milliseconds(time))) });
+        let locked = ran.map_or(0, |(rows, _)| rows);
+        let lock = Node {
+            name: "LockRows".to_owned(),
+            relation: None,
+            properties: Vec::new(),
+            estimate,
+            actual: actual(locked),
+            init_plans: Vec::new(),
+            children: vec![input],
+        };
+        let root = if skip == 0 && limit.is_none() {
+            lock
+        } else {
+            let counts = [("Limit", limit), ("Offset", (0 < skip).then_some(skip))];
+            let counts = counts.into_iter().filter_map(|(key, count)| Some(Property::new(key, Value::Count(count?))));
+            let rows = estimate.rows.saturating_sub(skip).min(limit.unwrap_or(u64::MAX));
+            Node {
+                name: "Limit".to_owned(),
+                relation: None,
+                properties: counts.collect(),
+                estimate: Estimate { rows, ..estimate },
+                actual: actual(locked),
+                init_plans: Vec::new(),
+                children: vec![lock],
+            }
+        };
+        Ok(Attempt::Done(Explained { root, planning, execution: ran.map(|(_, time)| time) }))
+    }
+
+    /// The operators of a statement's input: those that ran, or as they would run.
+    async fn operators_of(
+        &self,
+        query: &QueryPlan,
+        context: &RunContext,
+        ran: bool,
+    ) -> SqlResult<(Arc<dyn ExecutionPlan>, Duration)> {
+        match context.ran.first().filter(|_| ran) {
+            Some(noted) => Ok(noted),
+            None => self.operators(query, context).await.map(|(operators, _, planning)| (operators, planning)),
+        }
+    }
+}
+
+/// A statement that changes rows, over the tree of its input.
+fn changing(
+    name: &str,
+    table: &Table,
+    input: Node,
+    properties: Vec<Property>,
+    returns: bool,
+    ran: Option<&(Modified, Duration)>,
+) -> Node {
+    let actual = ran.map(|(changed, time)| {
+        let rows = changed.returning.iter().map(|batch| batch.num_rows() as u64).sum();
+        let start = input.actual.as_ref().and_then(|actual| actual.time_ms).map_or(0.0, |(start, _)| start);
+        Actual { rows, time_ms: Some((start, milliseconds(*time))) }
+    });
+    let estimate = if returns { input.estimate } else { Estimate { rows: 0, width: 0, ..input.estimate } };
+    Node {
+        name: name.to_owned(),
+        relation: Some(table.name.clone()),
+        properties,
+        estimate,
+        actual,
+        init_plans: Vec::new(),
+        children: vec![input],
+    }
+}
+
+fn key_name(table: &Table, key: types::Oid) -> Option<String> {
+    let constraints = table.constraints.iter().map(|constraint| (constraint.oid, &constraint.name));
+    let mut known = constraints.chain(table.indexes.iter().map(|index| (index.oid, &index.name)));
+    known.find(|(oid, _)| *oid == key).map(|(_, name)| name.clone())
+}
