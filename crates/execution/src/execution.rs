@@ -10,7 +10,7 @@ use planner::PlanScan;
 use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
-use crate::lookup::KeyCache;
+use crate::lookup::{KeyCache, SettledRows};
 use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
 use crate::threads::Threads;
@@ -45,6 +45,7 @@ pub struct Execution {
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) opened: Arc<OpenedShards>,
     pub(crate) keys: KeyCache,
+    pub(crate) settled: SettledRows,
     /// One table settles or is compacted at a time.
     pub(crate) settling: tokio::sync::Mutex<()>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -68,12 +69,12 @@ impl Execution {
         let runtime = runtime(&config)?;
         let threads = Threads::start(config.threads)
             .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
-        let (opened, keys) = (Arc::default(), KeyCache::default());
         Ok(Arc::new(Self {
             objects,
             transactions,
-            opened,
-            keys,
+            opened: Arc::default(),
+            keys: KeyCache::default(),
+            settled: SettledRows::default(),
             settling: tokio::sync::Mutex::default(),
             clock,
             random,

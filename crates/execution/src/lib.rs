@@ -15,6 +15,7 @@ mod explain;
 mod fixtures;
 mod lookup;
 pub mod modify;
+mod point;
 pub mod progress;
 mod ran;
 mod run;
@@ -28,6 +29,7 @@ mod threads;
 mod write;
 
 pub use execution::{Config, Execution};
+pub use point::{PointProgram, PointRun};
 pub use progress::Progress;
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};

@@ -95,7 +95,16 @@ impl ShardTable {
             distinct_count: Precision::Inexact(to_usize(summary.distinct)),
             byte_size: Precision::Inexact(to_usize(summary.bytes)),
         };
-        if self.rows.is_settled() { statistics } else { statistics.to_inexact() }
+        match (self.rows.is_settled(), self.rows.fresh.is_empty() && self.rows.own.layer.is_empty()) {
+            (true, _) => statistics,
+            (false, true) => statistics.to_inexact(),
+            // Fresh rows may lie beyond the bounds of shards, and bounds are believed: a column with one value between them is not sorted by.
+            (false, false) => ColumnStatistics {
+                min_value: Precision::Absent,
+                max_value: Precision::Absent,
+                ..statistics.to_inexact()
+            },
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rows that were found, read from where they lie.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use catalog::{RowPlace, Table, TableRows};
@@ -9,10 +10,20 @@ use shards::{ColumnDef, RowGroupRead, ShardMeta};
 use types::{SqlError, SqlResult};
 
 use super::Found;
+use super::settled::PIECE_ROWS;
 use crate::Execution;
 use crate::error::from_shards;
 use crate::modify::tuples;
 use crate::table_columns::column_defs;
+
+/// How many pieces of shards hold these rows.
+pub(crate) fn pieces(found: &[Found]) -> usize {
+    let piece = |found: &Found| match found.place {
+        RowPlace::Fresh => None,
+        RowPlace::Shard { shard, ordinal } => Some((shard, ordinal / PIECE_ROWS)),
+    };
+    found.iter().filter_map(piece).collect::<HashSet<_>>().len()
+}
 
 impl Execution {
     /// The rows in the order given.
@@ -35,28 +46,55 @@ impl Execution {
     }
 
     async fn settled_row(&self, table: &Arc<Table>, shard: &Arc<ShardMeta>, ordinal: u32) -> SqlResult<Tuple> {
-        let reader = self.opened.get(&self.objects, shard).await.map_err(from_shards)?;
-        let mut row = ordinal as usize;
-        let mut row_group = 0;
+        // Pieces end where row groups do: they are counted within their row group.
+        let (mut row, mut row_group, mut pieces_before) = (ordinal, 0, 0);
         while let Some(group) = shard.row_groups.get(row_group)
-            && group.rows <= row as u64
+            && group.rows <= u64::from(row)
         {
-            row -= usize::try_from(group.rows).expect("a row group's rows fit in memory");
+            let rows = u32::try_from(group.rows).expect("a row group has fewer rows than its shard");
+            row -= rows;
+            pieces_before += rows.div_ceil(PIECE_ROWS);
             row_group += 1;
         }
+        let piece = pieces_before + row / PIECE_ROWS;
+        let rows = match self.settled.get(shard.id, piece) {
+            Some(rows) => rows,
+            None => {
+                let rows = Arc::new(self.read_piece(table, shard, row_group, row / PIECE_ROWS).await?);
+                self.settled.put(shard.id, piece, &rows);
+                rows
+            }
+        };
+        let row = rows.get((row % PIECE_ROWS) as usize).cloned();
+        row.ok_or_else(|| SqlError::internal("a found row is not in its shard"))
+    }
+
+    async fn read_piece(
+        &self,
+        table: &Arc<Table>,
+        shard: &Arc<ShardMeta>,
+        row_group: usize,
+        piece: u32,
+    ) -> SqlResult<Vec<Tuple>> {
+        let reader = self.opened.get(&self.objects, shard).await.map_err(from_shards)?;
+        let group = shard.row_groups.get(row_group);
+        let rows = group.map_or(0, |group| usize::try_from(group.rows).expect("a row group's rows fit in memory"));
+        let start = (piece * PIECE_ROWS) as usize;
         let columns: Arc<[ColumnDef]> = column_defs(table).into();
         let read = RowGroupRead {
             row_group,
-            rows: row..row + 1,
+            rows: start..rows.min(start + PIECE_ROWS as usize),
             columns,
             predicates: Vec::new(),
             deleted: None,
-            batch_rows: 1,
+            batch_rows: PIECE_ROWS as usize,
             fetched_bytes: Arc::default(),
         };
         let mut batches = reader.read(&read).map_err(from_shards)?.batches;
-        let batch = batches.next().await.transpose().map_err(from_shards)?;
-        let batch = batch.ok_or_else(|| SqlError::internal("a found row is not in its shard"))?;
-        tuples(table, batch.columns())?.pop().ok_or_else(|| SqlError::internal("a found row is not in its shard"))
+        let mut fetched = Vec::with_capacity(PIECE_ROWS as usize);
+        while let Some(batch) = batches.next().await {
+            fetched.extend(tuples(table, batch.map_err(from_shards)?.columns())?);
+        }
+        Ok(fetched)
     }
 }

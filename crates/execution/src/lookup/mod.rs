@@ -1,17 +1,25 @@
 //! Rows by key, wherever they lie: fresh ones in the layers' indexes, settled ones by an index of each shard.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use catalog::{RowPlace, Table, TableRows};
-use rowstore::Layer;
-use types::{ColumnId, Oid, RowId, SqlResult};
+use types::{ColumnId, Oid, RowId, ShardId, SqlResult};
 
+use self::in_order::InOrder;
+use self::shard_keys::ShardKeys;
 use crate::Execution;
 
+mod access;
 mod fetch;
+mod in_order;
+mod key_range;
+mod settled;
 mod shard_keys;
 
+pub(crate) use access::{Access, Comparison, comparison_of};
+pub(crate) use fetch::pieces;
+pub(crate) use key_range::KeyRange;
+pub(crate) use settled::SettledRows;
 pub(crate) use shard_keys::KeyCache;
 
 /// What keys are looked up in.
@@ -39,37 +47,53 @@ impl Execution {
         keys: &[Vec<u8>],
     ) -> SqlResult<Vec<Vec<Found>>> {
         let mut found = match of.index {
-            Some(index) => keys.iter().map(|key| fresh(rows, index, key)).collect(),
+            Some(_) => vec![Vec::new(); keys.len()],
             None => fresh_by_scan(of, rows, keys)?,
         };
-        for shard in &rows.shards.shards {
-            let entries = self.keys.of(&self.opened, &self.objects, of, shard).await?;
-            for (key, found) in keys.iter().zip(&mut found) {
-                for (ordinal, row) in entries.find(key) {
-                    let is_deleted = rows.shards.is_deleted(shard.id, ordinal)
-                        || rows.own.deleted.get(&shard.id).is_some_and(|deleted| deleted.contains(ordinal));
-                    if !is_deleted {
-                        found.push(Found { row, place: RowPlace::Shard { shard: shard.id, ordinal } });
-                    }
-                }
-            }
+        for (key, found) in keys.iter().zip(&mut found) {
+            let range = KeyRange::starting_with(key);
+            let shards = self.shard_keys(of, rows, &range).await?;
+            // No index has this id, so of fresh rows none is found twice.
+            let index = of.index.unwrap_or_default();
+            found.extend(InOrder::new(rows, index, &range, shards, false));
         }
         Ok(found)
     }
+
+    /// The first `count_max` rows of the range in the order of the index.
+    pub(crate) async fn find_range(
+        &self,
+        of: KeyColumns<'_>,
+        rows: &TableRows,
+        range: &KeyRange,
+        backwards: bool,
+        count_max: usize,
+    ) -> SqlResult<Vec<Found>> {
+        let shards = self.shard_keys(of, rows, range).await?;
+        let index = of.index.unwrap_or_default();
+        Ok(InOrder::new(rows, index, range, shards, backwards).take(count_max).collect())
+    }
+
+    /// The indexes of the shards that may have keys of the range.
+    async fn shard_keys(
+        &self,
+        of: KeyColumns<'_>,
+        rows: &TableRows,
+        range: &KeyRange,
+    ) -> SqlResult<Vec<(ShardId, Arc<ShardKeys>)>> {
+        let mut indexes = Vec::new();
+        for shard in &rows.shards.shards {
+            if of.columns.first().is_none_or(|first| range.may_be_in(shard, *first)) {
+                indexes.push((shard.id, self.keys.of(&self.opened, &self.objects, of, shard).await?));
+            }
+        }
+        Ok(indexes)
+    }
 }
 
-/// The fresh rows with this key in an index.
-pub(crate) fn fresh(rows: &TableRows, index: Oid, key: &[u8]) -> Vec<Found> {
-    let mut end = key.to_vec();
-    end.extend([0xFF; 8]);
-    let (own, active) = (&rows.own.layer, &rows.fresh.active);
-    let entries = |layer: &Layer| layer.find(index, Bound::Included(key), Bound::Included(&end)).collect::<Vec<_>>();
-    let mut found = entries(own);
-    found.extend(entries(active).into_iter().filter(|row| !own.hides(*row)));
-    if let Some(sealed) = &rows.fresh.sealed {
-        found.extend(entries(&sealed.rows).into_iter().filter(|row| !own.hides(*row) && !active.hides(*row)));
-    }
-    found.into_iter().map(|row| Found { row, place: RowPlace::Fresh }).collect()
+/// The fresh rows of a range of an index, in its order.
+pub(crate) fn fresh(rows: &TableRows, index: Oid, range: &KeyRange) -> impl Iterator<Item = RowId> {
+    InOrder::new(rows, index, range, Vec::new(), false).map(|found| found.row)
 }
 
 fn fresh_by_scan(of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<Found>>> {

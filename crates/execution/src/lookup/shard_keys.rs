@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 use types::{ColumnId, RowId, ShardId, SqlError, SqlResult};
 
 use super::KeyColumns;
+use super::key_range::KeyRange;
 use crate::error::{from_rowstore, from_shards};
 use crate::scan::OpenedShards;
 use crate::table_columns::{column_def, place_columns};
@@ -24,12 +25,23 @@ const MEMORY_BYTES_MAX: usize = 512 << 20;
 /// Rows that are read at a time.
 const BATCH_ROWS: usize = 65_536;
 
-/// Rows of one shard by the hash of their key.
+/// The rows of one shard in the order of their keys.
 #[derive(Debug)]
 pub(crate) struct ShardKeys {
-    /// XXH3 of each row's key, ascending, with the row's place: two keys share one in no world that lasts.
-    entries: Vec<(u128, u32)>,
+    keys: Keys,
+    /// Each key's place in the shard; `None` where keys and rows have the same order.
+    ordinals: Option<Vec<u32>>,
     rows: Rows,
+}
+
+/// Byte strings in one piece.
+#[derive(Debug, Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    /// Where each ends; none while all are of one width.
+    ends: Vec<usize>,
+    width: usize,
+    count: usize,
 }
 
 #[derive(Debug)]
@@ -40,19 +52,41 @@ enum Rows {
 }
 
 impl ShardKeys {
-    /// The rows with this key: their places in the shard, and their ids.
-    pub(super) fn find(&self, key: &[u8]) -> impl Iterator<Item = (u32, RowId)> + '_ {
-        let hash = xxhash_rust::xxh3::xxh3_128(key);
-        let start = self.entries.partition_point(|(entry, _)| *entry < hash);
-        let equal = self.entries[start..].iter().take_while(move |(entry, _)| *entry == hash);
-        equal.map(|(_, ordinal)| (*ordinal, self.row(*ordinal)))
+    /// The positions of the keys of a range.
+    pub(super) fn range(&self, range: &KeyRange) -> Range<usize> {
+        let start = self.keys.partition_point(|key| key < range.from.as_slice());
+        let end = self.keys.partition_point(|key| key < range.to.as_slice());
+        start..end.max(start)
     }
 
-    fn row(&self, ordinal: u32) -> RowId {
-        match &self.rows {
+    pub(super) fn key(&self, position: usize) -> &[u8] {
+        self.keys.get(position)
+    }
+
+    /// The place in the shard of the row that has the key, and the row's id.
+    pub(super) fn row(&self, position: usize) -> (u32, RowId) {
+        let by_order = || u32::try_from(position).expect("a shard has fewer than 2^32 rows");
+        let ordinal = self.ordinals.as_ref().map_or_else(by_order, |ordinals| ordinals[position]);
+        let row = match &self.rows {
             Rows::From(first) => RowId(first.0 + u64::from(ordinal)),
             Rows::Stored(rows) => rows[ordinal as usize],
+        };
+        (ordinal, row)
+    }
+
+    fn new(keys: Keys, rows: Rows) -> Self {
+        if (1..keys.count).all(|position| keys.get(position - 1) <= keys.get(position)) {
+            return Self { keys, ordinals: None, rows };
         }
+        let count = u32::try_from(keys.count).expect("a shard has fewer than 2^32 rows");
+        let mut ordinals: Vec<u32> = (0..count).collect();
+        ordinals.sort_unstable_by(|a, b| (keys.get(*a as usize), a).cmp(&(keys.get(*b as usize), b)));
+        let mut ordered = Keys::default();
+        ordered.bytes.reserve_exact(keys.bytes.len());
+        for ordinal in &ordinals {
+            ordered.push(keys.get(*ordinal as usize));
+        }
+        Self { keys: ordered, ordinals: Some(ordinals), rows }
     }
 
     fn memory_bytes(&self) -> usize {
@@ -60,7 +94,46 @@ impl ShardKeys {
             Rows::From(_) => 0,
             Rows::Stored(rows) => rows.len() * size_of::<RowId>(),
         };
-        rows + self.entries.len() * size_of::<(u128, u32)>()
+        let ordinals = self.ordinals.as_ref().map_or(0, |ordinals| ordinals.len() * size_of::<u32>());
+        rows + ordinals + self.keys.bytes.len() + self.keys.ends.len() * size_of::<usize>()
+    }
+}
+
+impl Keys {
+    fn push(&mut self, key: &[u8]) {
+        if self.count == 0 {
+            self.width = key.len();
+        }
+        if self.ends.is_empty() && key.len() != self.width {
+            self.ends = (1..=self.count).map(|count| count * self.width).collect();
+        }
+        self.bytes.extend_from_slice(key);
+        if !self.ends.is_empty() || key.len() != self.width {
+            self.ends.push(self.bytes.len());
+        }
+        self.count += 1;
+    }
+
+    fn get(&self, position: usize) -> &[u8] {
+        if self.ends.is_empty() {
+            return &self.bytes[position * self.width..(position + 1) * self.width];
+        }
+        let start = if position == 0 { 0 } else { self.ends[position - 1] };
+        &self.bytes[start..self.ends[position]]
+    }
+
+    /// How many keys `is_before` is true of, which it is of the first ones.
+    fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(self.get(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 }
 
@@ -74,7 +147,7 @@ type Cell = Arc<OnceCell<Arc<ShardKeys>>>;
 
 #[derive(Debug, Default)]
 struct Inner {
-    cells: HashMap<(ShardId, Vec<ColumnId>), (Cell, u64)>,
+    cells: HashMap<ShardId, Vec<(Vec<ColumnId>, Cell, u64)>>,
     /// Counts uses.
     clock: u64,
 }
@@ -101,21 +174,27 @@ impl KeyCache {
         let mut inner = self.inner.lock();
         inner.clock += 1;
         let now = inner.clock;
-        let (cell, used) = inner.cells.entry((shard, columns.to_vec())).or_default();
-        *used = now;
-        Arc::clone(cell)
+        let cells = inner.cells.entry(shard).or_default();
+        if let Some((_, cell, used)) = cells.iter_mut().find(|(of, _, _)| of == columns) {
+            *used = now;
+            return Arc::clone(cell);
+        }
+        let cell = Cell::default();
+        cells.push((columns.to_vec(), Arc::clone(&cell), now));
+        cell
     }
 
     fn make_room(&self, keep: ShardId) {
         let mut inner = self.inner.lock();
         let bytes = |cell: &Cell| cell.get().map_or(0, |keys| keys.memory_bytes());
-        let mut total: usize = inner.cells.values().map(|(cell, _)| bytes(cell)).sum();
+        let of_shard =
+            |cells: &[(Vec<ColumnId>, Cell, u64)]| cells.iter().map(|(_, cell, _)| bytes(cell)).sum::<usize>();
+        let mut total: usize = inner.cells.values().map(|cells| of_shard(cells)).sum();
         while MEMORY_BYTES_MAX < total {
-            let others = inner.cells.iter().filter(|((shard, _), _)| *shard != keep);
-            let Some(oldest) = others.min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone()) else { return };
-            if let Some((cell, _)) = inner.cells.remove(&oldest) {
-                total -= bytes(&cell);
-            }
+            let others = inner.cells.iter().filter(|(shard, _)| **shard != keep);
+            let used = |cells: &[(Vec<ColumnId>, Cell, u64)]| cells.iter().map(|(_, _, used)| *used).max();
+            let Some(oldest) = others.min_by_key(|(_, cells)| used(cells)).map(|(shard, _)| *shard) else { return };
+            total -= inner.cells.remove(&oldest).map_or(0, |cells| of_shard(&cells));
         }
     }
 }
@@ -137,7 +216,7 @@ async fn read(
     columns.extend(place_columns().into_iter().filter(|column| stored && column.id == ROW_ID_COLUMN));
     let columns: Arc<[ColumnDef]> = columns.into();
     let count = usize::try_from(shard.rows).expect("a shard's rows fit in memory");
-    let mut entries = Vec::with_capacity(count);
+    let mut keys = Keys::default();
     let mut ids = Vec::with_capacity(if stored { count } else { 0 });
     for (row_group, group) in shard.row_groups.iter().enumerate() {
         let rows: Range<usize> = 0..usize::try_from(group.rows).expect("a row group's rows fit in memory");
@@ -153,13 +232,12 @@ async fn read(
         let mut batches = reader.read(&read).map_err(from_shards)?.batches;
         while let Some(batch) = batches.next().await {
             let batch = batch.map_err(from_shards)?;
-            let keys = ColumnValues::of_all(&batch.columns()[..of.columns.len()]).map_err(from_rowstore)?;
+            let values = ColumnValues::of_all(&batch.columns()[..of.columns.len()]).map_err(from_rowstore)?;
             let mut key = Vec::new();
             for row in 0..batch.num_rows() {
                 key.clear();
-                encode_key(keys.iter().map(|values| values.get(row)), &mut key);
-                let ordinal = u32::try_from(entries.len()).expect("a shard has fewer than 2^32 rows");
-                entries.push((xxhash_rust::xxh3::xxh3_128(&key), ordinal));
+                encode_key(values.iter().map(|values| values.get(row)), &mut key);
+                keys.push(&key);
             }
             if stored {
                 let values = batch.column(of.columns.len()).as_primitive::<Int64Type>();
@@ -167,11 +245,39 @@ async fn read(
             }
         }
     }
-    entries.sort_unstable();
     let rows = match shard.row_ids {
         RowIds::From(first) => Rows::From(first),
         RowIds::Stored => Rows::Stored(ids),
         RowIds::None => return Err(SqlError::internal("a shard whose rows have no ids")),
     };
-    Ok(ShardKeys { entries, rows })
+    Ok(ShardKeys::new(keys, rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_any_widths_are_found_in_their_order() {
+        for texts in [vec!["bb", "aa", "cc", "aa"], vec!["b", "", "ccc", "aa", "b"], vec!["a", "b"]] {
+            let mut keys = Keys::default();
+            for text in &texts {
+                keys.push(text.as_bytes());
+            }
+            let index = ShardKeys::new(keys, Rows::From(RowId(100)));
+            let all = index.range(&KeyRange { from: Vec::new(), to: vec![0xff] });
+            let mut wanted: Vec<(&str, u32)> = texts.iter().copied().zip(0..).collect();
+            wanted.sort_unstable();
+            let found: Vec<(&str, u32)> = all
+                .map(|position| {
+                    let (ordinal, row) = index.row(position);
+                    assert_eq!(row, RowId(100 + u64::from(ordinal)));
+                    (std::str::from_utf8(index.key(position)).unwrap(), ordinal)
+                })
+                .collect();
+            assert_eq!(found, wanted);
+            let some = index.range(&KeyRange { from: b"aa".to_vec(), to: b"b\xff".to_vec() });
+            assert_eq!(some.len(), wanted.iter().filter(|(text, _)| *text >= "aa" && *text < "c").count());
+        }
+    }
 }

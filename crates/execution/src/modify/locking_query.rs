@@ -11,6 +11,7 @@ use types::{RowId, SqlError, SqlResult};
 
 use super::targets::{columns_from, place_of, were_changed};
 use super::{Attempt, Waits};
+use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
 impl Execution {
@@ -24,41 +25,66 @@ impl Execution {
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<Vec<RecordBatch>>> {
-        let waits = Waits::of(context);
-        let (mut skip, limit) = plan.locked_limit.counts()?;
-        let mut left = limit.unwrap_or(u64::MAX);
-        let mut given = Vec::new();
-        for batch in self.collect(plan, context).await? {
-            if left == 0 {
-                break;
-            }
-            let mut wanted = Vec::with_capacity(batch.num_rows());
-            for row in 0..batch.num_rows() {
-                let mut is_wanted = 0 < left;
-                for locks in plan.locks.iter().filter(|_| is_wanted) {
-                    match lock(locks, &batch, row, transaction, &waits).await? {
-                        Outcome::Locked => {}
-                        Outcome::Skipped => {
-                            is_wanted = false;
-                            break;
-                        }
-                        Outcome::Changed => return Ok(Attempt::Again),
-                    }
-                }
-                if is_wanted && 0 < skip {
-                    skip -= 1;
-                    is_wanted = false;
-                } else if is_wanted {
-                    left -= 1;
-                }
-                wanted.push(is_wanted);
-            }
-            let visible = columns_from(&batch, 0, plan.columns.len())?;
-            let visible = filter_record_batch(&visible, &BooleanArray::from(wanted));
-            given.push(visible.map_err(|error| SqlError::internal(format!("locked rows: {error}")))?);
-        }
-        Ok(Attempt::Done(given))
+        let rows = self.collect(plan, context).await?;
+        lock_rows(plan, rows, transaction, &Waits::of(context)).await
     }
+
+    /// As [`Execution::query_locked`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    ///
+    /// # Errors
+    /// As [`Execution::query_locked`].
+    pub async fn query_locked_by_key(
+        &self,
+        plan: &QueryPlan,
+        run: &PointRun<'_>,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Option<Attempt<Vec<RecordBatch>>>> {
+        let Some(rows) = self.rows_by_key(run, &transaction.view().state).await? else { return Ok(None) };
+        lock_rows(plan, rows, transaction, &Waits::of(context)).await.map(Some)
+    }
+}
+
+/// Locks the rows of `batches` that the query asks for and gives the visible columns of those that it got.
+async fn lock_rows(
+    plan: &QueryPlan,
+    batches: Vec<RecordBatch>,
+    transaction: &Transaction,
+    waits: &Waits,
+) -> SqlResult<Attempt<Vec<RecordBatch>>> {
+    let (mut skip, limit) = plan.locked_limit.counts()?;
+    let mut left = limit.unwrap_or(u64::MAX);
+    let mut given = Vec::new();
+    for batch in batches {
+        if left == 0 {
+            break;
+        }
+        let mut wanted = Vec::with_capacity(batch.num_rows());
+        for row in 0..batch.num_rows() {
+            let mut is_wanted = 0 < left;
+            for locks in plan.locks.iter().filter(|_| is_wanted) {
+                match lock(locks, &batch, row, transaction, waits).await? {
+                    Outcome::Locked => {}
+                    Outcome::Skipped => {
+                        is_wanted = false;
+                        break;
+                    }
+                    Outcome::Changed => return Ok(Attempt::Again),
+                }
+            }
+            if is_wanted && 0 < skip {
+                skip -= 1;
+                is_wanted = false;
+            } else if is_wanted {
+                left -= 1;
+            }
+            wanted.push(is_wanted);
+        }
+        let visible = columns_from(&batch, 0, plan.columns.len())?;
+        let visible = filter_record_batch(&visible, &BooleanArray::from(wanted));
+        given.push(visible.map_err(|error| SqlError::internal(format!("locked rows: {error}")))?);
+    }
+    Ok(Attempt::Done(given))
 }
 
 enum Outcome {

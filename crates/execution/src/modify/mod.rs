@@ -5,11 +5,12 @@
 
 use arrow::array::RecordBatch;
 use planner::ModifyPlan;
-use txn::locks::TableLock;
 use txn::{Isolation, Transaction};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::error::from_txn;
+use crate::point::PointRun;
+use crate::write::lock_for_rows;
 use crate::{Execution, RunContext};
 
 mod constraints;
@@ -61,12 +62,39 @@ impl Execution {
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<Modified>> {
-        let waits = Waits::of(context);
-        let locked = transaction.lock_table(plan.table.oid, TableLock::RowExclusive, waits.wait());
-        if waits.interruptibly(locked).await?.waited {
+        if lock_for_rows(&plan.table, transaction, context).await? {
             return Ok(Attempt::Again);
         }
-        let batches = self.collect(&plan.input, context).await?;
+        let rows = self.collect(&plan.input, context).await?;
+        self.modify_rows(plan, rows, transaction, context).await
+    }
+
+    /// As [`Execution::modify`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    ///
+    /// # Errors
+    /// As [`Execution::modify`].
+    pub async fn modify_by_key(
+        &self,
+        plan: &ModifyPlan,
+        run: &PointRun<'_>,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Option<Attempt<Modified>>> {
+        if lock_for_rows(&plan.table, transaction, context).await? {
+            return Ok(Some(Attempt::Again));
+        }
+        let Some(rows) = self.rows_by_key(run, &transaction.view().state).await? else { return Ok(None) };
+        self.modify_rows(plan, rows, transaction, context).await.map(Some)
+    }
+
+    async fn modify_rows(
+        &self,
+        plan: &ModifyPlan,
+        batches: Vec<RecordBatch>,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Modified>> {
+        let waits = Waits::of(context);
         let targets = Targets::of(&plan.table, &plan.old, plan.tag == "MERGE", batches, transaction)?;
         let (rows, mode) = (targets.locked_rows(), targets.lock(&plan.table, &plan.old));
         let locked = transaction.lock_rows(plan.table.oid, &rows, mode, waits.wait());

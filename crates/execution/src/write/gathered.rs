@@ -12,7 +12,7 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 use planner::error::from_datafusion;
-use planner::{ConflictPlan, ConflictUpdate, QueryPlan, WritePlan};
+use planner::{ConflictPlan, ConflictUpdate, WritePlan};
 use rowstore::{Tuple, batch_of};
 use txn::locks::RowLock;
 use txn::{RowChange, Transaction};
@@ -22,23 +22,23 @@ use super::Load;
 use crate::error::{from_catalog, from_rowstore, from_txn};
 use crate::lookup::Found;
 use crate::modify::{Attempt, Modified, NewRow, Targets, Waits, check, columns_from, newest, refused, taken, tuples};
+use crate::point::place_value;
 use crate::scan::stored_column;
 use crate::table_columns::column_defs;
 use crate::{Execution, RunContext};
 
 impl Execution {
-    /// Runs the plan, finds conflicts and violations, and stages what remains.
+    /// Of the rows that the plan gives, finds conflicts and violations, and stages what remains.
     pub(super) async fn write_gathered(
         &self,
         plan: &WritePlan,
-        input: &QueryPlan,
+        mut batches: Vec<RecordBatch>,
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<Modified>> {
         let waits = Waits::of(context);
         let table = &plan.table;
         let width = table.columns.len();
-        let mut batches = self.collect(input, context).await?;
         let mut rows = Vec::new();
         for batch in &batches {
             let tuples = tuples(table, &batch.columns()[..width])?;
@@ -251,16 +251,6 @@ pub(super) fn is_gathered(plan: &WritePlan) -> bool {
             constraint.enforced && matches!(constraint.kind, catalog::ConstraintKind::ForeignKey { .. })
         });
     plan.returning.is_some() || plan.conflict.is_some() || is_checked || table.storage == Storage::Row
-}
-
-fn place_value(place: RowPlace, rows: &catalog::TableRows) -> i64 {
-    match place {
-        RowPlace::Fresh => crate::scan::FRESH_PLACE,
-        RowPlace::Shard { shard, ordinal } => {
-            let number = rows.shards.find(shard).map_or(0, |(number, _)| number);
-            i64::try_from(number).expect("fewer than 2^31 shards") << 32 | i64::from(ordinal)
-        }
-    }
 }
 
 fn twice() -> SqlError {

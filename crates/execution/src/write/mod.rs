@@ -17,7 +17,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use catalog::Storage;
+use catalog::{Storage, Table};
 use planner::WritePlan;
 use txn::Transaction;
 use txn::locks::TableLock;
@@ -25,6 +25,7 @@ use types::SqlResult;
 
 use crate::error::from_txn;
 use crate::modify::{Attempt, Modified, Waits};
+use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
 pub(crate) use load::Load;
@@ -43,17 +44,14 @@ impl Execution {
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<Modified>> {
-        if plan.before.is_empty() {
-            let waits = Waits::of(context);
-            let locked = transaction.lock_table(plan.table.oid, TableLock::RowExclusive, waits.wait());
-            if waits.interruptibly(locked).await?.waited {
-                return Ok(Attempt::Again);
-            }
+        if plan.before.is_empty() && lock_for_rows(&plan.table, transaction, context).await? {
+            return Ok(Attempt::Again);
         }
         transaction.stage(plan.before.clone()).map_err(from_txn)?;
         let Some(input) = plan.input.clone() else { return Ok(Attempt::Done(Modified::none())) };
         if gathered::is_gathered(plan) {
-            return self.write_gathered(plan, &input, transaction, context).await;
+            let rows = self.collect(&input, context).await?;
+            return self.write_gathered(plan, rows, transaction, context).await;
         }
         let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
         let task = input.state.task_ctx();
@@ -70,6 +68,33 @@ impl Execution {
         let rows = loaded.stage(transaction)?;
         Ok(Attempt::Done(Modified { rows, returning: Vec::new() }))
     }
+}
+
+impl Execution {
+    /// As [`Execution::write`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    ///
+    /// # Errors
+    /// As [`Execution::write`].
+    pub async fn write_by_key(
+        &self,
+        plan: &WritePlan,
+        run: &PointRun<'_>,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Option<Attempt<Modified>>> {
+        if lock_for_rows(&plan.table, transaction, context).await? {
+            return Ok(Some(Attempt::Again));
+        }
+        let Some(rows) = self.rows_by_key(run, &transaction.view().state).await? else { return Ok(None) };
+        self.write_gathered(plan, rows, transaction, context).await.map(Some)
+    }
+}
+
+/// Locks a table whose rows are to change; whether another transaction was in the way, so that the statement has to look again.
+pub(crate) async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
+    let waits = Waits::of(context);
+    let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.wait());
+    Ok(waits.interruptibly(locked).await?.waited)
 }
 
 /// How many rows one statement may add as fresh ones; more become shards at once.

@@ -19,6 +19,7 @@ use crate::pg::client::Client;
 use crate::pg::frontend::{Bind, Target, violation};
 use crate::pg::rows;
 use crate::session::Session;
+use crate::session::by_key::KeptProgram;
 use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};
 use crate::session::prepared::{Prepared, duplicate_statement, unknown_statement};
 use crate::session::run::{Flow, Ran};
@@ -59,10 +60,17 @@ impl Session {
         statement: &Statement,
     ) -> SqlResult<Prepared> {
         self.enter(Some(&parsed), statement)?;
-        let planned = self.plan(&parsed, declared, statement)?;
+        let planned = match parsed.explained_execute() {
+            Some(_) => self.plan(&parsed, declared, statement)?,
+            // A plan that is kept keeps no row alive.
+            None => self.gateway.planner.plan(&parsed, declared, &self.context_without_rows(statement))?,
+        };
         let columns = self.columns_of(&planned)?;
         let parameters = planned.parameters();
-        Ok(Prepared { parsed: Some(parsed), parameters, columns })
+        let state = self.block.view().state;
+        let program =
+            self.settings().index_scan().then(|| KeptProgram::of(&planned, self.block.held(), &state)).flatten();
+        Ok(Prepared { parsed: Some(parsed), parameters, columns, program })
     }
 
     /// Bind: a portal of a prepared statement and its parameters.
@@ -101,6 +109,10 @@ impl Session {
                                 None => decode::parameter(index + 1, bytes, *format, sql_type, &dates)?,
                             },
                         );
+                    }
+                    let kept = prepared.program.as_ref();
+                    if kept.and_then(|kept| kept.now(self.block.held(), &self.block.view().state)).is_some() {
+                        return Ok(Portal::by_key(Arc::clone(&prepared), values));
                     }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
                     let planned = self.plan(parsed, &types, &statement)?.with_parameters(values.clone())?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::Role;
+use catalog::{CatalogState, Role};
 use pgwire::messages::response::TransactionStatus;
 use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use crate::session::prepared::Prepared;
 use crate::session::statement::Statement;
 
 mod block;
+mod by_key;
 mod command;
 mod copy;
 mod cursor;
@@ -162,10 +163,18 @@ impl Session {
 
     /// What a statement is planned with.
     fn context(&self, statement: &Statement) -> Arc<StatementContext> {
-        let view = self.block.view();
+        self.context_over(self.block.view().state, statement)
+    }
+
+    /// What a statement is planned with whose plan is to be kept.
+    fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
+        self.context_over(Arc::new(self.block.view().state.without_rows()), statement)
+    }
+
+    fn context_over(&self, snapshot: Arc<CatalogState>, statement: &Statement) -> Arc<StatementContext> {
         let held = self.block.held();
         // ALTER ROLE of another session counts from the next statement on.
-        let fresh = |role: &Arc<Role>| Arc::clone(view.state.role(role.oid).unwrap_or(role));
+        let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
         Arc::new(StatementContext {
             settings: Arc::clone(&held.settings),
             role: fresh(&held.role),
@@ -181,7 +190,7 @@ impl Session {
             clock: Arc::clone(&self.gateway.clock),
             assignments: Arc::clone(&self.assignments),
             sequences: Arc::clone(&self.numbers) as Arc<dyn planner::SequenceNumbers>,
-            snapshot: view.state,
+            snapshot,
         })
     }
 

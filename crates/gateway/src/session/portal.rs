@@ -38,6 +38,8 @@ pub(crate) enum Progress {
     Empty,
     /// Nothing has run yet.
     Bound(Box<Bound>),
+    /// Nothing has run yet, and its statement has a program.
+    ByKey { values: Vec<ScalarValue> },
     /// Rows are flowing, with the tag's word.
     Rows { rows: Box<Rows>, word: &'static str },
     /// FETCH from a cursor, in parts; `left` rows are still wanted (`None`: all).
@@ -71,6 +73,12 @@ impl Portal {
             progress: Progress::Bound(Box::new(bound)),
             life: Life::Transaction,
         }
+    }
+
+    /// Of a statement that has a program, with its parameters; the caller says the formats.
+    pub(crate) fn by_key(prepared: Arc<Prepared>, values: Vec<ScalarValue>) -> Self {
+        let columns = prepared.columns.clone();
+        Self { prepared, columns, formats: Vec::new(), progress: Progress::ByKey { values }, life: Life::Transaction }
     }
 
     /// A portal over rows already flowing, as DECLARE CURSOR makes it.

@@ -1,9 +1,11 @@
-//! Prepared statements: text once parsed, planned anew at each use so that they follow the catalog.
+//! Prepared statements: text once parsed, planned anew at each use so that they follow the catalog, unless a program finds their rows.
 
 use std::sync::Arc;
 
 use planner::{OutputColumn, Parsed};
 use types::{Condition, SqlError, SqlResult, SqlType};
+
+use crate::session::by_key::KeptProgram;
 
 /// A statement that Parse or PREPARE named.
 pub(crate) struct Prepared {
@@ -13,17 +15,19 @@ pub(crate) struct Prepared {
     pub(crate) parameters: Vec<SqlType>,
     /// Columns as found when it was prepared; `None` where it gives no rows.
     pub(crate) columns: Option<Vec<OutputColumn>>,
+    /// What runs it while it holds; `None` where it is planned for each use.
+    pub(crate) program: Option<KeptProgram>,
 }
 
 impl Prepared {
     /// Of an empty query string.
     pub(crate) fn empty() -> Self {
-        Self { parsed: None, parameters: Vec::new(), columns: None }
+        Self { parsed: None, parameters: Vec::new(), columns: None, program: None }
     }
 
     /// What stands behind a cursor that DECLARE made.
     pub(crate) fn of_cursor(columns: Vec<OutputColumn>) -> Arc<Self> {
-        Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns) })
+        Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns), program: None })
     }
 
     /// As it was written.

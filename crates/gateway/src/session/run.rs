@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::Schema;
 use catalog::Change;
+use datafusion::scalar::ScalarValue;
 use execution::RunContext;
 use execution::encode::Format;
 use execution::modify::{Attempt, Modified};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
-use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
+use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, StatementContext};
 use tokio_util::sync::CancellationToken;
 use types::{Condition, Oid, SqlError, SqlResult};
 
@@ -22,6 +23,7 @@ use crate::pg::scram;
 use crate::pg::sqlstate::Severity;
 use crate::session::error::from_txn;
 use crate::session::portal::{Bound, Portal, Progress};
+use crate::session::prepared::Prepared;
 use crate::session::statement::Statement;
 use crate::session::{Place, Session};
 
@@ -87,23 +89,18 @@ impl Session {
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Ran> {
-        let progress = match std::mem::replace(&mut portal.progress, Progress::Spent) {
-            Progress::Bound(bound) => {
-                let place = Place { last: false, alone: true };
-                let mut planned = self.plan_bound(portal, &bound, statement)?;
-                loop {
-                    match Box::pin(self.start(planned, place, statement, client)).await? {
-                        Started::Rows(rows, word) => break Progress::Rows { rows, word },
-                        Started::Fetch { cursor, count } => break Progress::Fetching { cursor, left: count },
-                        Started::Done(tag) => return Ok(Ran { tag, flow: Flow::Complete }),
-                        Started::Again => {
-                            self.enter(portal.prepared.parsed.as_ref(), statement)?;
-                            planned = self.plan_again(portal, &bound, statement)?;
-                        }
-                    }
-                }
-            }
-            resumed => resumed,
+        let prepared = Arc::clone(&portal.prepared);
+        let started = match std::mem::replace(&mut portal.progress, Progress::Spent) {
+            Progress::ByKey { values } => self.start_by_key(&prepared, values, statement, client).await.map(Err)?,
+            Progress::Bound(bound) => self.start_bound(&prepared, &bound, statement, client).await.map(Err)?,
+            resumed => Ok(resumed),
+        };
+        let progress = match started {
+            Ok(resumed) => resumed,
+            Err(Started::Rows(rows, word)) => Progress::Rows { rows, word },
+            Err(Started::Fetch { cursor, count }) => Progress::Fetching { cursor, left: count },
+            Err(Started::Done(tag)) => return Ok(Ran { tag, flow: Flow::Complete }),
+            Err(Started::Again) => return Err(SqlError::internal("a portal was not run again")),
         };
         match progress {
             Progress::Rows { mut rows, word } => {
@@ -136,8 +133,29 @@ impl Session {
                 portal.progress = Progress::Finished { word };
                 Ok(Ran { tag: tag(word, 0), flow: Flow::Complete })
             }
-            Progress::Empty | Progress::Bound(_) | Progress::Spent => {
+            Progress::Empty | Progress::Bound(_) | Progress::ByKey { .. } | Progress::Spent => {
                 Ok(Ran { tag: String::new(), flow: Flow::Complete })
+            }
+        }
+    }
+
+    /// Begins to run a portal's plan, made again as often as others come first.
+    pub(crate) async fn start_bound(
+        &mut self,
+        prepared: &Prepared,
+        bound: &Bound,
+        statement: &Statement,
+        client: &mut Client,
+    ) -> SqlResult<Started> {
+        let place = Place { last: false, alone: true };
+        let mut planned = self.plan_bound(prepared, bound, statement)?;
+        loop {
+            match Box::pin(self.start(planned, place, statement, client)).await? {
+                Started::Again => {
+                    self.enter(prepared.parsed.as_ref(), statement)?;
+                    planned = self.plan_again(prepared, &bound.values, statement)?;
+                }
+                started => return Ok(started),
             }
         }
     }
@@ -150,6 +168,9 @@ impl Session {
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Started> {
+        if let Some(started) = self.start_planned_by_key(&planned, statement).await? {
+            return Ok(started);
+        }
         statement.is(kind(&planned));
         match planned {
             Planned::Query(plan) if !plan.locks.is_empty() => self.lock_rows(&plan, statement).await,
@@ -231,18 +252,23 @@ impl Session {
 
     /// The plan of a portal as it can run now. Rows that are to be changed are said by where they lie, so such a plan has to be of
     /// what the transaction sees now.
-    fn plan_bound(&self, portal: &Portal, bound: &Bound, statement: &Statement) -> SqlResult<Planned> {
+    fn plan_bound(&self, prepared: &Prepared, bound: &Bound, statement: &Statement) -> SqlResult<Planned> {
         if changes_rows(&bound.planned) && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
-            return self.plan_again(portal, bound, statement);
+            return self.plan_again(prepared, &bound.values, statement);
         }
         Ok(Planned::clone(&bound.planned))
     }
 
-    fn plan_again(&self, portal: &Portal, bound: &Bound, statement: &Statement) -> SqlResult<Planned> {
-        let parsed = portal.prepared.parsed.as_ref();
+    pub(crate) fn plan_again(
+        &self,
+        prepared: &Prepared,
+        values: &[ScalarValue],
+        statement: &Statement,
+    ) -> SqlResult<Planned> {
+        let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
-        let types: Vec<_> = portal.prepared.parameters.iter().cloned().map(Some).collect();
-        self.plan(parsed, &types, statement)?.with_parameters(bound.values.clone())
+        let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
+        self.plan(parsed, &types, statement)?.with_parameters(values.to_vec())
     }
 
     /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
@@ -299,12 +325,17 @@ impl Session {
 
     /// What execution needs to know, and what keeps it going: dropped, the work stops.
     pub(crate) fn run_context(&self, statement: &Statement) -> (RunContext, Hold) {
+        self.run_context_of(statement, &self.context(statement))
+    }
+
+    /// As [`Session::run_context`], of a context that was made.
+    pub(crate) fn run_context_of(&self, statement: &Statement, names: &Arc<StatementContext>) -> (RunContext, Hold) {
         let cancel = CancellationToken::new();
         let context = RunContext {
             query_id: statement.query_id,
             cancel: cancel.clone(),
             settings: Arc::clone(self.settings()),
-            names: self.context(statement),
+            names: Arc::clone(names) as Arc<dyn types::ObjectNames>,
             progress: Arc::default(),
             ran: Arc::default(),
         };
@@ -339,7 +370,7 @@ fn changed_table(change: &Change) -> Option<Oid> {
 }
 
 /// The end of a statement that changed rows: what RETURNING gives, or the tag.
-fn modified(
+pub(crate) fn modified(
     done: Modified,
     word: &'static str,
     returning: Option<Vec<OutputColumn>>,

@@ -16,7 +16,7 @@ use types::{SqlError, SqlResult, SqlType};
 
 use super::call::{Argument, Call};
 use super::definition::{Body, Definition};
-use super::known_like;
+use super::{Settled, known_like};
 use crate::semantics::Session;
 use crate::semantics::typed::field_type;
 
@@ -143,6 +143,18 @@ impl ResolvedFunction {
             session: Arc::clone(session),
             signature,
         })))
+    }
+
+    pub(super) fn settled(&self) -> Settled {
+        match self.definition.volatility {
+            Volatility::Immutable => Settled::WhenPlanned,
+            Volatility::Stable | Volatility::Volatile => Settled::ByStatement,
+        }
+    }
+
+    /// The same call by another statement.
+    pub(super) fn with_session(&self, session: &Arc<Session>) -> SqlResult<Arc<ScalarUDF>> {
+        Self::udf(self.definition, self.overload, self.takes.clone(), session)
     }
 
     fn run(&self, arguments: &[Argument], rows: usize) -> SqlResult<ArrayRef> {

@@ -19,6 +19,7 @@ mod like;
 mod math;
 mod pattern;
 mod series;
+mod settled;
 mod text;
 mod type_name;
 
@@ -39,6 +40,7 @@ pub(crate) use self::function::external;
 use self::function::{NamedFunction, ResolvedFunction};
 pub(crate) use self::like::{known_like, like_operator};
 pub(crate) use self::series::{SERIES, SUBSCRIPTS};
+pub use self::settled::{Settled, for_statement, settled};
 use crate::semantics::Session;
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {

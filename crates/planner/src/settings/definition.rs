@@ -109,6 +109,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting("default_transaction_deferrable", "off", Kind::Bool, "Of no effect here."),
     setting("default_transaction_isolation", "read committed", ISOLATION, "Isolation of new transactions."),
     setting("default_transaction_read_only", "off", Kind::Bool, "Whether new transactions may only read."),
+    setting("enable_indexscan", "on", Kind::Bool, "Whether statements find the rows of a few keys by an index."),
     setting("escape_string_warning", "on", Kind::Bool, "No such warning is given."),
     setting("extra_float_digits", "1", Kind::Integer { min: 1, max: 3, unit: None }, "Floats are shown exactly."),
     setting(

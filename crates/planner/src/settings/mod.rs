@@ -286,6 +286,12 @@ impl Settings {
         self.known("kiln.optimizer") == "on"
     }
 
+    /// `enable_indexscan`: whether rows of a few keys are found by an index.
+    #[must_use]
+    pub fn index_scan(&self) -> bool {
+        self.known("enable_indexscan") == "on"
+    }
+
     /// `kiln.target_partitions`: how many parts of a query run at the same time; `None` is one per core.
     #[must_use]
     pub fn target_partitions(&self) -> Option<usize> {

@@ -3,7 +3,6 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 use types::{Oid, RowId};
 
@@ -69,20 +68,17 @@ impl Layer {
         self.bytes
     }
 
-    /// The rows whose entry in `index` lies in the range, in its order.
-    pub fn find(&self, index: Oid, from: Bound<&[u8]>, to: Bound<&[u8]>) -> impl Iterator<Item = RowId> + '_ {
-        let entries = self.indexes.get(&index);
-        let owned = |bound: Bound<&[u8]>| bound.map(Bytes::copy_from_slice);
-        let range = (owned(from), owned(to));
+    /// The entries of `index` from `from` on and before `to`, in their order; both are keys or the start of some.
+    pub fn entries<'a>(
+        &'a self,
+        index: Oid,
+        from: &[u8],
+        to: &[u8],
+    ) -> impl DoubleEndedIterator<Item = &'a IndexEntry> + use<'a> {
         // An ordered set refuses a range that ends before it begins.
-        let is_empty = match (&range.0, &range.1) {
-            (Bound::Included(from), Bound::Included(to)) => to < from,
-            (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
-            | (Bound::Excluded(from), Bound::Included(to)) => to <= from,
-            _ => false,
-        };
-        let entries = entries.filter(|_| !is_empty).map(move |entries| entries.range(range));
-        entries.into_iter().flatten().map(|entry| row_of(entry))
+        let entries = self.indexes.get(&index).filter(|_| from < to);
+        let range = (Bound::Included(from), Bound::Excluded(to));
+        entries.map(|entries| entries.range::<_, [u8]>(range)).into_iter().flatten()
     }
 
     /// Sets the row's version; `hide` when a layer below has the row.

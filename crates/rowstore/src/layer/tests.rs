@@ -1,11 +1,10 @@
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use types::{ColumnId, CommitTs, Oid, RowId};
 
 use super::Layer;
-use crate::{Row, Tuple, Value};
+use crate::{Row, Tuple, Value, row_of};
 
 const INDEX: Oid = Oid(7);
 
@@ -19,8 +18,8 @@ fn row(id: u64, key: u8) -> Arc<Row> {
     })
 }
 
-fn found(layer: &Layer, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Vec<u64> {
-    layer.find(INDEX, from, to).map(|id| id.0).collect()
+fn found(layer: &Layer, from: &[u8], to: &[u8]) -> Vec<u64> {
+    layer.entries(INDEX, from, to).map(|entry| row_of(entry).0).collect()
 }
 
 #[test]
@@ -29,13 +28,13 @@ fn an_update_moves_the_rows_entry_and_a_removal_takes_it_away() {
     layer.put(RowId(1), row(1, 5), false);
     layer.put(RowId(2), row(2, 5), false);
     layer.put(RowId(3), row(3, 4), false);
-    assert_eq!(found(&layer, Bound::Included(&[5]), Bound::Excluded(&[6])), [1, 2]);
+    assert_eq!(found(&layer, &[5], &[6]), [1, 2]);
     layer.put(RowId(1), row(1, 4), true);
-    assert_eq!(found(&layer, Bound::Included(&[5]), Bound::Excluded(&[6])), [2]);
-    assert_eq!(found(&layer, Bound::Unbounded, Bound::Unbounded), [1, 3, 2]);
+    assert_eq!(found(&layer, &[5], &[6]), [2]);
+    assert_eq!(found(&layer, &[], &[0xff]), [1, 3, 2]);
     assert!(layer.hides(RowId(1)) && !layer.hides(RowId(2)));
     layer.remove(RowId(2), false);
-    assert_eq!(found(&layer, Bound::Unbounded, Bound::Unbounded), [1, 3]);
+    assert_eq!(found(&layer, &[], &[0xff]), [1, 3]);
     assert_eq!(layer.memory_bytes(), row(1, 4).memory_bytes() + row(3, 4).memory_bytes());
 }
 
@@ -43,8 +42,8 @@ fn an_update_moves_the_rows_entry_and_a_removal_takes_it_away() {
 fn a_range_that_ends_before_it_begins_is_empty() {
     let mut layer = Layer::default();
     layer.put(RowId(1), row(1, 5), false);
-    assert!(found(&layer, Bound::Included(&[6]), Bound::Excluded(&[5])).is_empty());
-    assert!(found(&layer, Bound::Excluded(&[5]), Bound::Excluded(&[5])).is_empty());
+    assert!(found(&layer, &[6], &[5]).is_empty());
+    assert!(found(&layer, &[5], &[5]).is_empty());
 }
 
 #[test]

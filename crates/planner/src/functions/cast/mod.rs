@@ -19,6 +19,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 pub(crate) use self::number::{float_to_numeric, numeric_to_float};
 pub(crate) use self::to_text::TextWriter;
+use super::Settled;
 use super::function::invoke;
 use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
@@ -50,6 +51,23 @@ impl CastFunction {
             session: Arc::clone(session),
             signature,
         }))
+    }
+
+    /// `None` for casts that read or write names of the catalog.
+    pub(super) fn settled(&self) -> Option<Settled> {
+        let names = self.from.names_objects() || self.to.names_objects();
+        let is_time = matches!(
+            self.to,
+            SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Array(_)
+        );
+        // `now` and `today` are times in text.
+        let settled = if is_time && self.reads_text() { Settled::ByStatement } else { Settled::WhenPlanned };
+        (!names).then_some(settled)
+    }
+
+    /// The same cast by another statement.
+    pub(super) fn with_session(&self, session: &Arc<Session>) -> Arc<ScalarUDF> {
+        Self::udf(&self.from, &self.to, self.kind, session)
     }
 
     /// Whether it reads text, which may be no value of the other type.

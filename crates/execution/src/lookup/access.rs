@@ -1,0 +1,129 @@
+//! Which index a statement's conditions are found by.
+
+use arrow::array::ArrayRef;
+use catalog::{RowIndex, Table};
+use datafusion::logical_expr::Operator;
+use rowstore::{Value, encode_key_value};
+use types::{ColumnId, Oid, SqlResult};
+
+use super::key_range::{KeyBound, KeyRange};
+use crate::error::from_rowstore;
+
+/// How a condition compares a column with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+impl Comparison {
+    /// The same with its sides exchanged.
+    pub(crate) fn reversed(self) -> Self {
+        match self {
+            Self::Equal => Self::Equal,
+            Self::Less => Self::Greater,
+            Self::AtMost => Self::AtLeast,
+            Self::Greater => Self::Less,
+            Self::AtLeast => Self::AtMost,
+        }
+    }
+}
+
+/// What an operator compares, if it does and an index helps.
+pub(crate) fn comparison_of(operator: Operator) -> Option<Comparison> {
+    Some(match operator {
+        Operator::Eq => Comparison::Equal,
+        Operator::Lt => Comparison::Less,
+        Operator::LtEq => Comparison::AtMost,
+        Operator::Gt => Comparison::Greater,
+        Operator::GtEq => Comparison::AtLeast,
+        _ => return None,
+    })
+}
+
+/// An index and the conditions that say which part of it is meant, by their numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) index: Oid,
+    pub(crate) columns: Vec<ColumnId>,
+    /// For the first columns, one each.
+    equal: Vec<usize>,
+    /// Of the column after them.
+    least: KeyBound<usize>,
+    greatest: KeyBound<usize>,
+    /// At most one row has the key.
+    pub(crate) is_unique: bool,
+}
+
+impl Access {
+    /// The index of the table that leaves the fewest rows, as far as the conditions tell; `None` where none helps.
+    pub(crate) fn choose(table: &Table, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
+        let rank = |access: &Self| {
+            let bounds = [access.least, access.greatest].iter().filter(|bound| **bound != KeyBound::None).count();
+            (access.is_unique, access.equal.len(), bounds)
+        };
+        let mut best: Option<Self> = None;
+        for access in table.row_indexes().filter_map(|index| Self::by(index, conditions)) {
+            if best.as_ref().is_none_or(|best| rank(best) < rank(&access)) {
+                best = Some(access);
+            }
+        }
+        best
+    }
+
+    fn by(index: RowIndex<'_>, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
+        let condition = |column: ColumnId, wanted: Comparison| {
+            conditions.iter().position(|(of, comparison)| *of == column && *comparison == wanted)
+        };
+        let equal: Vec<usize> =
+            index.columns.iter().map_while(|column| condition(*column, Comparison::Equal)).collect();
+        let next = index.columns.get(equal.len()).copied();
+        let bound = |included: Comparison, excluded: Comparison| {
+            let Some(next) = next else { return KeyBound::None };
+            let excluded = condition(next, excluded).map(KeyBound::Excluded);
+            excluded.or_else(|| condition(next, included).map(KeyBound::Included)).unwrap_or(KeyBound::None)
+        };
+        let least = bound(Comparison::AtLeast, Comparison::Greater);
+        let greatest = bound(Comparison::AtMost, Comparison::Less);
+        if equal.is_empty() && least == KeyBound::None && greatest == KeyBound::None {
+            return None;
+        }
+        let is_unique = index.unique && next.is_none();
+        Some(Self { index: index.oid, columns: index.columns.to_vec(), equal, least, greatest, is_unique })
+    }
+
+    /// The columns of the index that vary within the range, in order.
+    pub(crate) fn varying(&self) -> &[ColumnId] {
+        &self.columns[self.equal.len()..]
+    }
+
+    /// The part of the index that is meant where the conditions compare with `values`, of exactly the columns' types; `None` where nothing
+    /// is, because one of them is NULL.
+    pub(crate) fn range(&self, values: &[ArrayRef]) -> SqlResult<Option<KeyRange>> {
+        let value = |condition: usize| Value::of(&*values[condition], 0).map_err(from_rowstore);
+        let mut start = Vec::new();
+        for condition in &self.equal {
+            let value = value(*condition)?;
+            if value.is_null() {
+                return Ok(None);
+            }
+            encode_key_value(value, &mut start);
+        }
+        let bound = |bound: KeyBound<usize>| {
+            Ok::<_, types::SqlError>(match bound {
+                KeyBound::None => KeyBound::None,
+                KeyBound::Included(condition) => KeyBound::Included(value(condition)?),
+                KeyBound::Excluded(condition) => KeyBound::Excluded(value(condition)?),
+            })
+        };
+        let (least, greatest) = (bound(self.least)?, bound(self.greatest)?);
+        let is_null = |bound: &KeyBound<Value<'_>>| match bound {
+            KeyBound::None => false,
+            KeyBound::Included(value) | KeyBound::Excluded(value) => value.is_null(),
+        };
+        Ok((!is_null(&least) && !is_null(&greatest)).then(|| KeyRange::between(&start, least, greatest)))
+    }
+}

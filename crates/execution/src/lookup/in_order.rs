@@ -1,0 +1,104 @@
+//! The rows of a range of an index in its order, wherever they lie: layers of fresh rows and shards, merged.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use catalog::{RowPlace, TableRows};
+use roaring::RoaringBitmap;
+use rowstore::{Layer, row_of};
+use types::{Oid, RowId, ShardId};
+
+use super::Found;
+use super::key_range::KeyRange;
+use super::shard_keys::ShardKeys;
+
+/// Rows that have a key of a range; gives them one by one, so that whoever has enough stops.
+pub(super) struct InOrder<'a> {
+    sources: Vec<Source<'a>>,
+    backwards: bool,
+}
+
+/// Where rows come from, with the one that is next.
+struct Source<'a> {
+    next: Option<(Key<'a>, Found)>,
+    rest: Rest<'a>,
+}
+
+/// A row's key, ended by its id where it is fresh.
+type Key<'a> = Cow<'a, [u8]>;
+
+enum Rest<'a> {
+    Layer { entries: Box<dyn DoubleEndedIterator<Item = &'a [u8]> + Send + 'a>, hidden_by: Vec<&'a Layer> },
+    Shard { shard: ShardId, keys: Arc<ShardKeys>, left: Range<usize>, deleted: [Option<&'a RoaringBitmap>; 2] },
+}
+
+impl<'a> InOrder<'a> {
+    /// The rows of `rows` in `range` of the index; `shards` are the indexes of those shards that may have some.
+    pub(super) fn new(
+        rows: &'a TableRows,
+        index: Oid,
+        range: &KeyRange,
+        shards: Vec<(ShardId, Arc<ShardKeys>)>,
+        backwards: bool,
+    ) -> Self {
+        let mut above: Vec<&Layer> = Vec::new();
+        let mut sources = Vec::with_capacity(3 + shards.len());
+        for layer in std::iter::once(&rows.own.layer).chain(rows.fresh.layers()) {
+            let entries = layer.entries(index, &range.from, &range.to).map(|entry| &**entry);
+            sources.push(Rest::Layer { entries: Box::new(entries), hidden_by: above.clone() });
+            above.push(layer);
+        }
+        for (shard, keys) in shards {
+            let left = keys.range(range);
+            let committed = rows.shards.deleted.get(&shard).map(|deleted| &deleted.places);
+            let deleted = [committed, rows.own.deleted.get(&shard).map(|own| &**own)];
+            sources.push(Rest::Shard { shard, keys, left, deleted });
+        }
+        let sources = sources.into_iter().map(|mut rest| Source { next: rest.next(backwards), rest }).collect();
+        Self { sources, backwards }
+    }
+}
+
+impl Iterator for InOrder<'_> {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        let backwards = self.backwards;
+        let order = |a: &(Key<'_>, Found), b: &(Key<'_>, Found)| -> Ordering {
+            let order = a.0.cmp(&b.0).then(a.1.row.cmp(&b.1.row));
+            if backwards { order.reverse() } else { order }
+        };
+        let filled = self.sources.iter_mut().filter(|source| source.next.is_some());
+        let first = filled.min_by(|a, b| match (&a.next, &b.next) {
+            (Some(a), Some(b)) => order(a, b),
+            _ => Ordering::Equal,
+        })?;
+        let next = first.rest.next(backwards);
+        std::mem::replace(&mut first.next, next).map(|(_, found)| found)
+    }
+}
+
+impl<'a> Rest<'a> {
+    fn next(&mut self, backwards: bool) -> Option<(Key<'a>, Found)> {
+        match self {
+            Self::Layer { entries, hidden_by } => loop {
+                let entry = if backwards { entries.next_back() } else { entries.next() }?;
+                let row = row_of(entry);
+                if !hidden_by.iter().any(|layer| layer.hides(row)) {
+                    let key = Cow::Borrowed(&entry[..entry.len() - size_of::<RowId>()]);
+                    return Some((key, Found { row, place: RowPlace::Fresh }));
+                }
+            },
+            Self::Shard { shard, keys, left, deleted } => loop {
+                let position = if backwards { left.next_back() } else { left.next() }?;
+                let (ordinal, row) = keys.row(position);
+                if !deleted.iter().flatten().any(|deleted| deleted.contains(ordinal)) {
+                    let key = Cow::Owned(keys.key(position).to_vec());
+                    return Some((key, Found { row, place: RowPlace::Shard { shard: *shard, ordinal } }));
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A plan as a chain: rows of one table or rows written out, and steps that each follow from the one before.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchemaRef, Result as DfResult, ScalarValue};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
+use planner::ShardTable;
+use planner::error::from_datafusion;
+use planner::functions::{self, Settled};
+use planner::semantics::Session;
+use types::SqlResult;
+
+/// Cells of the rows written out at most.
+const CELLS_MAX: usize = 1024;
+
+/// A plan without joins and subqueries. Parameters are columns, see [`parameter_column`].
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    pub(super) source: Source,
+    pub(super) steps: Vec<Step>,
+    pub(super) settled: Settled,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// Rows of a table, its columns in order; after them, where `places`, those that say which row each is.
+    Table { table: Arc<Table>, places: bool },
+    /// VALUES.
+    Rows { rows: Vec<Vec<Expr>>, schema: DFSchemaRef },
+    /// One row without columns.
+    OneRow,
+}
+
+/// A step, with the schema that its expressions are over.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) effect: Effect,
+    pub(super) input: DFSchemaRef,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Effect {
+    Filter(Expr),
+    Project(Vec<Expr>),
+    Sort(Vec<SortExpr>),
+    /// OFFSET and LIMIT.
+    Cut {
+        skip: Option<Expr>,
+        fetch: Option<Expr>,
+    },
+}
+
+impl Chain {
+    /// The plan as a chain, if it is one.
+    pub(super) fn of(plan: &LogicalPlan) -> Option<Self> {
+        let mut chain = Self { source: Source::of(leaf(plan))?, steps: Vec::new(), settled: Settled::WhenPlanned };
+        chain.add(plan)?;
+        if let Source::Rows { rows, .. } = &chain.source {
+            let cells: Vec<Expr> = rows.iter().flatten().cloned().collect();
+            chain.admit(&cells)?;
+        }
+        Some(chain)
+    }
+
+    /// The chain as it means for a statement.
+    pub(super) fn for_statement(&self, session: &Arc<Session>) -> SqlResult<Self> {
+        self.clone().mapped(|expr| functions::for_statement(expr, session)).map_err(from_datafusion)
+    }
+
+    fn mapped(mut self, map: impl Fn(Expr) -> DfResult<Expr>) -> DfResult<Self> {
+        let all = |exprs: &mut Vec<Expr>| -> DfResult<()> {
+            *exprs = std::mem::take(exprs).into_iter().map(&map).collect::<DfResult<_>>()?;
+            Ok(())
+        };
+        if let Source::Rows { rows, .. } = &mut self.source {
+            rows.iter_mut().try_for_each(all)?;
+        }
+        for step in &mut self.steps {
+            match &mut step.effect {
+                Effect::Filter(expr) => *expr = map(expr.clone())?,
+                Effect::Project(exprs) => all(exprs)?,
+                Effect::Sort(sorts) => {
+                    for sort in sorts {
+                        sort.expr = map(sort.expr.clone())?;
+                    }
+                }
+                Effect::Cut { skip, fetch } => {
+                    for count in [skip, fetch].into_iter().flatten() {
+                        *count = map(count.clone())?;
+                    }
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Adds the steps of `plan` from its leaf on.
+    fn add(&mut self, plan: &LogicalPlan) -> Option<()> {
+        let (effect, input) = match plan {
+            LogicalPlan::Projection(it) => (Effect::Project(self.admit(&it.expr)?), &it.input),
+            LogicalPlan::Filter(it) => {
+                (Effect::Filter(self.admit(std::slice::from_ref(&it.predicate))?.pop()?), &it.input)
+            }
+            LogicalPlan::SubqueryAlias(it) => return self.add(&it.input),
+            LogicalPlan::Sort(it) if it.fetch.is_none() => {
+                let exprs: Vec<Expr> = it.expr.iter().map(|sort| sort.expr.clone()).collect();
+                let exprs = self.admit(&exprs)?.into_iter().zip(&it.expr);
+                (Effect::Sort(exprs.map(|(expr, sort)| SortExpr { expr, ..sort.clone() }).collect()), &it.input)
+            }
+            LogicalPlan::Limit(it) => {
+                let mut count = |count: &Option<Box<Expr>>| match count {
+                    Some(count) => Some(self.admit(std::slice::from_ref(&**count))?.pop()),
+                    None => Some(None),
+                };
+                (Effect::Cut { skip: count(&it.skip)?, fetch: count(&it.fetch)? }, &it.input)
+            }
+            LogicalPlan::TableScan(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => return Some(()),
+            _ => return None,
+        };
+        self.add(input)?;
+        self.steps.push(Step { effect, input: Arc::clone(input.schema()) });
+        Some(())
+    }
+
+    /// The expressions with parameters as columns, if a chain can have them.
+    fn admit(&mut self, exprs: &[Expr]) -> Option<Vec<Expr>> {
+        for expr in exprs {
+            self.settled = self.settled.max(functions::settled(expr)?);
+        }
+        exprs.iter().map(|expr| with_parameter_columns(expr.clone())).collect()
+    }
+}
+
+impl Source {
+    fn of(leaf: &LogicalPlan) -> Option<Self> {
+        match leaf {
+            LogicalPlan::TableScan(scan) if scan.projection.is_none() && scan.fetch.is_none() => {
+                let provider = source_as_provider(&scan.source).ok()?;
+                let table = provider.downcast_ref::<ShardTable>()?;
+                let is_plain = scan.filters.is_empty();
+                is_plain.then(|| Self::Table { table: Arc::clone(&table.table), places: table.places })
+            }
+            LogicalPlan::Values(values) => {
+                let cells: usize = values.values.iter().map(Vec::len).sum();
+                let rows = values.values.iter().filter(|_| cells <= CELLS_MAX);
+                let rows: Vec<Vec<Expr>> =
+                    rows.map(|row| row.iter().cloned().map(with_parameter_columns).collect()).collect::<Option<_>>()?;
+                (!rows.is_empty()).then(|| Self::Rows { rows, schema: Arc::clone(&values.schema) })
+            }
+            LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => Some(Self::OneRow),
+            _ => None,
+        }
+    }
+}
+
+fn leaf(plan: &LogicalPlan) -> &LogicalPlan {
+    match plan {
+        LogicalPlan::Projection(it) => leaf(&it.input),
+        LogicalPlan::Filter(it) => leaf(&it.input),
+        LogicalPlan::SubqueryAlias(it) => leaf(&it.input),
+        LogicalPlan::Sort(it) => leaf(&it.input),
+        LogicalPlan::Limit(it) => leaf(&it.input),
+        other => other,
+    }
+}
+
+/// The column that the parameter `$1`, `$2`, … is: no other has such a name.
+pub(super) fn parameter_column(id: &str) -> String {
+    format!("parameter\u{1}{id}")
+}
+
+/// The expression over parameter columns, in forms that can be evaluated.
+fn with_parameter_columns(expr: Expr) -> Option<Expr> {
+    let plain = expr.transform_up(|node| {
+        Ok(match node {
+            Expr::Placeholder(placeholder) => {
+                Transformed::yes(Expr::Column(Column::new_unqualified(parameter_column(&placeholder.id))))
+            }
+            Expr::ScalarFunction(call) if call.name() == "coalesce" => Transformed::yes(first_value(call.args)),
+            other => Transformed::no(other),
+        })
+    });
+    let plain = plain.ok()?.data;
+    // What else does not evaluate all of its arguments is evaluated in a form that the optimizer gives it.
+    let is_lazy = plain.exists(|node| Ok(matches!(node, Expr::ScalarFunction(call) if call.func.short_circuits())));
+    (!is_lazy.ok()?).then_some(plain)
+}
+
+/// COALESCE as a CASE, which evaluates nothing after the first value.
+fn first_value(arguments: Vec<Expr>) -> Expr {
+    let is_null = |argument: &Expr| matches!(argument, Expr::Literal(value, _) if value.is_null());
+    let is_value = |argument: &Expr| matches!(argument, Expr::Literal(value, _) if !value.is_null());
+    let null = arguments.last().cloned();
+    let mut left: Vec<Expr> = arguments.into_iter().filter(|argument| !is_null(argument)).collect();
+    if let Some(value) = left.iter().position(is_value) {
+        left.truncate(value + 1);
+    }
+    let Some(last) = left.pop().or(null) else { return Expr::Literal(ScalarValue::Null, None) };
+    if left.is_empty() {
+        return last;
+    }
+    let branches = left.into_iter().map(|value| (Box::new(value.clone().is_not_null()), Box::new(value)));
+    Expr::Case(Case::new(None, branches.collect(), Some(Box::new(last))))
+}

@@ -1,0 +1,341 @@
+//! A chain whose expressions are compiled for parameters of certain types, and its steps over one batch.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{SortColumn, SortOptions, concat, filter_record_batch, lexsort_to_indices, take_record_batch};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use catalog::CatalogState;
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use planner::error::from_datafusion;
+use types::{SqlError, SqlResult};
+
+use super::chain::{Chain, Effect, Source, Step, parameter_column};
+use super::source::KeyedRows;
+use crate::Execution;
+
+/// A chain that can run.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    /// Of the parameters.
+    types: Vec<DataType>,
+    source: Rows,
+    steps: Vec<Run>,
+}
+
+#[derive(Debug)]
+enum Rows {
+    Keyed(Box<KeyedRows>),
+    /// No index helps.
+    Scanned,
+    Written {
+        rows: Vec<Vec<Expression>>,
+        schema: SchemaRef,
+    },
+    One,
+}
+
+pub(super) type Expression = Arc<dyn PhysicalExpr>;
+
+#[derive(Debug)]
+enum Run {
+    Filter(Expression),
+    Project(Vec<Expression>, SchemaRef),
+    Sort(Vec<(Expression, SortOptions)>),
+    Cut { skip: Option<Expression>, fetch: Option<Expression> },
+}
+
+/// OFFSET and LIMIT of one run.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    skip: usize,
+    fetch: Option<usize>,
+}
+
+impl Compiled {
+    /// The chain for parameters of the types of `values`.
+    pub(super) fn of(chain: &Chain, values: &[ScalarValue]) -> SqlResult<Self> {
+        let types: Vec<DataType> = values.iter().map(ScalarValue::data_type).collect();
+        let parameters = parameter_fields(&types);
+        let mut ordered = false;
+        let source = match &chain.source {
+            Source::Table { table, places } => match KeyedRows::of(table, *places, &chain.steps, &parameters)? {
+                Some(keyed) => {
+                    ordered = keyed.is_ordered;
+                    Rows::Keyed(Box::new(keyed))
+                }
+                None => return Ok(Self { types, source: Rows::Scanned, steps: Vec::new() }),
+            },
+            Source::Rows { rows, schema } => {
+                let over = Arc::new(Schema::new(parameters.clone()));
+                let over = DFSchema::try_from(over).map_err(from_datafusion)?;
+                let cells = |row: &Vec<Expr>| row.iter().map(|cell| compile(cell, &over)).collect::<SqlResult<_>>();
+                let rows: Vec<Vec<Expression>> = rows.iter().map(cells).collect::<SqlResult<_>>()?;
+                let fields = schema.fields().iter().zip(&rows[0]).map(|(field, cell)| {
+                    let of = cell.data_type(over.as_arrow()).map_err(from_datafusion)?;
+                    Ok(Field::new(field.name(), of, true))
+                });
+                let schema = Arc::new(Schema::new(fields.collect::<SqlResult<Vec<_>>>()?));
+                Rows::Written { rows, schema }
+            }
+            Source::OneRow => Rows::One,
+        };
+        let mut actual: Vec<DataType> = match &source {
+            Rows::Keyed(keyed) => keyed.types(),
+            Rows::Written { schema, .. } => schema.fields().iter().map(|field| field.data_type().clone()).collect(),
+            Rows::Scanned | Rows::One => Vec::new(),
+        };
+        let mut narrowed = match &source {
+            Rows::Keyed(keyed) => Some(keyed.needed.clone()),
+            _ => None,
+        };
+        let mut steps = Vec::with_capacity(chain.steps.len());
+        for step in &chain.steps {
+            if matches!(step.effect, Effect::Sort(_)) && std::mem::take(&mut ordered) {
+                continue;
+            }
+            let over = schema_over(step, narrowed.as_deref(), &actual, &parameters)?;
+            let run = Run::of(&step.effect, &over, &parameters)?;
+            if let Run::Project(_, schema) = &run {
+                let count = schema.fields().len() - parameters.len();
+                actual = schema.fields()[..count].iter().map(|field| field.data_type().clone()).collect();
+                narrowed = None;
+            }
+            steps.push(run);
+        }
+        Ok(Self { types, source, steps })
+    }
+
+    /// Whether it is for parameters of the types of these.
+    pub(super) fn takes(&self, values: &[ScalarValue]) -> bool {
+        self.types.len() == values.len() && self.types.iter().zip(values).all(|(of, value)| *of == value.data_type())
+    }
+
+    /// The rows; `None` where the plan has to be run.
+    pub(super) async fn run(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<RecordBatch>> {
+        let parameters: Vec<ArrayRef> =
+            values.iter().map(|value| value.to_array().map_err(from_datafusion)).collect::<SqlResult<_>>()?;
+        let one = one_row(&self.types, &parameters)?;
+        let Some(counts) = self.counts(&one)? else { return Ok(None) };
+        let made = match &self.source {
+            Rows::Scanned => return Ok(None),
+            Rows::One => Some(self.take_steps(one, counts)?),
+            Rows::Written { rows, schema } => Some(self.take_steps(written(rows, schema, &one)?, counts)?),
+            Rows::Keyed(keyed) => {
+                let wanted = self.wanted(counts);
+                let Some(range) = keyed.range(&one)? else {
+                    return keyed
+                        .none(&one)
+                        .and_then(|none| self.take_steps(none, counts))
+                        .map(|none| Some(self.visible(&none)));
+                };
+                let mut limit = wanted;
+                loop {
+                    let Some(read) = keyed.read(execution, view, &range, limit, &one).await? else { return Ok(None) };
+                    let made = self.take_steps(read.rows, counts)?;
+                    match limit.filter(|_| !read.is_all && Some(made.num_rows()) != counts.fetch) {
+                        // Filters have left too few.
+                        Some(tried) => limit = Some(tried * 4),
+                        None => break Some(made),
+                    }
+                }
+            }
+        };
+        Ok(made.map(|made| self.visible(&made)))
+    }
+
+    /// How many rows of the source may be enough: known where they come in order and nothing but filters lies before LIMIT.
+    fn wanted(&self, counts: Counts) -> Option<usize> {
+        let before = self.steps.iter().take_while(|step| !matches!(step, Run::Cut { .. }));
+        let is_plain = before.clone().all(|step| matches!(step, Run::Filter(_) | Run::Project(..)));
+        let fetch = counts.fetch.filter(|_| is_plain && before.count() < self.steps.len())?;
+        Some((counts.skip + fetch).max(1))
+    }
+
+    /// OFFSET and LIMIT; `None` for counts that are refused.
+    fn counts(&self, one: &RecordBatch) -> SqlResult<Option<Counts>> {
+        let mut counts = Counts::default();
+        for step in &self.steps {
+            let Run::Cut { skip, fetch } = step else { continue };
+            let count = |count: &Option<Expression>| -> SqlResult<Result<Option<usize>, ()>> {
+                let Some(count) = count else { return Ok(Ok(None)) };
+                let value = evaluate(count, one)?;
+                let Some(value) = value.as_primitive_opt::<Int64Type>() else { return Ok(Err(())) };
+                if value.is_null(0) {
+                    return Ok(Ok(None));
+                }
+                Ok(usize::try_from(value.value(0)).map(Some).map_err(|_| ()))
+            };
+            let (Ok(skip), Ok(fetch)) = (count(skip)?, count(fetch)?) else { return Ok(None) };
+            counts = Counts { skip: skip.unwrap_or(0), fetch };
+        }
+        Ok(Some(counts))
+    }
+
+    fn take_steps(&self, rows: RecordBatch, counts: Counts) -> SqlResult<RecordBatch> {
+        let mut rows = rows;
+        for step in &self.steps {
+            rows = match step {
+                Run::Filter(condition) => {
+                    let holds = evaluate(condition, &rows)?;
+                    filter_record_batch(&rows, holds.as_boolean()).map_err(internal)?
+                }
+                Run::Project(columns, schema) => {
+                    let mut made: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+                    for column in columns {
+                        made.push(evaluate(column, &rows)?);
+                    }
+                    made.extend_from_slice(&rows.columns()[rows.num_columns() - self.types.len()..]);
+                    batch(schema, made, rows.num_rows())?
+                }
+                Run::Sort(sorts) if 1 < rows.num_rows() => {
+                    let columns = sorts
+                        .iter()
+                        .map(|(by, options)| Ok(SortColumn { values: evaluate(by, &rows)?, options: Some(*options) }));
+                    let order = lexsort_to_indices(&columns.collect::<SqlResult<Vec<_>>>()?, None);
+                    take_record_batch(&rows, &order.map_err(internal)?).map_err(internal)?
+                }
+                Run::Sort(_) => rows,
+                Run::Cut { .. } => {
+                    let start = counts.skip.min(rows.num_rows());
+                    let left = rows.num_rows() - start;
+                    rows.slice(start, counts.fetch.map_or(left, |fetch| fetch.min(left)))
+                }
+            };
+        }
+        Ok(rows)
+    }
+
+    /// The rows without the parameters.
+    fn visible(&self, rows: &RecordBatch) -> RecordBatch {
+        let visible: Vec<usize> = (0..rows.num_columns() - self.types.len()).collect();
+        rows.project(&visible).expect("columns that are there")
+    }
+}
+
+impl Run {
+    fn of(effect: &Effect, over: &DFSchema, parameters: &[Field]) -> SqlResult<Self> {
+        Ok(match effect {
+            Effect::Filter(condition) => Self::Filter(compile(condition, over)?),
+            Effect::Project(exprs) => {
+                let columns: Vec<Expression> =
+                    exprs.iter().map(|expr| compile(expr, over)).collect::<SqlResult<_>>()?;
+                let mut fields = Vec::with_capacity(columns.len() + parameters.len());
+                for (column, expr) in columns.iter().zip(exprs) {
+                    let made = column.data_type(over.as_arrow()).map_err(from_datafusion)?;
+                    fields.push(Field::new(expr.schema_name().to_string(), made, true));
+                }
+                fields.extend_from_slice(parameters);
+                Self::Project(columns, Arc::new(Schema::new(fields)))
+            }
+            Effect::Sort(sorts) => {
+                let sort = |sort: &datafusion::logical_expr::SortExpr| {
+                    let options = SortOptions { descending: !sort.asc, nulls_first: sort.nulls_first };
+                    compile(&sort.expr, over).map(|by| (by, options))
+                };
+                Self::Sort(sorts.iter().map(sort).collect::<SqlResult<_>>()?)
+            }
+            // Counts are of parameters alone: they are asked before any row is read.
+            Effect::Cut { skip, fetch } => {
+                let over = Arc::new(Schema::new(parameters.to_vec()));
+                let over = &DFSchema::try_from(over).map_err(from_datafusion)?;
+                let count = |count: &Option<Expr>| count.as_ref().map(|count| compile(count, over)).transpose();
+                Self::Cut { skip: count(skip)?, fetch: count(fetch)? }
+            }
+        })
+    }
+}
+
+/// What the expressions of a step are over: the columns at `narrowed` of its input, or all, as they really are, then the parameters.
+fn schema_over(
+    step: &Step,
+    narrowed: Option<&[usize]>,
+    actual: &[DataType],
+    parameters: &[Field],
+) -> SqlResult<DFSchema> {
+    let all: Vec<usize> = (0..step.input.fields().len()).collect();
+    let positions = narrowed.unwrap_or(&all);
+    let mut fields: Vec<_> = positions
+        .iter()
+        .zip(actual)
+        .map(|(position, actual)| {
+            let (qualifier, field) = step.input.qualified_field(*position);
+            let field = field.as_ref().clone().with_data_type(actual.clone());
+            (qualifier.cloned(), Arc::new(field))
+        })
+        .collect();
+    fields.extend(parameters.iter().map(|field| (None, Arc::new(field.clone()))));
+    DFSchema::new_with_metadata(fields, std::collections::HashMap::default()).map_err(from_datafusion)
+}
+
+/// The parameters as columns.
+fn parameter_fields(types: &[DataType]) -> Vec<Field> {
+    let field =
+        |(number, of): (usize, &DataType)| Field::new(parameter_column(&format!("${number}")), of.clone(), true);
+    (1..).zip(types).map(field).collect()
+}
+
+pub(super) fn compile(expr: &Expr, over: &DFSchema) -> SqlResult<Expression> {
+    create_physical_expr(expr, over, &ExecutionProps::new(), &PhysicalPlanningContext::default())
+        .map_err(from_datafusion)
+}
+
+/// Whether the expression is of parameters alone.
+pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
+    expr.column_refs().into_iter().all(|column: &Column| over.maybe_index_of_column(column).is_some())
+}
+
+/// One row of the parameters.
+fn one_row(types: &[DataType], parameters: &[ArrayRef]) -> SqlResult<RecordBatch> {
+    let schema = Arc::new(Schema::new(parameter_fields(types)));
+    batch(&schema, parameters.to_vec(), 1)
+}
+
+/// Rows written out, each with the parameters.
+fn written(rows: &[Vec<Expression>], schema: &SchemaRef, one: &RecordBatch) -> SqlResult<RecordBatch> {
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len() + one.num_columns());
+    for column in 0..schema.fields().len() {
+        let cells = rows.iter().map(|row| evaluate(&row[column], one)).collect::<SqlResult<Vec<_>>>()?;
+        columns.push(match cells.as_slice() {
+            [cell] => Arc::clone(cell),
+            cells => concat(&cells.iter().map(|cell| &**cell).collect::<Vec<_>>()).map_err(internal)?,
+        });
+    }
+    columns.extend(repeated(one, rows.len())?);
+    let fields = schema.fields().iter().chain(one.schema_ref().fields()).cloned();
+    batch(&Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns, rows.len())
+}
+
+/// The parameters beside so many rows.
+pub(super) fn repeated(one: &RecordBatch, rows: usize) -> SqlResult<Vec<ArrayRef>> {
+    if rows == 1 {
+        return Ok(one.columns().to_vec());
+    }
+    let repeat = |values: &ArrayRef| {
+        let value = ScalarValue::try_from_array(values, 0)?;
+        value.to_array_of_size(rows)
+    };
+    one.columns().iter().map(|values| repeat(values).map_err(from_datafusion)).collect()
+}
+
+pub(super) fn evaluate(expr: &Expression, rows: &RecordBatch) -> SqlResult<ArrayRef> {
+    expr.evaluate(rows).and_then(|value| value.into_array(rows.num_rows())).map_err(from_datafusion)
+}
+
+pub(super) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> SqlResult<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(internal)
+}
+
+pub(super) fn internal(error: arrow::error::ArrowError) -> SqlError {
+    SqlError::internal(format!("rows by key: {error}"))
+}

@@ -1,0 +1,102 @@
+//! Statements over the few rows that an index finds, or over rows written out: run step by step, without operators and query threads.
+//!
+//! A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
+//! (`compiled.rs`); a run reads the rows (`source.rs`) and takes the steps. Parameters are columns beside those of the rows, so
+//! that nothing is compiled for their values. What turns out to be no case for it is run by the plan.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::ScalarValue;
+use parking_lot::Mutex;
+use planner::functions::Settled;
+use planner::semantics::Session;
+use planner::{Planned, QueryPlan};
+use types::SqlResult;
+
+use self::chain::Chain;
+use self::compiled::Compiled;
+use crate::Execution;
+
+mod chain;
+mod compiled;
+mod source;
+
+pub(crate) use source::place_value;
+
+/// Rows that a run reads at most; more are a case for the plan.
+const ROWS_MAX: usize = 8192;
+
+/// A statement that can be run so.
+#[derive(Debug)]
+pub struct PointProgram {
+    /// With parameters as they are written.
+    pub planned: Planned,
+    chain: Chain,
+    /// For the types of the last run's parameters.
+    compiled: Mutex<Option<Arc<Compiled>>>,
+}
+
+impl PointProgram {
+    /// The program of a SELECT, INSERT, UPDATE or DELETE; `None` for all others, and those that need operators. It keeps the plan, and
+    /// with it the rows that the plan was made for, if any.
+    #[must_use]
+    pub fn of(planned: &Planned) -> Option<Self> {
+        let chain = Chain::of(&input(planned)?.plan)?;
+        Some(Self { planned: planned.clone(), chain, compiled: Mutex::default() })
+    }
+
+    /// Whether each statement has to give its session.
+    #[must_use]
+    pub fn needs_session(&self) -> bool {
+        self.chain.settled == Settled::ByStatement
+    }
+
+    fn compiled(&self, values: &[ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Arc<Compiled>> {
+        if let Some(session) = session.filter(|_| self.needs_session()) {
+            return Compiled::of(&self.chain.for_statement(session)?, values).map(Arc::new);
+        }
+        let mut compiled = self.compiled.lock();
+        if let Some(compiled) = compiled.as_ref().filter(|compiled| compiled.takes(values)) {
+            return Ok(Arc::clone(compiled));
+        }
+        let fresh = Arc::new(Compiled::of(&self.chain, values)?);
+        *compiled = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+}
+
+/// The query that gives a statement's rows.
+fn input(planned: &Planned) -> Option<&QueryPlan> {
+    match planned {
+        Planned::Query(query) => Some(query),
+        Planned::Write(write) if write.before.is_empty() => write.input.as_ref(),
+        Planned::Modify(modify) if modify.tag != "MERGE" => Some(&modify.input),
+        _ => None,
+    }
+}
+
+/// One run of a program.
+#[derive(Debug, Clone, Copy)]
+pub struct PointRun<'a> {
+    pub program: &'a PointProgram,
+    /// Of the parameters.
+    pub values: &'a [ScalarValue],
+    /// The statement's, where the program needs one.
+    pub session: Option<&'a Arc<Session>>,
+}
+
+impl Execution {
+    /// The rows of the program's plan, as `view` has them; `None` where the plan has to be run.
+    ///
+    /// # Errors
+    /// What the plan would find.
+    pub async fn rows_by_key(
+        &self,
+        run: &PointRun<'_>,
+        view: &catalog::CatalogState,
+    ) -> SqlResult<Option<Vec<RecordBatch>>> {
+        let compiled = run.program.compiled(run.values, run.session)?;
+        compiled.run(self, run.values, view).await.map(|batch| batch.map(|batch| vec![batch]))
+    }
+}

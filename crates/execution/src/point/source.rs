@@ -1,0 +1,272 @@
+//! The rows of a table that a program's conditions find by an index.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use catalog::{CatalogState, RowPlace, Table, TableRows};
+use datafusion::common::{Column, DFSchema};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr};
+use planner::error::from_datafusion;
+use planner::{PLACE, ROW_ID};
+use rowstore::{StoredColumn, batch_of};
+use types::{ColumnId, SqlResult};
+
+use super::ROWS_MAX;
+use super::chain::{Effect, Step};
+use super::compiled::{Expression, batch, compile, evaluate, is_constant, repeated};
+use crate::Execution;
+use crate::error::from_rowstore;
+use crate::lookup::{Access, Comparison, Found, KeyColumns, KeyRange, comparison_of, pieces};
+use crate::scan::{FRESH_PLACE, stored_column};
+use crate::table_columns::column_defs;
+
+/// Pieces of shards that a run reads at most.
+const PIECES_MAX: usize = 64;
+/// Rows of shards that may be indexed for a run: where the start of the key is known, and where it is not.
+const INDEXED_ROWS_MAX: u64 = 16 << 20;
+const INDEXED_ROWS_MAX_OF_RANGE: u64 = 1 << 20;
+
+/// Where the rows of a run come from.
+#[derive(Debug)]
+pub(super) struct KeyedRows {
+    table: Arc<Table>,
+    access: Access,
+    /// What the conditions of `access` compare with.
+    constants: Vec<Expression>,
+    /// Of the table's columns and those that say which row each is, those that are read, in order.
+    pub(super) needed: Vec<usize>,
+    columns: Vec<StoredColumn>,
+    schema: SchemaRef,
+    /// Rows come as the first sort wants them; from the last on, where `backwards`.
+    pub(super) is_ordered: bool,
+    backwards: bool,
+}
+
+/// What was read.
+pub(super) struct Read {
+    pub(super) rows: RecordBatch,
+    /// There are no more.
+    pub(super) is_all: bool,
+}
+
+impl KeyedRows {
+    /// The rows that `steps` want of the table; `None` where no index finds them.
+    pub(super) fn of(
+        table: &Arc<Table>,
+        places: bool,
+        steps: &[Step],
+        parameters: &[Field],
+    ) -> SqlResult<Option<Self>> {
+        let over = DFSchema::try_from(Arc::new(Schema::new(parameters.to_vec()))).map_err(from_datafusion)?;
+        let mut conditions = Vec::new();
+        let mut constants = Vec::new();
+        for step in steps {
+            let Effect::Filter(filter) = &step.effect else { break };
+            for conjunct in split_conjunction(filter) {
+                let Some((column, comparison, constant)) = condition(conjunct, table, step, &over) else { continue };
+                let constant = compile(constant, &over)?;
+                let of = constant.data_type(over.as_arrow()).map_err(from_datafusion)?;
+                if of == table.columns[column].sql_type.arrow_type() {
+                    conditions.push((table.columns[column].id, comparison));
+                    constants.push(constant);
+                }
+            }
+        }
+        let Some(access) = Access::choose(table, &conditions) else { return Ok(None) };
+        let width = table.columns.len() + if places { 2 } else { 0 };
+        let needed = needed(steps, width);
+        let defs = column_defs(table);
+        let real = needed.iter().filter(|position| **position < defs.len());
+        let columns = real.map(|position| stored_column(&defs[*position])).collect::<SqlResult<Vec<_>>>()?;
+        let field = |position: &usize| match defs.get(*position) {
+            Some(column) => Field::new(&column.name, column.sql_type.arrow_type(), true),
+            None => Field::new(if *position == defs.len() { ROW_ID } else { PLACE }, DataType::Int64, false),
+        };
+        let fields: Vec<Field> = needed.iter().map(field).chain(parameters.iter().cloned()).collect();
+        let order = order_of(steps, table, &access);
+        Ok(Some(Self {
+            table: Arc::clone(table),
+            access,
+            constants,
+            needed,
+            columns,
+            schema: Arc::new(Schema::new(fields)),
+            is_ordered: order.is_some(),
+            backwards: order == Some(true),
+        }))
+    }
+
+    /// Of the columns that are read.
+    pub(super) fn types(&self) -> Vec<DataType> {
+        self.schema.fields()[..self.needed.len()].iter().map(|field| field.data_type().clone()).collect()
+    }
+
+    /// The part of the index for these parameters; `None` where no row can fulfil the conditions.
+    pub(super) fn range(&self, one: &RecordBatch) -> SqlResult<Option<KeyRange>> {
+        let values: Vec<ArrayRef> =
+            self.constants.iter().map(|constant| evaluate(constant, one)).collect::<SqlResult<_>>()?;
+        self.access.range(&values)
+    }
+
+    /// No rows.
+    pub(super) fn none(&self, one: &RecordBatch) -> SqlResult<RecordBatch> {
+        self.rows_of(&TableRows::default(), &[], Vec::new(), one)
+    }
+
+    /// The first `limit` rows of the range, or all; `None` where they are too many to be read one by one.
+    pub(super) async fn read(
+        &self,
+        execution: &Execution,
+        view: &CatalogState,
+        range: &KeyRange,
+        limit: Option<usize>,
+        one: &RecordBatch,
+    ) -> SqlResult<Option<Read>> {
+        let rows = view.rows(self.table.oid);
+        let of = KeyColumns { table: &self.table, index: Some(self.access.index), columns: &self.access.columns };
+        let shards = rows.shards.shards.iter().filter(|shard| range.may_be_in(shard, self.access.columns[0]));
+        let indexed: u64 = shards.map(|shard| shard.rows).sum();
+        let is_range = self.access.varying().len() == self.access.columns.len();
+        if (if is_range { INDEXED_ROWS_MAX_OF_RANGE } else { INDEXED_ROWS_MAX }) < indexed {
+            return Ok(None);
+        }
+        let count_max = limit.unwrap_or(ROWS_MAX + 1).min(ROWS_MAX + 1);
+        let found = execution.find_range(of, rows, range, self.backwards, count_max).await?;
+        if ROWS_MAX < found.len() || PIECES_MAX < pieces(&found) {
+            return Ok(None);
+        }
+        let tuples = execution.fetch(&self.table, rows, &found).await?;
+        let rows = self.rows_of(rows, &found, tuples, one)?;
+        Ok(Some(Read { rows, is_all: found.len() < count_max }))
+    }
+
+    fn rows_of(
+        &self,
+        rows: &TableRows,
+        found: &[Found],
+        tuples: Vec<rowstore::Tuple>,
+        one: &RecordBatch,
+    ) -> SqlResult<RecordBatch> {
+        let mut values = batch_of(&tuples, &self.columns, tuples.len()).map_err(from_rowstore)?.into_iter();
+        let width = self.table.columns.len();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
+        for position in &self.needed {
+            if *position < width {
+                columns.extend(values.next());
+            } else if *position == width {
+                let ids = found.iter().map(|found| found.row.0.cast_signed());
+                columns.push(Arc::new(Int64Array::from_iter_values(ids)));
+            } else {
+                let places = found.iter().map(|found| place_value(found.place, rows));
+                columns.push(Arc::new(Int64Array::from_iter_values(places)));
+            }
+        }
+        columns.extend(repeated(one, found.len())?);
+        batch(&self.schema, columns, found.len())
+    }
+}
+
+/// `column comparison constant`: the column's position, and what it is compared with.
+fn condition<'a>(
+    conjunct: &'a Expr,
+    table: &Table,
+    step: &Step,
+    parameters: &DFSchema,
+) -> Option<(usize, Comparison, &'a Expr)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = conjunct else { return None };
+    let comparison = comparison_of(*op)?;
+    let column = |expr: &Expr| position_of(expr, step).filter(|position| *position < table.columns.len());
+    match (column(left), column(right)) {
+        (Some(column), None) if is_constant(right, parameters) => Some((column, comparison, right)),
+        (None, Some(column)) if is_constant(left, parameters) => Some((column, comparison.reversed(), left)),
+        _ => None,
+    }
+}
+
+/// The column of the step's input that the expression is, by whatever name.
+fn position_of(expr: &Expr, step: &Step) -> Option<usize> {
+    match expr {
+        Expr::Column(column) => step.input.maybe_index_of_column(column),
+        Expr::Alias(alias) => position_of(&alias.expr, step),
+        // The same value under another SQL type.
+        Expr::Cast(cast) => {
+            let position = position_of(&cast.expr, step)?;
+            (step.input.field(position).data_type() == cast.field.data_type()).then_some(position)
+        }
+        _ => None,
+    }
+}
+
+/// The columns that the steps up to the first projection read.
+fn needed(steps: &[Step], width: usize) -> Vec<usize> {
+    let mut needed = vec![false; width];
+    let mut is_projected = false;
+    for step in steps {
+        let exprs: Vec<&Expr> = match &step.effect {
+            Effect::Filter(filter) => vec![filter],
+            Effect::Project(exprs) => exprs.iter().collect(),
+            Effect::Sort(sorts) => sorts.iter().map(|sort| &sort.expr).collect(),
+            Effect::Cut { .. } => Vec::new(),
+        };
+        let columns = exprs.into_iter().flat_map(|expr| expr.column_refs());
+        for position in columns.filter_map(|column: &Column| step.input.maybe_index_of_column(column)) {
+            needed[position] = true;
+        }
+        if matches!(step.effect, Effect::Project(_)) {
+            is_projected = true;
+            break;
+        }
+    }
+    (0..width).filter(|position| !is_projected || needed[*position]).collect()
+}
+
+/// Whether the index gives the rows as the first sort wants them: `Some(true)` from its end on.
+fn order_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
+    // For each column of a step's input the table's column that it is.
+    let mut origin: Option<Vec<Option<ColumnId>>> = None;
+    for step in steps {
+        let of = |expr: &Expr| {
+            let position = position_of(expr, step)?;
+            match &origin {
+                Some(origin) => origin.get(position).copied().flatten(),
+                None => table.columns.get(position).map(|column| column.id),
+            }
+        };
+        match &step.effect {
+            Effect::Filter(_) => {}
+            Effect::Project(exprs) => origin = Some(exprs.iter().map(of).collect()),
+            Effect::Cut { .. } => return None,
+            Effect::Sort(sorts) => {
+                let fixed = &access.columns[..access.columns.len() - access.varying().len()];
+                let mut varying = access.varying().iter();
+                let mut backwards = None;
+                for sort in sorts {
+                    let column = of(&sort.expr)?;
+                    if fixed.contains(&column) {
+                        continue;
+                    }
+                    let is_next = varying.next() == Some(&column) && sort.asc != sort.nulls_first;
+                    if !is_next || backwards.is_some_and(|backwards| backwards == sort.asc) {
+                        return None;
+                    }
+                    backwards = Some(!sort.asc);
+                }
+                return Some(backwards.unwrap_or(false));
+            }
+        }
+    }
+    None
+}
+
+/// What `__place` is of a row.
+pub(crate) fn place_value(place: RowPlace, rows: &TableRows) -> i64 {
+    match place {
+        RowPlace::Fresh => FRESH_PLACE,
+        RowPlace::Shard { shard, ordinal } => {
+            let number = rows.shards.find(shard).map_or(0, |(number, _)| number);
+            i64::try_from(number).expect("fewer than 2^31 shards") << 32 | i64::from(ordinal)
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Statements that find their rows by an index: run by a program instead of operators, which a prepared statement keeps from one
+//! execution to the next.
+
+use std::sync::Arc;
+
+use catalog::{CatalogState, Definitions};
+use datafusion::scalar::ScalarValue;
+use execution::modify::Attempt;
+use execution::{PointProgram, PointRun};
+use futures::{StreamExt, stream};
+use planner::semantics;
+use planner::{Planned, Settings};
+use types::{Oid, SqlResult};
+
+use crate::http::metrics::Kind;
+use crate::pg::client::Client;
+use crate::pg::rows::Rows;
+use crate::session::Session;
+use crate::session::held::Held;
+use crate::session::portal::Bound;
+use crate::session::prepared::Prepared;
+use crate::session::run::{Started, modified};
+use crate::session::statement::Statement;
+
+/// A program, and what its plan was made with.
+pub(crate) struct KeptProgram {
+    program: PointProgram,
+    definitions: Definitions,
+    settings: Arc<Settings>,
+    roles: [Oid; 2],
+}
+
+impl KeptProgram {
+    /// The program of a plan that was made without rows; `None` for a statement that has none, or whose program cannot be kept.
+    pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Option<Self> {
+        let is_kept = match planned {
+            Planned::Query(query) => query.locks.is_empty() || query.locked_limit.counts().is_ok(),
+            // What DO UPDATE makes is planned for its values.
+            Planned::Write(write) => write.conflict.as_ref().is_none_or(|conflict| conflict.update.is_none()),
+            _ => true,
+        };
+        let program = PointProgram::of(planned).filter(|_| is_kept)?;
+        let (settings, roles) = (Arc::clone(&held.settings), roles(held));
+        Some(Self { program, definitions: state.definitions(), settings, roles })
+    }
+
+    /// The program, if its plan would be made the same now.
+    pub(crate) fn now(&self, held: &Held, state: &CatalogState) -> Option<&PointProgram> {
+        let holds = Arc::ptr_eq(&self.settings, &held.settings)
+            && self.roles == roles(held)
+            && self.definitions.are_those_of(state);
+        holds.then_some(&self.program)
+    }
+}
+
+fn roles(held: &Held) -> [Oid; 2] {
+    [held.role.oid, held.session_role.oid]
+}
+
+impl Session {
+    /// Begins to run a portal whose statement has a program.
+    pub(crate) async fn start_by_key(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        values: Vec<ScalarValue>,
+        statement: &Statement,
+        client: &mut Client,
+    ) -> SqlResult<Started> {
+        while let Some(kept) = &prepared.program
+            && let Some(program) = kept.now(self.block.held(), &self.block.view().state)
+            && let Some(started) = self.run_by_key(program, &values, statement).await?
+        {
+            if !matches!(started, Started::Again) {
+                return Ok(started);
+            }
+            self.enter(prepared.parsed.as_ref(), statement)?;
+        }
+        let planned = self.plan_again(prepared, &values, statement)?;
+        prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
+        let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
+        self.start_bound(prepared, &bound, statement, client).await
+    }
+
+    /// Begins to run a plan by its program; `None` where it has none, or the plan has to be run.
+    pub(crate) async fn start_planned_by_key(
+        &mut self,
+        planned: &Planned,
+        statement: &Statement,
+    ) -> SqlResult<Option<Started>> {
+        if !self.settings().index_scan() {
+            return Ok(None);
+        }
+        match PointProgram::of(planned) {
+            Some(program) => self.run_by_key(&program, &[], statement).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn run_by_key(
+        &mut self,
+        program: &PointProgram,
+        values: &[ScalarValue],
+        statement: &Statement,
+    ) -> SqlResult<Option<Started>> {
+        let names = self.context(statement);
+        let (context, hold) = self.run_context_of(statement, &names);
+        let session = program.needs_session().then(|| Arc::new(semantics::Session::from(&*names)));
+        let run = PointRun { program, values, session: session.as_ref() };
+        let execution = Arc::clone(&self.gateway.execution);
+        let (batches, columns) = match &program.planned {
+            Planned::Query(plan) if plan.locks.is_empty() => {
+                statement.is(Kind::Query);
+                self.block.transaction();
+                let Some(batches) = execution.rows_by_key(&run, &names.snapshot).await? else { return Ok(None) };
+                (batches, plan.columns.clone())
+            }
+            Planned::Query(plan) => {
+                statement.is(Kind::Query);
+                self.block.check_writable("SELECT FOR UPDATE")?;
+                let locked = execution.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let Some(locked) = locked else { return Ok(None) };
+                let Attempt::Done(batches) = locked else { return Ok(Some(Started::Again)) };
+                (batches, plan.columns.clone())
+            }
+            Planned::Write(plan) => {
+                statement.is(Kind::Write);
+                self.block.check_writable(plan.tag)?;
+                let written = execution.write_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let Some(written) = written else { return Ok(None) };
+                let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
+                self.gateway.metrics.rows_in.inc_by(written.rows);
+                self.tell(plan.notices.clone());
+                return Ok(Some(modified(written, plan.tag, plan.returning.clone(), &context, hold)));
+            }
+            Planned::Modify(plan) => {
+                statement.is(Kind::Write);
+                self.block.check_writable(plan.tag)?;
+                let changed = execution.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let Some(changed) = changed else { return Ok(None) };
+                let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };
+                self.gateway.metrics.rows_in.inc_by(changed.rows);
+                self.tell(plan.notices.clone());
+                return Ok(Some(modified(changed, plan.tag, plan.returning.clone(), &context, hold)));
+            }
+            _ => return Ok(None),
+        };
+        let rows = stream::iter(batches.into_iter().map(Ok)).boxed();
+        let rows = Rows::new(rows, columns, context.text_style(), Some(hold));
+        Ok(Some(Started::Rows(Box::new(rows), "SELECT")))
+    }
+}

@@ -1,0 +1,95 @@
+//! When an expression means what it will mean: what is kept and evaluated again for another statement has to know.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
+
+use super::cast::CastFunction;
+use super::function::{ResolvedFunction, external};
+use crate::semantics::Session;
+use crate::write::Constrained;
+
+/// When the meaning of an expression is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Settled {
+    /// When it is planned, until a definition or a setting changes.
+    WhenPlanned,
+    /// By each statement anew: it tells the time, or takes its chance.
+    ByStatement,
+}
+
+/// When the meaning of `expr` is settled; `None` for one that needs more than values of its row: a subquery, an aggregate, the
+/// catalog, a sequence.
+#[must_use]
+pub fn settled(expr: &Expr) -> Option<Settled> {
+    let mut latest = Some(Settled::WhenPlanned);
+    let walked = expr.apply(|node| {
+        let of_node = match node {
+            Expr::Alias(_)
+            | Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::Placeholder(_)
+            | Expr::BinaryExpr(_)
+            | Expr::Like(_)
+            | Expr::Not(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsNotUnknown(_)
+            | Expr::Negative(_)
+            | Expr::Between(_)
+            | Expr::Case(_)
+            | Expr::Cast(_)
+            | Expr::InList(_) => Some(Settled::WhenPlanned),
+            Expr::ScalarFunction(call) => of_function(&call.func),
+            _ => None,
+        };
+        latest = latest.zip(of_node).map(|(latest, of_node)| latest.max(of_node));
+        Ok(if latest.is_some() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    walked.ok()?;
+    latest
+}
+
+fn of_function(function: &ScalarUDF) -> Option<Settled> {
+    let inner = function.inner();
+    if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
+        return Some(resolved.settled());
+    }
+    if let Some(cast) = inner.downcast_ref::<CastFunction>() {
+        return cast.settled();
+    }
+    if inner.downcast_ref::<Constrained>().is_some() {
+        return Some(Settled::WhenPlanned);
+    }
+    // One of DataFusion's.
+    (function.signature().volatility == Volatility::Immutable).then_some(Settled::WhenPlanned)
+}
+
+/// `expr` as it means for a statement of `session`.
+///
+/// # Errors
+/// Bugs: what was planned once cannot be wrong.
+pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
+    let plain = expr.transform(|node| {
+        let Expr::ScalarFunction(call) = node else { return Ok(Transformed::no(node)) };
+        let inner = call.func.inner();
+        let again = if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
+            Some(resolved.with_session(session).map_err(external)?)
+        } else {
+            inner.downcast_ref::<CastFunction>().map(|cast| cast.with_session(session))
+        };
+        Ok(match again {
+            Some(func) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args: call.args })),
+            None => Transformed::no(Expr::ScalarFunction(call)),
+        })
+    });
+    plain.map(|plain| plain.data)
+}
