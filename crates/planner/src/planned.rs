@@ -1,11 +1,14 @@
 //! What a statement becomes: everything execution and the gateway need, with nothing left to look up.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Int64Type, SchemaRef};
 use catalog::{Change, Column, Table};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
@@ -17,6 +20,7 @@ use crate::bind::ask_counts;
 use crate::dependent::DependentSubqueries;
 use crate::error::from_datafusion;
 use crate::session::SessionCommand;
+use crate::shard_table::ShardTable;
 use crate::stop::stoppable;
 use crate::stream_table::StreamTable;
 use crate::write::copy_options::CopyOptions;
@@ -167,6 +171,22 @@ impl QueryPlan {
         let value = value.ok_or_else(|| SqlError::internal("a count is one row"))?;
         let value = value.as_primitive::<Int64Type>();
         Ok((!value.is_null(0)).then(|| value.value(0)))
+    }
+
+    /// The tables that it reads.
+    fn tables_read(&self) -> BTreeSet<Oid> {
+        let mut tables = BTreeSet::new();
+        let walked = self.plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Ok(provider) = source_as_provider(&scan.source)
+                && let Some(table) = provider.downcast_ref::<ShardTable>()
+            {
+                tables.insert(table.table.oid);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        walked.expect("nothing fails on the way");
+        tables
     }
 
     /// The Arrow schema of the rows.
@@ -364,6 +384,24 @@ impl Planned {
             Planned::Write(write) => write.returning.clone(),
             Planned::Modify(modify) => modify.returning.clone(),
             _ => None,
+        }
+    }
+
+    /// The tables whose rows the statement reads, itself or by its subqueries and views.
+    #[must_use]
+    pub fn tables_read(&self) -> BTreeSet<Oid> {
+        match self {
+            Planned::Query(query) => query.tables_read(),
+            Planned::Write(write) => {
+                let update = write.conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+                let plans = write.input.iter().chain(update.map(|update| &update.plan));
+                plans.flat_map(QueryPlan::tables_read).collect()
+            }
+            Planned::Modify(modify) => modify.input.tables_read(),
+            Planned::CopyTo(copy) => copy.query.tables_read(),
+            Planned::Explain(explain) => explain.inner.tables_read(),
+            Planned::Session(SessionCommand::Declare { query, .. }) => query.tables_read(),
+            Planned::Session(_) | Planned::Define(_) | Planned::CopyFrom(_) => BTreeSet::new(),
         }
     }
 

@@ -66,7 +66,7 @@ fn serve(core: &Core, requests: Vec<Request>) {
 
 fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
     match request {
-        Request::Commit { proposal, holder, answer } => match group.admit(&proposal, &core.moves) {
+        Request::Commit { proposal, holder, answer } => match group.admit(&proposal, &core.moves, &core.writes) {
             Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, holder, answer },
             // The other transaction may be in this very group: the answer waits until that one is durable.
             Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, holder, answer },

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use catalog::{CatalogState, Change, stored};
+use catalog::{CatalogState, Change, ObjectKind, stored};
 use kv::Batch;
 use rowstore::OwnRows;
 use shards::ShardMeta;
@@ -13,7 +13,8 @@ use crate::bind::bind;
 use crate::garbage::{Garbage, objects_removed};
 use crate::moves::{Move, Moves};
 use crate::recover::put_last_commit;
-use crate::{Conflict, Snapshot, conflict, uploads};
+use crate::reads::{ReadSet, Writes};
+use crate::{Conflict, Reason, Snapshot, conflict, uploads};
 
 /// What a transaction asks to be committed.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Proposal {
     pub(crate) rows: Vec<(Oid, OwnRows)>,
     /// The objects announced for it.
     pub(crate) uploads: Vec<String>,
+    /// What a serializable transaction has read, and when it began.
+    pub(crate) reads: Option<(CommitTs, ReadSet)>,
     /// Keeps in memory how the rows it wrote moved.
     pub(crate) _anchor: Option<Snapshot>,
 }
@@ -44,9 +47,13 @@ impl Group {
     }
 
     /// Puts the proposal after all that are in the group, or says why it cannot follow them.
-    pub(crate) fn admit(&mut self, proposal: &Proposal, moves: &Moves) -> Result<CommitTs, Conflict> {
+    pub(crate) fn admit(&mut self, proposal: &Proposal, moves: &Moves, writes: &Writes) -> Result<CommitTs, Conflict> {
         for (table, _) in &proposal.rows {
             conflict::written_rows(&proposal.base, &self.state, *table)?;
+        }
+        let changed = proposal.reads.as_ref().and_then(|(since, reads)| writes.changed(reads, *since));
+        if let Some(oid) = changed {
+            return Err(Conflict { kind: ObjectKind::Table, oid, reason: Reason::ReadChanged });
         }
         let ts = CommitTs(self.ts.0 + 1);
         let mut batch = Batch::new();
@@ -69,6 +76,7 @@ impl Group {
             after.set_rows(*table, rows);
         }
         moved.into_iter().for_each(|(table, known)| moves.note(table, known));
+        writes.note(ts, &proposal.changes, proposal.rows.iter().map(|(table, own)| (*table, own)));
         proposal.uploads.iter().for_each(|object| uploads::delete(&mut batch, object));
         garbage.into_iter().for_each(|object| Garbage { since: ts, object }.put(&mut batch));
         put_last_commit(&mut batch, ts);

@@ -12,7 +12,6 @@ use types::{Clock, Random, SystemClock};
 
 use super::check::{Found, Level, check};
 use super::history::{End, Op, Txn};
-use super::probe::{Can, probe};
 use crate::postgres::Postgres;
 use crate::server::{Server, nightly};
 
@@ -62,8 +61,7 @@ async fn histories_of_appends_are_what_each_level_allows_on_postgres() {
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_of_appends_are_what_each_level_allows_on_kiln() {
     let server = Server::start();
-    let can = probe(&server.connect().await).await;
-    for (level, promised) in levels(can) {
+    for (level, promised) in LEVELS {
         create(&server.connect().await).await;
         let history = run(server.pg_port, level, transactions(), &AtomicBool::new(false)).await;
         assert_allowed(&history, promised, level);
@@ -74,10 +72,9 @@ async fn histories_of_appends_are_what_each_level_allows_on_kiln() {
 async fn histories_of_appends_survive_kills() {
     let folder = TempDir::with_prefix("kiln-append-").expect("a temporary folder can be made");
     let mut server = Server::start_on(folder.path(), &[]);
-    let can = probe(&server.connect().await).await;
     let clock = SystemClock::new();
     let random = SeededRandom::new(0xA99E);
-    for (level, promised) in levels(can) {
+    for (level, promised) in LEVELS {
         create(&server.connect().await).await;
         let mut history = Vec::new();
         let kills = if nightly() { KILLS_NIGHTLY } else { KILLS };
@@ -100,20 +97,6 @@ async fn histories_of_appends_survive_kills() {
 
 fn transactions() -> u64 {
     if nightly() { TRANSACTIONS_NIGHTLY } else { TRANSACTIONS }
-}
-
-/// The levels at which a server of these abilities is tried.
-fn levels(can: Can) -> Vec<(&'static str, Level)> {
-    if !can.update {
-        println!("skipped: rows cannot be updated");
-        return Vec::new();
-    }
-    let mut levels = LEVELS.to_vec();
-    if !can.write_serializably {
-        println!("skipped: SERIALIZABLE only reads");
-        levels.retain(|(_, promised)| *promised != Level::Serializable);
-    }
-    levels
 }
 
 fn assert_allowed(history: &[Txn], promised: Level, level: &str) {

@@ -6,5 +6,4 @@ mod check;
 mod check_tests;
 mod hermitage;
 mod history;
-mod probe;
 mod script;

@@ -15,7 +15,7 @@ use planner::error::from_datafusion;
 use types::{SqlError, SqlResult};
 
 use super::chain::{Chain, Effect, Source, Step, parameter_column};
-use super::source::KeyedRows;
+use super::source::{Asked, KeyedRows};
 use crate::Execution;
 
 /// A chain that can run.
@@ -47,6 +47,12 @@ enum Run {
     Project(Vec<Expression>, SchemaRef),
     Sort(Vec<(Expression, SortOptions)>),
     Cut { skip: Option<Expression>, fetch: Option<Expression> },
+}
+
+/// What a run gives, and what it read.
+pub(super) struct Made {
+    pub(super) rows: RecordBatch,
+    pub(super) read: Option<Asked>,
 }
 
 /// OFFSET and LIMIT of one run.
@@ -121,36 +127,32 @@ impl Compiled {
         execution: &Execution,
         values: &[ScalarValue],
         view: &CatalogState,
-    ) -> SqlResult<Option<RecordBatch>> {
+    ) -> SqlResult<Option<Made>> {
         let parameters: Vec<ArrayRef> =
             values.iter().map(|value| value.to_array().map_err(from_datafusion)).collect::<SqlResult<_>>()?;
         let one = one_row(&self.types, &parameters)?;
         let Some(counts) = self.counts(&one)? else { return Ok(None) };
-        let made = match &self.source {
-            Rows::Scanned => return Ok(None),
-            Rows::One => Some(self.take_steps(one, counts)?),
-            Rows::Written { rows, schema } => Some(self.take_steps(written(rows, schema, &one)?, counts)?),
+        let made = |rows: &RecordBatch, read| Ok(Some(Made { rows: self.visible(rows), read }));
+        match &self.source {
+            Rows::Scanned => Ok(None),
+            Rows::One => made(&self.take_steps(one, counts)?, None),
+            Rows::Written { rows, schema } => made(&self.take_steps(written(rows, schema, &one)?, counts)?, None),
             Rows::Keyed(keyed) => {
-                let wanted = self.wanted(counts);
                 let Some(range) = keyed.range(&one)? else {
-                    return keyed
-                        .none(&one)
-                        .and_then(|none| self.take_steps(none, counts))
-                        .map(|none| Some(self.visible(&none)));
+                    return made(&self.take_steps(keyed.none(&one)?, counts)?, None);
                 };
-                let mut limit = wanted;
+                let mut limit = self.wanted(counts);
                 loop {
                     let Some(read) = keyed.read(execution, view, &range, limit, &one).await? else { return Ok(None) };
-                    let made = self.take_steps(read.rows, counts)?;
-                    match limit.filter(|_| !read.is_all && Some(made.num_rows()) != counts.fetch) {
+                    let rows = self.take_steps(read.rows, counts)?;
+                    match limit.filter(|_| !read.is_all && Some(rows.num_rows()) != counts.fetch) {
                         // Filters have left too few.
                         Some(tried) => limit = Some(tried * 4),
-                        None => break Some(made),
+                        None => return made(&rows, Some(keyed.asked(range, read.found))),
                     }
                 }
             }
-        };
-        Ok(made.map(|made| self.visible(&made)))
+        }
     }
 
     /// How many rows of the source may be enough: known where they come in order and nothing but filters lies before LIMIT.

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use planner::functions::Settled;
 use planner::semantics::Session;
 use planner::{Planned, QueryPlan};
+use txn::Transaction;
 use types::SqlResult;
 
 use self::chain::Chain;
@@ -87,16 +88,21 @@ pub struct PointRun<'a> {
 }
 
 impl Execution {
-    /// The rows of the program's plan, as `view` has them; `None` where the plan has to be run.
+    /// The rows of the program's plan, as the transaction sees them; `None` where the plan has to be run.
     ///
     /// # Errors
     /// What the plan would find.
     pub async fn rows_by_key(
         &self,
         run: &PointRun<'_>,
-        view: &catalog::CatalogState,
+        transaction: &mut Transaction,
     ) -> SqlResult<Option<Vec<RecordBatch>>> {
         let compiled = run.program.compiled(run.values, run.session)?;
-        compiled.run(self, run.values, view).await.map(|batch| batch.map(|batch| vec![batch]))
+        let view = transaction.view();
+        let Some(made) = compiled.run(self, run.values, &view.state).await? else { return Ok(None) };
+        if let Some(read) = made.read {
+            transaction.note_key_read(|| read.of_key());
+        }
+        Ok(Some(vec![made.rows]))
     }
 }

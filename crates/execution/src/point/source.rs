@@ -11,7 +11,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr};
 use planner::error::from_datafusion;
 use planner::{PLACE, ROW_ID};
 use rowstore::{StoredColumn, batch_of};
-use types::{ColumnId, SqlResult};
+use txn::KeyRead;
+use types::{ColumnId, Oid, SqlResult};
 
 use super::ROWS_MAX;
 use super::chain::{Effect, Step};
@@ -44,9 +45,35 @@ pub(super) struct KeyedRows {
     backwards: bool,
 }
 
+/// What was asked of an index, and what was found.
+pub(super) struct Asked {
+    table: Oid,
+    index: Oid,
+    range: KeyRange,
+    found: Vec<Found>,
+}
+
+impl Asked {
+    pub(super) fn of_key(self) -> KeyRead {
+        let place = |found: &Found| match found.place {
+            RowPlace::Fresh => None,
+            RowPlace::Shard { shard, ordinal } => Some((shard, ordinal)),
+        };
+        KeyRead {
+            table: self.table,
+            index: self.index,
+            from: self.range.from,
+            to: self.range.to,
+            rows: self.found.iter().map(|found| found.row).collect(),
+            places: self.found.iter().filter_map(place).collect(),
+        }
+    }
+}
+
 /// What was read.
 pub(super) struct Read {
     pub(super) rows: RecordBatch,
+    pub(super) found: Vec<Found>,
     /// There are no more.
     pub(super) is_all: bool,
 }
@@ -139,7 +166,13 @@ impl KeyedRows {
         }
         let tuples = execution.fetch(&self.table, rows, &found).await?;
         let rows = self.rows_of(rows, &found, tuples, one)?;
-        Ok(Some(Read { rows, is_all: found.len() < count_max }))
+        let is_all = found.len() < count_max;
+        Ok(Some(Read { rows, found, is_all }))
+    }
+
+    /// What a run has asked for.
+    pub(super) fn asked(&self, range: KeyRange, found: Vec<Found>) -> Asked {
+        Asked { table: self.table.oid, index: self.access.index, range, found }
     }
 
     fn rows_of(

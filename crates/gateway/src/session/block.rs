@@ -146,6 +146,7 @@ impl Block {
         let isolation = match modes.isolation {
             Isolation::ReadCommitted => "read committed",
             Isolation::RepeatableRead => "repeatable read",
+            Isolation::Serializable => "serializable",
         };
         let read_only = if modes.read_only { "on" } else { "off" };
         for (name, value) in [("transaction_isolation", isolation), ("transaction_read_only", read_only)] {

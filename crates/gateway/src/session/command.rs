@@ -217,12 +217,7 @@ impl Session {
             None => base.isolation,
             Some(IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted) => Isolation::ReadCommitted,
             Some(IsolationLevel::RepeatableRead) => Isolation::RepeatableRead,
-            // Snapshots are serializable among transactions that write nothing.
-            Some(IsolationLevel::Serializable) if read_only => Isolation::RepeatableRead,
-            Some(IsolationLevel::Serializable) => {
-                return Err(SqlError::unsupported("isolation level SERIALIZABLE with writing")
-                    .with_hint("Use REPEATABLE READ, or add READ ONLY."));
-            }
+            Some(IsolationLevel::Serializable) => Isolation::Serializable,
         };
         Ok(Modes { isolation, read_only })
     }

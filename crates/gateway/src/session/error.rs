@@ -6,7 +6,13 @@ use types::{Condition, SqlError};
 pub(crate) fn from_txn(error: txn::Error) -> SqlError {
     match error {
         txn::Error::Conflict(conflict) => {
-            SqlError::new(Condition::SerializationFailure, "could not serialize access due to concurrent update")
+            let message = match conflict.reason {
+                txn::Reason::ReadChanged => {
+                    "could not serialize access due to read/write dependencies among transactions"
+                }
+                _ => "could not serialize access due to concurrent update",
+            };
+            SqlError::new(Condition::SerializationFailure, message)
                 .with_detail(conflict.to_string())
                 .with_hint("The transaction might succeed if retried.")
         }

@@ -346,7 +346,8 @@ impl Session {
         let settings = self.settings();
         let isolation = match settings.default_isolation() {
             IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
-            IsolationLevel::RepeatableRead | IsolationLevel::Serializable => Isolation::RepeatableRead,
+            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+            IsolationLevel::Serializable => Isolation::Serializable,
         };
         Modes { isolation, read_only: settings.default_read_only() }
     }

@@ -14,6 +14,7 @@ use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
 use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, StatementContext};
 use tokio_util::sync::CancellationToken;
+use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use crate::http::metrics::Kind;
@@ -172,6 +173,11 @@ impl Session {
             return Ok(started);
         }
         statement.is(kind(&planned));
+        if self.block.modes().is_some_and(|modes| modes.isolation == Isolation::Serializable) {
+            for table in planned.tables_read() {
+                self.block.transaction().note_read(table);
+            }
+        }
         match planned {
             Planned::Query(plan) if !plan.locks.is_empty() => self.lock_rows(&plan, statement).await,
             Planned::Query(plan) => {

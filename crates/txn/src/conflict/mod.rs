@@ -31,6 +31,8 @@ pub enum Reason {
     Emptied,
     #[error("received rows from a concurrent transaction")]
     RowsAdded,
+    #[error("was changed by a concurrent transaction after it had been read")]
+    ReadChanged,
     #[error("can no longer be changed after a concurrent transaction")]
     Refused(#[source] catalog::Error),
 }

@@ -132,6 +132,7 @@ fn outcome(first: Does, second: Does) -> &'static str {
             Reason::Dropped => "dropped",
             Reason::Emptied => "emptied",
             Reason::RowsAdded => "rows added",
+            Reason::ReadChanged => "read",
             Reason::Refused(_) => "refused",
         },
     }

@@ -11,6 +11,7 @@ use crate::bind::bind;
 use crate::group::Proposal;
 use crate::holder::Holder;
 use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock};
+use crate::reads::{KeyRead, ReadSet};
 use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
 
 #[cfg(test)]
@@ -24,6 +25,8 @@ pub enum Isolation {
     ReadCommitted,
     /// All statements see what was committed before the transaction began.
     RepeatableRead,
+    /// As [`Isolation::RepeatableRead`], and what was read is still so when it commits.
+    Serializable,
 }
 
 /// What becomes of one row of a table.
@@ -53,6 +56,8 @@ pub struct Transaction {
     savepoints: Vec<Savepoint>,
     uploads: Uploads,
     holder: Holder,
+    /// What it has read, where it is serializable.
+    reads: Option<ReadSet>,
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +78,10 @@ struct Savepoint {
 
 impl Transaction {
     pub(crate) fn new(transactions: Arc<Transactions>, isolation: Isolation) -> Self {
+        let reads = (isolation == Isolation::Serializable).then(|| {
+            transactions.core.writes.begin();
+            ReadSet::default()
+        });
         let base = transactions.current();
         let view = Arc::clone(&base.state);
         let uploads = Uploads::new(Arc::clone(&transactions));
@@ -88,6 +97,7 @@ impl Transaction {
             savepoints: Vec::new(),
             uploads,
             holder,
+            reads,
         }
     }
 
@@ -105,7 +115,7 @@ impl Transaction {
     /// To be called before each statement. Under READ COMMITTED the view moves on to the newest commit, with the staged
     /// changes made to that; if they cannot be, it is a conflict and the transaction has to be rolled back.
     pub fn refresh(&mut self) -> Result<()> {
-        if self.isolation == Isolation::RepeatableRead {
+        if self.isolation != Isolation::ReadCommitted {
             return Ok(());
         }
         let newest = self.transactions.current();
@@ -209,6 +219,20 @@ impl Transaction {
         wait: LockWait,
     ) -> Result<Locked, LockError> {
         self.holder.keys(index, keys, mode, wait).await
+    }
+
+    /// A statement reads a whole table, or much of it.
+    pub fn note_read(&mut self, table: Oid) {
+        if let Some(reads) = &mut self.reads {
+            reads.add_table(table);
+        }
+    }
+
+    /// A statement reads what has a key.
+    pub fn note_key_read(&mut self, read: impl FnOnce() -> KeyRead) {
+        if let Some(reads) = &mut self.reads {
+            reads.add_key(read());
+        }
     }
 
     /// What is committed by now, whatever this transaction sees.
@@ -331,6 +355,7 @@ impl Transaction {
             changes: std::mem::take(&mut self.staged),
             rows: std::mem::take(&mut self.own).into_iter().map(|(table, own)| (table, own.rows)).collect(),
             uploads: self.uploads.take(),
+            reads: self.reads.clone().map(|reads| (self.base.ts, reads)),
             _anchor: self.anchor.take(),
         };
         // The locks go with the commit: whoever drops this future drops none of them before the commit is visible.
@@ -355,5 +380,8 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.uploads.end();
+        if self.reads.take().is_some() {
+            self.transactions.core.writes.end();
+        }
     }
 }

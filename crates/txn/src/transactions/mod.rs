@@ -16,6 +16,7 @@ use crate::holder::Holder;
 use crate::locks::{LockManager, TxnId};
 use crate::moves::Moves;
 use crate::oids::Oids;
+use crate::reads::Writes;
 use crate::recover::{Recovered, recover};
 use crate::row_ids::RowIds;
 use crate::sequences::{Exhausted, Sequences};
@@ -46,6 +47,7 @@ pub(crate) struct Core {
     /// One cleaning at a time.
     pub(crate) cleaning: tokio::sync::Mutex<()>,
     pub(crate) moves: Moves,
+    pub(crate) writes: Writes,
     pub(crate) locks: LockManager,
     oids: Oids,
     row_ids: RowIds,
@@ -80,6 +82,7 @@ impl Transactions {
             in_flight: InFlight::recovered(uploads),
             cleaning: tokio::sync::Mutex::new(()),
             moves: Moves::default(),
+            writes: Writes::default(),
             locks: LockManager::new(Arc::clone(&clock)),
             oids: Oids::recover(&*kv)?,
             row_ids: RowIds::recover(&*kv)?,

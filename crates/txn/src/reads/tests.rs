@@ -1,0 +1,90 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rowstore::{Row, Tuple, Value};
+use types::ColumnId;
+
+use super::*;
+
+const TABLE: Oid = Oid(1);
+const INDEX: Oid = Oid(2);
+
+fn shard(number: u128) -> ShardId {
+    ShardId(uuid::Uuid::from_u128(number))
+}
+
+fn read(from: u8, to: u8, rows: &[u64]) -> ReadSet {
+    let rows = rows.iter().map(|row| RowId(*row)).collect();
+    let places = HashSet::from([(shard(9), 4)]);
+    let mut set = ReadSet::default();
+    set.add_key(KeyRead { table: TABLE, index: INDEX, from: vec![from], to: vec![to], rows, places });
+    set
+}
+
+fn put(own: &mut OwnRows, id: u64, key: u8) {
+    let mut entry = vec![key];
+    entry.extend(id.to_be_bytes());
+    let tuple = Tuple::encode([(ColumnId(1), Value::Int(key.into()))]).unwrap();
+    let keys = Box::new([(INDEX, Bytes::from(entry))]);
+    own.layer.put(RowId(id), Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys }), false);
+}
+
+fn changed(set: &ReadSet, table: Oid, write: impl Fn(&mut OwnRows)) -> bool {
+    let (writes, mut own) = (Writes::default(), OwnRows::default());
+    writes.begin();
+    write(&mut own);
+    writes.note(CommitTs(5), &[], [(table, &own)].into_iter());
+    assert!(writes.changed(set, CommitTs(5)).is_none(), "what was seen is not new");
+    writes.changed(set, CommitTs(4)).is_some()
+}
+
+#[test]
+fn a_row_that_comes_into_the_range_or_leaves_it_is_a_change() {
+    let set = read(10, 20, &[7]);
+    assert!(changed(&set, TABLE, |own| put(own, 1, 15)));
+    assert!(!changed(&set, TABLE, |own| put(own, 1, 20)), "beside the range");
+    assert!(!changed(&set, Oid(8), |own| put(own, 1, 15)), "another table");
+    assert!(changed(&set, TABLE, |own| put(own, 7, 99)), "a found row got another key");
+    assert!(changed(&set, TABLE, |own| own.layer.remove(RowId(7), true)));
+    assert!(!changed(&set, TABLE, |own| own.layer.remove(RowId(8), true)));
+    assert!(changed(&set, TABLE, |own| own.delete_from_shard(shard(9), 4)));
+    assert!(!changed(&set, TABLE, |own| own.delete_from_shard(shard(9), 5)));
+}
+
+#[test]
+fn any_write_changes_a_table_that_was_read_whole() {
+    let mut set = ReadSet::default();
+    set.add_table(TABLE);
+    assert!(changed(&set, TABLE, |own| put(own, 1, 15)));
+    assert!(!changed(&set, Oid(8), |own| put(own, 1, 15)));
+}
+
+#[test]
+fn rows_of_shards_are_not_told_apart_once_they_have_moved() {
+    let set = read(10, 20, &[7]);
+    let writes = Writes::default();
+    writes.begin();
+    writes.note(CommitTs(3), &[Change::RemoveAllRows { table: Oid(8) }], std::iter::empty());
+    assert!(writes.changed(&set, CommitTs(0)).is_none());
+    let mut own = OwnRows::default();
+    own.delete_from_shard(shard(10), 0);
+    writes.kept.lock().push(Written { at: CommitTs(4), table: TABLE, what: What::Moved });
+    assert!(writes.changed(&set, CommitTs(0)).is_none(), "a move is no change");
+    writes.note(CommitTs(5), &[], [(TABLE, &own)].into_iter());
+    assert!(writes.changed(&set, CommitTs(0)).is_some());
+}
+
+#[test]
+fn nothing_is_kept_for_nobody() {
+    let writes = Writes::default();
+    let own = OwnRows::default();
+    writes.note(CommitTs(1), &[], [(TABLE, &own)].into_iter());
+    assert!(writes.kept.lock().is_empty());
+    writes.begin();
+    writes.begin();
+    writes.note(CommitTs(2), &[], [(TABLE, &own)].into_iter());
+    writes.end();
+    assert_eq!(writes.kept.lock().len(), 1);
+    writes.end();
+    assert!(writes.kept.lock().is_empty());
+}
