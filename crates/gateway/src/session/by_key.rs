@@ -46,7 +46,7 @@ impl KeptProgram {
 
     /// The program, if its plan would be made the same now.
     pub(crate) fn now(&self, held: &Held, state: &CatalogState) -> Option<&PointProgram> {
-        let holds = Arc::ptr_eq(&self.settings, &held.settings)
+        let holds = (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plan_as(&held.settings))
             && self.roles == roles(held)
             && self.definitions.are_those_of(state);
         holds.then_some(&self.program)

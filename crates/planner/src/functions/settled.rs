@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
 use super::cast::CastFunction;
 use super::function::{ResolvedFunction, external};
 use crate::semantics::Session;
+use crate::system;
 use crate::write::Constrained;
 
 /// When the meaning of an expression is settled.
@@ -17,12 +18,12 @@ use crate::write::Constrained;
 pub enum Settled {
     /// When it is planned, until a definition or a setting changes.
     WhenPlanned,
-    /// By each statement anew: it tells the time, or takes its chance.
+    /// By each statement anew: it tells the time, takes its chance, or the next number of a sequence.
     ByStatement,
 }
 
-/// When the meaning of `expr` is settled; `None` for one that needs more than values of its row: a subquery, an aggregate, the
-/// catalog, a sequence.
+/// When the meaning of `expr` is settled; `None` for one that needs more than values of its row: a subquery, an aggregate, names of
+/// the catalog.
 #[must_use]
 pub fn settled(expr: &Expr) -> Option<Settled> {
     let mut latest = Some(Settled::WhenPlanned);
@@ -66,6 +67,9 @@ fn of_function(function: &ScalarUDF) -> Option<Settled> {
     if let Some(cast) = inner.downcast_ref::<CastFunction>() {
         return cast.settled();
     }
+    if system::is_of_statement(function) {
+        return Some(Settled::ByStatement);
+    }
     if inner.downcast_ref::<Constrained>().is_some() {
         return Some(Settled::WhenPlanned);
     }
@@ -83,6 +87,8 @@ pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
         let inner = call.func.inner();
         let again = if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
             Some(resolved.with_session(session).map_err(external)?)
+        } else if system::is_of_statement(&call.func) {
+            system::function(call.name(), &session.context)
         } else {
             inner.downcast_ref::<CastFunction>().map(|cast| cast.with_session(session))
         };

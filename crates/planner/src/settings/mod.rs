@@ -115,6 +115,16 @@ impl Settings {
         self.current.insert(lower, value.to_owned());
     }
 
+    /// Whether statements mean the same under both: all is equal but what tells of the transaction.
+    #[must_use]
+    pub fn plan_as(&self, other: &Self) -> bool {
+        let of_plans = |settings: &Self| {
+            let current = settings.current.clone().into_iter();
+            current.filter(|(name, _)| !name.starts_with("transaction_")).collect::<Vec<_>>()
+        };
+        self.current == other.current || of_plans(self) == of_plans(other)
+    }
+
     /// RESET of one setting.
     ///
     /// # Errors

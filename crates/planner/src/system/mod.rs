@@ -27,7 +27,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use self::definition::TABLEOID;
 use self::definition::{Definition, RELATIONS};
-pub(crate) use self::functions::{read_name, show_name};
+pub(crate) use self::functions::{is_of_statement, read_name, show_name};
 use self::table::SystemTable;
 pub(crate) use self::text::{quote_ident, quote_literal};
 use crate::StatementContext;

@@ -76,6 +76,12 @@ impl Declaration {
     }
 }
 
+/// Whether it is one of these, but for what waits: made for one statement, and again for another by its name.
+pub(crate) fn is_of_statement(function: &ScalarUDF) -> bool {
+    let inner = function.inner();
+    inner.downcast_ref::<SystemFunction>().is_some() || inner.downcast_ref::<sequence::Nextval>().is_some()
+}
+
 /// Every function for one statement.
 pub(super) fn all(context: &Arc<StatementContext>) -> Vec<Arc<ScalarUDF>> {
     BY_NAME.values().map(|declaration| bound(declaration, context)).collect()
