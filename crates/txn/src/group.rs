@@ -12,8 +12,8 @@ use types::{CommitTs, Oid};
 use crate::bind::bind;
 use crate::garbage::{Garbage, objects_removed};
 use crate::moves::{Move, Moves};
-use crate::recover::put_last_commit;
 use crate::reads::{ReadSet, Writes};
+use crate::recover::put_last_commit;
 use crate::{Conflict, Reason, Snapshot, conflict, uploads};
 
 /// What a transaction asks to be committed.

@@ -113,9 +113,10 @@ impl KeyRead {
         let went_from_shard = || {
             // Where they lie now is not where they were found.
             let any = are_moved && !self.places.is_empty() && !own.deleted.is_empty();
-            any || self.places.iter().any(|(shard, ordinal)| {
-                own.deleted.get(shard).is_some_and(|deleted| deleted.contains(*ordinal))
-            })
+            any || self
+                .places
+                .iter()
+                .any(|(shard, ordinal)| own.deleted.get(shard).is_some_and(|deleted| deleted.contains(*ordinal)))
         };
         came || went() || went_from_shard()
     }
@@ -136,12 +137,7 @@ impl Writes {
     }
 
     /// Takes note of what a commit does, before it is visible.
-    pub(crate) fn note<'a>(
-        &self,
-        at: CommitTs,
-        changes: &[Change],
-        rows: impl Iterator<Item = (Oid, &'a OwnRows)>,
-    ) {
+    pub(crate) fn note<'a>(&self, at: CommitTs, changes: &[Change], rows: impl Iterator<Item = (Oid, &'a OwnRows)>) {
         // Whoever begins from now on sees this commit.
         if self.readers.load(Ordering::SeqCst) == 0 {
             return;

@@ -110,7 +110,9 @@ impl Session {
         let (batches, columns) = match &program.planned {
             Planned::Query(plan) if plan.locks.is_empty() => {
                 statement.is(Kind::Query);
-                let Some(batches) = execution.rows_by_key(&run, self.block.transaction()).await? else { return Ok(None) };
+                let Some(batches) = execution.rows_by_key(&run, self.block.transaction()).await? else {
+                    return Ok(None);
+                };
                 (batches, plan.columns.clone())
             }
             Planned::Query(plan) => {
