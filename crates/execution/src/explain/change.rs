@@ -10,10 +10,11 @@ use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use super::actual::Actual;
+use super::by_key;
 use super::node::{self, Node, Property, Value};
 use super::text::milliseconds;
 use super::{Estimate, Explained};
-use crate::modify::{Attempt, Modified};
+use crate::modify::{Attempt, Modified, index_name};
 use crate::{Execution, RunContext};
 
 impl Execution {
@@ -39,7 +40,7 @@ impl Execution {
             _ => ("Merge", "Rows Changed"),
         };
         let properties = ran.iter().map(|(changed, _)| Property::new(key, Value::Count(changed.rows))).collect();
-        let input = node::input(&operators, plan);
+        let input = by_key::shown(node::input(&operators, plan), &plan.inner, context, ran.is_some());
         let root = changing(name, &modify.table, input, properties, modify.returning.is_some(), ran.as_ref());
         Ok(Attempt::Done(Explained { root, planning, execution: ran.map(|(_, time)| time) }))
     }
@@ -67,7 +68,7 @@ impl Execution {
         if let Some(conflict) = &write.conflict {
             let resolution = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
             properties.push(Property::text("Conflict Resolution", resolution));
-            let keys = conflict.arbiters.iter().filter_map(|key| key_name(&write.table, *key));
+            let keys = conflict.arbiters.iter().map(|key| index_name(&write.table, *key).to_owned());
             properties.push(Property::list("Conflict Arbiter Indexes", keys));
         }
         properties.extend(ran.iter().map(|(written, _)| Property::new("Rows Written", Value::Count(written.rows))));
@@ -95,7 +96,7 @@ impl Execution {
             ran = Some((rows, self.clock.monotonic().saturating_sub(start)));
         }
         let (operators, planning) = self.operators_of(query, context, ran.is_some()).await?;
-        let input = node::input(&operators, plan);
+        let input = by_key::shown(node::input(&operators, plan), &plan.inner, context, ran.is_some());
         let estimate = input.estimate;
         let actual = |rows| ran.map(|(_, time)| Actual { rows, time_ms: Some((0.0, milliseconds(time))) });
         let locked = ran.map_or(0, |(rows, _)| rows);
@@ -165,10 +166,4 @@ fn changing(
         init_plans: Vec::new(),
         children: vec![input],
     }
-}
-
-fn key_name(table: &Table, key: types::Oid) -> Option<String> {
-    let constraints = table.constraints.iter().map(|constraint| (constraint.oid, &constraint.name));
-    let mut known = constraints.chain(table.indexes.iter().map(|index| (index.oid, &index.name)));
-    known.find(|(oid, _)| *oid == key).map(|(_, name)| name.clone())
 }

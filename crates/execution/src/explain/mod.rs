@@ -15,6 +15,7 @@ use crate::modify::Attempt;
 use crate::{Execution, RunContext};
 
 mod actual;
+mod by_key;
 mod change;
 mod estimate;
 mod expressions;
@@ -76,7 +77,8 @@ impl Execution {
             rows.try_for_each(async |_| Ok(())).await?;
             execution = Some(self.clock.monotonic().saturating_sub(start));
         }
-        Ok(Explained { root: node::tree(&operators, plan), planning, execution })
+        let root = by_key::shown(node::tree(&operators, plan), &plan.inner, context, plan.analyze);
+        Ok(Explained { root, planning, execution })
     }
 
     /// The operators of a query, and how long they took to plan.

@@ -32,6 +32,18 @@ impl Comparison {
     }
 }
 
+impl std::fmt::Display for Comparison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "=",
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+        })
+    }
+}
+
 /// What an operator compares, if it does and an index helps.
 pub(crate) fn comparison_of(operator: Operator) -> Option<Comparison> {
     Some(match operator {
@@ -93,6 +105,15 @@ impl Access {
         }
         let is_unique = index.unique && next.is_none();
         Some(Self { index: index.oid, columns: index.columns.to_vec(), equal, least, greatest, is_unique })
+    }
+
+    /// The conditions that say which part of the index is meant.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = usize> {
+        let bounds = [self.least, self.greatest].into_iter().filter_map(|bound| match bound {
+            KeyBound::None => None,
+            KeyBound::Included(condition) | KeyBound::Excluded(condition) => Some(condition),
+        });
+        self.equal.iter().copied().chain(bounds)
     }
 
     /// The columns of the index that vary within the range, in order.

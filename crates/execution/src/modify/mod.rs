@@ -24,7 +24,7 @@ mod unique;
 pub(crate) use constraints::{NewRow, check};
 pub(crate) use lock::Waits;
 pub(crate) use targets::{Targets, columns_from, tuples};
-pub(crate) use unique::{newest, taken};
+pub(crate) use unique::{index_name, newest, taken};
 
 /// What a statement that changes rows did.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use catalog::{RowIndex, Table, TableRows};
 use rowstore::Tuple;
 use txn::Transaction;
 use txn::locks::KeyLock;
-use types::{Condition, RowId, SqlError, SqlResult};
+use types::{Condition, Oid, RowId, SqlError, SqlResult};
 
 use super::shown::shown;
 use super::{NewRow, Waits};
@@ -74,7 +74,7 @@ pub(crate) fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<
 
 /// `23505`.
 pub(crate) fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
-    let name = index_name(table, index);
+    let name = index_name(table, index.oid);
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
     let (columns, values) = shown(table, index.columns, row);
     SqlError::new(Condition::UniqueViolation, message)
@@ -82,8 +82,9 @@ pub(crate) fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlE
         .with_constraint(name)
 }
 
-fn index_name<'a>(table: &'a Table, index: RowIndex<'_>) -> &'a str {
-    let constraint = table.constraints.iter().find(|constraint| constraint.oid == index.oid);
-    let named = table.indexes.iter().find(|named| named.oid == index.oid).map(|named| named.name.as_str());
+/// The name of an index or a key of the table.
+pub(crate) fn index_name(table: &Table, index: Oid) -> &str {
+    let constraint = table.constraints.iter().find(|constraint| constraint.oid == index);
+    let named = table.indexes.iter().find(|named| named.oid == index).map(|named| named.name.as_str());
     constraint.map(|constraint| constraint.name.as_str()).or(named).unwrap_or("")
 }

@@ -14,6 +14,7 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use planner::error::from_datafusion;
 use types::{SqlError, SqlResult};
 
+use super::IndexUse;
 use super::chain::{Chain, Effect, Source, Step, parameter_column};
 use super::source::{Asked, KeyedRows};
 use crate::Execution;
@@ -152,6 +153,14 @@ impl Compiled {
                     }
                 }
             }
+        }
+    }
+
+    /// The index that finds the rows.
+    pub(super) fn described(&self) -> Option<IndexUse> {
+        match &self.source {
+            Rows::Keyed(keyed) => Some(keyed.described()),
+            _ => None,
         }
     }
 

@@ -53,6 +53,11 @@ impl PointProgram {
         self.chain.settled == Settled::ByStatement
     }
 
+    /// The index that finds its rows; `None` where it is no table's rows, or an index is of no help.
+    pub(crate) fn index(&self) -> Option<IndexUse> {
+        self.compiled(&[], None).ok()?.described()
+    }
+
     fn compiled(&self, values: &[ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Arc<Compiled>> {
         if let Some(session) = session.filter(|_| self.needs_session()) {
             return Compiled::of(&self.chain.for_statement(session)?, values).map(Arc::new);
@@ -65,6 +70,16 @@ impl PointProgram {
         *compiled = Some(Arc::clone(&fresh));
         Ok(fresh)
     }
+}
+
+/// An index and the part of it that is meant.
+#[derive(Debug)]
+pub(crate) struct IndexUse {
+    pub(crate) index: String,
+    /// As SQL.
+    pub(crate) condition: String,
+    /// Rows come as the first sort wants them.
+    pub(crate) is_ordered: bool,
 }
 
 /// The query that gives a statement's rows.

@@ -8,18 +8,20 @@ use catalog::{CatalogState, RowPlace, Table, TableRows};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr};
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use planner::error::from_datafusion;
 use planner::{PLACE, ROW_ID};
 use rowstore::{StoredColumn, batch_of};
 use txn::KeyRead;
 use types::{ColumnId, Oid, SqlResult};
 
-use super::ROWS_MAX;
 use super::chain::{Effect, Step};
 use super::compiled::{Expression, batch, compile, evaluate, is_constant, repeated};
+use super::{IndexUse, ROWS_MAX};
 use crate::Execution;
 use crate::error::from_rowstore;
 use crate::lookup::{Access, Comparison, Found, KeyColumns, KeyRange, comparison_of, pieces};
+use crate::modify::index_name;
 use crate::scan::{FRESH_PLACE, stored_column};
 use crate::table_columns::column_defs;
 
@@ -34,7 +36,8 @@ const INDEXED_ROWS_MAX_OF_RANGE: u64 = 1 << 20;
 pub(super) struct KeyedRows {
     table: Arc<Table>,
     access: Access,
-    /// What the conditions of `access` compare with.
+    /// Each with what it compares with.
+    conditions: Vec<(ColumnId, Comparison)>,
     constants: Vec<Expression>,
     /// Of the table's columns and those that say which row each is, those that are read, in order.
     pub(super) needed: Vec<usize>,
@@ -116,6 +119,7 @@ impl KeyedRows {
         Ok(Some(Self {
             table: Arc::clone(table),
             access,
+            conditions,
             constants,
             needed,
             columns,
@@ -135,6 +139,21 @@ impl KeyedRows {
         let values: Vec<ArrayRef> =
             self.constants.iter().map(|constant| evaluate(constant, one)).collect::<SqlResult<_>>()?;
         self.access.range(&values)
+    }
+
+    /// The index, and the conditions that say which part of it is meant, as SQL.
+    pub(super) fn described(&self) -> IndexUse {
+        let name = |column: ColumnId| self.table.column(column).map_or("", |column| column.name.as_str());
+        let condition = |at: usize| {
+            let (column, comparison) = self.conditions[at];
+            format!("{} {comparison} {}", name(column), fmt_sql(self.constants[at].as_ref()))
+        };
+        let conditions: Vec<String> = self.access.conditions().map(condition).collect();
+        IndexUse {
+            index: index_name(&self.table, self.access.index).to_owned(),
+            condition: conditions.join(" AND "),
+            is_ordered: self.is_ordered,
+        }
     }
 
     /// No rows.
