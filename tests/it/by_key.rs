@@ -9,7 +9,10 @@ use crate::server::{Server, nightly};
 
 const ROUNDS: usize = 6;
 const ROUNDS_NIGHTLY: usize = 100;
-const QUERIES: [&str; 14] = [
+const QUERIES: [&str; 17] = [
+    "SELECT count(*), min(b), max(c), sum(d) FROM t WHERE a = $1 AND b > $2",
+    "SELECT count(DISTINCT c) + 1, count(d) FILTER (WHERE b < $2) FROM t WHERE a = $1",
+    "SELECT coalesce(sum(d), 0), avg(b) FROM t WHERE c = 'text ' || $1::int AND b <> $2",
     "SELECT * FROM t WHERE a = $1 AND b = $2",
     "SELECT c, a + b AS sum FROM t WHERE b = $2 AND $1 = a AND c > 'm'",
     "SELECT a, b FROM t WHERE a = $1 AND b >= $2 ORDER BY b LIMIT 5",
@@ -42,6 +45,10 @@ async fn rows_are_the_same_by_an_index_and_without_one() {
     let delete = prepare(&with, "DELETE FROM t WHERE a = $1 AND b = $2").await;
     let insert = "INSERT INTO t VALUES ($1, $2, 'text ' || $1::int, NULL) ON CONFLICT DO NOTHING";
     let insert = prepare(&with, insert).await;
+    let upsert = "INSERT INTO t VALUES ($1, $2, 'text ' || $1::int, 0) ON CONFLICT (a, b) \
+                  DO UPDATE SET d = coalesce(t.d, 0) + 1 RETURNING d::int";
+    let upsert = prepare(&with, upsert).await;
+    let next = prepare(&without, "SELECT (coalesce(d, 0) + 1)::int FROM t WHERE a = $1 AND b = $2").await;
     let random = SeededRandom::new(7);
     let below = |count: u64| i32::try_from(random.next_u64() % count).expect("small");
     for round in 0..if nightly() { ROUNDS_NIGHTLY } else { ROUNDS } {
@@ -62,6 +69,12 @@ async fn rows_are_the_same_by_an_index_and_without_one() {
                     with.execute(statement, &[&a, &b]).await.expect("a row changes");
                 }
             }
+        }
+        for _ in 0..10 {
+            let (a, b) = (below(13), below(160));
+            let wanted = rows(&without, &next, &[&a, &b]).await;
+            let wanted = if wanted.is_empty() { vec!["Some(0)".to_owned()] } else { wanted };
+            assert_eq!(rows(&with, &upsert, &[&a, &b]).await, wanted, "{a}, {b} in round {round}");
         }
         for _ in 0..40 {
             let (a, b) = (below(13), below(160));
@@ -86,6 +99,7 @@ async fn rows(client: &Client, statement: &Statement, values: &[&(dyn ToSql + Sy
 fn text(row: &Row) -> String {
     let cell = |at: usize| match row.columns()[at].type_().name() {
         "int4" => format!("{:?}", row.get::<_, Option<i32>>(at)),
+        "int8" => format!("{:?}", row.get::<_, Option<i64>>(at)),
         "text" => format!("{:?}", row.get::<_, Option<String>>(at)),
         _ => format!("{:?}", row.get::<_, Option<Decimal>>(at)),
     };

@@ -8,10 +8,10 @@ use datafusion::common::{Column, DFSchemaRef, Result as DfResult, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
-use planner::ShardTable;
 use planner::error::from_datafusion;
 use planner::functions::{self, Settled};
 use planner::semantics::Session;
+use planner::{ShardTable, StreamTable};
 use types::SqlResult;
 
 /// Cells of the rows written out at most.
@@ -33,6 +33,8 @@ pub(super) enum Source {
     Rows { rows: Vec<Vec<Expr>>, schema: DFSchemaRef },
     /// One row without columns.
     OneRow,
+    /// Rows that the run is given.
+    Given { schema: DFSchemaRef },
 }
 
 /// A step, with the schema that its expressions are over.
@@ -46,6 +48,8 @@ pub(super) struct Step {
 pub(super) enum Effect {
     Filter(Expr),
     Project(Vec<Expr>),
+    /// Aggregates of all rows, as one row.
+    Aggregate(Vec<Expr>),
     Sort(Vec<SortExpr>),
     /// OFFSET and LIMIT.
     Cut {
@@ -82,7 +86,7 @@ impl Chain {
         for step in &mut self.steps {
             match &mut step.effect {
                 Effect::Filter(expr) => *expr = map(expr.clone())?,
-                Effect::Project(exprs) => all(exprs)?,
+                Effect::Project(exprs) | Effect::Aggregate(exprs) => all(exprs)?,
                 Effect::Sort(sorts) => {
                     for sort in sorts {
                         sort.expr = map(sort.expr.clone())?;
@@ -104,6 +108,9 @@ impl Chain {
             LogicalPlan::Projection(it) => (Effect::Project(self.admit(&it.expr)?), &it.input),
             LogicalPlan::Filter(it) => {
                 (Effect::Filter(self.admit(std::slice::from_ref(&it.predicate))?.pop()?), &it.input)
+            }
+            LogicalPlan::Aggregate(it) if it.group_expr.is_empty() => {
+                (Effect::Aggregate(self.admit_aggregates(&it.aggr_expr)?), &it.input)
             }
             LogicalPlan::SubqueryAlias(it) => return self.add(&it.input),
             LogicalPlan::Sort(it) if it.fetch.is_none() => {
@@ -135,11 +142,35 @@ impl Chain {
     }
 }
 
+impl Chain {
+    /// As [`Chain::admit`], of calls of aggregates.
+    fn admit_aggregates(&mut self, exprs: &[Expr]) -> Option<Vec<Expr>> {
+        for expr in exprs {
+            let mut expr = expr;
+            while let Expr::Alias(alias) = expr {
+                expr = &alias.expr;
+            }
+            let Expr::AggregateFunction(call) = expr else { return None };
+            if !call.params.order_by.is_empty() {
+                return None;
+            }
+            self.admit(&call.params.args)?;
+            if let Some(filter) = &call.params.filter {
+                self.admit(std::slice::from_ref(&**filter))?;
+            }
+        }
+        exprs.iter().map(|expr| with_parameter_columns(expr.clone())).collect()
+    }
+}
+
 impl Source {
     fn of(leaf: &LogicalPlan) -> Option<Self> {
         match leaf {
             LogicalPlan::TableScan(scan) if scan.projection.is_none() && scan.fetch.is_none() => {
                 let provider = source_as_provider(&scan.source).ok()?;
+                if provider.downcast_ref::<StreamTable>().is_some() {
+                    return Some(Self::Given { schema: Arc::clone(&scan.projected_schema) });
+                }
                 let table = provider.downcast_ref::<ShardTable>()?;
                 let is_plain = scan.filters.is_empty();
                 is_plain.then(|| Self::Table { table: Arc::clone(&table.table), places: table.places })
@@ -162,6 +193,7 @@ fn leaf(plan: &LogicalPlan) -> &LogicalPlan {
         LogicalPlan::Projection(it) => leaf(&it.input),
         LogicalPlan::Filter(it) => leaf(&it.input),
         LogicalPlan::SubqueryAlias(it) => leaf(&it.input),
+        LogicalPlan::Aggregate(it) => leaf(&it.input),
         LogicalPlan::Sort(it) => leaf(&it.input),
         LogicalPlan::Limit(it) => leaf(&it.input),
         other => other,

@@ -10,6 +10,7 @@ use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregate, LoweredAggregateBuilder};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use planner::error::from_datafusion;
 use types::{SqlError, SqlResult};
@@ -38,7 +39,13 @@ enum Rows {
         schema: SchemaRef,
     },
     One,
+    Given {
+        schema: SchemaRef,
+    },
 }
+
+/// An aggregate, and which rows it is of.
+type Aggregate = (Arc<AggregateFunctionExpr>, Option<Expression>);
 
 pub(super) type Expression = Arc<dyn PhysicalExpr>;
 
@@ -46,6 +53,7 @@ pub(super) type Expression = Arc<dyn PhysicalExpr>;
 enum Run {
     Filter(Expression),
     Project(Vec<Expression>, SchemaRef),
+    Aggregate(Vec<Aggregate>, SchemaRef),
     Sort(Vec<(Expression, SortOptions)>),
     Cut { skip: Option<Expression>, fetch: Option<Expression> },
 }
@@ -90,10 +98,13 @@ impl Compiled {
                 Rows::Written { rows, schema }
             }
             Source::OneRow => Rows::One,
+            Source::Given { schema } => Rows::Given { schema: Arc::clone(schema.inner()) },
         };
         let mut actual: Vec<DataType> = match &source {
             Rows::Keyed(keyed) => keyed.types(),
-            Rows::Written { schema, .. } => schema.fields().iter().map(|field| field.data_type().clone()).collect(),
+            Rows::Written { schema, .. } | Rows::Given { schema } => {
+                schema.fields().iter().map(|field| field.data_type().clone()).collect()
+            }
             Rows::Scanned | Rows::One => Vec::new(),
         };
         let mut narrowed = match &source {
@@ -107,7 +118,7 @@ impl Compiled {
             }
             let over = schema_over(step, narrowed.as_deref(), &actual, &parameters)?;
             let run = Run::of(&step.effect, &over, &parameters)?;
-            if let Run::Project(_, schema) = &run {
+            if let Run::Project(_, schema) | Run::Aggregate(_, schema) = &run {
                 let count = schema.fields().len() - parameters.len();
                 actual = schema.fields()[..count].iter().map(|field| field.data_type().clone()).collect();
                 narrowed = None;
@@ -135,17 +146,17 @@ impl Compiled {
         let Some(counts) = self.counts(&one)? else { return Ok(None) };
         let made = |rows: &RecordBatch, read| Ok(Some(Made { rows: self.visible(rows), read }));
         match &self.source {
-            Rows::Scanned => Ok(None),
-            Rows::One => made(&self.take_steps(one, counts)?, None),
-            Rows::Written { rows, schema } => made(&self.take_steps(written(rows, schema, &one)?, counts)?, None),
+            Rows::Scanned | Rows::Given { .. } => Ok(None),
+            Rows::One => made(&self.take_steps(one.clone(), &one, counts)?, None),
+            Rows::Written { rows, schema } => made(&self.take_steps(written(rows, schema, &one)?, &one, counts)?, None),
             Rows::Keyed(keyed) => {
                 let Some(range) = keyed.range(&one)? else {
-                    return made(&self.take_steps(keyed.none(&one)?, counts)?, None);
+                    return made(&self.take_steps(keyed.none(&one)?, &one, counts)?, None);
                 };
                 let mut limit = self.wanted(counts);
                 loop {
                     let Some(read) = keyed.read(execution, view, &range, limit, &one).await? else { return Ok(None) };
-                    let rows = self.take_steps(read.rows, counts)?;
+                    let rows = self.take_steps(read.rows, &one, counts)?;
                     match limit.filter(|_| !read.is_all && Some(rows.num_rows()) != counts.fetch) {
                         // Filters have left too few.
                         Some(tried) => limit = Some(tried * 4),
@@ -154,6 +165,21 @@ impl Compiled {
                 }
             }
         }
+    }
+
+    /// What becomes of rows that are given.
+    pub(super) fn run_over(&self, given: &RecordBatch, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
+        let parameters: Vec<ArrayRef> =
+            values.iter().map(|value| value.to_array().map_err(from_datafusion)).collect::<SqlResult<_>>()?;
+        let one = one_row(&self.types, &parameters)?;
+        let Rows::Given { schema } = &self.source else {
+            return Err(SqlError::internal("rows that are not asked for"));
+        };
+        let fields = schema.fields().iter().chain(one.schema_ref().fields()).cloned();
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let columns = given.columns().iter().cloned().chain(repeated(&one, given.num_rows())?).collect();
+        let rows = batch(&schema, columns, given.num_rows())?;
+        self.take_steps(rows, &one, Counts::default()).map(|made| self.visible(&made))
     }
 
     /// The index that finds the rows.
@@ -192,7 +218,7 @@ impl Compiled {
         Ok(Some(counts))
     }
 
-    fn take_steps(&self, rows: RecordBatch, counts: Counts) -> SqlResult<RecordBatch> {
+    fn take_steps(&self, rows: RecordBatch, one: &RecordBatch, counts: Counts) -> SqlResult<RecordBatch> {
         let mut rows = rows;
         for step in &self.steps {
             rows = match step {
@@ -207,6 +233,14 @@ impl Compiled {
                     }
                     made.extend_from_slice(&rows.columns()[rows.num_columns() - self.types.len()..]);
                     batch(schema, made, rows.num_rows())?
+                }
+                Run::Aggregate(aggregates, schema) => {
+                    let mut made: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+                    for aggregate in aggregates {
+                        made.push(aggregated(aggregate, &rows)?);
+                    }
+                    made.extend_from_slice(one.columns());
+                    batch(schema, made, 1)?
                 }
                 Run::Sort(sorts) if 1 < rows.num_rows() => {
                     let columns = sorts
@@ -248,6 +282,20 @@ impl Run {
                 fields.extend_from_slice(parameters);
                 Self::Project(columns, Arc::new(Schema::new(fields)))
             }
+            Effect::Aggregate(exprs) => {
+                let mut aggregates = Vec::with_capacity(exprs.len());
+                let mut fields = Vec::with_capacity(exprs.len() + parameters.len());
+                for expr in exprs {
+                    let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+                    let made = LoweredAggregateBuilder::new(expr, over, over.as_arrow(), &props, &context).build();
+                    let LoweredAggregate { aggregate, filter, .. } = made.map_err(from_datafusion)?;
+                    let of = aggregate.field().data_type().clone();
+                    fields.push(Field::new(expr.schema_name().to_string(), of, true));
+                    aggregates.push((aggregate, filter));
+                }
+                fields.extend_from_slice(parameters);
+                Self::Aggregate(aggregates, Arc::new(Schema::new(fields)))
+            }
             Effect::Sort(sorts) => {
                 let sort = |sort: &datafusion::logical_expr::SortExpr| {
                     let options = SortOptions { descending: !sort.asc, nulls_first: sort.nulls_first };
@@ -264,6 +312,22 @@ impl Run {
             }
         })
     }
+}
+
+/// What an aggregate gives of the rows.
+fn aggregated((aggregate, filter): &Aggregate, rows: &RecordBatch) -> SqlResult<ArrayRef> {
+    let counted = match filter {
+        Some(filter) => {
+            let holds = evaluate(filter, rows)?;
+            &filter_record_batch(rows, holds.as_boolean()).map_err(internal)?
+        }
+        None => rows,
+    };
+    let values: Vec<ArrayRef> =
+        aggregate.expressions().iter().map(|value| evaluate(value, counted)).collect::<SqlResult<_>>()?;
+    let mut accumulator = aggregate.create_accumulator().map_err(from_datafusion)?;
+    accumulator.update_batch(&values).map_err(from_datafusion)?;
+    accumulator.evaluate().and_then(|value| value.to_array()).map_err(from_datafusion)
 }
 
 /// What the expressions of a step are over: the columns at `narrowed` of its input, or all, as they really are, then the parameters.

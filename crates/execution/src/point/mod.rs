@@ -13,7 +13,7 @@ use planner::functions::Settled;
 use planner::semantics::Session;
 use planner::{Planned, QueryPlan};
 use txn::Transaction;
-use types::SqlResult;
+use types::{SqlError, SqlResult};
 
 use self::chain::Chain;
 use self::compiled::Compiled;
@@ -33,8 +33,15 @@ const ROWS_MAX: usize = 8192;
 pub struct PointProgram {
     /// With parameters as they are written.
     pub planned: Planned,
+    rows: Kept,
+    /// ON CONFLICT DO UPDATE: over rows that are there, each beside the one that was to be inserted.
+    update: Option<Kept>,
+}
+
+/// A chain, compiled for the types of the last run's parameters.
+#[derive(Debug)]
+struct Kept {
     chain: Chain,
-    /// For the types of the last run's parameters.
     compiled: Mutex<Option<Arc<Compiled>>>,
 }
 
@@ -43,23 +50,41 @@ impl PointProgram {
     /// with it the rows that the plan was made for, if any.
     #[must_use]
     pub fn of(planned: &Planned) -> Option<Self> {
-        let chain = Chain::of(&input(planned)?.plan)?;
-        Some(Self { planned: planned.clone(), chain, compiled: Mutex::default() })
+        let rows = Kept::of(input(planned)?)?;
+        let update = match planned {
+            Planned::Write(write) => write.conflict.as_ref().and_then(|conflict| conflict.update.as_ref()),
+            _ => None,
+        };
+        let update = match update {
+            Some(update) => Some(Kept::of(&update.plan)?),
+            None => None,
+        };
+        Some(Self { planned: planned.clone(), rows, update })
     }
 
     /// Whether each statement has to give its session.
     #[must_use]
     pub fn needs_session(&self) -> bool {
-        self.chain.settled == Settled::ByStatement
+        self.rows.is_by_statement() || self.update.as_ref().is_some_and(Kept::is_by_statement)
     }
 
     /// The index that finds its rows; `None` where it is no table's rows, or an index is of no help.
     pub(crate) fn index(&self) -> Option<IndexUse> {
-        self.compiled(&[], None).ok()?.described()
+        self.rows.compiled(&[], None).ok()?.described()
+    }
+}
+
+impl Kept {
+    fn of(query: &QueryPlan) -> Option<Self> {
+        Some(Self { chain: Chain::of(&query.plan)?, compiled: Mutex::default() })
+    }
+
+    fn is_by_statement(&self) -> bool {
+        self.chain.settled == Settled::ByStatement
     }
 
     fn compiled(&self, values: &[ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Arc<Compiled>> {
-        if let Some(session) = session.filter(|_| self.needs_session()) {
+        if let Some(session) = session.filter(|_| self.is_by_statement()) {
             return Compiled::of(&self.chain.for_statement(session)?, values).map(Arc::new);
         }
         let mut compiled = self.compiled.lock();
@@ -102,6 +127,15 @@ pub struct PointRun<'a> {
     pub session: Option<&'a Arc<Session>>,
 }
 
+impl PointRun<'_> {
+    /// What DO UPDATE makes of rows in the columns of its plan's leaf.
+    pub(crate) fn update(&self, met: &RecordBatch) -> SqlResult<RecordBatch> {
+        let update = self.program.update.as_ref();
+        let update = update.ok_or_else(|| SqlError::internal("a program without DO UPDATE"))?;
+        update.compiled(self.values, self.session)?.run_over(met, self.values)
+    }
+}
+
 impl Execution {
     /// The rows of the program's plan, as the transaction sees them; `None` where the plan has to be run.
     ///
@@ -112,7 +146,7 @@ impl Execution {
         run: &PointRun<'_>,
         transaction: &mut Transaction,
     ) -> SqlResult<Option<Vec<RecordBatch>>> {
-        let compiled = run.program.compiled(run.values, run.session)?;
+        let compiled = run.program.rows.compiled(run.values, run.session)?;
         let view = transaction.view();
         let Some(made) = compiled.run(self, run.values, &view.state).await? else { return Ok(None) };
         if let Some(read) = made.read {

@@ -258,7 +258,7 @@ fn needed(steps: &[Step], width: usize) -> Vec<usize> {
     for step in steps {
         let exprs: Vec<&Expr> = match &step.effect {
             Effect::Filter(filter) => vec![filter],
-            Effect::Project(exprs) => exprs.iter().collect(),
+            Effect::Project(exprs) | Effect::Aggregate(exprs) => exprs.iter().collect(),
             Effect::Sort(sorts) => sorts.iter().map(|sort| &sort.expr).collect(),
             Effect::Cut { .. } => Vec::new(),
         };
@@ -266,7 +266,7 @@ fn needed(steps: &[Step], width: usize) -> Vec<usize> {
         for position in columns.filter_map(|column: &Column| step.input.maybe_index_of_column(column)) {
             needed[position] = true;
         }
-        if matches!(step.effect, Effect::Project(_)) {
+        if matches!(step.effect, Effect::Project(_) | Effect::Aggregate(_)) {
             is_projected = true;
             break;
         }
@@ -289,7 +289,7 @@ fn order_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
         match &step.effect {
             Effect::Filter(_) => {}
             Effect::Project(exprs) => origin = Some(exprs.iter().map(of).collect()),
-            Effect::Cut { .. } => return None,
+            Effect::Aggregate(_) | Effect::Cut { .. } => return None,
             Effect::Sort(sorts) => {
                 let fixed = &access.columns[..access.columns.len() - access.varying().len()];
                 let mut varying = access.varying().iter();

@@ -22,7 +22,7 @@ use super::Load;
 use crate::error::{from_catalog, from_rowstore, from_txn};
 use crate::lookup::Found;
 use crate::modify::{Attempt, Modified, NewRow, Targets, Waits, check, columns_from, newest, refused, taken, tuples};
-use crate::point::place_value;
+use crate::point::{PointRun, place_value};
 use crate::scan::stored_column;
 use crate::table_columns::column_defs;
 use crate::{Execution, RunContext};
@@ -33,6 +33,7 @@ impl Execution {
         &self,
         plan: &WritePlan,
         mut batches: Vec<RecordBatch>,
+        run: Option<&PointRun<'_>>,
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<Modified>> {
@@ -60,7 +61,7 @@ impl Execution {
             rows.retain(|_| *free.next().unwrap_or(&true));
             if let Some(update) = conflict.update.as_ref().filter(|_| !conflicts.taken.is_empty()) {
                 let attempt =
-                    self.update_taken(plan, update, &proposed, &conflicts.taken, transaction, context).await?;
+                    self.update_taken(plan, update, run, &proposed, &conflicts.taken, transaction, context).await?;
                 let Attempt::Done(targets) = attempt else { return Ok(Attempt::Again) };
                 updates = Some(targets);
             }
@@ -168,10 +169,12 @@ impl Execution {
     }
 
     /// Runs DO UPDATE over the rows that have the keys.
+    #[expect(clippy::too_many_arguments, reason = "a statement, its rows, and where they go")]
     async fn update_taken(
         &self,
         plan: &WritePlan,
         update: &ConflictUpdate,
+        run: Option<&PointRun<'_>>,
         proposed: &[NewRow],
         taken: &[(usize, Found)],
         transaction: &Transaction,
@@ -213,9 +216,14 @@ impl Execution {
         values.extend(batch_of(excluded, &columns, found.len()).map_err(from_rowstore)?);
         let schema = datafusion::catalog::TableProvider::schema(&*update.input);
         let batch = RecordBatch::try_new(Arc::clone(&schema), values).map_err(internal)?;
-        let fed = stream::once(async move { Ok(batch) });
-        update.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let batches = self.collect(&update.plan, context).await?;
+        let batches = match run {
+            Some(run) => vec![run.update(&batch)?],
+            None => {
+                let fed = stream::once(async move { Ok(batch) });
+                update.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
+                self.collect(&update.plan, context).await?
+            }
+        };
         let targets = Targets::of(table, &update.old, false, batches, transaction)?;
         if check(self, table, &targets.new_rows, &targets.old_rows, transaction, &waits).await? == Attempt::Again {
             return Ok(Attempt::Again);

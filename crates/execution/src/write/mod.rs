@@ -51,7 +51,7 @@ impl Execution {
         let Some(input) = plan.input.clone() else { return Ok(Attempt::Done(Modified::none())) };
         if gathered::is_gathered(plan) {
             let rows = self.collect(&input, context).await?;
-            return self.write_gathered(plan, rows, transaction, context).await;
+            return self.write_gathered(plan, rows, None, transaction, context).await;
         }
         let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
         let task = input.state.task_ctx();
@@ -86,7 +86,7 @@ impl Execution {
             return Ok(Some(Attempt::Again));
         }
         let Some(rows) = self.rows_by_key(run, transaction).await? else { return Ok(None) };
-        self.write_gathered(plan, rows, transaction, context).await.map(Some)
+        self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some)
     }
 }
 

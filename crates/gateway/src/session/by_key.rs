@@ -35,8 +35,6 @@ impl KeptProgram {
     pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Option<Self> {
         let is_kept = match planned {
             Planned::Query(query) => query.locks.is_empty() || query.locked_limit.counts().is_ok(),
-            // What DO UPDATE makes is planned for its values.
-            Planned::Write(write) => write.conflict.as_ref().is_none_or(|conflict| conflict.update.is_none()),
             _ => true,
         };
         let program = PointProgram::of(planned).filter(|_| is_kept)?;
