@@ -14,6 +14,9 @@ use types::{Clock, Random, SystemClock};
 
 use crate::server::{Server, nightly};
 
+/// Nothing is kept for looks at the past: what no table names is to be gone.
+const FORGETFUL: [&str; 2] = ["--retention", "0"];
+
 /// Servers killed: in every run, and at night.
 const KILLS: u64 = 20;
 const KILLS_NIGHTLY: u64 = 200;
@@ -51,7 +54,7 @@ async fn killed_loads_are_there_whole_or_not_at_all_and_leave_no_files() {
     let random = SeededRandom::new(seed);
     let clock = SystemClock::new();
     let folder = TempDir::with_prefix("kiln-kill-").expect("a temporary folder can be made");
-    let mut server = Server::start_on(folder.path(), &[]);
+    let mut server = Server::start_on(folder.path(), &FORGETFUL);
     create_tables(&server.connect().await).await;
     let mut expected: BTreeMap<&str, Expected> = TABLES.iter().map(|&table| (table, Expected::default())).collect();
 
@@ -84,7 +87,7 @@ async fn killed_loads_are_there_whole_or_not_at_all_and_leave_no_files() {
                 }
             }
         }
-        server = Server::start_on(folder.path(), &[]);
+        server = Server::start_on(folder.path(), &FORGETFUL);
         let client = server.connect().await;
         for (table, expected) in &mut expected {
             check_rows(&client, table, expected, &format!("seed {seed}, kill {kill}")).await;

@@ -21,4 +21,5 @@ mod sequence;
 mod server;
 mod slt;
 mod storm;
+mod time;
 mod tpc;

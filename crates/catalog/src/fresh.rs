@@ -57,6 +57,7 @@ impl CatalogState {
             schema_names: OrdMap::new(),
             relation_names: OrdMap::new(),
             role_names: OrdMap::new(),
+            shared: crate::clone::Shared::default(),
         }
     }
 }

@@ -8,6 +8,7 @@
 mod cascade;
 mod change;
 mod check;
+mod clone;
 mod database;
 mod definitions;
 mod deleted_rows;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use types::{ColumnId, Oid};
 
+use crate::clone::Shared;
 use crate::{ColumnSummary, Database, Role, Schema, Sequence, Table, TableRows, TableShards, View};
 
 /// Everything that exists at one moment. Cloning costs a few pointers, and states share what they have in common: an object
@@ -22,6 +23,7 @@ pub struct CatalogState {
     /// Tables, views and sequences by schema and name: they share one namespace.
     pub(crate) relation_names: OrdMap<Oid, OrdMap<String, Oid>>,
     pub(crate) role_names: OrdMap<String, Oid>,
+    pub(crate) shared: Shared,
 }
 
 /// What the name of a relation stands for.

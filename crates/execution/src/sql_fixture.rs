@@ -35,6 +35,8 @@ impl Sql {
         let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).unwrap());
         let next_oid = Arc::clone(&self.next_oid);
         let statement = StatementContext {
+            commit: types::CommitTs(1),
+            past: Arc::new(planner::NoPast),
             assignments: Arc::default(),
             sequences: Arc::new(planner::NoNumbers),
             settings: Arc::new(self.settings.clone()),

@@ -56,6 +56,14 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_SHUTDOWN_GRACE", value_name = "SECONDS")]
     pub(crate) shutdown_grace: Option<u64>,
 
+    /// Seconds that the past can be gone back to, by AS OF, UNDROP and `kiln restore` [default: 86400]
+    #[arg(long, env = "KILN_RETENTION", value_name = "SECONDS")]
+    pub(crate) retention: Option<u64>,
+
+    /// Seconds between checkpoints of the catalog in the storage [default: 3600]
+    #[arg(long, env = "KILN_CHECKPOINT_INTERVAL", value_name = "SECONDS")]
+    pub(crate) checkpoint_interval: Option<u64>,
+
     /// What is logged, as tracing filters: `info`, `gateway=debug,info` [default: info]
     #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,
@@ -76,6 +84,8 @@ pub(crate) struct Config {
     pub(crate) connections_max: usize,
     pub(crate) memory_bytes: u64,
     pub(crate) shutdown_grace_seconds: u64,
+    pub(crate) retention_seconds: u64,
+    pub(crate) checkpoint_interval_seconds: u64,
     pub(crate) log: String,
     pub(crate) log_json: bool,
 }
@@ -109,6 +119,8 @@ impl ServeArguments {
             max_connections: self.max_connections.or(below.max_connections),
             memory_mb: self.memory_mb.or(below.memory_mb),
             shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
+            retention: self.retention.or(below.retention),
+            checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
         }
@@ -134,6 +146,8 @@ impl ServeArguments {
             connections_max: self.max_connections.unwrap_or(500),
             memory_bytes: self.memory_mb.map_or_else(default_memory_bytes, |megabytes| megabytes << 20),
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
+            retention_seconds: self.retention.unwrap_or(86_400),
+            checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
             log: self.log.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_format.as_deref() == Some("json"),
         })

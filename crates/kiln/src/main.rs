@@ -2,11 +2,12 @@
 //!
 //! Never holds logic of the warehouse: each role's work lives in a crate below.
 //!
-//! Start at `serve.rs` for how a server is put together, `sql/` for the client, `bench.rs` for the benchmark.
+//! Start at `serve.rs` for how a server is put together, `restore.rs` for how one comes back, `sql/` for the client, `bench.rs` for the benchmark.
 
 mod bench;
 mod config;
 mod logging;
+mod restore;
 mod serve;
 mod sql;
 
@@ -26,6 +27,8 @@ struct Arguments {
 enum Role {
     /// Run a warehouse: PostgreSQL's protocol on one port, health and metrics on another
     Serve(config::ServeArguments),
+    /// Rebuild a warehouse whose data folder is gone, or as it was, from its storage alone
+    Restore(restore::RestoreArguments),
     /// Talk SQL to a warehouse
     Sql(sql::SqlArguments),
     /// Measure TPC-H or TPC-DS, alone or against peers
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     };
     let outcome = match arguments.role {
         Role::Serve(arguments) => runtime.block_on(Box::pin(serve::serve(arguments))),
+        Role::Restore(arguments) => runtime.block_on(Box::pin(restore::run(arguments))),
         Role::Sql(arguments) => runtime.block_on(Box::pin(sql::sql(arguments))),
         Role::Bench(arguments) => runtime.block_on(Box::pin(bench::bench(arguments))),
     };

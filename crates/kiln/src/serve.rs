@@ -1,6 +1,6 @@
 //! `kiln serve`: a warehouse put together from its parts, from the data folder up to the front doors, and taken down in turn.
 
-mod instance;
+pub(crate) mod instance;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use txn::{CleanSettings, Transactions};
+use txn::{CleanSettings, HistorySettings, Transactions};
 use types::{Clock, Random, SystemClock, SystemRandom};
 
 use crate::config::Config;
@@ -24,9 +24,17 @@ pub(crate) use crate::config::ServeArguments;
 use crate::logging;
 
 /// Name of the catalog's file in the data folder.
-const CATALOG: &str = "catalog.redb";
+pub(crate) const CATALOG: &str = "catalog.redb";
 /// Name of the folder in the data folder that queries spill to.
 const SPILL: &str = "spill";
+/// Name of the folder in the data folder where checkpoints are made.
+const HISTORY: &str = "history";
+/// Between looks for commits to copy to the storage.
+const UPLOAD_EVERY: Duration = Duration::from_millis(400);
+/// Bytes of commits that may wait to be copied; beyond, commits wait.
+const LOG_WAITING_MAX: u64 = 4 << 30;
+/// At the end the storage gets so long to take what it does not have yet; the next start copies what is left.
+const LAST_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Serves until SIGTERM or SIGINT, or until the catalog can no longer be written; a second signal ends it at once.
 pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
@@ -58,6 +66,8 @@ pub(crate) struct Server {
     doors: JoinSet<std::io::Result<()>>,
     cleaner: tokio::task::JoinHandle<()>,
     settler: tokio::task::JoinHandle<()>,
+    historian: tokio::task::JoinHandle<()>,
+    clock: Arc<dyn Clock>,
     /// Held for as long as the warehouse may write to its storage.
     _claim: Claim,
 }
@@ -77,8 +87,17 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
     let claim = Claim::acquire(&objects, instance, &about(&config)).await.context("cannot claim the storage")?;
 
-    let transactions =
-        Transactions::open(Arc::new(kv), objects.clone(), Arc::clone(&clock)).context("cannot read the catalog")?;
+    let log = kv::log::Logged::open(Arc::new(kv), Arc::clone(&clock), LOG_WAITING_MAX)
+        .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
+    let history = HistorySettings {
+        instance,
+        folder: config.data.join(HISTORY),
+        upload_every: UPLOAD_EVERY,
+        checkpoint_every: Duration::from_secs(config.checkpoint_interval_seconds),
+        retention: Duration::from_secs(config.retention_seconds),
+    };
+    let transactions = Transactions::open_with_history(Arc::new(log), objects.clone(), Arc::clone(&clock), history)
+        .context("cannot read the catalog")?;
     let execution = Execution::new(
         objects,
         Arc::clone(&transactions),
@@ -91,14 +110,24 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         },
     )?;
     let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
-    let gateway =
-        Gateway::new(planner, Arc::clone(&execution), Arc::clone(&transactions), front_doors(&config), clock, random)
-            .context("cannot use the TLS certificate")?;
+    let gateway = Gateway::new(
+        planner,
+        Arc::clone(&execution),
+        Arc::clone(&transactions),
+        front_doors(&config),
+        Arc::clone(&clock),
+        random,
+    )
+    .context("cannot use the TLS certificate")?;
 
     let settler = tokio::spawn(Arc::clone(&execution).keep_settled(SettleSettings::default()));
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_clean(CleanSettings::default()).await }
+    });
+    let historian = tokio::spawn({
+        let transactions = Arc::clone(&transactions);
+        async move { transactions.keep_history().await }
     });
     let shutdown = CancellationToken::new();
     let pg = listen(config.listen).await?;
@@ -115,7 +144,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
-    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, settler, _claim: claim })
+    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, settler, historian, clock, _claim: claim })
 }
 
 impl Server {
@@ -142,6 +171,18 @@ impl Server {
         while self.doors.join_next().await.is_some() {}
         self.cleaner.abort();
         self.settler.abort();
+        self.historian.abort();
+        // The task may still be in a step that others wait for.
+        let _ = self.historian.await;
+        tokio::select! {
+            ended = self.transactions.end_history() => if let Err(error) = ended {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "not all commits are copied to the storage; the next start does it");
+            },
+            () = self.clock.sleep(LAST_UPLOAD_TIME_MAX) => {
+                tracing::warn!("the storage is too slow: not all commits are copied to it; the next start does it");
+            }
+        }
     }
 }
 

@@ -18,6 +18,15 @@ pub enum Op {
 }
 
 impl Op {
+    /// Size of its key and value.
+    #[must_use]
+    pub fn byte_count(&self) -> usize {
+        match self {
+            Self::Put { key, value, .. } => key.len() + value.len(),
+            Self::Delete { key, .. } => key.len(),
+        }
+    }
+
     /// The space this change belongs to.
     #[must_use]
     pub fn space(&self) -> Space {

@@ -42,6 +42,9 @@ pub enum Error {
     KeyTooLong { space: Space, bytes: usize },
     #[error("a value of {bytes} bytes in space {space:?} is longer than {VALUE_BYTES_MAX}")]
     ValueTooLong { space: Space, bytes: usize },
+    /// A record of the log is not what was written.
+    #[error("a record of the log is damaged")]
+    MalformedRecord,
     /// A key's bytes are not what its reader expects.
     #[error("malformed key: {expected} expected at byte {position}")]
     MalformedKey { expected: &'static str, position: usize },

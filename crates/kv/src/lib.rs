@@ -11,6 +11,7 @@ mod batch;
 pub mod conformance;
 mod error;
 pub mod key;
+pub mod log;
 pub mod redb;
 pub mod sim;
 mod space;

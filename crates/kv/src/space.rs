@@ -36,16 +36,22 @@ pub enum Space {
     DeleteBitmaps = b'B',
     /// Superseded row versions waiting to be dropped.
     Superseded = b'V',
+    /// What was written, until it has been copied elsewhere.
+    Log = b'L',
+    /// Tables that were dropped and can still be brought back.
+    Dropped = b'K',
 }
 
 impl Space {
     /// Every space, in the order of its byte.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::DeleteBitmaps,
         Self::Catalog,
         Self::Deletes,
         Self::ShardEnds,
         Self::Generations,
+        Self::Dropped,
+        Self::Log,
         Self::Manifests,
         Self::Garbage,
         Self::Locators,
@@ -63,6 +69,12 @@ impl Space {
     #[must_use]
     pub fn byte(self) -> u8 {
         self as u8
+    }
+
+    /// The space that a byte on disk stands for.
+    #[must_use]
+    pub fn of_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|space| space.byte() == byte)
     }
 
     /// The name of the table that holds this space in a `redb` file.
@@ -84,6 +96,8 @@ impl Space {
             Self::Deletes => "D",
             Self::DeleteBitmaps => "B",
             Self::Superseded => "V",
+            Self::Log => "L",
+            Self::Dropped => "K",
         }
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Role};
 use parking_lot::Mutex;
-use types::{Clock, ObjectNames, Oid, QueryId, Random, SqlType};
+use types::{Clock, CommitTs, ObjectNames, Oid, QueryId, Random, SqlType};
 
 use crate::activity::Activity;
+use crate::past::Past;
 use crate::sequences::SequenceNumbers;
 use crate::settings::Settings;
 use crate::system;
@@ -17,6 +18,10 @@ use crate::system;
 pub struct StatementContext {
     /// The catalog with the transaction's own changes.
     pub snapshot: Arc<CatalogState>,
+    /// The newest commit that it has.
+    pub commit: CommitTs,
+    /// Earlier states.
+    pub past: Arc<dyn Past>,
     pub settings: Arc<Settings>,
     /// Whose privileges count: `current_user`.
     pub role: Arc<Role>,

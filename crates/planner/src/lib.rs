@@ -17,6 +17,7 @@ pub mod functions;
 mod keyword;
 pub mod optimize;
 pub mod parse;
+mod past;
 mod planned;
 mod planner;
 pub mod rewrite;
@@ -37,12 +38,14 @@ mod tests;
 pub use activity::{Activity, CopyProgressRow, NoActivity, SessionRow};
 pub use context::{Assignment, Assignments, StatementContext};
 pub use parse::{Parsed, Statement};
+pub use past::{HistoryRow, LastDrop, NoPast, Past, PastState, Pin};
 pub use planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
     ExplainPlan, LockedLimit, ModifyPlan, OutputColumn, Password, Planned, QueryPlan, RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
 pub use sequences::{NoNumbers, SequenceNumbers};
+pub use session::check_storage_columns;
 pub use session::{Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};
 pub use settings::{SettingRow, Settings};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};

@@ -19,7 +19,8 @@ use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, S
 use crate::bind::ask_counts;
 use crate::dependent::DependentSubqueries;
 use crate::error::from_datafusion;
-use crate::session::SessionCommand;
+use crate::past::Pin;
+use crate::session::{SessionCommand, check_storage_columns};
 use crate::shard_table::ShardTable;
 use crate::stop::stoppable;
 use crate::stream_table::StreamTable;
@@ -180,6 +181,7 @@ impl QueryPlan {
             if let LogicalPlan::TableScan(scan) = node
                 && let Ok(provider) = source_as_provider(&scan.source)
                 && let Some(table) = provider.downcast_ref::<ShardTable>()
+                && table.pin.is_none()
             {
                 tables.insert(table.table.oid);
             }
@@ -282,6 +284,10 @@ pub struct DefinePlan {
     pub passwords: Vec<Password>,
     /// What cannot run in a transaction block, by its name in the error.
     pub outside_block: Option<&'static str>,
+    /// What keeps the rows of the past that `changes` copy.
+    pub pins: Vec<Pin>,
+    /// The table whose present rows `changes` copy.
+    pub copied: Option<Oid>,
 }
 
 /// A query that must give no row.
@@ -380,6 +386,7 @@ impl Planned {
         match self {
             Planned::Query(query) => Some(query.columns.clone()),
             Planned::Explain(explain) => Some(vec![explain.column()]),
+            Planned::Session(SessionCommand::CheckStorage) => Some(check_storage_columns()),
             Planned::Session(SessionCommand::Show(query)) => Some(query.columns.clone()),
             Planned::Write(write) => write.returning.clone(),
             Planned::Modify(modify) => modify.returning.clone(),
@@ -399,9 +406,10 @@ impl Planned {
             }
             Planned::Modify(modify) => modify.input.tables_read(),
             Planned::CopyTo(copy) => copy.query.tables_read(),
+            Planned::Define(define) => define.copied.into_iter().collect(),
             Planned::Explain(explain) => explain.inner.tables_read(),
             Planned::Session(SessionCommand::Declare { query, .. }) => query.tables_read(),
-            Planned::Session(_) | Planned::Define(_) | Planned::CopyFrom(_) => BTreeSet::new(),
+            Planned::Session(_) | Planned::CopyFrom(_) => BTreeSet::new(),
         }
     }
 

@@ -58,9 +58,13 @@ impl Planner {
             Statement::Delete(delete) => write::delete(&binder, delete, parameter_types).map(Planned::Modify),
             Statement::Merge(merge) => write::merge(&binder, merge, parameter_types).map(Planned::Modify),
             Statement::Copy(copy) => write::copy(&binder, copy, parameter_types),
-            Statement::CreateTable(create) if matches!(create.source, TableSource::Columns { .. }) => {
-                define::create_table(&binder, create).map(Planned::Define)
-            }
+            Statement::CreateTable(create) => match &create.source {
+                TableSource::Columns { .. } => define::create_table(&binder, create).map(Planned::Define),
+                TableSource::Clone { table, version } => {
+                    define::clone_table(context, create, table, version.as_ref()).map(Planned::Define)
+                }
+                TableSource::Query { .. } => write::create_as(&binder, create, parameter_types),
+            },
             Statement::CreateView(create) => define::create_view(&binder, create).map(Planned::Define),
             Statement::CreateIndex(create) => define::create_index(&binder, create).map(Planned::Define),
             Statement::CreateSchema(create) => define::create_schema(context, create).map(Planned::Define),
@@ -72,9 +76,9 @@ impl Planner {
             Statement::AlterRole(alter) => define::alter_role(context, alter).map(Planned::Define),
             Statement::AlterDatabase(alter) => define::alter_database(context, alter).map(Planned::Define),
             Statement::Drop(drop) => define::drop(context, drop).map(Planned::Define),
+            Statement::Undrop(name) => define::undrop_table(context, name).map(Planned::Define),
             Statement::Truncate(truncate) => define::truncate(context, truncate).map(Planned::Define),
             Statement::Comment(comment) => define::comment(context, comment).map(Planned::Define),
-            Statement::CreateTable(create) => write::create_as(&binder, create, parameter_types),
             Statement::Explain(explained) => {
                 let inner = self.explained(&explained.statement, parameter_types, context)?;
                 explain::explain(&explained.options, inner).map(Planned::Explain)

@@ -14,6 +14,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use shards::Datum;
 use types::SqlType;
 
+use crate::past::Pin;
+
 /// Turns the scan of a table into an operator.
 pub trait PlanScan: Send + Sync + fmt::Debug {
     /// A scan of `table` that gives the columns of `projection` (all without one). `filters` are conjuncts to prune by: rows
@@ -42,6 +44,8 @@ pub struct ShardTable {
     pub rows: Arc<TableRows>,
     /// Whether the schema ends in [`ROW_ID`] and [`PLACE`].
     pub places: bool,
+    /// Keeps the rows of a past state from being deleted.
+    pub pin: Option<Pin>,
     schema: SchemaRef,
     planner: Arc<dyn PlanScan>,
 }
@@ -51,7 +55,13 @@ impl ShardTable {
     #[must_use]
     pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn PlanScan>) -> Self {
         let schema = schema_of(&table.columns);
-        Self { table, rows, places: false, schema, planner }
+        Self { table, rows, places: false, pin: None, schema, planner }
+    }
+
+    /// The table with what keeps its rows from being deleted.
+    #[must_use]
+    pub fn held_by(self, pin: Option<Pin>) -> Self {
+        Self { pin, ..self }
     }
 
     /// The table with the columns that say which row each is.

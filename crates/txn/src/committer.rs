@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use types::CommitTs;
 
-use crate::group::{Group, Proposal};
+use crate::group::{Group, Held, Proposal};
 use crate::holder::Holder;
 use crate::transactions::Core;
 use crate::{Conflict, Error, Result};
@@ -29,34 +29,66 @@ pub(crate) fn run(core: &Core, requests: &Receiver<Request>) {
         if core.is_poisoned() {
             waiting.into_iter().for_each(refuse);
         } else {
-            serve(core, waiting);
+            in_groups(waiting).into_iter().for_each(|group| serve(core, group));
         }
     }
 }
 
+/// The requests cut where a commit has to come first in its group.
+fn in_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
+    let mut groups: Vec<Vec<Request>> = vec![Vec::new()];
+    for request in requests {
+        let begins = matches!(&request, Request::Commit { proposal, .. } if proposal.begins_a_group());
+        match groups.last_mut().filter(|group| group.is_empty() || !begins) {
+            Some(group) => group.push(request),
+            None => groups.push(vec![request]),
+        }
+    }
+    groups
+}
+
 /// What is answered once the group is durable.
 enum Outcome {
-    Committed { ts: CommitTs, uploads: Vec<String>, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
-    Refused { conflict: Conflict, uploads: Vec<String>, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
-    Announced { answer: oneshot::Sender<Result<()>> },
+    Committed {
+        ts: CommitTs,
+        uploads: Vec<String>,
+        held: Vec<Held>,
+        holder: Holder,
+        answer: oneshot::Sender<Result<CommitTs>>,
+    },
+    Refused {
+        conflict: Conflict,
+        uploads: Vec<String>,
+        holder: Holder,
+        answer: oneshot::Sender<Result<CommitTs>>,
+    },
+    Announced {
+        answer: oneshot::Sender<Result<()>>,
+    },
 }
 
 fn serve(core: &Core, requests: Vec<Request>) {
     let newest = core.visible.current();
-    let mut group = Group::after(newest.ts, Arc::clone(&newest.state));
+    let mut group = Group::after(newest.ts, Arc::clone(&newest.state), core.clock.now_us());
     let outcomes: Vec<Outcome> = requests.into_iter().map(|request| admit(core, &mut group, request)).collect();
-    let Group { ts, state, batch } = group;
-    let written = if batch.is_empty() { Ok(()) } else { core.kv.write(batch) };
-    if let Err(error) = written {
-        // Nothing is made visible and nothing is deleted: what the store holds is known after the next start.
-        let error = Arc::new(error);
-        core.poison(&error);
-        outcomes.into_iter().for_each(|outcome| outcome.fail(&error));
-        return;
-    }
+    let Group { ts, state, batch, .. } = group;
+    let written = if batch.is_empty() { Ok(core.clock.now_us()) } else { core.write_commits(batch) };
+    let written_us = match written {
+        Ok(written_us) => written_us,
+        Err(error) => {
+            // Nothing is made visible and nothing is deleted: what the store holds is known after the next start.
+            let error = Arc::new(error);
+            core.poison(&error);
+            outcomes.into_iter().for_each(|outcome| outcome.fail(&error));
+            return;
+        }
+    };
     // Durable before visible, visible before answered; and visible before the uploads are forgotten, so that whoever reads
     // the uploads first and the newest commit then sees every object in one of them.
     if newest.ts < ts {
+        if core.history.is_some() {
+            core.recent.add(ts, Arc::clone(&state), written_us);
+        }
         core.visible.publish(ts, state);
     }
     // Whoever is answered and cleans up then does not find this thread still looking at what it removed.
@@ -66,11 +98,14 @@ fn serve(core: &Core, requests: Vec<Request>) {
 
 fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
     match request {
-        Request::Commit { proposal, holder, answer } => match group.admit(&proposal, &core.moves, &core.writes) {
-            Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, holder, answer },
-            // The other transaction may be in this very group: the answer waits until that one is durable.
-            Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, holder, answer },
-        },
+        Request::Commit { proposal, holder, answer } => {
+            let listed = core.listed(&proposal);
+            match group.admit(&proposal, &core.moves, &core.writes, &listed) {
+                Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, held: proposal.held, holder, answer },
+                // The other transaction may be in this very group: the answer waits until that one is durable.
+                Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, holder, answer },
+            }
+        }
         Request::Announce { object, answer } => {
             group.announce(&object);
             Outcome::Announced { answer }
@@ -89,9 +124,10 @@ fn refuse(request: Request) {
 impl Outcome {
     fn conclude(self, core: &Core) {
         match self {
-            Self::Committed { ts, uploads, holder, answer } => {
+            Self::Committed { ts, uploads, held, holder, answer } => {
                 core.in_flight.settle(&uploads);
-                drop(holder);
+                // What it copied is named by what is visible now.
+                drop((held, holder));
                 drop(answer.send(Ok(ts)));
             }
             Self::Refused { conflict, uploads, holder, answer } => {

@@ -1,11 +1,12 @@
 //! Objects that a commit took out of the catalog, remembered until no snapshot needs them.
 //!
-//! One key per object in the space `Garbage`: the commit (8 bytes), then the object's name. No value.
+//! One key per object in the space `Garbage`: the commit (8 bytes), then the object's name. The value is the commit's time (8 bytes),
+//! or nothing where no committed state ever named the object.
 
 use catalog::{CatalogState, Change};
 use kv::key::{KeyReader, KeyWriter};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
-use types::{CommitTs, Oid};
+use types::CommitTs;
 
 use crate::{Error, Result};
 
@@ -14,11 +15,14 @@ use crate::{Error, Result};
 pub(crate) struct Garbage {
     pub(crate) since: CommitTs,
     pub(crate) object: String,
+    /// When that was, in microseconds since 1970; `None` where no committed state ever named the object.
+    pub(crate) named_until_us: Option<i64>,
 }
 
 impl Garbage {
     pub(crate) fn put(&self, batch: &mut Batch) {
-        batch.put(Space::Garbage, self.key(), Vec::new());
+        let value = self.named_until_us.map(|us| us.to_be_bytes().to_vec());
+        batch.put(Space::Garbage, self.key(), value.unwrap_or_default());
     }
 
     pub(crate) fn delete(&self, batch: &mut Batch) {
@@ -30,21 +34,28 @@ impl Garbage {
     }
 }
 
-/// The objects that `change` takes away when it is made to `before`.
+/// The objects that `change` takes away when it is made to `before`: those of shards that no table has after it.
 pub(crate) fn objects_removed(before: &CatalogState, change: &Change) -> Vec<String> {
-    let of_table = |table: Oid| before.shards(table).shards.iter().map(|shard| shard.object.clone()).collect();
-    match change {
-        Change::Compact { table, compacted } => {
-            let removed = before.shards(*table).shards.iter().filter(|shard| compacted.removed.contains_key(&shard.id));
-            removed.map(|shard| shard.object.clone()).collect()
-        }
-        Change::DropTable(table) | Change::RemoveAllRows { table } => of_table(*table),
-        _ => Vec::new(),
-    }
+    let (table, compacted) = match change {
+        Change::Compact { table, compacted } => (*table, Some(compacted)),
+        Change::DropTable(table) | Change::RemoveAllRows { table } => (*table, None),
+        _ => return Vec::new(),
+    };
+    let shared = before.shared_shards(table);
+    let shards = before.shards(table).shards.iter();
+    let removed = shards.filter(|shard| compacted.is_none_or(|compacted| compacted.removed.contains_key(&shard.id)));
+    removed.filter(|shard| !shared.contains(&shard.id)).map(|shard| shard.object.clone()).collect()
 }
 
-/// The first `count` that come after `after` and that nobody who looks at `horizon` or later needs.
-pub(crate) fn read(kv: &dyn TxKv, after: Option<&Garbage>, horizon: CommitTs, count: usize) -> Result<Vec<Garbage>> {
+/// The first `count` that come after `after`, that nobody who looks at `horizon` or later needs, and that no state has named since
+/// `cutoff_us`.
+pub(crate) fn read(
+    kv: &dyn TxKv,
+    after: Option<&Garbage>,
+    horizon: CommitTs,
+    cutoff_us: i64,
+    count: usize,
+) -> Result<Vec<Garbage>> {
     let start = after.map_or_else(Vec::new, |garbage| {
         // The smallest key after the one of `garbage`.
         let mut key = garbage.key();
@@ -53,15 +64,15 @@ pub(crate) fn read(kv: &dyn TxKv, after: Option<&Garbage>, horizon: CommitTs, co
     });
     let end = KeyWriter::new().u64(horizon.0.saturating_add(1)).finish();
     let entries = kv.scan(Space::Garbage, KeyRange::between(start, end), Direction::Forward)?;
-    entries
-        .take(count)
-        .map(|entry| {
-            let (key, _) = entry?;
-            let mut reader = KeyReader::new(&key);
-            let damaged = |_| Error::Damaged { what: "list of garbage" };
-            let since = CommitTs(reader.u64().map_err(damaged)?);
-            let object = reader.str().map_err(damaged)?;
-            Ok(Garbage { since, object })
-        })
-        .collect()
+    let garbage = entries.map(|entry| {
+        let (key, value) = entry?;
+        let mut reader = KeyReader::new(&key);
+        let damaged = |_| Error::Damaged { what: "list of garbage" };
+        let since = CommitTs(reader.u64().map_err(damaged)?);
+        let object = reader.str().map_err(damaged)?;
+        let named_until_us = <[u8; 8]>::try_from(&value[..]).ok().map(i64::from_be_bytes);
+        Ok(Garbage { since, object, named_until_us })
+    });
+    let is_old = |garbage: &Garbage| garbage.named_until_us.is_none_or(|us| us <= cutoff_us);
+    garbage.filter(|garbage| garbage.as_ref().map_or(true, is_old)).take(count).collect()
 }

@@ -1,6 +1,7 @@
 //! Several commits as one write. Pure: states, changes and keys.
 
-use std::collections::BTreeSet;
+use std::any::Any;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, ObjectKind, stored};
@@ -14,7 +15,10 @@ use crate::garbage::{Garbage, objects_removed};
 use crate::moves::{Move, Moves};
 use crate::reads::{ReadSet, Writes};
 use crate::recover::put_last_commit;
-use crate::{Conflict, Reason, Snapshot, conflict, uploads};
+use crate::{Conflict, Reason, Snapshot, conflict, dropped, uploads};
+
+/// Keeps something from being deleted.
+pub type Held = Arc<dyn Any + Send + Sync>;
 
 /// What a transaction asks to be committed.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub(crate) struct Proposal {
     pub(crate) uploads: Vec<String>,
     /// What a serializable transaction has read, and when it began.
     pub(crate) reads: Option<(CommitTs, ReadSet)>,
+    /// Keeps the objects of states that it copies from, until it is visible.
+    pub(crate) held: Vec<Held>,
     /// Keeps in memory how the rows it wrote moved.
     pub(crate) _anchor: Option<Snapshot>,
 }
@@ -38,16 +44,24 @@ pub(crate) struct Group {
     pub(crate) ts: CommitTs,
     pub(crate) state: Arc<CatalogState>,
     pub(crate) batch: Batch,
+    now_us: i64,
 }
 
 impl Group {
     /// An empty group after the newest commit.
-    pub(crate) fn after(ts: CommitTs, state: Arc<CatalogState>) -> Self {
-        Self { ts, state, batch: Batch::new() }
+    pub(crate) fn after(ts: CommitTs, state: Arc<CatalogState>, now_us: i64) -> Self {
+        Self { ts, state, batch: Batch::new(), now_us }
     }
 
     /// Puts the proposal after all that are in the group, or says why it cannot follow them.
-    pub(crate) fn admit(&mut self, proposal: &Proposal, moves: &Moves, writes: &Writes) -> Result<CommitTs, Conflict> {
+    /// `listed` is what the store lists as garbage, for a proposal that [copies rows](Proposal::clones).
+    pub(crate) fn admit(
+        &mut self,
+        proposal: &Proposal,
+        moves: &Moves,
+        writes: &Writes,
+        listed: &[Garbage],
+    ) -> Result<CommitTs, Conflict> {
         for (table, _) in &proposal.rows {
             conflict::written_rows(&proposal.base, &self.state, *table)?;
         }
@@ -60,6 +74,8 @@ impl Group {
         // What was announced and is not part of the outcome is garbage from this commit on, as is what the commit removes.
         let mut garbage: BTreeSet<String> = proposal.uploads.iter().cloned().collect();
         let mut moved = Vec::new();
+        let mut revived = HashSet::new();
+        let mut dropped = Vec::new();
         let mut after = conflict::rebase(&proposal.base, &self.state, &proposal.changes, |before, change| {
             stored::write(before, change, ts, &mut batch);
             moved.extend(Move::of(before, change, ts));
@@ -67,6 +83,13 @@ impl Group {
                 garbage.remove(&shard.object);
             });
             garbage.extend(objects_removed(before, change));
+            match change {
+                Change::Clone { rows, .. } => {
+                    revived.extend(rows.shards.shards.iter().map(|shard| shard.object.clone()))
+                }
+                Change::DropTable(oid) => dropped.extend(self.state.table(*oid).map(Arc::clone)),
+                _ => {}
+            }
         })?;
         for (table, own) in &proposal.rows {
             let rows = after.rows(*table);
@@ -78,7 +101,12 @@ impl Group {
         moved.into_iter().for_each(|(table, known)| moves.note(table, known));
         writes.note(ts, &proposal.changes, proposal.rows.iter().map(|(table, own)| (*table, own)));
         proposal.uploads.iter().for_each(|object| uploads::delete(&mut batch, object));
-        garbage.into_iter().for_each(|object| Garbage { since: ts, object }.put(&mut batch));
+        for object in garbage {
+            let named_until_us = (!proposal.uploads.contains(&object)).then_some(self.now_us);
+            Garbage { since: ts, object, named_until_us }.put(&mut batch);
+        }
+        listed.iter().filter(|listed| revived.contains(&listed.object)).for_each(|listed| listed.delete(&mut batch));
+        dropped.iter().for_each(|table| dropped::put(&mut batch, table, ts, self.now_us));
         put_last_commit(&mut batch, ts);
         self.batch.append(batch);
         self.ts = ts;
@@ -89,6 +117,18 @@ impl Group {
     /// Adds the announcement of an object.
     pub(crate) fn announce(&mut self, object: &str) {
         uploads::put(&mut self.batch, object);
+    }
+}
+
+impl Proposal {
+    /// Whether it gives tables the rows of others.
+    pub(crate) fn clones(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::Clone { .. }))
+    }
+
+    /// Whether what was visible before it has to be a state that can be gone back to, or what it needs to know is in the store.
+    pub(crate) fn begins_a_group(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::Clone { .. } | Change::DropTable(_)))
     }
 }
 

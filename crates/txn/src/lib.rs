@@ -4,15 +4,17 @@
 //! [`Error::Conflict`] and runs again.
 //!
 //! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
-//! cannot happen side by side, `clean.rs` when an object may go.
+//! cannot happen side by side, `clean.rs` when an object may go, `history/` how the past is kept.
 
 mod bind;
 mod clean;
 mod committer;
 mod conflict;
+mod dropped;
 mod error;
 mod garbage;
 mod group;
+mod history;
 mod holder;
 pub mod locks;
 mod moves;
@@ -35,9 +37,12 @@ mod model;
 #[cfg(test)]
 mod model_tests;
 
-pub use clean::{CleanReport, CleanSettings};
+pub use clean::{CleanReport, CleanSettings, StorageClass, StorageRow};
 pub use conflict::{Conflict, Reason};
+pub use dropped::LastDrop;
 pub use error::{Error, Result};
+pub use group::Held;
+pub use history::{Gap, HistoryError, HistorySettings, HistoryStatus, Progress, Restored, restore};
 pub use moves::RowNow;
 pub use reads::KeyRead;
 pub use sequences::Exhausted;

@@ -13,6 +13,8 @@ use crate::{Error, Result};
 pub(crate) struct Recovered {
     pub(crate) ts: CommitTs,
     pub(crate) catalog: CatalogState,
+    /// The oldest commit whose objects are all there.
+    pub(crate) floor: CommitTs,
     /// Announced objects of transactions that did not commit.
     pub(crate) uploads: BTreeSet<String>,
 }
@@ -26,7 +28,7 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
         stored::write_all(&catalog, &mut batch);
         put_last_commit(&mut batch, ts);
         kv.write(batch)?;
-        return Ok(Recovered { ts, catalog, uploads: BTreeSet::new() });
+        return Ok(Recovered { ts, catalog, floor: CommitTs(0), uploads: BTreeSet::new() });
     };
     let (catalog, upgrade) = stored::read(kv)?.ok_or(Error::Damaged { what: "catalog" })?;
     if !upgrade.is_empty() {
@@ -39,7 +41,8 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
             String::from_utf8(key.to_vec()).map_err(|_| Error::Damaged { what: "list of uploads" })
         })
         .collect::<Result<_>>()?;
-    Ok(Recovered { ts, catalog, uploads })
+    let floor = kv.get(Space::Meta, FLOOR)?.as_deref().and_then(parse_commit).unwrap_or_default();
+    Ok(Recovered { ts, catalog, floor, uploads })
 }
 
 /// Records that all commits up to `ts` are in the store.
@@ -47,10 +50,22 @@ pub(crate) fn put_last_commit(batch: &mut Batch, ts: CommitTs) {
     batch.put(Space::Meta, LAST_COMMIT, ts.0.to_be_bytes().to_vec());
 }
 
-fn last_commit(kv: &dyn TxKv) -> Result<Option<CommitTs>> {
-    let Some(bytes) = kv.get(Space::Meta, LAST_COMMIT)? else { return Ok(None) };
-    let bytes = <[u8; 8]>::try_from(&bytes[..]).map_err(|_| Error::Damaged { what: "number of the last commit" })?;
-    Ok(Some(CommitTs(u64::from_be_bytes(bytes))))
+/// Records that objects which commits before `ts` name may be gone.
+pub(crate) fn put_floor(batch: &mut Batch, ts: CommitTs) {
+    batch.put(Space::Meta, FLOOR, ts.0.to_be_bytes().to_vec());
 }
 
-const LAST_COMMIT: &[u8] = b"last_commit";
+/// The newest commit in the store; `None` in a new one.
+pub(crate) fn last_commit(kv: &dyn TxKv) -> Result<Option<CommitTs>> {
+    let Some(bytes) = kv.get(Space::Meta, LAST_COMMIT)? else { return Ok(None) };
+    parse_commit(&bytes).map(Some).ok_or(Error::Damaged { what: "number of the last commit" })
+}
+
+/// A commit's number as it is stored.
+pub(crate) fn parse_commit(bytes: &[u8]) -> Option<CommitTs> {
+    <[u8; 8]>::try_from(bytes).ok().map(|bytes| CommitTs(u64::from_be_bytes(bytes)))
+}
+
+const FLOOR: &[u8] = b"floor";
+/// Where the newest commit's number lies in the space `Meta`.
+pub(crate) const LAST_COMMIT: &[u8] = b"last_commit";

@@ -36,6 +36,8 @@ struct State {
     catalog: Arc<CatalogState>,
     /// How many pins each commit has.
     pins: BTreeMap<CommitTs, usize>,
+    /// The objects that older commits name may be gone.
+    floor: CommitTs,
 }
 
 /// Keeps a commit registered.
@@ -58,8 +60,8 @@ impl Drop for Pin {
 }
 
 impl Visible {
-    pub(crate) fn new(ts: CommitTs, catalog: Arc<CatalogState>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State { ts, catalog, pins: BTreeMap::new() }) })
+    pub(crate) fn new(ts: CommitTs, catalog: Arc<CatalogState>, floor: CommitTs) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { ts, catalog, pins: BTreeMap::new(), floor }) })
     }
 
     /// The newest commit, registered.
@@ -69,6 +71,25 @@ impl Visible {
         *state.pins.entry(ts).or_default() += 1;
         let pin = Arc::new(Pin { ts, visible: Arc::clone(self) });
         Snapshot { ts, state: Arc::clone(&state.catalog), pin }
+    }
+
+    /// An older commit, registered; `None` where objects that it names may be gone.
+    pub(crate) fn past(self: &Arc<Self>, ts: CommitTs, catalog: Arc<CatalogState>) -> Option<Snapshot> {
+        let mut state = self.state.lock();
+        if ts < state.floor {
+            return None;
+        }
+        *state.pins.entry(ts).or_default() += 1;
+        let pin = Arc::new(Pin { ts, visible: Arc::clone(self) });
+        Some(Snapshot { ts, state: catalog, pin })
+    }
+
+    /// Lets nobody look at a commit before `ts` any more, or before the oldest that somebody looks at; which of them.
+    pub(crate) fn raise_floor(&self, ts: CommitTs) -> CommitTs {
+        let mut state = self.state.lock();
+        let oldest = state.pins.keys().next().copied().unwrap_or(state.ts);
+        state.floor = state.floor.max(ts.min(oldest));
+        ts.min(oldest)
     }
 
     /// Makes a durable commit the newest.

@@ -112,6 +112,8 @@ pub enum Condition {
     ConnectionFailure,
     ObjectNotInPrerequisiteState,
     ObjectInUse,
+    /// The past is no longer kept so far back.
+    SnapshotTooOld,
     CantChangeRuntimeParam,
     IoError,
     DataCorrupted,

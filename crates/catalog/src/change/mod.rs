@@ -49,6 +49,11 @@ pub enum Change {
         table: Oid,
         settled: Arc<Settled>,
     },
+    /// Gives a table that has no rows those of another, as they are or were.
+    Clone {
+        table: Oid,
+        rows: Arc<TableRows>,
+    },
     /// Puts shards in the place of others.
     Compact {
         table: Oid,
@@ -145,6 +150,16 @@ impl CatalogState {
                 check::shards(self.table_of(*table)?, &settled.shards)?;
                 let rows = self.rows_of(*table)?.settled(settled);
                 next.set_rows(*table, rows.ok_or(Error::Moved { table: *table })?);
+            }
+            Change::Clone { table, rows } => {
+                let owner = self.table_of(*table)?;
+                let shards: Vec<Arc<ShardMeta>> = rows.shards.shards.iter().map(Arc::clone).collect();
+                check::shards(owner, &shards)?;
+                if !self.rows(*table).is_empty() {
+                    return Err(Error::Moved { table: *table });
+                }
+                next.set_rows(*table, self.rows(*table).cloned_from(rows, owner)?);
+                next.note_shared(*table);
             }
             Change::Compact { table, compacted } => {
                 check::shards(self.table_of(*table)?, &compacted.shards)?;

@@ -85,6 +85,18 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
             put_shards(before, *table, &settled.shards, commit, batch);
             rows::write_settled(before.rows(*table), *table, settled, batch);
         }
+        Change::Clone { table, rows } => {
+            // What cannot be cloned is refused where the change is made, and then nothing is written.
+            let cloned = before.table(*table).and_then(|owner| before.rows(*table).cloned_from(rows, owner).ok());
+            if let Some(cloned) = cloned {
+                let shards: Vec<Arc<ShardMeta>> = cloned.shards.shards.iter().map(Arc::clone).collect();
+                put_shards(before, *table, &shards, commit, batch);
+                if let Some(sample) = &cloned.shards.sample {
+                    put(batch, ObjectKind::Sample, *table, sample);
+                }
+                rows::write_cloned(&cloned, *table, commit, batch);
+            }
+        }
         Change::Compact { table, compacted } => {
             for shard in compacted.removed.keys() {
                 batch.delete(Space::Shards, shard_key(*table, *shard));
@@ -124,6 +136,7 @@ pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
     let mut upgrade = Batch::new();
     read_shards(kv, &mut state, found.samples, &mut upgrade)?;
     rows::read(kv, &mut state)?;
+    state.note_all_shared();
     verify(&state, found.tables.len() + found.views.len() + found.sequences.len())?;
     Ok(Some((state, upgrade)))
 }

@@ -36,14 +36,29 @@ pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, ba
         }
     }
     for (id, row) in own.layer.rows() {
-        let mut value = Vec::with_capacity(COMMIT_BYTES + row.tuple.as_bytes().len());
-        value.extend(commit.0.to_be_bytes());
-        value.extend_from_slice(row.tuple.as_bytes());
-        batch.put(Space::Rows, row_key(table, fresh.generation, id), value);
+        put_row(table, fresh.generation, id, row, commit, batch);
     }
     for (shard, places) in &own.deleted {
         write_deleted(before.shards.deleted.get(shard), table, *shard, places, batch);
     }
+}
+
+/// The table has these rows from the start.
+pub(super) fn write_cloned(rows: &TableRows, table: Oid, commit: CommitTs, batch: &mut Batch) {
+    put_generations(table, rows.fresh.generation, None, batch);
+    for (id, row) in rows.fresh.active.rows() {
+        put_row(table, rows.fresh.generation, id, row, commit, batch);
+    }
+    for (shard, deleted) in &rows.shards.deleted {
+        write_deleted(None, table, *shard, &deleted.places, batch);
+    }
+}
+
+fn put_row(table: Oid, generation: u64, id: RowId, row: &Row, commit: CommitTs, batch: &mut Batch) {
+    let mut value = Vec::with_capacity(COMMIT_BYTES + row.tuple.as_bytes().len());
+    value.extend(commit.0.to_be_bytes());
+    value.extend_from_slice(row.tuple.as_bytes());
+    batch.put(Space::Rows, row_key(table, generation, id), value);
 }
 
 /// The active layer is sealed.

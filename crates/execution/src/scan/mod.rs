@@ -1,5 +1,6 @@
 //! Scans of tables: which shards, divided into which parts, read by whom.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use catalog::TableRows;
@@ -9,7 +10,7 @@ use datafusion::common::{DFSchema, Result as DfResult, Statistics};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
-use planner::{PlanScan, ShardTable};
+use planner::{Pin, PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
 use shards::{ColumnDef, Predicate, ShardMeta, prune};
@@ -61,6 +62,17 @@ pub(crate) struct Scan {
     /// Shards of the table.
     pub(crate) shard_count: usize,
     pub(crate) statistics: Statistics,
+    /// Keeps the shards of a past state from being deleted.
+    _pin: Option<Held>,
+}
+
+/// A pin, of which there is nothing to show.
+struct Held(#[expect(dead_code, reason = "it is kept, not looked at")] Pin);
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Held")
+    }
 }
 
 /// A shard of a scan.
@@ -131,6 +143,7 @@ impl PlanScan for ScanPlanner {
             shards,
             rows: Arc::clone(rows),
             fresh: OnceLock::new(),
+            _pin: table.pin.clone().map(Held),
         };
         let fresh = match by_key::fresh_rows(&table.table, rows, filters) {
             Some(found) => scan.fresh.get_or_init(|| found).len(),

@@ -138,6 +138,7 @@ pub(crate) fn sqlstate(condition: Condition) -> &'static str {
         Condition::ObjectInUse => "55006",
         Condition::CantChangeRuntimeParam => "55P02",
         Condition::IoError => "58030",
+        Condition::SnapshotTooOld => "72000",
         Condition::DataCorrupted => "XX001",
         Condition::ConfigFileError => "F0000",
         Condition::InternalError => "XX000",

@@ -73,7 +73,8 @@ impl Session {
             }
             self.enter(prepared.parsed.as_ref(), statement)?;
         }
-        let planned = self.plan_again(prepared, &values, statement)?;
+        let again = |session: &Self| session.plan_again(prepared, &values, statement);
+        let planned = self.with_past(again).await?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
         self.start_bound(prepared, &bound, statement, client).await

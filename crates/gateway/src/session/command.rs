@@ -89,7 +89,7 @@ impl Session {
                 if self.prepared.contains_key(&name) {
                     return Err(duplicate_statement(&name));
                 }
-                let prepared = self.prepare_in(*parsed, &types, statement)?;
+                let prepared = self.prepare_in(*parsed, &types, statement).await?;
                 self.prepared.insert(name, Arc::new(prepared));
                 done("PREPARE")
             }
@@ -117,6 +117,7 @@ impl Session {
                 self.vacuum(tables, statement).await?;
                 done("VACUUM")
             }
+            SessionCommand::CheckStorage => self.check_storage(statement).await,
             SessionCommand::Nothing(tag) => done(tag),
         }
     }

@@ -41,7 +41,7 @@ impl Session {
         let prepared = match statements.pop() {
             Some(parsed) => {
                 let statement = self.begin(&parsed.text);
-                let steps = async { self.prepare_in(parsed, &declared, &statement) };
+                let steps = self.prepare_in(parsed, &declared, &statement);
                 let prepared = statement.watch(steps).await;
                 note_failure(&statement, &prepared, sql);
                 prepared?
@@ -53,18 +53,19 @@ impl Session {
     }
 
     /// Finds the types of a statement's parameters and columns.
-    pub(crate) fn prepare_in(
+    pub(crate) async fn prepare_in(
         &mut self,
         parsed: Parsed,
         declared: &[Option<SqlType>],
         statement: &Statement,
     ) -> SqlResult<Prepared> {
         self.enter(Some(&parsed), statement)?;
-        let planned = match parsed.explained_execute() {
-            Some(_) => self.plan(&parsed, declared, statement)?,
+        let step = |session: &Self| match parsed.explained_execute() {
+            Some(_) => session.plan(&parsed, declared, statement),
             // A plan that is kept keeps no row alive.
-            None => self.gateway.planner.plan(&parsed, declared, &self.context_without_rows(statement))?,
+            None => session.gateway.planner.plan(&parsed, declared, &session.context_without_rows(statement)),
         };
+        let planned = self.with_past(step).await?;
         let columns = self.columns_of(&planned)?;
         let parameters = planned.parameters();
         let state = self.block.view().state;
@@ -115,7 +116,8 @@ impl Session {
                         return Ok(Portal::by_key(Arc::clone(&prepared), values));
                     }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-                    let planned = self.plan(parsed, &types, &statement)?.with_parameters(values.clone())?;
+                    let planned = self.with_past(|session| session.plan(parsed, &types, &statement)).await?;
+                    let planned = planned.with_parameters(values.clone())?;
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;
                     let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };

@@ -12,7 +12,7 @@ use pgwire::messages::response::TransactionStatus;
 use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext};
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
-use types::{Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
+use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::activity::{Backend, Guard};
 use crate::gateway::Gateway;
@@ -21,12 +21,14 @@ use crate::pg::sqlstate::Severity;
 use crate::session::block::{Block, Modes};
 use crate::session::held::Held;
 use crate::session::numbers::Numbers;
+use crate::session::pasts::Pasts;
 use crate::session::portal::{Life, Portal};
 use crate::session::prepared::Prepared;
 use crate::session::statement::Statement;
 
 mod block;
 mod by_key;
+mod check_storage;
 mod command;
 mod copy;
 mod cursor;
@@ -34,6 +36,7 @@ mod error;
 mod extended;
 mod held;
 mod numbers;
+mod pasts;
 mod portal;
 mod prepared;
 mod run;
@@ -57,6 +60,8 @@ pub(crate) struct Session {
     assignments: Arc<Assignments>,
     /// What sequences gave it.
     numbers: Arc<Numbers>,
+    /// The earlier states that the running statement reads.
+    pasts: Arc<Pasts>,
     /// Of the newest statement, until its failure is told.
     query_id: Option<QueryId>,
     /// Fires when the client has hung up.
@@ -87,7 +92,7 @@ impl Session {
             self.enter(Some(parsed), &statement)?;
             parsed.check_without_parameters()?;
             loop {
-                let planned = self.plan(parsed, &[], &statement)?;
+                let planned = self.with_past(|session| session.plan(parsed, &[], &statement)).await?;
                 if let Some(tag) = self.deliver(planned, place, &statement, client).await? {
                     return Ok(tag);
                 }
@@ -104,6 +109,7 @@ impl Session {
 
     /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
     fn begin(&mut self, sql: &str) -> Statement {
+        self.pasts = Pasts::new(&self.gateway.transactions);
         let timeout = self.settings().statement_timeout();
         let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, timeout, self.hung_up.clone());
         self.query_id = Some(statement.query_id);
@@ -163,15 +169,22 @@ impl Session {
 
     /// What a statement is planned with.
     fn context(&self, statement: &Statement) -> Arc<StatementContext> {
-        self.context_over(self.block.view().state, statement)
+        let view = self.block.view();
+        self.context_over(view.ts, view.state, statement)
     }
 
     /// What a statement is planned with whose plan is to be kept.
     fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
-        self.context_over(Arc::new(self.block.view().state.without_rows()), statement)
+        let view = self.block.view();
+        self.context_over(view.ts, Arc::new(view.state.without_rows()), statement)
     }
 
-    fn context_over(&self, snapshot: Arc<CatalogState>, statement: &Statement) -> Arc<StatementContext> {
+    fn context_over(
+        &self,
+        commit: CommitTs,
+        snapshot: Arc<CatalogState>,
+        statement: &Statement,
+    ) -> Arc<StatementContext> {
         let held = self.block.held();
         // ALTER ROLE of another session counts from the next statement on.
         let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
@@ -189,6 +202,8 @@ impl Session {
             random: Arc::clone(&self.gateway.random),
             clock: Arc::clone(&self.gateway.clock),
             assignments: Arc::clone(&self.assignments),
+            commit,
+            past: Arc::clone(&self.pasts) as Arc<dyn planner::Past>,
             sequences: Arc::clone(&self.numbers) as Arc<dyn planner::SequenceNumbers>,
             snapshot,
         })
@@ -213,6 +228,7 @@ impl Session {
         }
         let transactions = Arc::clone(&gateway.transactions);
         let numbers = Arc::new(Numbers::new(Arc::clone(&transactions)));
+        let pasts = Pasts::new(&transactions);
         let new_oid = Arc::new(move || transactions.allocate_oid());
         let session = Self {
             block: Block::new(Arc::clone(&gateway.transactions), held),
@@ -226,6 +242,7 @@ impl Session {
             new_oid,
             assignments: Arc::default(),
             numbers,
+            pasts,
             query_id: None,
             hung_up: CancellationToken::new(),
         };

@@ -149,12 +149,13 @@ impl Session {
         client: &mut Client,
     ) -> SqlResult<Started> {
         let place = Place { last: false, alone: true };
-        let mut planned = self.plan_bound(prepared, bound, statement)?;
+        let mut planned = self.with_past(|session| session.plan_bound(prepared, bound, statement)).await?;
         loop {
             match Box::pin(self.start(planned, place, statement, client)).await? {
                 Started::Again => {
                     self.enter(prepared.parsed.as_ref(), statement)?;
-                    planned = self.plan_again(prepared, &bound.values, statement)?;
+                    let again = |session: &Self| session.plan_again(prepared, &bound.values, statement);
+                    planned = self.with_past(again).await?;
                 }
                 started => return Ok(started),
             }
@@ -300,6 +301,7 @@ impl Session {
         for password in &plan.passwords {
             self.put_password(&mut plan.changes, password);
         }
+        plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
         self.block.transaction().stage(plan.changes).map_err(from_txn)?;
         self.tell(plan.notices);
         Ok(Started::Done(plan.tag))

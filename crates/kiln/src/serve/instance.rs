@@ -32,7 +32,7 @@ pub(crate) fn load_or_draw(data: &Path, random: &dyn Random) -> anyhow::Result<U
 }
 
 /// Whole or not at all, whenever the machine stops.
-fn write(data: &Path, instance: Uuid) -> std::io::Result<()> {
+pub(crate) fn write(data: &Path, instance: Uuid) -> std::io::Result<()> {
     let draft = data.join(format!("{NAME}.new"));
     let mut file = File::create(&draft)?;
     writeln!(file, "{instance}")?;

@@ -5,6 +5,7 @@
 //! `SqlToRel` makes the plan from relations and functions that `provider.rs` finds, and the analyzer's rules give every
 //! expression its type. `state.rs` has what a plan is made and run with.
 
+pub(crate) mod as_of;
 mod expression;
 pub(crate) mod modification;
 mod output_name;

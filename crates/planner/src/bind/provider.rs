@@ -17,11 +17,11 @@ use super::modification::{GIVEN, Given, WITH_PLACES};
 use super::relation::{self, Found, Name};
 use super::sql_type::Types;
 use super::undefined::UndefinedFunction;
-use super::{Binder, sequence_rows, view};
+use super::{Binder, as_of, sequence_rows, view};
 use crate::dependent::{ARRAY_SUBQUERY, array_subquery};
 use crate::error::to_datafusion;
 use crate::shard_table::ShardTable;
-use crate::{functions, system};
+use crate::{functions, past, system};
 
 /// What one statement's SQL is planned with.
 pub(super) struct Provider<'a> {
@@ -47,7 +47,12 @@ impl<'a> Provider<'a> {
     }
 
     fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
-        let context = self.binder.context;
+        let moment = name.catalog().and_then(past::marked);
+        let past = moment.map(|moment| as_of::at(self.binder.context, moment)).transpose()?;
+        let (context, pin) = match &past {
+            Some((context, pin)) => (context, Some(Arc::clone(pin))),
+            None => (self.binder.context, None),
+        };
         if name.schema() == Some(GIVEN) {
             let given = self.given.get(name.table()).map(Arc::clone);
             return given.ok_or_else(|| SqlError::internal(format!("there is no plan for {name}")));
@@ -59,12 +64,12 @@ impl<'a> Provider<'a> {
                 self.check_readable(table.owner, "table", &table.name)?;
                 let rows = Arc::clone(context.snapshot.rows(table.oid));
                 let scan = Arc::clone(&self.binder.planner.scan);
-                let table = ShardTable::new(table, rows, scan);
+                let table = ShardTable::new(table, rows, scan).held_by(pin);
                 Ok(provider_as_source(Arc::new(if has_places { table.with_places() } else { table })))
             }
             Found::Catalog(Relation::View(found)) => {
                 self.check_readable(found.owner, "view", &found.name)?;
-                view::source(self.binder, &found)
+                view::source(self.binder, context, &found)
             }
             Found::Catalog(Relation::Sequence(sequence)) => {
                 self.check_readable(sequence.owner, "sequence", &sequence.name)?;

@@ -11,21 +11,26 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::place::Text;
 use super::{Binder, query};
+use crate::StatementContext;
 use crate::error::from_datafusion;
 use crate::parse::{Statement, parse};
 
 /// How deep views may stand on views.
 const DEPTH_MAX: usize = 64;
 
-/// The view as a relation that is its query.
-pub(super) fn source(binder: &Binder<'_>, view: &View) -> SqlResult<Arc<dyn TableSource>> {
+/// The view as a relation that is its query, over what `context` sees.
+pub(super) fn source(
+    binder: &Binder<'_>,
+    context: &Arc<StatementContext>,
+    view: &View,
+) -> SqlResult<Arc<dyn TableSource>> {
     if binder.depth >= DEPTH_MAX {
         let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
         return Err(SqlError::new(Condition::InvalidObjectDefinition, message));
     }
     let inner = Binder {
         planner: binder.planner,
-        context: binder.context,
+        context,
         reader: view.owner,
         session: Arc::clone(&binder.session),
         state: OnceLock::from(binder.state()),

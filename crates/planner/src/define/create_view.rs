@@ -23,6 +23,9 @@ use crate::{DefinePlan, QueryPlan};
 pub(crate) fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<DefinePlan> {
     let context = binder.context();
     let (schema, name) = name::target(context, &create.name)?;
+    if reads_the_past(&create.query) {
+        return Err(SqlError::unsupported("AS OF in a view"));
+    }
     let query = binder.query(&create.query, &[])?;
     if !query.parameters.is_empty() {
         return Err(SqlError::new(Condition::UndefinedParameter, "there is no parameter $1"));
@@ -64,6 +67,21 @@ pub(crate) fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult
     view_text::query(&view)?;
     let changes = vec![Change::PutView(Arc::new(view))];
     Ok(DefinePlan { changes, tag: "CREATE VIEW".to_owned(), ..DefinePlan::default() })
+}
+
+fn reads_the_past(query: &Query) -> bool {
+    struct AsOf;
+    impl Visitor for AsOf {
+        type Break = ();
+
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            match factor {
+                TableFactor::Table { version: Some(_), .. } => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    query.visit(&mut AsOf).is_break()
 }
 
 /// Names and types of the output, the first names as the statement gives them.

@@ -3,6 +3,7 @@
 //! which DataFusion reads.
 
 mod alter;
+mod as_of;
 mod copy;
 mod create;
 mod cursor;

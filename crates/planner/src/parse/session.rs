@@ -76,6 +76,7 @@ pub enum Command {
     },
     /// What has nothing to do: its command tag.
     Nothing(&'static str),
+    CheckStorage,
 }
 
 /// `DECLARE name CURSOR FOR query`.
@@ -122,6 +123,10 @@ impl Cursor<'_> {
             }
             Some("discard") => self.discard()?,
             Some("analyze" | "analyse" | "vacuum") => self.maintenance()?,
+            Some("check") if self.is("check storage") => {
+                self.expect("check storage")?;
+                Command::CheckStorage
+            }
             Some("checkpoint") => {
                 self.advance();
                 Command::Nothing("CHECKPOINT")

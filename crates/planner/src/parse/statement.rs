@@ -4,7 +4,7 @@
 //! is smaller than `sqlparser`'s and every field here is one somebody honours. Names are folded and cut as PostgreSQL does:
 //! a name's `value` is the name itself, quoted or not.
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SetExpr};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr};
 use types::{SqlError, SqlResult};
 
 use super::cursor::Cursor;
@@ -59,6 +59,8 @@ pub enum Statement {
     AlterDatabase(AlterDatabase),
     Drop(Drop),
     Truncate(Truncate),
+    /// `UNDROP TABLE name`.
+    Undrop(ObjectName),
     Comment(Comment),
     /// What concerns the session or its transaction alone.
     Session(Box<Command>),
@@ -103,6 +105,10 @@ impl Cursor<'_> {
             Some("alter") => self.alter(),
             Some("drop") => self.drop(),
             Some("truncate") => self.truncate(),
+            Some("undrop") => {
+                self.expect("undrop table")?;
+                self.object_name().map(Statement::Undrop)
+            }
             Some("comment") => self.comment(),
             Some(word) => match self.command()? {
                 Some(command) => Ok(Statement::Session(Box::new(command))),

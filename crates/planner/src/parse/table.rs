@@ -1,6 +1,6 @@
 //! CREATE TABLE and CREATE TABLE AS.
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, ReferentialAction};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, ReferentialAction, TableVersion};
 
 use types::{Condition, SqlError, SqlResult};
 
@@ -33,6 +33,8 @@ pub enum TableSource {
         likes: Vec<LikeTable>,
         constraints: Vec<TableConstraint>,
     },
+    /// `CLONE table [AS OF …]`.
+    Clone { table: ObjectName, version: Option<TableVersion> },
     /// CREATE TABLE AS.
     Query {
         /// Names for the first columns of the query; may be empty.
@@ -147,6 +149,13 @@ impl Cursor<'_> {
         let name = self.object_name()?;
         if self.is("partition of") || self.is("of") {
             return Err(self.unsupported("CREATE TABLE OF"));
+        }
+        if self.eat("clone") {
+            let source = self.object_name()?;
+            let source = TableSource::Clone { table: source, version: self.as_of()? };
+            let (distribution, order, parameters) = (None, None, Vec::new());
+            let table = CreateTable { name, if_not_exists, source, distribution, order, parameters };
+            return Ok(Statement::CreateTable(Box::new(table)));
         }
         let mut column_names = Vec::new();
         let mut defined = None;

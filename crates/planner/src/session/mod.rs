@@ -9,7 +9,7 @@ use types::{Oid, SqlType};
 pub(crate) use self::plan::plan;
 
 use crate::parse::Parsed;
-use crate::planned::QueryPlan;
+use crate::planned::{OutputColumn, QueryPlan};
 
 /// A command to the session.
 #[derive(Debug, Clone)]
@@ -84,8 +84,26 @@ pub enum SessionCommand {
     Vacuum {
         tables: Option<Vec<Oid>>,
     },
+    /// CHECK STORAGE: the bucket against the catalog, in rows of [`check_storage_columns`].
+    CheckStorage,
     /// A statement that has nothing to do here and says so by succeeding: its command tag (`ANALYZE`, `CHECKPOINT`).
     Nothing(&'static str),
+}
+
+/// The columns of CHECK STORAGE.
+#[must_use]
+pub fn check_storage_columns() -> Vec<OutputColumn> {
+    let columns = [
+        ("class", SqlType::Text),
+        ("object", SqlType::Text),
+        ("objects", SqlType::Int8),
+        ("bytes", SqlType::Int8),
+        ("kept_until", SqlType::TimestampTz),
+        ("modified", SqlType::TimestampTz),
+    ];
+    let column =
+        |(name, sql_type): (&str, SqlType)| OutputColumn { name: name.to_owned(), sql_type, table: None, column: None };
+    columns.into_iter().map(column).collect()
 }
 
 /// Modes of BEGIN and SET TRANSACTION; `None` where nothing is said.

@@ -75,6 +75,7 @@ pub(crate) fn plan(
                 SessionCommand::Nothing(tag)
             }
         }
+        Command::CheckStorage => SessionCommand::CheckStorage,
         Command::Nothing(tag) => SessionCommand::Nothing(tag),
     })
 }

@@ -21,7 +21,9 @@ use crate::planned::{DefinePlan, Planned, QueryPlan, WritePlan};
 pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[Option<SqlType>]) -> SqlResult<Planned> {
     let (names, query, with_data) = match &create.source {
         TableSource::Query { column_names, query, with_data } => (column_names, query, *with_data),
-        TableSource::Columns { .. } => return Err(SqlError::internal("CREATE TABLE AS is made of a query")),
+        TableSource::Columns { .. } | TableSource::Clone { .. } => {
+            return Err(SqlError::internal("CREATE TABLE AS is made of a query"));
+        }
     };
     let context = binder.context();
     let (schema, name) = define::target(context, &create.name)?;

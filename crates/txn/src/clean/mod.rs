@@ -13,16 +13,23 @@ use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use types::CommitTs;
 
 use crate::garbage::{self, Garbage};
+use crate::group::Proposal;
+use crate::recover::put_floor;
 use crate::transactions::Core;
-use crate::{Error, Result, Transactions, uploads};
+use crate::{Error, Result, Transactions, dropped, uploads};
 
+mod check;
 #[cfg(test)]
 mod tests;
 
+pub use check::{StorageClass, StorageRow};
+
 /// Where all objects of tables lie, below the storage prefix.
-const TABLES: &str = "tables";
+pub(crate) const TABLES: &str = "tables";
 /// Objects whose records one durable write removes.
 const CHUNK: usize = 1_000;
+/// Objects are kept for so much longer than the retention, and at most for twice as long.
+const KEPT_LONGER: Duration = Duration::from_secs(60);
 /// Objects deleted at a time.
 const DELETES_AT_ONCE: usize = 16;
 
@@ -82,6 +89,14 @@ impl Transactions {
         let _alone = core.cleaning.lock().await;
         core.moves.forget(core.visible.horizon());
         self.remove_retired_rows().await?;
+        let cutoff_us = core.cutoff_us();
+        let old = core.blocking(move |kv| dropped::old(kv, cutoff_us)).await?;
+        core.write(|batch| {
+            for key in old {
+                batch.delete(Space::Dropped, key);
+            }
+        })
+        .await?;
         let mut report = CleanReport::default();
         for chunk in core.in_flight.dead().chunks(CHUNK) {
             let deleted = core.delete(chunk.to_vec(), &mut report).await;
@@ -94,9 +109,10 @@ impl Transactions {
         loop {
             // Taken anew each time, so that a long cleaning follows the snapshots that end meanwhile.
             let horizon = core.visible.horizon();
-            let chunk = core.read_garbage(last.clone(), horizon).await?;
+            let mut chunk = core.read_garbage(last.clone(), horizon, core.cutoff_us()).await?;
             let Some(end) = chunk.last() else { break };
             last = Some(end.clone());
+            core.retire(&mut chunk).await?;
             let deleted: HashSet<String> = core
                 .delete(chunk.iter().map(|garbage| garbage.object.clone()).collect(), &mut report)
                 .await
@@ -230,13 +246,67 @@ impl Core {
         outcomes.into_iter().flatten().collect()
     }
 
-    async fn read_garbage(&self, after: Option<Garbage>, horizon: CommitTs) -> Result<Vec<Garbage>> {
-        self.blocking(move |kv| garbage::read(kv, after.as_ref(), horizon, CHUNK)).await
+    async fn read_garbage(&self, after: Option<Garbage>, horizon: CommitTs, cutoff_us: i64) -> Result<Vec<Garbage>> {
+        self.blocking(move |kv| garbage::read(kv, after.as_ref(), horizon, cutoff_us, CHUNK)).await
+    }
+
+    /// Objects that a state has named since then are kept.
+    fn cutoff_us(&self) -> i64 {
+        self.clock.now_us().saturating_sub(self.kept_us())
+    }
+
+    /// How long objects are kept, a little longer than anyone may ask for them: the time of a commit is taken before it is written.
+    fn kept_us(&self) -> i64 {
+        let retention = self.history.as_ref().map_or(Duration::ZERO, |history| history.retention());
+        let kept = retention.saturating_add(retention.min(KEPT_LONGER));
+        i64::try_from(kept.as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Lets nobody come to look at a state that names the objects, durably; keeps of them those that nobody does look at.
+    async fn retire(&self, garbage: &mut Vec<Garbage>) -> Result<()> {
+        let named = garbage.iter().filter(|garbage| garbage.named_until_us.is_some());
+        if let Some(floor) = named.map(|garbage| garbage.since).max() {
+            let floor = self.visible.raise_floor(floor);
+            garbage.retain(|garbage| garbage.named_until_us.is_none() || garbage.since <= floor);
+            self.write(|batch| put_floor(batch, floor)).await?;
+        }
+        let state = self.visible.current().state;
+        let shards: HashSet<&str> = state
+            .tables()
+            .flat_map(|table| &state.shards(table.oid).shards)
+            .map(|shard| shard.object.as_str())
+            .collect();
+        garbage.retain(|garbage| {
+            let is_named = shards.contains(garbage.object.as_str());
+            if is_named {
+                tracing::error!(
+                    object = garbage.object,
+                    "an object that a table names is listed as garbage; it is kept"
+                );
+            }
+            !is_named
+        });
+        Ok(())
+    }
+
+    /// What the store lists as garbage, where the proposal may need it again.
+    pub(crate) fn listed(&self, proposal: &Proposal) -> Vec<Garbage> {
+        if !proposal.clones() {
+            return Vec::new();
+        }
+        match garbage::read(&*self.kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX) {
+            Ok(listed) => listed,
+            // A record that stays where it should go is found by the cleaner, which keeps what a table names.
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "failed to read the list of garbage");
+                Vec::new()
+            }
+        }
     }
 
     async fn all_garbage(&self) -> Result<HashSet<String>> {
         self.blocking(|kv| {
-            let garbage = garbage::read(kv, None, CommitTs(u64::MAX - 1), usize::MAX)?;
+            let garbage = garbage::read(kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX)?;
             Ok(garbage.into_iter().map(|garbage| garbage.object).collect())
         })
         .await

@@ -242,3 +242,47 @@ async fn cleaning_beside_loads_and_readers_takes_nothing_from_them() {
     left.sort_unstable();
     assert_eq!(stored(&objects).await, left, "what is stored is what is committed");
 }
+
+#[tokio::test]
+async fn an_object_that_two_tables_name_goes_with_the_last_of_them() {
+    let (objects, disk) = (bucket(), Disk::new(1));
+    let transactions = open(&disk, &objects);
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    let mut transaction = begin(&transactions);
+    upload(&mut transaction, &objects, 100, &[1, 2]).await;
+    transaction.commit().await.unwrap();
+    let rows = Arc::clone(transactions.current().state.rows(Oid(100)));
+    commit(&transactions, vec![put(table(101, "n")), Change::Clone { table: Oid(101), rows }]).await;
+    commit(&transactions, vec![Change::DropTable(Oid(100))]).await;
+    assert_eq!(transactions.clean_once().await.unwrap(), CleanReport::default());
+    drop(transactions);
+    let transactions = open(&disk, &objects);
+    assert_eq!(shard_ids(&transactions.current().state, 101), [1, 2]);
+    assert_eq!(stored(&objects).await, [1, 2]);
+    commit(&transactions, vec![Change::RemoveAllRows { table: Oid(101) }]).await;
+    assert_eq!(transactions.clean_once().await.unwrap().garbage, 2);
+    assert!(stored(&objects).await.is_empty());
+}
+
+#[tokio::test]
+async fn garbage_that_a_clone_names_again_is_none() {
+    let objects = bucket();
+    let transactions = open(&Disk::new(1), &objects);
+    commit(&transactions, vec![put(table(100, "t")), put(table(101, "n"))]).await;
+    let mut transaction = begin(&transactions);
+    upload(&mut transaction, &objects, 100, &[1]).await;
+    transaction.commit().await.unwrap();
+    let before = transactions.current();
+    commit(&transactions, vec![Change::RemoveAllRows { table: Oid(100) }]).await;
+    let mut transaction = begin(&transactions);
+    let rows = Arc::clone(before.state.rows(Oid(100)));
+    transaction.hold(Arc::new(before));
+    transaction.stage(vec![Change::Clone { table: Oid(101), rows }]).unwrap();
+    assert_eq!(transactions.clean_once().await.unwrap(), CleanReport::default());
+    transaction.commit().await.unwrap();
+    assert_eq!(transactions.clean_once().await.unwrap(), CleanReport::default());
+    assert_eq!(stored(&objects).await, [1]);
+    let classes = transactions.check_storage().await.unwrap();
+    let named = classes.iter().find(|row| row.class == StorageClass::Referenced).unwrap();
+    assert_eq!((named.objects, classes.len()), (1, 2));
+}

@@ -88,6 +88,8 @@ fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conf
             _ => rows_conflict(base, now, oid),
         },
         // Rows that were added, changed or deleted meanwhile are where they were, and stay there or are told.
+        // The table is the transaction's own.
+        Change::Clone { .. } => differ(base.table(oid), now.table(oid)),
         Change::Seal { .. } | Change::Settle { .. } | Change::Compact { .. } => match now.table(oid) {
             None => Some(Reason::Dropped),
             Some(_) if was_emptied(base, now, oid) => Some(Reason::Emptied),
@@ -114,6 +116,7 @@ fn target(change: &Change) -> (ObjectKind, Oid) {
         Change::AddShards { table, .. }
         | Change::RemoveAllRows { table }
         | Change::Seal { table }
+        | Change::Clone { table, .. }
         | Change::Settle { table, .. }
         | Change::Compact { table, .. } => (ObjectKind::Table, *table),
     }

@@ -39,15 +39,17 @@ struct Counter {
 }
 
 impl Sequences {
-    /// The counters in the store; those of no sequence are forgotten.
+    /// The counters in the store; those of no sequence are forgotten, unless one may come back.
     pub(crate) fn recover(kv: &dyn TxKv, state: &CatalogState) -> Result<Self> {
         let known: HashSet<Oid> = state.sequences().map(|sequence| sequence.counter).collect();
         let mut counters = HashMap::new();
+        // A table that was dropped may come back with its sequences.
+        let may_come_back = kv.scan(Space::Dropped, KeyRange::all(), Direction::Forward)?.next().transpose()?.is_some();
         let mut forgotten = Batch::new();
         for entry in kv.scan(Space::Sequences, KeyRange::prefix(PREFIX), Direction::Forward)? {
             let (key, value) = entry?;
             let oid = read_key(&key)?;
-            if !known.contains(&oid) {
+            if !known.contains(&oid) && !may_come_back {
                 forgotten.delete(Space::Sequences, key);
                 continue;
             }

@@ -8,7 +8,7 @@ use rowstore::{OwnRows, Row, Tuple};
 use types::{CommitTs, Oid, RowId};
 
 use crate::bind::bind;
-use crate::group::Proposal;
+use crate::group::{Held, Proposal};
 use crate::holder::Holder;
 use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock};
 use crate::reads::{KeyRead, ReadSet};
@@ -53,6 +53,8 @@ pub struct Transaction {
     own: BTreeMap<Oid, Own>,
     /// The oldest commit that rows of `own` were found at: how they moved since is not forgotten.
     anchor: Option<Snapshot>,
+    /// What its staged changes copy from.
+    held: Vec<Held>,
     savepoints: Vec<Savepoint>,
     uploads: Uploads,
     holder: Holder,
@@ -94,6 +96,7 @@ impl Transaction {
             staged: Vec::new(),
             own: BTreeMap::new(),
             anchor: None,
+            held: Vec::new(),
             savepoints: Vec::new(),
             uploads,
             holder,
@@ -281,6 +284,9 @@ impl Transaction {
         for change in &changes {
             view = view.apply(change)?;
         }
+        if changes.iter().any(|change| matches!(change, Change::Clone { .. })) {
+            self.held.push(Arc::new(self.base.clone()));
+        }
         self.own = (self.own.keys().copied())
             .filter(|table| view.table(*table).is_some())
             .map(|table| {
@@ -292,6 +298,11 @@ impl Transaction {
         self.view = Arc::new(view);
         self.staged.extend(changes);
         Ok(())
+    }
+
+    /// Keeps what `held` keeps until the transaction has committed or is rolled back.
+    pub fn hold(&mut self, held: Held) {
+        self.held.push(held);
     }
 
     /// Whether there is anything to commit.
@@ -356,6 +367,7 @@ impl Transaction {
             rows: std::mem::take(&mut self.own).into_iter().map(|(table, own)| (table, own.rows)).collect(),
             uploads: self.uploads.take(),
             reads: self.reads.clone().map(|reads| (self.base.ts, reads)),
+            held: std::mem::take(&mut self.held),
             _anchor: self.anchor.take(),
         };
         // The locks go with the commit: whoever drops this future drops none of them before the commit is visible.

@@ -5,13 +5,15 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use catalog::{Sequence, SequencePosition};
-use kv::TxKv;
+use kv::log::Logged;
+use kv::{Batch, TxKv};
 use objects::Objects;
 use tokio::sync::{oneshot, watch};
 use types::{Clock, CommitTs, Oid, RowId};
 
 use crate::committer::{self, Request};
 use crate::group::Proposal;
+use crate::history::{History, HistorySettings, Recent};
 use crate::holder::Holder;
 use crate::locks::{LockManager, TxnId};
 use crate::moves::Moves;
@@ -53,12 +55,23 @@ pub(crate) struct Core {
     row_ids: RowIds,
     next_transaction: AtomicU64,
     sequences: Sequences,
+    /// `None` in a warehouse that keeps none.
+    pub(crate) history: Option<History>,
+    pub(crate) recent: Recent,
     poisoned: watch::Sender<bool>,
 }
 
 impl Core {
     pub(crate) fn is_poisoned(&self) -> bool {
         *self.poisoned.borrow()
+    }
+
+    /// Writes commits; when that was.
+    pub(crate) fn write_commits(&self, batch: Batch) -> kv::Result<i64> {
+        match &self.history {
+            Some(history) => history.write(batch),
+            None => self.kv.write(batch).map(|()| self.clock.now_us()),
+        }
     }
 
     /// After a failed write nobody knows what the store holds: from now on everything is refused.
@@ -74,11 +87,38 @@ impl Core {
 impl Transactions {
     /// Reads the store and starts the committer; an empty store gets a fresh catalog. Blocks on the store's I/O.
     pub fn open(kv: Arc<dyn TxKv>, objects: Objects, clock: Arc<dyn Clock>) -> Result<Arc<Self>> {
-        let Recovered { ts, catalog, uploads } = recover(&*kv)?;
+        Self::start(kv, objects, clock, None)
+    }
+
+    /// [`Transactions::open`] over a store with a log, which is kept as the warehouse's history.
+    ///
+    /// # Errors
+    /// As [`Transactions::open`].
+    pub fn open_with_history(
+        log: Arc<Logged>,
+        objects: Objects,
+        clock: Arc<dyn Clock>,
+        settings: HistorySettings,
+    ) -> Result<Arc<Self>> {
+        let history = History::open(Arc::clone(&log), objects.clone(), Arc::clone(&clock), settings)?;
+        Self::start(log, objects, clock, Some(history))
+    }
+
+    fn start(
+        kv: Arc<dyn TxKv>,
+        objects: Objects,
+        clock: Arc<dyn Clock>,
+        history: Option<History>,
+    ) -> Result<Arc<Self>> {
+        let Recovered { ts, catalog, floor, uploads } = recover(&*kv)?;
         tracing::info!(commit = ts.0, uploads = uploads.len(), "catalog opened");
         let sequences = Sequences::recover(&*kv, &catalog)?;
+        let catalog = Arc::new(catalog);
+        let since_us = history.as_ref().map_or_else(|| clock.now_us(), History::newest_us);
         let core = Arc::new(Core {
-            visible: Visible::new(ts, Arc::new(catalog)),
+            recent: Recent::new(ts, Arc::clone(&catalog), since_us),
+            visible: Visible::new(ts, catalog, floor),
+            history,
             in_flight: InFlight::recovered(uploads),
             cleaning: tokio::sync::Mutex::new(()),
             moves: Moves::default(),

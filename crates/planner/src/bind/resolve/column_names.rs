@@ -10,8 +10,8 @@ use catalog::Relation;
 use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor};
 
 use crate::StatementContext;
-use crate::bind::SEQUENCE_COLUMNS;
 use crate::bind::relation::{Found, Name, find};
+use crate::bind::{SEQUENCE_COLUMNS, as_of};
 use crate::system;
 
 /// The names of all columns that the relations and SELECT lists of a query have.
@@ -59,10 +59,13 @@ impl Visitor for Names<'_> {
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Table { name, alias, .. } => {
+            TableFactor::Table { name, alias, version, .. } => {
                 self.alias(alias.as_ref());
+                let moment = version.as_ref().and_then(|written| as_of::moment(self.context, written).ok());
+                let past = moment.and_then(|moment| as_of::at(self.context, moment).ok());
+                let context = past.as_ref().map_or(self.context, |(context, _)| context);
                 // What does not exist is reported where it is resolved.
-                let found = Name::of(name, self.context).and_then(|name| find(self.context, &name));
+                let found = Name::of(name, context).and_then(|name| find(context, &name));
                 match found {
                     Ok(Found::Catalog(Relation::Table(table))) => {
                         self.found.extend(table.columns.iter().map(|column| column.name.clone()));

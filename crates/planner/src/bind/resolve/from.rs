@@ -8,17 +8,17 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
-use types::{ColumnId, Condition, SqlError, SqlResult};
+use types::{ColumnId, Condition, Moment, Oid, SqlError, SqlResult};
 
 use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
-use crate::bind::SEQUENCE_COLUMNS;
 use crate::bind::relation::{self, Found, Name};
+use crate::bind::{SEQUENCE_COLUMNS, as_of};
 use crate::parse::statement::uneven;
 use crate::rewrite::row;
-use crate::system;
 use crate::write::ASSIGNED;
+use crate::{StatementContext, past, system};
 
 impl Resolver<'_> {
     /// Resolves a FROM clause; the scope has what its items bring.
@@ -50,7 +50,7 @@ impl Resolver<'_> {
                 alias,
                 args: None,
                 with_hints,
-                version: None,
+                version,
                 with_ordinality: false,
                 partitions,
                 json_path: None,
@@ -60,7 +60,8 @@ impl Resolver<'_> {
                 if sample.is_some() {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
                 }
-                self.table(name, alias)
+                let moment = version.take().map(|written| as_of::moment(self.context, &written)).transpose()?;
+                self.table(name, alias, moment)
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let outputs = if *lateral {
@@ -91,9 +92,16 @@ impl Resolver<'_> {
         }
     }
 
-    fn table(&mut self, name: &mut ObjectName, alias: &mut Option<TableAlias>) -> SqlResult<Scope> {
+    /// A relation by its name; with a moment, as it was then.
+    fn table(
+        &mut self,
+        name: &mut ObjectName,
+        alias: &mut Option<TableAlias>,
+        moment: Option<Moment>,
+    ) -> SqlResult<Scope> {
         let wanted = Name::of(name, self.context)?;
-        if wanted.schema.is_none()
+        if moment.is_none()
+            && wanted.schema.is_none()
             && let Some(cte) = self.ctes.iter_mut().rev().find(|cte| cte.name == wanted.name)
         {
             // Each reading evaluates the query anew.
@@ -110,28 +118,39 @@ impl Resolver<'_> {
                 .collect();
             return self.aliased(None, &wanted.name, alias, columns);
         }
-        let found = relation::find(self.context, &wanted).map_err(|error| {
+        let past = moment.map(|moment| as_of::at(self.context, moment)).transpose()?;
+        let context = past.as_ref().map_or(self.context, |(context, _)| context);
+        let found = relation::find(context, &wanted).map_err(|error| {
             let first = name.0.first().and_then(|part| part.as_ident());
             self.text.mark(error, first.map_or_else(Span::empty, |first| first.span))
         })?;
+        if moment.is_some() && matches!(found, Found::Catalog(Stored::Sequence(_)) | Found::System(..)) {
+            return Err(SqlError::unsupported("AS OF of what is neither a table nor a view"));
+        }
         let mut hidden = None;
         let (schema, columns) = match &found {
             Found::Catalog(Stored::Table(table)) => {
                 let columns = table
                     .columns
                     .iter()
-                    .map(|column| (column.name.clone(), column.name.clone(), Some((table.oid, column.id))))
+                    .map(|column| {
+                        let origin = moment.is_none().then_some((table.oid, column.id));
+                        (column.name.clone(), column.name.clone(), origin)
+                    })
                     .collect();
-                (self.schema_name(table.schema), columns)
+                (schema_name(context, table.schema), columns)
             }
             Found::Catalog(Stored::View(view)) => {
                 let columns = view
                     .columns
                     .iter()
                     .zip(1..)
-                    .map(|((name, _), number)| (name.clone(), name.clone(), Some((view.oid, ColumnId(number)))))
+                    .map(|((name, _), number)| {
+                        let origin = moment.is_none().then_some((view.oid, ColumnId(number)));
+                        (name.clone(), name.clone(), origin)
+                    })
                     .collect();
-                (self.schema_name(view.schema), columns)
+                (schema_name(context, view.schema), columns)
             }
             Found::Catalog(Stored::Sequence(sequence)) => {
                 let columns = SEQUENCE_COLUMNS
@@ -141,7 +160,7 @@ impl Resolver<'_> {
                         ((*name).to_owned(), (*name).to_owned(), Some((sequence.oid, ColumnId(number))))
                     })
                     .collect();
-                (self.schema_name(sequence.schema), columns)
+                (schema_name(context, sequence.schema), columns)
             }
             Found::System(schema, name) => {
                 let table = system::table(schema, name, self.context)
@@ -154,7 +173,11 @@ impl Resolver<'_> {
                 ((*schema).to_owned(), columns)
             }
         };
-        *name = ObjectName::from(vec![quoted(&schema), quoted(&wanted.name)]);
+        let mut parts = vec![quoted(&schema), quoted(&wanted.name)];
+        if let Some(moment) = moment {
+            parts.insert(0, quoted(&past::mark(moment)));
+        }
+        *name = ObjectName::from(parts);
         let mut scope = self.aliased(Some(schema), &wanted.name, alias, columns)?;
         if let (Some(hidden), Some(alias)) = (hidden, alias)
             && let Some(relation) = scope.relations.first_mut()
@@ -163,10 +186,6 @@ impl Resolver<'_> {
             relation.hidden.push(Column { name: hidden, expr, origin: None });
         }
         Ok(scope)
-    }
-
-    fn schema_name(&self, schema: types::Oid) -> String {
-        self.context.snapshot.schema(schema).map(|schema| schema.name.clone()).unwrap_or_default()
     }
 
     /// A relation under its alias, which is made unique within the statement for the plan. `columns` are names, names in the
@@ -259,6 +278,10 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+fn schema_name(context: &StatementContext, schema: Oid) -> String {
+    context.snapshot.schema(schema).map(|schema| schema.name.clone()).unwrap_or_default()
 }
 
 /// Whose value a merged column has: that of the side whose rows are all kept.

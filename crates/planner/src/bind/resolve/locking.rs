@@ -16,6 +16,7 @@ use crate::bind::modification::WITH_PLACES;
 use crate::bind::place::Text;
 use crate::bind::relation::{self, Found, Name};
 use crate::parse::statement::{LockedRelation, lock_words};
+use crate::past;
 use crate::shard_table::{PLACE, ROW_ID};
 
 /// A table whose rows a query locks; of its columns `__row_id` and `__place` the first has this number in the query's output.
@@ -160,6 +161,10 @@ fn lockable(
             return Err(SqlError::new(Condition::FeatureNotSupported, message));
         }
         return Ok(None);
+    }
+    let first = name.0.first().and_then(|part| part.as_ident());
+    if first.is_some_and(|first| past::marked(&first.value).is_some()) {
+        return Err(SqlError::unsupported(format_args!("{clause} with AS OF")));
     }
     match relation::find(context, &Name::of(name, context)?)? {
         Found::Catalog(Stored::Table(table)) => {

@@ -111,6 +111,8 @@ impl Fixture {
         let snapshot = Arc::new(snapshot);
         let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));
         let context = StatementContext {
+            commit: types::CommitTs(1),
+            past: Arc::new(crate::NoPast),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),
             settings: Arc::new(Settings::default()),

@@ -65,6 +65,8 @@ impl Database {
             activity: Arc::new(NoActivity),
             random: Arc::new(SeededRandom::new(1)),
             clock: Arc::new(types::SystemClock::new()),
+            commit: types::CommitTs(1),
+            past: Arc::new(crate::NoPast),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),
         })

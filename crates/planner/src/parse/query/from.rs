@@ -119,7 +119,8 @@ impl Cursor<'_> {
             return Err(self.syntax_error());
         }
         let mut table = self.relation()?;
-        if let TableFactor::Table { alias, .. } = &mut table {
+        if let TableFactor::Table { alias, version, .. } = &mut table {
+            *version = self.as_of()?;
             *alias = self.table_alias()?;
         }
         if self.is("tablesample") {

@@ -13,6 +13,9 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("pg_is_wal_replay_paused", 0..=0, "bool", |_| Ok(Cell::Bool(false))),
     function("pg_postmaster_start_time", 0..=0, "timestamptz", |call| Ok(call.context.activity.started_us().into())),
     function("pg_conf_load_time", 0..=0, "timestamptz", |call| Ok(call.context.activity.started_us().into())),
+    function("kiln_current_snapshot", 0..=0, "int8", |call| {
+        Ok(Cell::Int(i64::try_from(call.context.commit.0).unwrap_or(i64::MAX)))
+    }),
     function("txid_current", 0..=0, "int8", |call| Ok(Cell::Int(transaction_number(call.context.transaction_us)))),
     function("pg_current_xact_id", 0..=0, "int8", |call| {
         Ok(Cell::Int(transaction_number(call.context.transaction_us)))

@@ -33,6 +33,13 @@ const TABLES: &[Definition] = &[
          bounds_exact bool, distinct_estimate int8, ascending bool, strictly_ascending bool, average_run float4, bytes int8",
         shard_columns,
     ),
+    view(
+        15_003,
+        "history",
+        "newest_record int8, copied_record int8, waiting_bytes int8, last_upload timestamptz, \
+         upload_failures int8, last_error text, checkpoint_record int8, last_checkpoint timestamptz",
+        history,
+    ),
 ];
 
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
@@ -84,6 +91,15 @@ fn shard_columns(source: &Source<'_>, rows: &mut Rows) {
                     average_run: f64::from(stats.average_run), bytes: stats.bytes);
             }
         }
+    }
+}
+
+fn history(source: &Source<'_>, rows: &mut Rows) {
+    if let Some(known) = source.context.past.history() {
+        row!(rows, newest_record: known.newest_record,
+            copied_record: known.copied_record, waiting_bytes: known.waiting_bytes, last_upload: known.last_upload_us,
+            upload_failures: known.failures, last_error: known.last_error, checkpoint_record: known.checkpoint_record,
+            last_checkpoint: known.last_checkpoint_us);
     }
 }
 

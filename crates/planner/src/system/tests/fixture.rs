@@ -142,6 +142,8 @@ pub(super) fn context() -> Arc<StatementContext> {
     let snapshot = Arc::new(state());
     let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));
     Arc::new(StatementContext {
+        commit: types::CommitTs(1),
+        past: Arc::new(crate::NoPast),
         assignments: Arc::default(),
         sequences: Arc::new(crate::NoNumbers),
         settings: Arc::new(Settings::default()),

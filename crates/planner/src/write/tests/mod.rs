@@ -66,6 +66,8 @@ impl Fixture {
         let role = Arc::clone(fresh.role(Role::BOOTSTRAP).unwrap());
         let next = std::sync::atomic::AtomicU32::new(30_000);
         let mut context = StatementContext {
+            commit: types::CommitTs(1),
+            past: Arc::new(crate::NoPast),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),
             settings: Arc::new(Settings::default()),

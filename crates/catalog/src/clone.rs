@@ -1,0 +1,82 @@
+//! A table that begins with the rows of another: the same shards, and copies of what is small.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+use rowstore::{FreshRows, Layer, OwnRows, Row};
+use types::{Oid, ShardId};
+
+use crate::{CatalogState, DeletedRows, History, Result, Table, TableRows};
+
+/// Shards that more than one table has, or had.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared(OrdSet<ShardId>);
+
+/// It only says where to look.
+impl PartialEq for Shared {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl TableRows {
+    /// The rows of `source` as those of `table`, which has had `self` and no row.
+    pub(crate) fn cloned_from(&self, source: &TableRows, table: &Table) -> Result<Self> {
+        let mut active = Layer::default();
+        for (id, row) in source.fresh_rows() {
+            let keys = table.index_entries(id, &row.tuple)?;
+            active.put(id, Arc::new(Row { keys, ..Row::clone(row) }), false);
+        }
+        let mut shards = source.shards.clone();
+        shards.deleted = OrdMap::new();
+        shards.deleted_rows = 0;
+        for shard in &source.shards.shards {
+            if let Some(places) = source.deleted(shard.id) {
+                let mut deleted = DeletedRows::default();
+                deleted.add(&places);
+                shards.deleted_rows += deleted.places.len();
+                shards.deleted.insert(shard.id, Arc::new(deleted));
+            }
+        }
+        // Rows that the table had under this id before it was dropped may still be on their way out of the store.
+        let generation = self.fresh.generation.max(source.fresh.generation) + 1;
+        let fresh = FreshRows { generation, active, sealed: None };
+        let history = History { written: self.history.written + 1, ..self.history };
+        Ok(Self { shards, fresh, own: OwnRows::default(), history })
+    }
+}
+
+impl CatalogState {
+    /// Notes the shards of a table that other tables have too.
+    pub(crate) fn note_shared(&mut self, table: Oid) {
+        let own: HashSet<ShardId> = self.shards(table).shards.iter().map(|shard| shard.id).collect();
+        let others = self.tables().filter(|other| other.oid != table);
+        let shared: Vec<ShardId> = others
+            .flat_map(|other| &self.shards(other.oid).shards)
+            .map(|shard| shard.id)
+            .filter(|shard| own.contains(shard))
+            .collect();
+        self.shared.0.extend(shared);
+    }
+
+    /// Notes all shards that more than one table has.
+    pub(crate) fn note_all_shared(&mut self) {
+        let mut seen = HashSet::new();
+        let shards: Vec<ShardId> =
+            self.tables().flat_map(|table| &self.shards(table.oid).shards).map(|shard| shard.id).collect();
+        let shared = shards.into_iter().filter(|shard| !seen.insert(*shard));
+        self.shared.0.extend(shared.collect::<Vec<_>>());
+    }
+
+    /// Of the shards of `table` those that another table has too: their objects are needed without it.
+    #[must_use]
+    pub fn shared_shards(&self, table: Oid) -> HashSet<ShardId> {
+        if self.shared.0.is_empty() {
+            return HashSet::new();
+        }
+        let others = self.tables().filter(|other| other.oid != table);
+        let shards = others.flat_map(|other| &self.shards(other.oid).shards).map(|shard| shard.id);
+        shards.filter(|shard| self.shared.0.contains(shard)).collect()
+    }
+}

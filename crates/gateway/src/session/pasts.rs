@@ -1,0 +1,96 @@
+//! The earlier states that a statement reads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use planner::{HistoryRow, LastDrop, Past, PastState};
+use txn::{HistoryError, Snapshot, Transactions};
+use types::{Condition, Moment, Oid, SqlError, SqlResult};
+
+use crate::session::Session;
+use crate::session::error::from_txn;
+
+/// Those of one statement: the planner asks, the session gets what is not there and lets it plan again.
+#[derive(Debug)]
+pub(crate) struct Pasts {
+    transactions: Arc<Transactions>,
+    known: Mutex<HashMap<Moment, Snapshot>>,
+    wanted: Mutex<Option<Moment>>,
+}
+
+impl Pasts {
+    pub(crate) fn new(transactions: &Arc<Transactions>) -> Arc<Self> {
+        let (known, wanted) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { transactions: Arc::clone(transactions), known, wanted })
+    }
+}
+
+impl Past for Pasts {
+    fn state(&self, moment: Moment) -> Option<PastState> {
+        if let Some(snapshot) = self.known.lock().get(&moment) {
+            return Some(PastState { state: Arc::clone(&snapshot.state), pin: Arc::new(snapshot.clone()) });
+        }
+        *self.wanted.lock() = Some(moment);
+        None
+    }
+
+    fn last_drop(&self, schema: Oid, name: &str) -> SqlResult<Option<LastDrop>> {
+        let last = self.transactions.last_drop(schema, name).map_err(from_txn)?;
+        Ok(last.map(|last| LastDrop { table: last.table, commit: last.commit }))
+    }
+
+    fn history(&self) -> Option<HistoryRow> {
+        self.transactions.history_status().map(|status| HistoryRow {
+            newest_record: status.log.newest,
+            copied_record: status.log.copied,
+            waiting_bytes: status.log.waiting_bytes,
+            last_upload_us: status.last_upload_us,
+            failures: status.failures,
+            last_error: status.last_error,
+            checkpoint_record: status.checkpoint,
+            last_checkpoint_us: status.last_checkpoint_us,
+        })
+    }
+}
+
+impl Session {
+    /// Plans by `step`, again and again until all states of the past that it asks for are there.
+    pub(crate) async fn with_past<T>(&mut self, step: impl Fn(&Self) -> SqlResult<T>) -> SqlResult<T> {
+        loop {
+            let outcome = step(self);
+            let pasts = Arc::clone(&self.pasts);
+            let wanted = pasts.wanted.lock().take();
+            let Some(moment) = wanted else { return outcome };
+            drop(outcome);
+            let transactions = Arc::clone(&self.gateway.transactions);
+            let snapshot = transactions.as_of(moment).await.map_err(|error| from_history(moment, &error))?;
+            pasts.known.lock().insert(moment, snapshot);
+        }
+    }
+}
+
+/// Why the state at a moment is not to be had.
+pub(crate) fn from_history(moment: Moment, error: &HistoryError) -> SqlError {
+    match error {
+        HistoryError::TooOld => SqlError::new(Condition::SnapshotTooOld, "snapshot too old")
+            .with_detail("The moment is older than the retention.")
+            .with_hint("The server's option --retention says how long the past is kept."),
+        HistoryError::NotYet => {
+            let message = match moment {
+                Moment::Commit(commit) => format!("snapshot {commit} does not exist yet"),
+                Moment::Time(_) | Moment::Newest => "AS OF TIMESTAMP lies in the future".to_owned(),
+            };
+            SqlError::new(Condition::InvalidParameterValue, message)
+        }
+        HistoryError::None => SqlError::new(Condition::ObjectNotInPrerequisiteState, error.to_string()),
+        HistoryError::Gap { .. } | HistoryError::Damaged { .. } => {
+            SqlError::new(Condition::DataCorrupted, error.to_string())
+        }
+        other => {
+            let source = std::error::Error::source(other).map(ToString::to_string);
+            let error = SqlError::new(Condition::IoError, format!("failed to rebuild an earlier state: {other}"));
+            source.into_iter().fold(error, SqlError::with_detail)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+use std::sync::Arc;
+
+use types::SystemClock;
+
+use super::*;
+use crate::Op;
+use crate::sim::Disk;
+
+fn logged(disk: &Disk) -> Logged {
+    Logged::open(Arc::new(disk.open().unwrap()), Arc::new(SystemClock::new()), u64::MAX).unwrap()
+}
+
+fn put(kv: &dyn TxKv, key: &[u8], value: &[u8]) {
+    let mut batch = Batch::new();
+    batch.put(Space::Meta, key.to_vec(), value.to_vec());
+    kv.write(batch).unwrap();
+}
+
+fn numbers(records: &[Bytes]) -> Vec<u64> {
+    records.iter().map(|record| Record::parse(record).unwrap().number).collect()
+}
+
+fn stored(kv: &dyn TxKv) -> Vec<u64> {
+    kv.scan(Space::Log, KeyRange::all(), Direction::Forward)
+        .unwrap()
+        .map(|entry| read_key(&entry.unwrap().0).unwrap().0)
+        .collect()
+}
+
+#[test]
+fn what_the_records_say_is_what_the_store_holds() {
+    let log = logged(&Disk::new(1));
+    put(&log, b"a", b"1");
+    put(&log, b"b", b"2");
+    put(&log, b"a", b"3");
+    log.delete_prefix(Space::Meta, b"b").unwrap();
+    let copy = Disk::new(2).open().unwrap();
+    for record in log.waiting(usize::MAX).unwrap() {
+        copy.write(Record::parse(&record).unwrap().batch).unwrap();
+    }
+    let content = |kv: &dyn TxKv| -> Vec<_> {
+        kv.scan(Space::Meta, KeyRange::all(), Direction::Forward).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(content(&copy), content(&log));
+    assert_eq!(content(&copy).len(), 1);
+}
+
+#[test]
+fn records_go_once_they_are_copied_and_the_newest_stays() {
+    let disk = Disk::new(1);
+    let log = logged(&disk);
+    (0..3).for_each(|_| put(&log, b"a", b"1"));
+    assert_eq!(numbers(&log.waiting(usize::MAX).unwrap()), [1, 2, 3]);
+    assert_eq!(numbers(&log.waiting(1).unwrap()), [1]);
+    log.copied_to(3);
+    assert_eq!(log.position().waiting_bytes, 0);
+    assert!(log.waiting(usize::MAX).unwrap().is_empty());
+    assert_eq!(stored(&log), [1, 2, 3]);
+    put(&log, b"a", b"2");
+    assert_eq!(stored(&log), [4]);
+    log.copied_to(4);
+    drop(log);
+    let log = logged(&disk);
+    assert_eq!(log.position().newest, 4);
+    // What was copied last may not be remembered: it is copied again.
+    assert_eq!(numbers(&log.waiting(usize::MAX).unwrap()), [4]);
+    put(&log, b"a", b"3");
+    assert_eq!(stored(&log), [4, 5]);
+}
+
+#[test]
+fn a_crash_leaves_a_record_of_every_write_that_is_there() {
+    for seed in 0..20 {
+        let disk = Disk::new(seed);
+        let log = logged(&disk);
+        put(&log, b"a", b"1");
+        disk.fail_after(0);
+        let mut batch = Batch::new();
+        batch.put(Space::Meta, b"a".to_vec(), b"2".to_vec());
+        assert!(log.write(batch).is_err());
+        disk.crash();
+        let log = logged(&disk);
+        let is_there = log.get(Space::Meta, b"a").unwrap().unwrap() == b"2"[..];
+        assert_eq!(log.position().newest, 1 + u64::from(is_there));
+    }
+}
+
+#[test]
+fn a_long_record_is_stored_in_parts() {
+    let disk = Disk::new(1);
+    let log = logged(&disk);
+    let value = vec![7; 2 * PART_BYTES];
+    put(&log, b"a", &value);
+    drop(log);
+    let log = logged(&disk);
+    let records = log.waiting(1).unwrap();
+    let record = Record::parse(&records[0]).unwrap();
+    assert_eq!(record.batch.ops(), [Op::Put { space: Space::Meta, key: b"a"[..].into(), value: value.into() }]);
+    assert_eq!(stored(&log), [1, 1, 1]);
+    log.copied_to(1);
+    put(&log, b"a", b"2");
+    assert_eq!(stored(&log), [2]);
+}
+
+#[test]
+fn the_first_record_of_a_store_from_before_the_log_is_not_number_one() {
+    let disk = Disk::new(1);
+    put(&disk.open().unwrap(), b"a", b"1");
+    let log = logged(&disk);
+    put(&log, b"a", b"2");
+    assert_eq!(numbers(&log.waiting(usize::MAX).unwrap()), [2]);
+}
+
+#[test]
+fn a_damaged_record_is_refused() {
+    let log = logged(&Disk::new(1));
+    put(&log, b"a", b"1");
+    let record = log.waiting(1).unwrap().remove(0);
+    for at in 0..record.len() {
+        let mut damaged = record.to_vec();
+        damaged[at] ^= 1;
+        assert!(Record::parse(&damaged.into()).is_err());
+        assert!(Record::parse(&record.slice(..at)).is_err());
+    }
+}
+
+#[test]
+fn writes_wait_while_too_much_waits_to_be_copied() {
+    let log = Arc::new(Logged::open(Arc::new(Disk::new(1).open().unwrap()), Arc::new(SystemClock::new()), 10).unwrap());
+    put(&*log, b"a", b"1");
+    let writer = std::thread::spawn({
+        let log = Arc::clone(&log);
+        move || put(&*log, b"a", b"2")
+    });
+    std::thread::yield_now();
+    assert_eq!(log.position().newest, 1);
+    log.copied_to(1);
+    writer.join().unwrap();
+    assert_eq!(log.position().newest, 2);
+}

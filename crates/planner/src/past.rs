@@ -1,0 +1,94 @@
+//! Earlier states of the catalog, which AS OF reads.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use catalog::CatalogState;
+use types::{CommitTs, Moment, Oid, SqlResult};
+
+/// Keeps what a state of the past names from being deleted.
+pub type Pin = Arc<dyn Any + Send + Sync>;
+
+/// A state of the past; its objects are there as long as the pin lives.
+pub struct PastState {
+    pub state: Arc<CatalogState>,
+    pub pin: Pin,
+}
+
+/// Where a statement finds the states of the past that it names.
+pub trait Past: Debug + Send + Sync {
+    /// The state at the moment. `None` where it is not at hand: planning fails then, and whoever plans gets the state and plans again.
+    fn state(&self, moment: Moment) -> Option<PastState>;
+
+    /// The latest drop of a table of that name within the retention, if there was one.
+    ///
+    /// # Errors
+    /// Where it cannot be found out.
+    fn last_drop(&self, schema: Oid, name: &str) -> SqlResult<Option<LastDrop>>;
+
+    /// How the past is kept; `None` where it is not.
+    fn history(&self) -> Option<HistoryRow>;
+}
+
+/// The row of `sys.history`. Times are microseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryRow {
+    pub newest_record: u64,
+    pub copied_record: u64,
+    pub waiting_bytes: u64,
+    pub last_upload_us: Option<i64>,
+    pub failures: u64,
+    pub last_error: Option<String>,
+    pub checkpoint_record: Option<u64>,
+    pub last_checkpoint_us: Option<i64>,
+}
+
+/// When a table was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastDrop {
+    pub table: Oid,
+    /// By this commit.
+    pub commit: CommitTs,
+}
+
+/// No past, for tests and tools.
+#[derive(Debug, Default)]
+pub struct NoPast;
+
+impl Past for NoPast {
+    fn state(&self, _moment: Moment) -> Option<PastState> {
+        None
+    }
+
+    fn last_drop(&self, _schema: Oid, _name: &str) -> SqlResult<Option<LastDrop>> {
+        Ok(None)
+    }
+
+    fn history(&self) -> Option<HistoryRow> {
+        None
+    }
+}
+
+/// What a relation's name begins with, as a catalog, where it is one of the past: no name that is written has the byte.
+const MARK: &str = "past\u{1}";
+
+/// The first part of the names of relations as of the moment.
+pub(crate) fn mark(moment: Moment) -> String {
+    match moment {
+        Moment::Newest => format!("{MARK}n"),
+        Moment::Time(us) => format!("{MARK}t{us}"),
+        Moment::Commit(commit) => format!("{MARK}c{commit}"),
+    }
+}
+
+/// The moment that [`mark`] was made of.
+pub(crate) fn marked(catalog: &str) -> Option<Moment> {
+    let moment = catalog.strip_prefix(MARK)?;
+    match moment.split_at_checked(1)? {
+        ("n", "") => Some(Moment::Newest),
+        ("t", us) => us.parse().ok().map(Moment::Time),
+        ("c", commit) => commit.parse().ok().map(|commit| Moment::Commit(CommitTs(commit))),
+        _ => None,
+    }
+}

@@ -1,0 +1,166 @@
+//! What lies in the bucket against what is known of it. Everything there is of exactly one class.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use objects::Object;
+use types::CommitTs;
+
+use crate::garbage;
+use crate::history::is_history;
+use crate::{Error, Result, Transactions};
+
+/// Where a storage is claimed.
+const CLAIM: &str = "kiln-claim.json";
+
+/// Why an object is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StorageClass {
+    /// A table names it.
+    Referenced,
+    /// No table names it any more, but a moment that can be gone back to does.
+    Retained,
+    /// Announced by a transaction that goes on, or that failed and is not cleaned up after yet.
+    InFlight,
+    /// The log of commits.
+    Log,
+    Checkpoint,
+    /// Who may write here.
+    Claim,
+    /// Nothing knows of it.
+    Orphan,
+    /// A table names it, and it is not there.
+    Missing,
+    /// All that is there.
+    Total,
+}
+
+impl StorageClass {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Referenced => "referenced",
+            Self::Retained => "retained",
+            Self::InFlight => "in flight",
+            Self::Log => "log",
+            Self::Checkpoint => "checkpoint",
+            Self::Claim => "claim",
+            Self::Orphan => "orphan",
+            Self::Missing => "missing",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// A class of objects, or a single odd one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageRow {
+    pub class: StorageClass,
+    /// Its name, for an orphan and for what is missing.
+    pub object: Option<String>,
+    pub objects: u64,
+    pub bytes: u64,
+    /// Microseconds since 1970: what is retained may be deleted from then on, the last of it.
+    pub kept_until_us: Option<i64>,
+    /// When an orphan was written.
+    pub modified_us: Option<i64>,
+}
+
+/// What is known of the bucket.
+struct Known {
+    /// Sizes of the objects that tables name.
+    referenced: HashMap<String, u64>,
+    /// Until when they are kept; objects that no state ever named are not.
+    retained: HashMap<String, i64>,
+    in_flight: HashSet<String>,
+}
+
+impl Transactions {
+    /// Lists the whole bucket. A row for each class that there is, one for each orphan, one for each missing object, and the total.
+    ///
+    /// # Errors
+    /// Where the bucket or the store does not answer.
+    pub async fn check_storage(&self) -> Result<Vec<StorageRow>> {
+        let core = &self.core;
+        // Nothing is deleted meanwhile.
+        let _alone = core.cleaning.lock().await;
+        // What is named before the listing must be in it; what is in it is named after it, unless it is an orphan.
+        let before = core.visible.current();
+        let needed: Vec<String> = before
+            .state
+            .tables()
+            .flat_map(|table| &before.state.shards(table.oid).shards)
+            .map(|shard| shard.object.clone())
+            .collect();
+        let listed = core.objects.list("").await.map_err(Error::List)?;
+        let mut in_flight = core.in_flight.all();
+        let now = core.visible.current();
+        let shards = now.state.tables().flat_map(|table| &now.state.shards(table.oid).shards);
+        let referenced = shards.map(|shard| (shard.object.clone(), shard.bytes)).collect();
+        let kept_us = core.kept_us();
+        let garbage = core.blocking(|kv| garbage::read(kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX)).await?;
+        let mut retained = HashMap::new();
+        for garbage in garbage {
+            match garbage.named_until_us {
+                Some(us) => drop(retained.insert(garbage.object, us.saturating_add(kept_us))),
+                None => drop(in_flight.insert(garbage.object)),
+            }
+        }
+        Ok(Known { referenced, retained, in_flight }.classify(&needed, listed))
+    }
+}
+
+impl Known {
+    fn classify(&self, needed: &[String], listed: Vec<Object>) -> Vec<StorageRow> {
+        let mut classes: BTreeMap<StorageClass, StorageRow> = BTreeMap::new();
+        let (mut orphans, mut names) = (Vec::new(), HashSet::new());
+        let mut total = row(StorageClass::Total);
+        for object in listed {
+            let (class, kept_until_us) = self.class_of(&object.name);
+            total.objects += 1;
+            total.bytes += object.bytes;
+            names.insert(object.name.clone());
+            if class == StorageClass::Orphan {
+                let modified_us = Some(object.modified.timestamp_micros());
+                let object_row = StorageRow { modified_us, objects: 1, bytes: object.bytes, ..row(class) };
+                orphans.push(StorageRow { object: Some(object.name), ..object_row });
+                continue;
+            }
+            let known = classes.entry(class).or_insert_with(|| row(class));
+            known.objects += 1;
+            known.bytes += object.bytes;
+            known.kept_until_us = known.kept_until_us.max(kept_until_us);
+        }
+        orphans.sort_by(|left, right| left.object.cmp(&right.object));
+        let mut missing: Vec<&String> = needed.iter().filter(|object| !names.contains(*object)).collect();
+        missing.sort();
+        missing.dedup();
+        let missing = missing.into_iter().map(|object| StorageRow {
+            object: Some(object.clone()),
+            objects: 1,
+            bytes: self.referenced.get(object).copied().unwrap_or(0),
+            ..row(StorageClass::Missing)
+        });
+        classes.into_values().chain(orphans).chain(missing).chain([total]).collect()
+    }
+
+    fn class_of(&self, object: &str) -> (StorageClass, Option<i64>) {
+        if self.referenced.contains_key(object) {
+            (StorageClass::Referenced, None)
+        } else if let Some(until_us) = self.retained.get(object) {
+            (StorageClass::Retained, Some(*until_us))
+        } else if self.in_flight.contains(object) {
+            (StorageClass::InFlight, None)
+        } else if is_history(object) {
+            let is_log = object.starts_with(crate::history::LOG);
+            (if is_log { StorageClass::Log } else { StorageClass::Checkpoint }, None)
+        } else if object == CLAIM {
+            (StorageClass::Claim, None)
+        } else {
+            (StorageClass::Orphan, None)
+        }
+    }
+}
+
+fn row(class: StorageClass) -> StorageRow {
+    StorageRow { class, object: None, objects: 0, bytes: 0, kept_until_us: None, modified_us: None }
+}

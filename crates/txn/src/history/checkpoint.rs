@@ -1,0 +1,259 @@
+//! Copies of the whole store in the bucket, for a log to go on from.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use kv::TxKv;
+use kv::log::Record;
+use objects::Objects;
+use serde::{Deserialize, Serialize};
+use types::CommitTs;
+use uuid::Uuid;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::names::CheckpointName;
+use super::upload::blocking;
+use super::{History, HistoryError, Result};
+use crate::recover::last_commit;
+
+const FORMAT: u32 = 1;
+const LEVEL: i32 = 1;
+/// Read, sent and written at a time.
+const PIECE_BYTES: usize = 4 * 1024 * 1024;
+/// It is looked at least so often whether a checkpoint is due.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// What a checkpoint is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    pub(super) format: u32,
+    pub(super) instance: String,
+    pub(super) timeline: u32,
+    /// The newest record of the log that it contains.
+    pub(super) record: u64,
+    /// When that was written, in microseconds since 1970.
+    pub(super) written_us: i64,
+    /// The newest commit that it contains.
+    pub(super) commit: u64,
+    /// Size and XXH3 of the compressed file.
+    pub(super) bytes: u64,
+    pub(super) checksum: String,
+}
+
+impl Manifest {
+    pub(super) fn name(&self) -> CheckpointName {
+        CheckpointName { timeline: self.timeline, record: self.record }
+    }
+
+    pub(super) fn instance(&self) -> Result<Uuid> {
+        let object = || self.name().manifest();
+        self.instance.parse().map_err(|_| HistoryError::Damaged { object: object(), reason: "its instance is none" })
+    }
+
+    pub(super) async fn read(objects: &Objects, name: CheckpointName) -> Result<Self> {
+        let damaged = |reason| HistoryError::Damaged { object: name.manifest(), reason };
+        let bytes = objects.get(&name.manifest()).await?;
+        let manifest: Self = serde_json::from_slice(&bytes).map_err(|_| damaged("it does not read"))?;
+        if FORMAT < manifest.format {
+            return Err(damaged("a newer version has written it"));
+        }
+        if manifest.name() != name {
+            return Err(damaged("it lies under another name than its own"));
+        }
+        Ok(manifest)
+    }
+}
+
+impl History {
+    pub(super) async fn keep_checkpoints(&self) {
+        // Due at the start where there is none, or the newest is too old.
+        let mut newest: Option<i64> = None;
+        let mut is_known = false;
+        while !self.log.store().is_poisoned() {
+            if !is_known {
+                match self.newest_checkpoint().await {
+                    Ok(found) => {
+                        newest = found.as_ref().map(|manifest| manifest.written_us);
+                        self.checkpointed.store(found.map_or(0, |manifest| manifest.record), Ordering::Relaxed);
+                        is_known = true;
+                    }
+                    Err(error) => self.failed("list the checkpoints", &error),
+                }
+            }
+            let every = i64::try_from(self.settings.checkpoint_every.as_micros()).unwrap_or(i64::MAX);
+            let now_us = self.clock.now_us();
+            let is_due = newest.is_none_or(|newest| every <= now_us.saturating_sub(newest));
+            let is_new = self.log.position().newest != self.checkpointed.load(Ordering::Relaxed);
+            if is_known && is_due && is_new {
+                match self.checkpoint().await {
+                    Ok(()) => newest = Some(now_us),
+                    Err(error) => self.failed("write a checkpoint to the storage", &error),
+                }
+            }
+            self.clock.sleep(LOOK_EVERY.min(self.settings.checkpoint_every)).await;
+        }
+    }
+
+    /// Makes a checkpoint, then removes what no moment within the retention needs any more.
+    pub(crate) async fn checkpoint(&self) -> Result<()> {
+        let folder = self.settings.folder.join("checkpoint");
+        let timeline = self.timeline().await?;
+        let (log, instance) = (Arc::clone(&self.log), self.settings.instance);
+        let (manifest, file) = blocking(move || write_files(&*log, &folder, instance, timeline)).await?;
+        let sent = send(&self.objects, &manifest, &file).await;
+        let _ = fs::remove_file(&file);
+        sent?;
+        // A checkpoint is of use with the log after it; what lies before it must be there too, for moments before.
+        self.upload().await?;
+        tracing::info!(
+            record = manifest.record,
+            commit = manifest.commit,
+            bytes = manifest.bytes,
+            "wrote a checkpoint"
+        );
+        self.checkpointed.store(manifest.record, Ordering::Relaxed);
+        self.status.lock().last_checkpoint_us = Some(self.clock.now_us());
+        self.remove_old(manifest.name()).await
+    }
+
+    async fn newest_checkpoint(&self) -> Result<Option<Manifest>> {
+        let listed = self.objects.list(super::CHECKPOINTS).await?;
+        let names = listed.iter().filter_map(|object| CheckpointName::parse_manifest(&object.name));
+        let timeline = self.timeline().await?;
+        let newest = names.filter(|name| name.timeline == timeline).max();
+        match newest {
+            Some(name) => Manifest::read(&self.objects, name).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The store copied and compressed; what it is, and where the file lies.
+fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> Result<(Manifest, PathBuf)> {
+    let failed = |source| HistoryError::File { path: folder.to_owned(), source };
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(failed)?;
+    }
+    fs::create_dir_all(folder).map_err(failed)?;
+    let (copy, compressed) = (folder.join("checkpoint.redb"), folder.join("checkpoint.redb.zst"));
+    kv.checkpoint(&copy)?;
+    let (record, commit) = contained(&copy)?;
+    let (bytes, checksum) = compress(&copy, &compressed).map_err(failed)?;
+    fs::remove_file(&copy).map_err(failed)?;
+    let manifest = Manifest {
+        format: FORMAT,
+        instance: instance.to_string(),
+        timeline,
+        record: record.number,
+        written_us: record.written_us,
+        commit: commit.0,
+        bytes,
+        checksum,
+    };
+    Ok((manifest, compressed))
+}
+
+/// The newest record and the newest commit in the copy of a store.
+fn contained(copy: &Path) -> Result<(Record, CommitTs)> {
+    let damaged = |reason| HistoryError::Damaged { object: copy.display().to_string(), reason };
+    let kv = kv::redb::open(copy)?;
+    let record = kv::log::newest(&kv)?.ok_or_else(|| damaged("it has no record of the log"))?;
+    let commit = last_commit(&kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    Ok((record, commit.ok_or_else(|| damaged("it has no commit"))?))
+}
+
+fn compress(from: &Path, to: &Path) -> io::Result<(u64, String)> {
+    let hashed = Hashed { file: File::create(to)?, hash: Xxh3::new(), bytes: 0 };
+    let mut encoder = zstd::stream::write::Encoder::new(hashed, LEVEL)?;
+    io::copy(&mut File::open(from)?, &mut encoder)?;
+    let hashed = encoder.finish()?;
+    Ok((hashed.bytes, checksum_text(&hashed.hash)))
+}
+
+async fn send(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()> {
+    let mut writer = objects.writer(&manifest.name().data())?;
+    let failed = |source| HistoryError::File { path: file.to_owned(), source };
+    let mut source = File::open(file).map_err(failed)?;
+    loop {
+        let path = file.to_owned();
+        let (back, piece) = blocking(move || {
+            let mut piece = vec![0; PIECE_BYTES];
+            let read = source.read(&mut piece).map_err(|source| HistoryError::File { path, source })?;
+            piece.truncate(read);
+            Ok((source, Bytes::from(piece)))
+        })
+        .await?;
+        source = back;
+        if piece.is_empty() {
+            break;
+        }
+        writer.write(piece).await?;
+    }
+    writer.finish().await?;
+    let bytes = Bytes::from(serde_json::to_vec_pretty(manifest).expect("a manifest is text and numbers"));
+    objects.put(&manifest.name().manifest(), bytes).await?;
+    Ok(())
+}
+
+/// Fetches the store that the checkpoint is of to the file `to`, which must not be there.
+pub(super) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> Result<()> {
+    let object = manifest.name().data();
+    let damaged = |reason| HistoryError::Damaged { object: objects.object_url(&object), reason };
+    let compressed = to.with_extension("zst");
+    let failed = |source| HistoryError::File { path: compressed.clone(), source };
+    let mut hashed = Hashed { file: File::create(&compressed).map_err(failed)?, hash: Xxh3::new(), bytes: 0 };
+    let mut pieces = objects.stream(&object).await?;
+    while let Some(piece) = pieces.try_next().await? {
+        let path = compressed.clone();
+        hashed = blocking(move || {
+            hashed.write_all(&piece).map_err(|source| HistoryError::File { path, source })?;
+            Ok(hashed)
+        })
+        .await?;
+    }
+    if (hashed.bytes, checksum_text(&hashed.hash)) != (manifest.bytes, manifest.checksum.clone()) {
+        return Err(damaged("it does not have its checksum"));
+    }
+    let (from, to) = (compressed.clone(), to.to_owned());
+    blocking(move || {
+        let failed = |source| HistoryError::File { path: to.clone(), source };
+        let copied = File::open(&from).and_then(|from| {
+            let mut file = File::create_new(&to)?;
+            zstd::stream::copy_decode(from, &mut file)?;
+            file.sync_all()
+        });
+        copied.map_err(failed)?;
+        fs::remove_file(&from).map_err(failed)
+    })
+    .await
+}
+
+fn checksum_text(hash: &Xxh3) -> String {
+    format!("{:016x}", hash.digest())
+}
+
+/// A file, and the checksum of what is written to it.
+struct Hashed {
+    file: File,
+    hash: Xxh3,
+    bytes: u64,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

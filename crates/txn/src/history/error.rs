@@ -1,0 +1,42 @@
+//! Why the past cannot be kept or gone back to.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A failure of the history.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    #[error("failed to read the store")]
+    Store(#[from] kv::Error),
+    #[error(transparent)]
+    Objects(#[from] objects::Error),
+    #[error("{object} is damaged: {reason}")]
+    Damaged { object: String, reason: &'static str },
+    #[error("failed to read or write {}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// Records are missing in the middle.
+    #[error("the log has a gap: records {from} to {to} are missing")]
+    Gap { from: u64, to: u64 },
+    /// There is no checkpoint that it could begin with, and the log does not reach back to the beginning.
+    #[error("there is no checkpoint of that moment or before, and the log does not begin with the warehouse")]
+    NoStart,
+    /// The moment is older than what is kept.
+    #[error("snapshot too old")]
+    TooOld,
+    /// The moment has not come.
+    #[error("there has been no such snapshot yet")]
+    NotYet,
+    /// The warehouse keeps no history and the moment is not among those in memory.
+    #[error("this warehouse keeps no history")]
+    None,
+    #[error("the catalog as of that moment cannot be read")]
+    Catalog(#[from] catalog::Error),
+    #[error(transparent)]
+    Recover(Box<crate::Error>),
+    #[error("{} is not empty", path.display())]
+    NotEmpty { path: PathBuf },
+    #[error("{count} objects that the warehouse needs are missing, the first is {first}")]
+    Missing { count: usize, first: String },
+    #[error("{url} holds no log and no checkpoint")]
+    Nothing { url: String },
+}

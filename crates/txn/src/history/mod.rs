@@ -1,0 +1,206 @@
+//! What was: the log and the checkpoints in the bucket, from which any moment within the retention is rebuilt.
+//!
+//! | object | holds |
+//! |---|---|
+//! | `log/<timeline>/<first>-<last>` | the records `first` to `last` of the store's log (`kv::log`) |
+//! | `log/<timeline>/begin.json` | which record of which older timeline it goes on from; the first has none |
+//! | `checkpoints/<timeline>/<record>.redb.zst` | the store after that record |
+//! | `checkpoints/<timeline>/<record>.json` | what the checkpoint is; written after it |
+//!
+//! A restore begins a new timeline, as in PostgreSQL: what an older one went on to say is never mixed with it.
+//!
+//! Start at `plan.rs` for which objects a moment needs, then `upload.rs` and `checkpoint.rs` for how they come about.
+
+mod checkpoint;
+mod error;
+mod log_object;
+mod names;
+mod past;
+mod plan;
+mod rebuild;
+mod recent;
+mod restore;
+mod retain;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod upload;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kv::log::{LogPosition, Logged};
+use kv::{Batch, TxKv};
+use objects::Objects;
+use parking_lot::Mutex;
+use types::Clock;
+use uuid::Uuid;
+
+pub use error::HistoryError;
+pub(crate) use names::{CHECKPOINTS, LOG, is_history};
+pub use plan::Gap;
+pub use rebuild::Progress;
+pub(crate) use recent::Recent;
+pub use restore::{Restored, restore};
+
+use self::timeline::Timeline;
+use crate::Transactions;
+
+/// Result of a step in the past.
+pub(crate) type Result<T, E = HistoryError> = std::result::Result<T, E>;
+
+/// How history is kept.
+#[derive(Debug, Clone)]
+pub struct HistorySettings {
+    /// Whose log it is, for people who find it.
+    pub instance: Uuid,
+    /// A folder of its own for checkpoints on their way.
+    pub folder: PathBuf,
+    /// Between looks for records to copy.
+    pub upload_every: Duration,
+    pub checkpoint_every: Duration,
+    /// How long a moment can be gone back to.
+    pub retention: Duration,
+}
+
+/// The history of one store.
+#[derive(Debug)]
+pub(crate) struct History {
+    log: Arc<Logged>,
+    objects: Objects,
+    clock: Arc<dyn Clock>,
+    settings: HistorySettings,
+    timeline: tokio::sync::Mutex<Timeline>,
+    /// One copying at a time.
+    uploading: tokio::sync::Mutex<()>,
+    status: Mutex<Status>,
+    /// The record of the newest checkpoint; 0 for none yet.
+    checkpointed: AtomicU64,
+    rebuilt: past::Rebuilt,
+}
+
+#[derive(Debug, Default)]
+struct Status {
+    uploads: u64,
+    failures: u64,
+    last_upload_us: Option<i64>,
+    last_error: Option<String>,
+    last_checkpoint_us: Option<i64>,
+}
+
+/// How far the history has come, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryStatus {
+    pub log: LogPosition,
+    /// Objects of the log written since the start.
+    pub uploads: u64,
+    /// Uploads that failed since the start; each was tried again.
+    pub failures: u64,
+    /// Microseconds since 1970, here and below.
+    pub last_upload_us: Option<i64>,
+    /// Why the newest upload or checkpoint failed; `None` once one has succeeded again.
+    pub last_error: Option<String>,
+    /// The record that the newest checkpoint contains.
+    pub checkpoint: Option<u64>,
+    pub last_checkpoint_us: Option<i64>,
+}
+
+impl History {
+    /// The history of what is written to `log`.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub(crate) fn open(
+        log: Arc<Logged>,
+        objects: Objects,
+        clock: Arc<dyn Clock>,
+        settings: HistorySettings,
+    ) -> crate::Result<Self> {
+        let timeline = timeline::of(&*log as &dyn TxKv)?;
+        // What an earlier server had begun.
+        if settings.folder.exists()
+            && let Err(error) = std::fs::remove_dir_all(&settings.folder)
+        {
+            tracing::warn!(folder = %settings.folder.display(), %error, "failed to empty the folder of the history");
+        }
+        Ok(Self {
+            log,
+            objects,
+            clock,
+            settings,
+            timeline: tokio::sync::Mutex::new(timeline),
+            uploading: tokio::sync::Mutex::new(()),
+            status: Mutex::default(),
+            checkpointed: AtomicU64::new(0),
+            rebuilt: past::Rebuilt::default(),
+        })
+    }
+
+    /// The timeline that the store is on; begins it where that is still to be done.
+    async fn timeline(&self) -> Result<u32> {
+        let mut timeline = self.timeline.lock().await;
+        match &*timeline {
+            Timeline::Begun(number) => Ok(*number),
+            Timeline::Forked(begin) => {
+                let number = timeline::begin(&self.objects, self.log.store(), begin).await?;
+                *timeline = Timeline::Begun(number);
+                Ok(number)
+            }
+        }
+    }
+
+    pub(crate) fn retention(&self) -> Duration {
+        self.settings.retention
+    }
+
+    /// Writes a commit; when that was, in microseconds since 1970, as the log tells it.
+    pub(crate) fn write(&self, batch: Batch) -> kv::Result<i64> {
+        self.log.write_logged(batch)
+    }
+
+    /// When the newest record was written.
+    pub(crate) fn newest_us(&self) -> i64 {
+        self.log.position().newest_us
+    }
+
+    fn status(&self) -> HistoryStatus {
+        let status = self.status.lock();
+        let checkpoint = self.checkpointed.load(Ordering::Relaxed);
+        HistoryStatus {
+            log: self.log.position(),
+            uploads: status.uploads,
+            failures: status.failures,
+            last_upload_us: status.last_upload_us,
+            last_error: status.last_error.clone(),
+            checkpoint: (checkpoint != 0).then_some(checkpoint),
+            last_checkpoint_us: status.last_checkpoint_us,
+        }
+    }
+}
+
+impl Transactions {
+    /// Copies the log to the bucket and makes checkpoints for as long as the server runs. Without a history it returns at once.
+    pub async fn keep_history(&self) {
+        if let Some(history) = &self.core.history {
+            tokio::join!(history.keep_uploading(), history.keep_checkpoints());
+        }
+    }
+
+    /// Copies what the log holds by now; commits from now on do not wait for room in it. Without a history there is nothing to do.
+    ///
+    /// # Errors
+    /// Where the store cannot be read or the bucket cannot be written.
+    pub async fn end_history(&self) -> Result<()> {
+        let Some(history) = &self.core.history else { return Ok(()) };
+        history.log.end();
+        history.upload().await
+    }
+
+    /// How far the history has come; `None` for a warehouse that keeps none.
+    #[must_use]
+    pub fn history_status(&self) -> Option<HistoryStatus> {
+        self.core.history.as_ref().map(History::status)
+    }
+}

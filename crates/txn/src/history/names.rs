@@ -1,0 +1,85 @@
+//! The names of objects of the history. Numbers are hexadecimal of a fixed width, so that names sort as they do.
+
+pub(crate) const LOG: &str = "log";
+pub(crate) const CHECKPOINTS: &str = "checkpoints";
+const DATA: &str = ".redb.zst";
+const MANIFEST: &str = ".json";
+const BEGIN: &str = "begin.json";
+
+/// The records that an object of the log holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LogName {
+    pub(super) timeline: u32,
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
+/// The record that a checkpoint was made after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct CheckpointName {
+    pub(super) timeline: u32,
+    pub(super) record: u64,
+}
+
+impl LogName {
+    pub(super) fn object(self) -> String {
+        format!("{LOG}/{:08x}/{:016x}-{:016x}", self.timeline, self.first, self.last)
+    }
+
+    pub(super) fn parse(object: &str) -> Option<Self> {
+        let (timeline, range) = object.strip_prefix(LOG)?.strip_prefix('/')?.split_once('/')?;
+        let (first, last) = range.split_once('-')?;
+        let name = Self {
+            timeline: number::<8>(timeline)?.try_into().ok()?,
+            first: number::<16>(first)?,
+            last: number::<16>(last)?,
+        };
+        (name.first <= name.last).then_some(name)
+    }
+}
+
+impl CheckpointName {
+    pub(super) fn data(self) -> String {
+        format!("{CHECKPOINTS}/{:08x}/{:016x}{DATA}", self.timeline, self.record)
+    }
+
+    pub(super) fn manifest(self) -> String {
+        format!("{CHECKPOINTS}/{:08x}/{:016x}{MANIFEST}", self.timeline, self.record)
+    }
+
+    pub(super) fn parse_data(object: &str) -> Option<Self> {
+        Self::parse(object.strip_suffix(DATA)?)
+    }
+
+    pub(super) fn parse_manifest(object: &str) -> Option<Self> {
+        Self::parse(object.strip_suffix(MANIFEST)?)
+    }
+
+    fn parse(stem: &str) -> Option<Self> {
+        let (timeline, record) = stem.strip_prefix(CHECKPOINTS)?.strip_prefix('/')?.split_once('/')?;
+        Some(Self { timeline: number::<8>(timeline)?.try_into().ok()?, record: number::<16>(record)? })
+    }
+}
+
+/// Where it is told how a timeline begins.
+pub(super) fn begin(timeline: u32) -> String {
+    format!("{LOG}/{timeline:08x}/{BEGIN}")
+}
+
+pub(super) fn parse_begin(object: &str) -> Option<u32> {
+    let (timeline, name) = object.strip_prefix(LOG)?.strip_prefix('/')?.split_once('/')?;
+    if name == BEGIN { number::<8>(timeline)?.try_into().ok() } else { None }
+}
+
+/// Whether an object below [`LOG`] or [`CHECKPOINTS`] is one of the history.
+pub(crate) fn is_history(object: &str) -> bool {
+    LogName::parse(object).is_some()
+        || parse_begin(object).is_some()
+        || CheckpointName::parse_data(object).is_some()
+        || CheckpointName::parse_manifest(object).is_some()
+}
+
+fn number<const DIGITS: usize>(text: &str) -> Option<u64> {
+    let is_number = text.len() == DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if is_number { u64::from_str_radix(text, 16).ok() } else { None }
+}

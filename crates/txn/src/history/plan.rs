@@ -1,0 +1,79 @@
+//! Which objects a moment is rebuilt from. Pure.
+
+use kv::log::Record;
+use kv::{Op, Space};
+use types::{CommitTs, Moment};
+
+use super::checkpoint::Manifest;
+use super::names::LogName;
+use super::timeline::Leg;
+use crate::recover::{LAST_COMMIT, parse_commit};
+
+/// An object of the log, and up to which record it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogPart {
+    pub(super) name: LogName,
+    pub(super) until: u64,
+}
+
+/// Records that no object holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    pub from: u64,
+    pub to: u64,
+}
+
+/// The checkpoints that lie on the way to the moment, the one to try first at the end.
+pub(super) fn checkpoints(manifests: Vec<Manifest>, path: &[Leg], moment: Moment) -> Vec<Manifest> {
+    let mut usable: Vec<Manifest> = manifests
+        .into_iter()
+        .filter(|manifest| path.iter().any(|leg| leg.timeline == manifest.timeline && manifest.record <= leg.until))
+        .filter(|manifest| match moment {
+            Moment::Newest => true,
+            Moment::Time(us) => manifest.written_us <= us,
+            Moment::Commit(commit) => manifest.commit <= commit.0,
+        })
+        .collect();
+    usable.sort_by_key(|manifest| manifest.record);
+    usable
+}
+
+/// The objects that hold the records after `after`, in order, up to the first gap.
+pub(super) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<LogPart>, Option<Gap>) {
+    let mut parts = Vec::new();
+    let mut covered = after;
+    for leg in path {
+        let mut of_leg: Vec<LogName> =
+            names.iter().copied().filter(|name| name.timeline == leg.timeline && name.first <= leg.until).collect();
+        of_leg.sort();
+        for name in of_leg {
+            let last = name.last.min(leg.until);
+            if last <= covered {
+                continue;
+            }
+            if covered + 1 < name.first {
+                return (parts, Some(Gap { from: covered + 1, to: name.first - 1 }));
+            }
+            parts.push(LogPart { name, until: leg.until });
+            covered = last;
+        }
+    }
+    (parts, None)
+}
+
+/// The newest commit in the record, if there is any.
+pub(super) fn commit_of(record: &Record) -> Option<CommitTs> {
+    record.batch.ops().iter().rev().find_map(|op| match op {
+        Op::Put { space: Space::Meta, key, value } if key[..] == *LAST_COMMIT => parse_commit(value),
+        _ => None,
+    })
+}
+
+/// Whether the moment lies before a record with this commit.
+pub(super) fn is_before(moment: Moment, record: &Record, commit: CommitTs) -> bool {
+    match moment {
+        Moment::Newest => false,
+        Moment::Time(us) => us < record.written_us,
+        Moment::Commit(wanted) => wanted < commit,
+    }
+}

@@ -1,0 +1,188 @@
+//! A store as it was: a checkpoint, and the log after it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use kv::log::Record;
+use kv::{Batch, Space, TxKv};
+use objects::Objects;
+use types::{CommitTs, Moment};
+use uuid::Uuid;
+
+use super::checkpoint::{Manifest, fetch};
+use super::names::{CheckpointName, LogName};
+use super::plan::{self, Gap};
+use super::timeline::Leg;
+use super::upload::blocking;
+use super::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
+use crate::recover::last_commit;
+
+/// Objects of the log fetched at a time.
+const FETCHES_AT_ONCE: usize = 8;
+/// Changes that one write of the rebuilt store makes, about.
+const WRITE_OPS: usize = 100_000;
+const WRITE_BYTES: usize = 32 * 1024 * 1024;
+
+/// A store as of a moment.
+#[derive(Debug)]
+pub(super) struct Rebuilt {
+    pub(super) kv: Arc<dyn TxKv>,
+    pub(super) instance: Uuid,
+    /// The newest record in it.
+    pub(super) last: Record,
+    /// The newest commit in it.
+    pub(super) commit: CommitTs,
+    /// The next commit, and when it was, where the log tells of one.
+    pub(super) next: Option<(CommitTs, i64)>,
+    /// What is missing after it.
+    pub(super) gap: Option<Gap>,
+}
+
+/// What is told while a store is rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress<'a> {
+    Checkpoint {
+        object: &'a str,
+        bytes: u64,
+    },
+    /// It cannot be used, so an older one is.
+    DamagedCheckpoint {
+        object: &'a str,
+    },
+    Log {
+        objects: usize,
+    },
+    Records {
+        until: u64,
+    },
+}
+
+/// Rebuilds the store as of `moment` in the file `file`, which must not be there. A gap in the log ends it early.
+pub(super) async fn rebuild(
+    objects: &Objects,
+    path: &[Leg],
+    moment: Moment,
+    file: &Path,
+    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
+) -> Result<Rebuilt> {
+    let start = fetch_start(objects, path, moment, file, tell).await?;
+    let kv: Arc<dyn TxKv> = Arc::new(kv::redb::open(file)?);
+    let mut last = kv::log::newest(&*kv)?;
+    let mut instance = start.as_ref().map(Manifest::instance).transpose()?;
+    let after = start.map_or(0, |manifest| manifest.record);
+    let listed = objects.list(LOG).await?;
+    let names: Vec<LogName> = listed.iter().filter_map(|object| LogName::parse(&object.name)).collect();
+    let (parts, mut gap) = plan::log_after(&names, path, after);
+    if after == 0 && parts.is_empty() {
+        return Err(HistoryError::NoStart);
+    }
+    tell(Progress::Log { objects: parts.len() });
+    let mut commit = last_commit(&*kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    let mut fetched = stream::iter(parts)
+        .map(|part| async move {
+            let bytes = objects.get(&part.name.object()).await?;
+            let decoded = blocking(move || log_object::decode(part.name, &bytes)).await?;
+            Ok::<_, HistoryError>((part, decoded))
+        })
+        .buffered(FETCHES_AT_ONCE);
+    let mut pending = Pending::default();
+    let mut next = None;
+    'parts: while let Some(fetched) = fetched.next().await {
+        let (part, (written_by, records)) = fetched?;
+        instance = Some(written_by);
+        for record in records {
+            if record.number <= last.as_ref().map_or(0, |last| last.number) {
+                continue;
+            }
+            if part.until < record.number {
+                break;
+            }
+            if let Some(contained) = plan::commit_of(&record) {
+                if plan::is_before(moment, &record, contained) {
+                    next = Some((contained, record.written_us));
+                    gap = None;
+                    break 'parts;
+                }
+                commit = Some(contained);
+            }
+            pending.add(&record);
+            last = Some(record);
+            if pending.is_full() {
+                pending.write(&kv).await?;
+            }
+        }
+        tell(Progress::Records { until: last.as_ref().map_or(0, |last| last.number) });
+    }
+    pending.write(&kv).await?;
+    let (Some(last), Some(commit), Some(instance)) = (last, commit, instance) else {
+        return Err(HistoryError::NoStart);
+    };
+    Ok(Rebuilt { kv, instance, last, commit, next, gap })
+}
+
+/// Fetches the newest whole checkpoint from before the moment; `None` where there is none.
+async fn fetch_start(
+    objects: &Objects,
+    path: &[Leg],
+    moment: Moment,
+    file: &Path,
+    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
+) -> Result<Option<Manifest>> {
+    let listed = objects.list(CHECKPOINTS).await?;
+    let mut manifests = Vec::new();
+    let mut damage = None;
+    for name in listed.iter().filter_map(|object| CheckpointName::parse_manifest(&object.name)) {
+        match Manifest::read(objects, name).await {
+            Ok(manifest) => manifests.push(manifest),
+            Err(error @ HistoryError::Damaged { .. }) => {
+                tell(Progress::DamagedCheckpoint { object: &name.manifest() });
+                damage = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mut usable = plan::checkpoints(manifests, path, moment);
+    while let Some(manifest) = usable.pop() {
+        let object = manifest.name().data();
+        tell(Progress::Checkpoint { object: &object, bytes: manifest.bytes });
+        match fetch(objects, &manifest, file).await {
+            Ok(()) => return Ok(Some(manifest)),
+            Err(error @ (HistoryError::Damaged { .. } | HistoryError::Objects(objects::Error::NotFound { .. }))) => {
+                tell(Progress::DamagedCheckpoint { object: &object });
+                damage = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    // Without any checkpoint the log may still reach back to the beginning.
+    if let Some(damage) = damage {
+        tracing::warn!(error = &damage as &dyn std::error::Error, "no whole checkpoint from before the moment");
+    }
+    Ok(None)
+}
+
+/// Changes that are not written yet.
+#[derive(Default)]
+struct Pending {
+    batch: Batch,
+    bytes: usize,
+}
+
+impl Pending {
+    fn add(&mut self, record: &Record) {
+        self.bytes += record.batch.ops().iter().map(kv::Op::byte_count).sum::<usize>();
+        self.batch.append(record.batch.clone());
+    }
+
+    fn is_full(&self) -> bool {
+        WRITE_OPS <= self.batch.len() || WRITE_BYTES <= self.bytes
+    }
+
+    async fn write(&mut self, kv: &Arc<dyn TxKv>) -> Result<()> {
+        let batch = std::mem::take(self).batch;
+        debug_assert!(batch.ops().iter().all(|op| op.space() != Space::Log), "the log does not tell of itself");
+        let kv = Arc::clone(kv);
+        blocking(move || Ok(kv.write(batch)?)).await
+    }
+}

@@ -1,0 +1,134 @@
+//! A data folder from the bucket alone.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use catalog::stored;
+use kv::Batch;
+use objects::Objects;
+use types::{CommitTs, Moment};
+use uuid::Uuid;
+
+use super::plan::Gap;
+use super::rebuild::{Progress, rebuild};
+use super::timeline::{self, Begin};
+use super::upload::blocking;
+use super::{CHECKPOINTS, HistoryError, LOG, Result};
+use crate::clean::TABLES;
+
+const FOLDER: &str = "restoring";
+const FILE: &str = "catalog.redb";
+
+/// A restored store that has no place yet.
+#[derive(Debug)]
+pub struct Restored {
+    /// The instance that the storage belongs to: who starts on the folder has to be it.
+    pub instance: Uuid,
+    /// The newest record of the log in it.
+    pub record: u64,
+    /// The newest commit in it.
+    pub commit: CommitTs,
+    /// When the newest record was written, in microseconds since 1970.
+    pub reached_us: i64,
+    /// What is missing after it.
+    pub gap: Option<Gap>,
+    /// Objects that it names and that are not there.
+    pub missing: Vec<String>,
+    pub(super) folder: PathBuf,
+}
+
+/// Rebuilds the store of the storage's warehouse as of `moment` in the folder `data`, which must be empty or not there. It begins a new
+/// timeline once it is written to; until then the storage knows nothing of it. With `incomplete`, a gap in the log ends it early, and objects may be missing; else both are errors.
+///
+/// # Errors
+/// Where the storage does not hold what is needed, or holds it damaged.
+pub async fn restore(
+    objects: &Objects,
+    data: &Path,
+    moment: Moment,
+    incomplete: bool,
+    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
+) -> Result<Restored> {
+    let failed = |source| HistoryError::File { path: data.to_owned(), source };
+    fs::create_dir_all(data).map_err(failed)?;
+    if fs::read_dir(data).map_err(failed)?.next().is_some() {
+        return Err(HistoryError::NotEmpty { path: data.to_owned() });
+    }
+    let mut listed = objects.list(LOG).await?;
+    listed.extend(objects.list(CHECKPOINTS).await?);
+    if listed.is_empty() {
+        return Err(HistoryError::Nothing { url: objects.url().to_owned() });
+    }
+    let newest = timeline::newest(listed.iter().map(|object| object.name.as_str()));
+    let path = timeline::path(objects, newest).await?;
+    let folder = data.join(FOLDER);
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let outcome = restore_into(objects, &path, newest, moment, incomplete, &folder, tell).await;
+    if outcome.is_err() {
+        // The first failure is what is told.
+        let _ = fs::remove_dir_all(&folder);
+    }
+    outcome
+}
+
+async fn restore_into(
+    objects: &Objects,
+    path: &[timeline::Leg],
+    newest: u32,
+    moment: Moment,
+    incomplete: bool,
+    folder: &Path,
+    tell: &(dyn Fn(Progress<'_>) + Send + Sync),
+) -> Result<Restored> {
+    let rebuilt = rebuild(objects, path, moment, &folder.join(FILE), tell).await?;
+    match rebuilt.gap {
+        Some(Gap { from, to }) if !incomplete => return Err(HistoryError::Gap { from, to }),
+        _ => {}
+    }
+    if matches!(moment, Moment::Commit(wanted) if rebuilt.next.is_none() && rebuilt.commit < wanted) {
+        return Err(HistoryError::NotYet);
+    }
+    let kv = std::sync::Arc::clone(&rebuilt.kv);
+    let state = blocking(move || Ok(stored::read(&*kv)?)).await?;
+    let (state, _) = state.ok_or(HistoryError::NoStart)?;
+    let there: HashSet<String> = objects.list(TABLES).await?.into_iter().map(|object| object.name).collect();
+    let tables = state.tables().flat_map(|table| &state.shards(table.oid).shards);
+    let missing: Vec<String> =
+        tables.map(|shard| &shard.object).filter(|object| !there.contains(*object)).cloned().collect();
+    if let Some(first) = missing.first().filter(|_| !incomplete) {
+        return Err(HistoryError::Missing { count: missing.len(), first: first.clone() });
+    }
+    let begin = Begin { parent: newest, after: rebuilt.last.number };
+    let (kv, last) = (std::sync::Arc::clone(&rebuilt.kv), rebuilt.last.clone());
+    blocking(move || {
+        let mut batch = Batch::new();
+        kv::log::begin_after(&*kv, &last, &mut batch)?;
+        timeline::fork(&mut batch, &begin);
+        Ok(kv.write(batch)?)
+    })
+    .await?;
+    Ok(Restored {
+        instance: rebuilt.instance,
+        record: rebuilt.last.number,
+        commit: rebuilt.commit,
+        reached_us: rebuilt.last.written_us,
+        gap: rebuilt.gap,
+        missing,
+        folder: folder.to_owned(),
+    })
+}
+
+impl Restored {
+    /// Puts the store in its place, the file `to`.
+    ///
+    /// # Errors
+    /// Where the disk refuses.
+    pub fn finish(self, to: &Path) -> Result<()> {
+        let failed = |source| HistoryError::File { path: to.to_owned(), source };
+        fs::rename(self.folder.join(FILE), to).map_err(failed)?;
+        fs::remove_dir_all(&self.folder).map_err(failed)?;
+        let folder = to.parent().unwrap_or_else(|| Path::new("."));
+        fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    }
+}

@@ -1,0 +1,76 @@
+//! Removes from the bucket what no moment within the retention needs.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, stream};
+
+use super::checkpoint::Manifest;
+use super::names::{CheckpointName, LogName};
+use super::timeline::{self, Leg};
+use super::{CHECKPOINTS, History, LOG, Result};
+
+/// Objects deleted at a time.
+const DELETES_AT_ONCE: usize = 16;
+
+impl History {
+    /// `newest` is the checkpoint that was made last, by this server, which makes one at a time.
+    pub(super) async fn remove_old(&self, newest: CheckpointName) -> Result<()> {
+        let retention = i64::try_from(self.settings.retention.as_micros()).unwrap_or(i64::MAX);
+        let cutoff_us = self.clock.now_us().saturating_sub(retention);
+        let path = timeline::path(&self.objects, self.timeline().await?).await?;
+        let listed = self.objects.list(CHECKPOINTS).await?;
+        let mut checkpoints = Vec::new();
+        for name in listed.iter().filter_map(|object| CheckpointName::parse_manifest(&object.name)) {
+            checkpoints.push(Manifest::read(&self.objects, name).await?);
+        }
+        let Some(kept) = oldest_kept(&path, &checkpoints, cutoff_us) else { return Ok(()) };
+        let is_old = |modified_us: i64| modified_us <= cutoff_us;
+        let gone: Vec<CheckpointName> = checkpoints
+            .iter()
+            .filter(|manifest| {
+                let leads_here = leg(&path, manifest.timeline).is_some_and(|leg| manifest.record <= leg.until);
+                if leads_here { manifest.record < kept.record } else { is_old(manifest.written_us) }
+            })
+            .map(Manifest::name)
+            .collect();
+        // The manifest first: a checkpoint with one is whole.
+        let mut objects: Vec<String> = gone.iter().map(|name| name.manifest()).collect();
+        objects.extend(gone.iter().map(|name| name.data()));
+        let with_manifest: BTreeSet<CheckpointName> = checkpoints.iter().map(Manifest::name).collect();
+        let half_made = listed.iter().filter_map(|object| CheckpointName::parse_data(&object.name));
+        let half_made = half_made.filter(|name| {
+            !with_manifest.contains(name) && name.timeline == newest.timeline && name.record < newest.record
+        });
+        objects.extend(half_made.map(CheckpointName::data));
+        for object in self.objects.list(LOG).await? {
+            let Some(name) = LogName::parse(&object.name) else { continue };
+            let leads_here = leg(&path, name.timeline).is_some_and(|leg| name.first <= leg.until);
+            let is_gone =
+                if leads_here { name.last <= kept.record } else { is_old(object.modified.timestamp_micros()) };
+            if is_gone {
+                objects.push(object.name);
+            }
+        }
+        let count = objects.len();
+        let deletes = stream::iter(objects).map(|object| async move { self.objects.delete(&object).await });
+        let outcomes: Vec<_> = deletes.buffered(DELETES_AT_ONCE).collect().await;
+        outcomes.into_iter().collect::<Result<(), _>>()?;
+        if count != 0 {
+            tracing::info!(count, "deleted objects of the history that the retention no longer covers");
+        }
+        Ok(())
+    }
+}
+
+/// The newest checkpoint from before the cutoff: every moment after it can be rebuilt without what is older. While there is none,
+/// everything is needed.
+fn oldest_kept<'a>(path: &[Leg], checkpoints: &'a [Manifest], cutoff_us: i64) -> Option<&'a Manifest> {
+    let leads_here =
+        |manifest: &&Manifest| leg(path, manifest.timeline).is_some_and(|leg| manifest.record <= leg.until);
+    let before = checkpoints.iter().filter(|manifest| manifest.written_us <= cutoff_us).filter(leads_here);
+    before.max_by_key(|manifest| manifest.record)
+}
+
+fn leg(path: &[Leg], timeline: u32) -> Option<&Leg> {
+    path.iter().find(|leg| leg.timeline == timeline)
+}

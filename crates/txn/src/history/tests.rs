@@ -1,0 +1,357 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bytes::Bytes;
+use catalog::{CatalogState, Change, stored};
+use kv::sim::Disk;
+use types::{CommitTs, Moment, Oid};
+
+use super::*;
+use crate::Snapshot;
+use crate::fixtures::{begin, bucket, commit, load, object_name, put, shard_ids, table};
+
+const SECOND_US: i64 = 1_000_000;
+
+/// Time that passes by hand, a second with every look.
+#[derive(Debug)]
+struct HandClock(AtomicI64);
+
+impl HandClock {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(1_000_000 * SECOND_US)))
+    }
+
+    fn pass(&self, seconds: i64) {
+        self.0.fetch_add(seconds * SECOND_US, Ordering::SeqCst);
+    }
+}
+
+impl Clock for HandClock {
+    fn now_us(&self) -> i64 {
+        self.0.fetch_add(SECOND_US, Ordering::SeqCst)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A warehouse whose history is copied when the test says so.
+struct House {
+    disk: Disk,
+    objects: Objects,
+    clock: Arc<HandClock>,
+    folder: tempfile::TempDir,
+    instance: Uuid,
+}
+
+impl House {
+    fn new() -> Self {
+        let (disk, objects, clock) = (Disk::new(1), bucket(), HandClock::new());
+        Self { disk, objects, clock, folder: tempfile::tempdir().unwrap(), instance: Uuid::from_u128(7) }
+    }
+
+    fn open(&self) -> Arc<Transactions> {
+        self.open_over(Arc::new(self.disk.open().unwrap()))
+    }
+
+    fn open_over(&self, kv: Arc<dyn TxKv>) -> Arc<Transactions> {
+        let log = Arc::new(Logged::open(kv, self.clock(), u64::MAX).unwrap());
+        let settings = HistorySettings {
+            instance: self.instance,
+            folder: self.folder.path().join("history"),
+            upload_every: Duration::from_secs(1),
+            checkpoint_every: Duration::from_secs(3_600),
+            retention: Duration::from_secs(86_400),
+        };
+        Transactions::open_with_history(log, self.objects.clone(), self.clock(), settings).unwrap()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock) as Arc<dyn Clock>
+    }
+
+    async fn restore(&self, moment: Moment, incomplete: bool) -> Result<(CatalogState, Restored)> {
+        let data = tempfile::tempdir().unwrap();
+        let restored = restore(&self.objects, &data.path().join("new"), moment, incomplete, &|_| ()).await?;
+        let file = data.path().join("new").join("catalog.redb");
+        let state = read(&restored.folder.join("catalog.redb"));
+        assert!(!file.exists());
+        Ok((state, restored))
+    }
+
+    async fn log_objects(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.objects.list(LOG).await.unwrap().into_iter().map(|object| object.name).collect();
+        names.sort();
+        names
+    }
+}
+
+fn read(file: &std::path::Path) -> CatalogState {
+    stored::read(&kv::redb::open(file).unwrap()).unwrap().unwrap().0
+}
+
+fn history(transactions: &Transactions) -> &History {
+    transactions.core.history.as_ref().unwrap()
+}
+
+/// Puts the object of a shard in the bucket, and the shard into the table.
+async fn add(house: &House, transactions: &Arc<Transactions>, id: u128) {
+    house.objects.put(&object_name(100, id), Bytes::from_static(b"rows")).await.unwrap();
+    commit(transactions, vec![load(100, &[id])]).await;
+}
+
+/// Makes a table with one more shard in each of so many commits; what was seen after each.
+async fn grow(house: &House, transactions: &Arc<Transactions>, shards: std::ops::Range<u128>) -> Vec<Snapshot> {
+    let mut seen = vec![transactions.current()];
+    for id in shards {
+        add(house, transactions, id).await;
+        seen.push(transactions.current());
+    }
+    seen
+}
+
+async fn with_table(house: &House) -> Arc<Transactions> {
+    let transactions = house.open();
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    transactions
+}
+
+#[tokio::test]
+async fn the_log_alone_restores_every_snapshot() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    let seen = grow(&house, &transactions, 1..5).await;
+    history(&transactions).upload().await.unwrap();
+    for snapshot in &seen {
+        let (state, restored) = house.restore(Moment::Commit(snapshot.ts), false).await.unwrap();
+        assert_eq!((&state, restored.commit), (&*snapshot.state, snapshot.ts));
+        assert_eq!(restored.instance, house.instance);
+    }
+    let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
+    assert_eq!(state, *seen[4].state);
+    let later = house.restore(Moment::Commit(CommitTs(99)), false).await;
+    assert!(matches!(later, Err(HistoryError::NotYet)));
+}
+
+#[tokio::test]
+async fn a_checkpoint_and_the_log_after_it_restore_what_the_log_before_it_no_longer_tells() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    grow(&house, &transactions, 1..3).await;
+    history(&transactions).checkpoint().await.unwrap();
+    for object in house.log_objects().await {
+        house.objects.delete(&object).await.unwrap();
+    }
+    let seen = grow(&house, &transactions, 3..5).await;
+    history(&transactions).upload().await.unwrap();
+    for snapshot in &seen {
+        let (state, _) = house.restore(Moment::Commit(snapshot.ts), false).await.unwrap();
+        assert_eq!(state, *snapshot.state);
+    }
+    let before = house.restore(Moment::Commit(CommitTs(seen[0].ts.0 - 1)), false).await;
+    assert!(matches!(before, Err(HistoryError::Gap { from: 1, .. } | HistoryError::NoStart)), "{before:?}");
+}
+
+#[tokio::test]
+async fn a_gap_in_the_log_is_told_and_ends_an_incomplete_restore() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    let mut seen = Vec::new();
+    for id in 1..4 {
+        add(&house, &transactions, id).await;
+        history(&transactions).upload().await.unwrap();
+        seen.push(transactions.current());
+    }
+    let objects = house.log_objects().await;
+    house.objects.delete(&objects[1]).await.unwrap();
+    let refused = house.restore(Moment::Newest, false).await;
+    assert!(matches!(refused, Err(HistoryError::Gap { .. })), "{refused:?}");
+    let (state, restored) = house.restore(Moment::Newest, true).await.unwrap();
+    assert_eq!(state, *seen[0].state);
+    assert!(restored.gap.is_some());
+    // What lies before the gap is whole.
+    let (state, _) = house.restore(Moment::Commit(CommitTs(seen[0].ts.0 - 1)), false).await.unwrap();
+    assert_eq!(shard_ids(&state, 100), []);
+}
+
+#[tokio::test]
+async fn damage_is_found_and_a_damaged_checkpoint_is_passed_over() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    let seen = grow(&house, &transactions, 1..3).await;
+    history(&transactions).checkpoint().await.unwrap();
+    let checkpoint = house.objects.list(CHECKPOINTS).await.unwrap();
+    let checkpoint = checkpoint.iter().find(|object| object.name.ends_with(".zst")).unwrap();
+    flip(&house.objects, &checkpoint.name).await;
+    let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
+    assert_eq!(state, *seen[2].state);
+    flip(&house.objects, &house.log_objects().await[0]).await;
+    let refused = house.restore(Moment::Newest, false).await;
+    assert!(matches!(refused, Err(HistoryError::Damaged { .. })), "{refused:?}");
+}
+
+async fn flip(objects: &Objects, name: &str) {
+    let mut bytes = objects.get(name).await.unwrap().to_vec();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    objects.put(name, bytes.into()).await.unwrap();
+}
+
+#[tokio::test]
+async fn missing_objects_are_told() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    grow(&house, &transactions, 1..3).await;
+    history(&transactions).upload().await.unwrap();
+    house.objects.delete(&object_name(100, 2)).await.unwrap();
+    let refused = house.restore(Moment::Newest, false).await;
+    assert!(matches!(refused, Err(HistoryError::Missing { count: 1, .. })), "{refused:?}");
+    let (_, restored) = house.restore(Moment::Newest, true).await.unwrap();
+    assert_eq!(restored.missing, [object_name(100, 2)]);
+}
+
+#[tokio::test]
+async fn what_was_not_copied_before_a_crash_is_copied_after_it() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    add(&house, &transactions, 1).await;
+    history(&transactions).upload().await.unwrap();
+    add(&house, &transactions, 2).await;
+    house.disk.crash();
+    drop(transactions);
+    let transactions = house.open();
+    add(&house, &transactions, 3).await;
+    history(&transactions).upload().await.unwrap();
+    let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
+    assert_eq!(shard_ids(&state, 100), [1, 2, 3]);
+    assert_eq!(state, *transactions.current().state);
+}
+
+#[tokio::test]
+async fn a_restored_warehouse_goes_on_and_what_the_old_one_did_later_is_not_mixed_with_it() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    let seen = grow(&house, &transactions, 1..4).await;
+    history(&transactions).checkpoint().await.unwrap();
+    let data = house.folder.path().join("new");
+    let restored = restore(&house.objects, &data, Moment::Commit(seen[1].ts), false, &|_| ()).await.unwrap();
+    restored.finish(&data.join("catalog.redb")).unwrap();
+    // The old server does not know, and goes on.
+    add(&house, &transactions, 4).await;
+    history(&transactions).upload().await.unwrap();
+
+    let again = house.open_over(Arc::new(kv::redb::open(data.join("catalog.redb")).unwrap()));
+    assert_eq!(shard_ids(&again.current().state, 100), [1]);
+    add(&house, &again, 5).await;
+    history(&again).upload().await.unwrap();
+    let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
+    assert_eq!(shard_ids(&state, 100), [1, 5]);
+    // The checkpoint of the old timeline is of a moment that never was.
+    history(&again).checkpoint().await.unwrap();
+    let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
+    assert_eq!(shard_ids(&state, 100), [1, 5]);
+    let past = again.as_of(Moment::Commit(seen[0].ts)).await.unwrap();
+    assert_eq!(shard_ids(&past.state, 100), []);
+}
+
+/// Looks back at each snapshot by its number and by a time at which it was the newest.
+async fn look_back(house: &House, transactions: &Transactions, seen: &[Snapshot], times: &[i64]) {
+    for (snapshot, time) in seen.iter().zip(times) {
+        let by_number = transactions.as_of(Moment::Commit(snapshot.ts)).await.unwrap();
+        let by_time = transactions.as_of(Moment::Time(*time)).await.unwrap();
+        assert_eq!((by_number.ts, by_time.ts), (snapshot.ts, snapshot.ts));
+        assert_eq!(by_number.state, snapshot.state);
+        assert_eq!(by_time.state, snapshot.state);
+    }
+    assert!(matches!(transactions.as_of(Moment::Commit(CommitTs(99))).await, Err(HistoryError::NotYet)));
+    let later = Moment::Time(house.clock.now_us() + 60 * SECOND_US);
+    assert!(matches!(transactions.as_of(later).await, Err(HistoryError::NotYet)));
+}
+
+#[tokio::test]
+async fn every_commit_can_be_looked_back_at_from_memory_and_from_the_bucket() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    let mut times = Vec::new();
+    let mut seen = Vec::new();
+    for id in 1..6 {
+        add(&house, &transactions, id).await;
+        seen.push(transactions.current());
+        times.push(house.clock.now_us());
+    }
+    look_back(&house, &transactions, &seen, &times).await;
+    drop(transactions);
+    let transactions = house.open();
+    look_back(&house, &transactions, &seen, &times).await;
+    history(&transactions).checkpoint().await.unwrap();
+    drop(transactions);
+    look_back(&house, &house.open(), &seen, &times).await;
+}
+
+#[tokio::test]
+async fn objects_are_kept_as_long_as_a_moment_that_needs_them_can_be_looked_back_at() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    add(&house, &transactions, 1).await;
+    let before = transactions.current().ts;
+    commit(&transactions, vec![Change::RemoveAllRows { table: Oid(100) }]).await;
+    transactions.clean_once().await.unwrap();
+    house.objects.get(&object_name(100, 1)).await.unwrap();
+    house.clock.pass(86_000);
+    transactions.clean_once().await.unwrap();
+    let past = transactions.as_of(Moment::Commit(before)).await.unwrap();
+    assert_eq!(shard_ids(&past.state, 100), [1]);
+    house.clock.pass(86_400);
+    // Someone still looks.
+    transactions.clean_once().await.unwrap();
+    house.objects.get(&object_name(100, 1)).await.unwrap();
+    assert!(matches!(transactions.as_of(Moment::Commit(before)).await, Err(HistoryError::TooOld)));
+    drop(past);
+    assert_eq!(transactions.clean_once().await.unwrap().garbage, 1);
+    assert!(house.objects.get(&object_name(100, 1)).await.is_err());
+    drop(transactions);
+    let transactions = house.open();
+    assert!(transactions.core.visible.past(before, Arc::new(CatalogState::fresh())).is_none());
+}
+
+#[tokio::test]
+async fn old_checkpoints_and_logs_go_and_the_retention_stays_whole() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    let mut seen = Vec::new();
+    for id in 1..10 {
+        add(&house, &transactions, id).await;
+        seen.push((transactions.current(), house.clock.now_us()));
+        history(&transactions).checkpoint().await.unwrap();
+        house.clock.pass(6 * 3_600);
+    }
+    let now = house.clock.now_us();
+    let checkpoints = house.objects.list(CHECKPOINTS).await.unwrap().len();
+    assert!((8..=14).contains(&checkpoints), "{checkpoints} objects of checkpoints");
+    let mut kept = 0;
+    for (snapshot, time) in &seen {
+        if now - time < 86_400 * SECOND_US {
+            kept += 1;
+            let (state, _) = house.restore(Moment::Time(*time), false).await.unwrap();
+            assert_eq!(state, *snapshot.state);
+        }
+    }
+    assert!(3 <= kept, "{kept}");
+    assert!(house.restore(Moment::Commit(seen[0].0.ts), false).await.is_err(), "long gone");
+    assert_eq!(begin(&transactions).view().ts, seen[8].0.ts);
+}
+
+#[tokio::test]
+async fn a_storage_without_a_history_and_a_full_folder_are_refused() {
+    let house = House::new();
+    assert!(matches!(house.restore(Moment::Newest, false).await, Err(HistoryError::Nothing { .. })));
+    let full = restore(&house.objects, std::path::Path::new("/"), Moment::Newest, false, &|_| ()).await;
+    assert!(matches!(full, Err(HistoryError::NotEmpty { .. })));
+}

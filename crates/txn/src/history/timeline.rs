@@ -1,0 +1,124 @@
+//! Timelines: what follows from what. A restored warehouse begins one when it first writes to the bucket, so that restoring alone
+//! leaves no trace.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kv::{Batch, Space, TxKv};
+use objects::Objects;
+use serde::{Deserialize, Serialize};
+
+use super::names::{self, LogName};
+use super::upload::blocking;
+use super::{HistoryError, Result};
+
+/// The timeline of a warehouse that was never restored.
+const FIRST: u32 = 1;
+const KEY: &[u8] = b"timeline";
+/// Of a restored store that has not begun its timeline.
+const FORK: &[u8] = b"fork";
+
+/// How a timeline begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Begin {
+    /// The timeline it goes on from.
+    pub(super) parent: u32,
+    /// The last record that both have.
+    pub(super) after: u64,
+}
+
+/// The timeline of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Timeline {
+    Begun(u32),
+    /// It is to begin, and so.
+    Forked(Begin),
+}
+
+/// A timeline that leads to another, and the last of its records that does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leg {
+    pub(super) timeline: u32,
+    pub(super) until: u64,
+}
+
+/// The timeline of the store.
+pub(super) fn of(kv: &dyn TxKv) -> crate::Result<Timeline> {
+    let damaged = || crate::Error::Damaged { what: "number of the timeline" };
+    if let Some(bytes) = kv.get(Space::Meta, FORK)? {
+        return serde_json::from_slice(&bytes).map(Timeline::Forked).map_err(|_| damaged());
+    }
+    let Some(bytes) = kv.get(Space::Meta, KEY)? else { return Ok(Timeline::Begun(FIRST)) };
+    let bytes = <[u8; 4]>::try_from(&bytes[..]).map_err(|_| damaged())?;
+    Ok(Timeline::Begun(u32::from_be_bytes(bytes)))
+}
+
+/// The store is to begin a timeline.
+pub(super) fn fork(batch: &mut Batch, begin: &Begin) {
+    batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("numbers"));
+}
+
+/// Begins the timeline of a restored store; its number.
+pub(super) async fn begin(objects: &Objects, kv: &Arc<dyn TxKv>, begin: &Begin) -> Result<u32> {
+    let mut listed = objects.list(super::LOG).await?;
+    listed.extend(objects.list(super::CHECKPOINTS).await?);
+    let mut timeline = newest(listed.iter().map(|object| object.name.as_str())) + 1;
+    while !write_begin(objects, timeline, begin).await? {
+        timeline += 1;
+    }
+    let kv = Arc::clone(kv);
+    blocking(move || {
+        let mut batch = Batch::new();
+        batch.put(Space::Meta, KEY, timeline.to_be_bytes().to_vec());
+        batch.delete(Space::Meta, FORK);
+        Ok(kv.write(batch)?)
+    })
+    .await?;
+    tracing::info!(timeline, parent = begin.parent, after = begin.after, "began a timeline");
+    Ok(timeline)
+}
+
+/// The highest timeline that objects of these names belong to.
+pub(super) fn newest<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
+    let of = |object: &str| {
+        let log = LogName::parse(object).map(|name| name.timeline);
+        let checkpoint = || {
+            names::CheckpointName::parse_manifest(object)
+                .or_else(|| names::CheckpointName::parse_data(object))
+                .map(|name| name.timeline)
+        };
+        log.or_else(|| names::parse_begin(object)).or_else(checkpoint)
+    };
+    objects.filter_map(of).max().unwrap_or(FIRST)
+}
+
+/// What leads to the newest record of `timeline`, oldest first.
+pub(super) async fn path(objects: &Objects, timeline: u32) -> Result<Vec<Leg>> {
+    let mut path = vec![Leg { timeline, until: u64::MAX }];
+    let mut first = path[0];
+    while first.timeline != FIRST {
+        let Begin { parent, after } = read_begin(objects, first.timeline).await?;
+        if first.timeline <= parent {
+            return Err(damaged(first.timeline, "it names a parent that is no older"));
+        }
+        // What follows may itself have left the way before its end.
+        first = Leg { timeline: parent, until: after.min(first.until) };
+        path.insert(0, first);
+    }
+    Ok(path)
+}
+
+/// Makes it known how a timeline begins; `false` where somebody else has begun it.
+async fn write_begin(objects: &Objects, timeline: u32, begin: &Begin) -> Result<bool> {
+    let bytes = Bytes::from(serde_json::to_vec_pretty(begin).expect("numbers"));
+    Ok(objects.put_if_absent(&names::begin(timeline), bytes).await?)
+}
+
+async fn read_begin(objects: &Objects, timeline: u32) -> Result<Begin> {
+    let bytes = objects.get(&names::begin(timeline)).await?;
+    serde_json::from_slice(&bytes).map_err(|_| damaged(timeline, "it does not read"))
+}
+
+fn damaged(timeline: u32, reason: &'static str) -> HistoryError {
+    HistoryError::Damaged { object: names::begin(timeline), reason }
+}

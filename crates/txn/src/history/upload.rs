@@ -1,0 +1,83 @@
+//! Copies the store's log to the bucket, soon after each commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kv::log::Record;
+
+use super::names::LogName;
+use super::{History, Result, log_object};
+
+/// Bytes of records in one object, but for a single longer one.
+const OBJECT_BYTES: usize = 8 * 1024 * 1024;
+/// After a failure the next attempt waits at most so long.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+impl History {
+    pub(super) async fn keep_uploading(&self) {
+        let mut pause = self.settings.upload_every;
+        while !self.log.store().is_poisoned() {
+            match self.upload().await {
+                Ok(()) => pause = self.settings.upload_every,
+                Err(error) => {
+                    pause = (pause * 2).min(PAUSE_MAX).max(self.settings.upload_every);
+                    self.failed("copy the log to the storage", &error);
+                }
+            }
+            self.clock.sleep(pause).await;
+        }
+    }
+
+    /// Copies every record that is in the log by now.
+    pub(crate) async fn upload(&self) -> Result<()> {
+        let _alone = self.uploading.lock().await;
+        let until = self.log.position().newest;
+        let timeline = self.timeline().await?;
+        while self.log.position().copied < until {
+            let log = Arc::clone(&self.log);
+            let records = blocking(move || Ok(log.waiting(OBJECT_BYTES)?)).await?;
+            let (Some(first), Some(last)) = (records.first(), records.last()) else { break };
+            let name = LogName { timeline, first: number(first)?, last: number(last)? };
+            let instance = self.settings.instance;
+            let bytes = blocking(move || Ok(log_object::encode(instance, name, &records))).await?;
+            self.objects.put(&name.object(), bytes).await?;
+            self.log.copied_to(name.last);
+            let mut status = self.status.lock();
+            status.uploads += 1;
+            status.last_upload_us = Some(self.clock.now_us());
+            status.last_error = None;
+        }
+        Ok(())
+    }
+
+    pub(super) fn failed(&self, step: &str, error: &super::HistoryError) {
+        tracing::warn!(error = error as &dyn std::error::Error, "failed to {step}; it is tried again");
+        let mut status = self.status.lock();
+        status.failures += 1;
+        status.last_error = Some(chain(error));
+    }
+}
+
+fn number(record: &Bytes) -> Result<u64> {
+    Ok(Record::parse(record)?.number)
+}
+
+/// The error and what it came from, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+/// Runs `step` where it may wait for a disk.
+pub(super) async fn blocking<T: Send + 'static>(step: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(step)
+        .await
+        .expect("the step does not panic, and is cancelled only when the process ends")
+}
