@@ -355,3 +355,25 @@ async fn a_storage_without_a_history_and_a_full_folder_are_refused() {
     let full = restore(&house.objects, std::path::Path::new("/"), Moment::Newest, false, &|_| ()).await;
     assert!(matches!(full, Err(HistoryError::NotEmpty { .. })));
 }
+
+#[tokio::test]
+async fn a_storage_that_fails_is_seen_and_commits_go_on() {
+    let mut house = House::new();
+    let storage = house.folder.path().join("storage");
+    std::fs::create_dir(&storage).unwrap();
+    let url = format!("file://{}", storage.display());
+    house.objects = Objects::open(&url, Arc::new(types::SystemClock::new()), Arc::new(types::SystemRandom)).unwrap();
+    let transactions = house.open();
+    // In the way of the object that the log wants.
+    let first = storage.join(names::LogName { timeline: 1, first: 1, last: 2 }.object());
+    std::fs::create_dir_all(first.join("in the way")).unwrap();
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    let refused = history(&transactions).upload().await;
+    history(&transactions).failed("copy the log", &refused.unwrap_err());
+    commit(&transactions, vec![load(100, &[1])]).await;
+    let status = transactions.history_status().unwrap();
+    assert!(0 < status.log.waiting_bytes && status.last_error.is_some() && status.failures == 1);
+    history(&transactions).upload().await.unwrap();
+    let status = transactions.history_status().unwrap();
+    assert_eq!((status.log.waiting_bytes, status.last_error), (0, None));
+}
