@@ -21,5 +21,6 @@ mod sequence;
 mod server;
 mod slt;
 mod storm;
+mod temporary;
 mod time;
 mod tpc;

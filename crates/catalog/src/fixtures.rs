@@ -43,6 +43,7 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         storage: crate::Storage::default(),
         indexes: Vec::new(),
         options: Vec::new(),
+        temporary: None,
     }
 }
 

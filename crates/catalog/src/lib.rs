@@ -49,7 +49,7 @@ pub use sequence::{Sequence, SequenceOwner, SequencePosition};
 pub use state::{CatalogState, Relation};
 pub use summary::ColumnSummary;
 pub use table::{
-    Column, Constraint, ConstraintKind, Distribution, Identity, Index, KeyOrder, ReferentialAction, SortColumn,
+    Column, Constraint, ConstraintKind, Distribution, Identity, Index, KeyOrder, OnCommit, ReferentialAction, SortColumn,
     Storage, Table, TableOrder,
 };
 pub use table_rows::{History, RowPlace, TableRows};

@@ -22,6 +22,15 @@ impl Schema {
     /// The id of `sys`, Kiln's own system tables.
     pub const SYS: Oid = Oid(13_001);
 
+    /// What the names of the schemas begin with that hold sessions' temporary objects.
+    pub const TEMPORARY_PREFIX: &str = "pg_temp_";
+
+    /// Whether the schema holds the temporary objects of a session.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        self.name.starts_with(Self::TEMPORARY_PREFIX)
+    }
+
     /// Whether the schema holds system tables, which are not rows of the catalog: nobody creates in it or drops it.
     #[must_use]
     pub fn is_system(&self) -> bool {

@@ -25,6 +25,18 @@ pub struct Table {
     /// `WITH (…)` beside the storage, as `name=value`: of PostgreSQL's own parameters, which are shown and change nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// Of a temporary table what becomes of it when a transaction commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporary: Option<OnCommit>,
+}
+
+/// What becomes of a temporary table at each commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum OnCommit {
+    #[default]
+    PreserveRows,
+    DeleteRows,
+    Drop,
 }
 
 /// Which of its two stores a table uses.

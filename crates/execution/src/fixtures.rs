@@ -121,6 +121,7 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
         storage: catalog::Storage::Column,
         indexes: Vec::new(),
         options: Vec::new(),
+        temporary: None,
     })
 }
 

@@ -86,6 +86,14 @@ impl Gateway {
         http::serve(Arc::clone(self), listener, shutdown).await
     }
 
+    /// Drops what sessions of an earlier run of the server made for themselves and could not drop. To be called before anyone connects.
+    ///
+    /// # Errors
+    /// Where the catalog cannot be written.
+    pub async fn drop_left_temporary(&self) -> types::SqlResult<()> {
+        crate::session::temporary::drop_schemas(&self.transactions, catalog::Schema::is_temporary).await
+    }
+
     /// From now on `/readyz` says no, so that no new client is sent here.
     pub fn announce_shutdown(&self) {
         self.stopping.cancel();

@@ -120,6 +120,8 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     )
     .context("cannot use the TLS certificate")?;
 
+    gateway.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
+
     let settler = tokio::spawn(Arc::clone(&execution).keep_settled(SettleSettings::default()));
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);

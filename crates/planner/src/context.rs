@@ -1,11 +1,12 @@
 //! What one statement is planned with: the catalog as it sees it, who asks, and when.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use catalog::{CatalogState, Role};
+use catalog::{CatalogState, Role, Schema};
 use parking_lot::Mutex;
-use types::{Clock, CommitTs, ObjectNames, Oid, QueryId, Random, SqlType};
+use types::{Clock, CommitTs, Condition, ObjectNames, Oid, QueryId, Random, SqlError, SqlResult, SqlType};
 
 use crate::activity::Activity;
 use crate::past::Past;
@@ -82,20 +83,57 @@ impl fmt::Debug for StatementContext {
 }
 
 impl StatementContext {
-    /// The schemas of `search_path` that exist, in order, `$user` resolved; `pg_catalog` first unless it is named.
+    /// The schemas of `search_path` that exist, in order, `$user` and `pg_temp` resolved; before them the session's temporary objects
+    /// and `pg_catalog`, unless they are named.
     #[must_use]
     pub fn search_path(&self) -> Vec<String> {
+        let mut path = self.explicit_search_path();
+        if !path.iter().any(|name| name == "pg_catalog") {
+            path.insert(0, "pg_catalog".to_owned());
+        }
+        let temporary = self.temp_schema_name();
+        if !path.contains(&temporary) && self.snapshot.schema_by_name(&temporary).is_some() {
+            path.insert(0, temporary);
+        }
+        path
+    }
+
+    /// The schemas of `search_path` that exist, in order, `$user` and `pg_temp` resolved.
+    #[must_use]
+    pub fn explicit_search_path(&self) -> Vec<String> {
         let mut path: Vec<String> = Vec::new();
         for name in self.settings.search_path() {
-            let name = if name == "$user" { self.role.name.clone() } else { name };
+            let name = if name == "$user" { self.role.name.clone() } else { self.schema_name(&name).into_owned() };
             if self.snapshot.schema_by_name(&name).is_some() && !path.contains(&name) {
                 path.push(name);
             }
         }
-        if !path.iter().any(|name| name == "pg_catalog") {
-            path.insert(0, "pg_catalog".to_owned());
-        }
         path
+    }
+
+    /// The name of the schema that holds the session's temporary objects; it is made for the first of them.
+    #[must_use]
+    pub fn temp_schema_name(&self) -> String {
+        format!("{}{}", Schema::TEMPORARY_PREFIX, self.backend_pid)
+    }
+
+    /// The schema that a statement calls by this name: `pg_temp` is the session's own.
+    #[must_use]
+    pub fn schema_name<'n>(&self, written: &'n str) -> Cow<'n, str> {
+        if written == "pg_temp" { Cow::Owned(self.temp_schema_name()) } else { Cow::Borrowed(written) }
+    }
+
+    /// `0A000` for what another session made for itself.
+    ///
+    /// # Errors
+    /// That.
+    pub fn refuse_temporary_of_others(&self, schema: Oid) -> SqlResult<()> {
+        let found = self.snapshot.schema(schema);
+        if found.is_some_and(|schema| schema.is_temporary() && schema.name != self.temp_schema_name()) {
+            let message = "cannot access temporary tables of other sessions";
+            return Err(SqlError::new(Condition::FeatureNotSupported, message));
+        }
+        Ok(())
     }
 
     /// Whether the role owns what belongs to `owner`, or may do everything.

@@ -64,6 +64,7 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
         options: Vec::new(),
+        temporary: None,
     }
 }
 

@@ -84,6 +84,7 @@ impl Connection {
             }
         }
         self.session.abandon();
+        self.session.drop_temporary().await;
         tokio::select! {
             // The client may be gone, or not reading: nothing that it says matters now.
             _ = self.client.outbox.close() => {}

@@ -21,6 +21,7 @@ use crate::session::portal::Bound;
 use crate::session::prepared::Prepared;
 use crate::session::run::{Started, modified};
 use crate::session::statement::Statement;
+use crate::session::temporary::is_of_temporary;
 
 /// A program, and what its plan was made with.
 pub(crate) struct KeptProgram {
@@ -116,7 +117,9 @@ impl Session {
             }
             Planned::Query(plan) => {
                 statement.is(Kind::Query);
-                self.block.check_writable("SELECT FOR UPDATE")?;
+                if !is_of_temporary(&program.planned) {
+                    self.block.check_writable("SELECT FOR UPDATE")?;
+                }
                 let locked = execution.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(locked) = locked else { return Ok(None) };
                 let Attempt::Done(batches) = locked else { return Ok(Some(Started::Again)) };
@@ -124,7 +127,9 @@ impl Session {
             }
             Planned::Write(plan) => {
                 statement.is(Kind::Write);
-                self.block.check_writable(plan.tag)?;
+                if !is_of_temporary(&program.planned) {
+                    self.block.check_writable(plan.tag)?;
+                }
                 let written = execution.write_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(written) = written else { return Ok(None) };
                 let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
@@ -134,7 +139,9 @@ impl Session {
             }
             Planned::Modify(plan) => {
                 statement.is(Kind::Write);
-                self.block.check_writable(plan.tag)?;
+                if !is_of_temporary(&program.planned) {
+                    self.block.check_writable(plan.tag)?;
+                }
                 let changed = execution.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(changed) = changed else { return Ok(None) };
                 let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };

@@ -292,12 +292,16 @@ impl Session {
                 self.numbers.forget();
                 "DISCARD SEQUENCES"
             }
-            Discard::Temporary => "DISCARD TEMP",
+            Discard::Temporary => {
+                self.discard_temporary()?;
+                "DISCARD TEMP"
+            }
             Discard::All => {
                 if self.block.is_explicit() || !place.alone {
                     let message = "DISCARD ALL cannot run inside a transaction block";
                     return Err(SqlError::new(Condition::ActiveTransaction, message));
                 }
+                self.discard_temporary()?;
                 self.portals.clear();
                 self.prepared.clear();
                 let login = Arc::clone(&self.login);

@@ -41,6 +41,7 @@ mod portal;
 mod prepared;
 mod run;
 mod statement;
+pub(crate) mod temporary;
 
 /// What lives as long as a connection.
 pub(crate) struct Session {
@@ -274,6 +275,11 @@ impl Session {
 
     /// Ends a transaction; its portals end with it.
     async fn commit(&mut self) -> SqlResult<()> {
+        if let Err(error) = self.stage_on_commit() {
+            self.block.roll_back();
+            self.end_portals(false);
+            return Err(error);
+        }
         let committed = self.block.commit().await;
         self.end_portals(committed.is_ok());
         committed

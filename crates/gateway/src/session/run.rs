@@ -26,7 +26,7 @@ use crate::session::error::from_txn;
 use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::prepared::Prepared;
 use crate::session::statement::Statement;
-use crate::session::{Place, Session};
+use crate::session::{Place, Session, temporary};
 
 /// What running a plan began.
 pub(crate) enum Started {
@@ -179,14 +179,22 @@ impl Session {
                 self.block.transaction().note_read(table);
             }
         }
+        let may_write = temporary::is_of_temporary(&planned);
         match planned {
-            Planned::Query(plan) if !plan.locks.is_empty() => self.lock_rows(&plan, statement).await,
+            Planned::Query(plan) if !plan.locks.is_empty() => {
+                if !may_write {
+                    self.block.check_writable("SELECT FOR UPDATE")?;
+                }
+                self.lock_rows(&plan, statement).await
+            }
             Planned::Query(plan) => {
                 let rows = self.query(&plan, statement).await?;
                 Ok(Started::Rows(Box::new(rows), "SELECT"))
             }
             Planned::Write(plan) => {
-                self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
+                if !may_write {
+                    self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
+                }
                 let (context, hold) = self.run_context(statement);
                 let execution = Arc::clone(&self.gateway.execution);
                 let written = execution.write(&plan, self.block.transaction(), &context).await?;
@@ -196,7 +204,9 @@ impl Session {
                 Ok(modified(written, plan.tag, plan.returning, &context, hold))
             }
             Planned::Modify(plan) => {
-                self.block.check_writable(plan.tag)?;
+                if !may_write {
+                    self.block.check_writable(plan.tag)?;
+                }
                 let (context, hold) = self.run_context(statement);
                 let execution = Arc::clone(&self.gateway.execution);
                 let changed = execution.modify(&plan, self.block.transaction(), &context).await?;
@@ -209,7 +219,7 @@ impl Session {
             Planned::CopyFrom(plan) => self.copy_from(plan, statement, client).await.map(Started::Done),
             Planned::CopyTo(plan) => self.copy_to(plan, statement, client).await.map(Started::Done),
             Planned::Explain(plan) => {
-                if plan.analyze {
+                if plan.analyze && !may_write {
                     self.check_explained(&plan.inner)?;
                 }
                 let (context, hold) = self.run_context(statement);
@@ -247,7 +257,6 @@ impl Session {
 
     /// SELECT … FOR UPDATE and its like: the rows are locked before the first is given.
     async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Started> {
-        self.block.check_writable("SELECT FOR UPDATE")?;
         let (context, hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
         let locked = execution.query_locked(plan, self.block.transaction(), &context).await?;

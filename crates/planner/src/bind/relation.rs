@@ -58,10 +58,14 @@ impl Name {
 /// The relation of that name; `42P01` without one.
 pub(super) fn find(context: &Arc<StatementContext>, name: &Name) -> SqlResult<Found> {
     let found = match &name.schema {
-        Some(schema) => in_schema(context, schema, &name.name),
+        Some(schema) => in_schema(context, &context.schema_name(schema), &name.name),
         None => context.search_path().iter().find_map(|schema| in_schema(context, schema, &name.name)),
     };
-    found.ok_or_else(|| name.missing())
+    let found = found.ok_or_else(|| name.missing())?;
+    if let Found::Catalog(relation) = &found {
+        context.refuse_temporary_of_others(relation.schema())?;
+    }
+    Ok(found)
 }
 
 fn in_schema(context: &Arc<StatementContext>, schema: &str, name: &str) -> Option<Found> {

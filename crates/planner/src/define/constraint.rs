@@ -160,6 +160,7 @@ fn foreign_key(
 ) -> SqlResult<ConstraintKind> {
     let target = referenced_table(binder, table, references)?;
     let target = target.as_deref().unwrap_or(table);
+    refuse_mixed(table, target)?;
     let own = columns.iter().map(|name| referencing_column(table, name)).collect::<SqlResult<Vec<&Column>>>()?;
     let referenced = if references.columns.is_empty() {
         primary_key(target)?
@@ -218,6 +219,16 @@ pub(super) fn refuse_actions(on_update: ReferentialAction, on_delete: Referentia
         Some(_) => Err(SqlError::unsupported("CASCADE, SET NULL or SET DEFAULT of a foreign key that is enforced")
             .with_hint("Declare the foreign key NOT ENFORCED, or without the action.")),
     }
+}
+
+/// `42P16` for a reference between a table that stays and one that goes.
+fn refuse_mixed(table: &Table, target: &Table) -> SqlResult<()> {
+    let message = match (table.temporary.is_some(), target.temporary.is_some()) {
+        (false, true) => "constraints on permanent tables may reference only permanent tables",
+        (true, false) => "constraints on temporary tables may reference only temporary tables",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(Condition::InvalidTableDefinition, message))
 }
 
 /// Whether no two rows of the table share these columns.

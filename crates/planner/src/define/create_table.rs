@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{Change, Column, Distribution, Schema, Storage, Table, TableOrder};
+use catalog::{Change, Column, Distribution, OnCommit, Schema, Storage, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
@@ -24,7 +24,8 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
         return Err(SqlError::internal("CREATE TABLE AS is not made of columns"));
     };
     let context = binder.context();
-    let (schema, name) = name::target(context, &create.name)?;
+    let name::Target { schema, name, temporary, made } = name::target(context, &create.name, create.temporary)?;
+    let on_commit = on_commit(create, temporary)?;
     let mut plan = DefinePlan { tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
     if name::find_in(&context.snapshot, &schema.name, name).is_some() {
         if !create.if_not_exists {
@@ -37,6 +38,8 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
     parts.collect(binder, name, columns, likes)?;
     let mut table = new_table(binder, &schema, name, parts.columns)?;
     (table.storage, table.options) = storage_parameter::of_table(&create.parameters)?;
+    table.temporary = on_commit;
+    plan.changes.extend(made);
     table.constraints = parts.checks;
     parts.constraints.extend(constraints.iter().cloned());
     parts.constraints.extend(parts.keys);
@@ -55,6 +58,18 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
     plan.changes.push(Change::PutTable(Arc::new(table)));
     plan.changes.extend(owned);
     Ok(plan)
+}
+
+/// What becomes of the table at a commit, if it is temporary.
+///
+/// # Errors
+/// `42P16` for ON COMMIT of one that is not.
+pub(crate) fn on_commit(create: &CreateTable, temporary: bool) -> SqlResult<Option<OnCommit>> {
+    if create.on_commit.is_some() && !temporary {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(SqlError::new(Condition::InvalidTableDefinition, message));
+    }
+    Ok(temporary.then(|| create.on_commit.unwrap_or_default()))
 }
 
 /// The notice of IF NOT EXISTS.
@@ -81,6 +96,7 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         storage: Storage::default(),
         indexes: Vec::new(),
         options: Vec::new(),
+        temporary: None,
     };
     if columns.is_empty() {
         return Err(SqlError::unsupported("a table without columns"));

@@ -22,7 +22,6 @@ use crate::{DefinePlan, QueryPlan};
 /// on, `42701` for a column that occurs twice, and what is wrong with the query.
 pub(crate) fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<DefinePlan> {
     let context = binder.context();
-    let (schema, name) = name::target(context, &create.name)?;
     if reads_the_past(&create.query) {
         return Err(SqlError::unsupported("AS OF in a view"));
     }
@@ -31,14 +30,17 @@ pub(crate) fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult
         return Err(SqlError::new(Condition::UndefinedParameter, "there is no parameter $1"));
     }
     let columns = columns(create, &query)?;
+    let settled = binder.settled(&create.query)?;
+    let used = Used::of(&context.snapshot, &settled);
+    let reads_temporary = used.relations.iter().any(|relation| is_temporary(&context.snapshot, *relation));
+    let temporary = create.temporary || reads_temporary;
+    let name::Target { schema, name, made, .. } = name::target(context, &create.name, temporary)?;
     let old = match name::find_in(&context.snapshot, &schema.name, name) {
         None => None,
         Some(_) if !create.or_replace => return Err(name::taken(name)),
         Some(Found::View(view)) => Some(view),
         Some(_) => return Err(name::wrong_kind(name, "view")),
     };
-    let settled = binder.settled(&create.query)?;
-    let used = Used::of(&context.snapshot, &settled);
     let mut view = View {
         oid: Oid(0),
         schema: schema.oid,
@@ -65,8 +67,19 @@ pub(crate) fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult
     }
     // What a reader will find must be what was planned.
     view_text::query(&view)?;
-    let changes = vec![Change::PutView(Arc::new(view))];
-    Ok(DefinePlan { changes, tag: "CREATE VIEW".to_owned(), ..DefinePlan::default() })
+    let mut plan = DefinePlan { tag: "CREATE VIEW".to_owned(), ..DefinePlan::default() };
+    if reads_temporary && !create.temporary {
+        let message = format!("view \"{}\" will be a temporary view", view.name);
+        plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+    }
+    plan.changes.extend(made);
+    plan.changes.push(Change::PutView(Arc::new(view)));
+    Ok(plan)
+}
+
+fn is_temporary(state: &CatalogState, relation: Oid) -> bool {
+    let schema = state.relation_by_oid(relation).and_then(|relation| state.schema(relation.schema()));
+    schema.is_some_and(|schema| schema.is_temporary())
 }
 
 fn reads_the_past(query: &Query) -> bool {

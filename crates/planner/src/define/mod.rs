@@ -41,7 +41,7 @@ pub(crate) use self::alter_table::alter_table;
 pub(crate) use self::clone::{clone_table, undrop_table};
 pub(crate) use self::comment::comment;
 pub(crate) use self::create_schema::create_schema;
-pub(crate) use self::create_table::{already_exists, create_table, new_table, place};
+pub(crate) use self::create_table::{already_exists, create_table, new_table, on_commit, place};
 pub(crate) use self::create_view::create_view;
 pub(crate) use self::drop::drop;
 pub(crate) use self::index::create_index;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogState, Relation, Role, Schema, Sequence, Table, View};
+use catalog::{CatalogState, Change, Relation, Role, Schema, Sequence, Table, View};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
@@ -48,7 +48,13 @@ pub(super) fn split<'n>(context: &StatementContext, name: &'n ObjectName) -> Sql
 /// The relation of this name, looked up along the search path where no schema is written.
 pub(super) fn find(context: &StatementContext, name: &ObjectName) -> SqlResult<Option<Found>> {
     Ok(match split(context, name)? {
-        (Some(schema), name) => find_in(&context.snapshot, schema, name),
+        (Some(schema), name) => {
+            let schema = context.schema_name(schema);
+            if let Some(known) = context.snapshot.schema_by_name(&schema) {
+                context.refuse_temporary_of_others(known.oid)?;
+            }
+            find_in(&context.snapshot, &schema, name)
+        }
         (None, name) => context.search_path().iter().find_map(|schema| find_in(&context.snapshot, schema, name)),
     })
 }
@@ -143,23 +149,68 @@ pub(super) fn must_own(context: &StatementContext, owner: Oid, kind: &str, name:
     Err(SqlError::new(Condition::InsufficientPrivilege, format!("must be owner of {kind} {name}")))
 }
 
-/// Where CREATE puts a relation of this name, and its name there.
-pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName) -> SqlResult<(Arc<Schema>, &'n str)> {
-    let (written, name) = split(context, name)?;
-    let schema = match written {
-        Some(schema) => existing_schema(context, schema)?,
-        None => creation_schema(context)?,
-    };
-    may_create_in(context, &schema, name)?;
-    Ok((schema, name))
+/// Where CREATE puts a relation.
+pub(crate) struct Target<'n> {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) name: &'n str,
+    /// It is seen by its session alone, and goes with it.
+    pub(crate) temporary: bool,
+    /// The schema, where it has to be made first.
+    pub(crate) made: Option<Change>,
 }
 
-/// The first schema of the search path that exists.
-fn creation_schema(context: &StatementContext) -> SqlResult<Arc<Schema>> {
-    let path = context.settings.search_path().into_iter();
-    let mut path = path.map(|name| if name == "$user" { context.role.name.clone() } else { name });
-    path.find_map(|name| context.snapshot.schema_by_name(&name).map(Arc::clone))
-        .ok_or_else(|| SqlError::new(Condition::UndefinedSchema, "no schema has been selected to create in"))
+/// Where CREATE puts a relation of this name; where the statement says so, or names its schema, among the session's temporary objects.
+///
+/// # Errors
+/// `3F000` for a schema that is not there, `42501` for one that is another's, `42P16` for a temporary relation elsewhere.
+pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName, temporary: bool) -> SqlResult<Target<'n>> {
+    let (written, name) = split(context, name)?;
+    let own = context.temp_schema_name();
+    let wanted = match written {
+        Some(schema) => Some(context.schema_name(schema).into_owned()),
+        None if temporary => Some(own.clone()),
+        None => {
+            let first = context.settings.search_path().into_iter().find(|name| {
+                let name = if name == "$user" { &context.role.name } else { name };
+                name == "pg_temp" || context.snapshot.schema_by_name(name).is_some()
+            });
+            first.map(|name| if name == "$user" { context.role.name.clone() } else { context.schema_name(&name).into_owned() })
+        }
+    };
+    let wanted =
+        wanted.ok_or_else(|| SqlError::new(Condition::UndefinedSchema, "no schema has been selected to create in"))?;
+    if wanted == own {
+        let known = context.snapshot.schema_by_name(&own).map(Arc::clone);
+        let (schema, made) = match known {
+            Some(schema) => (schema, None),
+            None => {
+                let oid = (context.new_oid)();
+                let schema = Arc::new(Schema { oid, name: own, owner: Role::BOOTSTRAP, comment: None });
+                (Arc::clone(&schema), Some(Change::PutSchema(schema)))
+            }
+        };
+        return Ok(Target { schema, name, temporary: true, made });
+    }
+    let schema = existing_schema(context, &wanted)?;
+    if temporary {
+        let message = "cannot create temporary relation in non-temporary schema";
+        return Err(SqlError::new(Condition::InvalidTableDefinition, message));
+    }
+    if schema.is_temporary() {
+        let message = "cannot create relations in temporary schemas of other sessions";
+        return Err(SqlError::new(Condition::InvalidTableDefinition, message));
+    }
+    may_create_in(context, &schema, name)?;
+    Ok(Target { schema, name, temporary: false, made: None })
+}
+
+/// `0A000` for what would become temporary, or no longer be.
+pub(super) fn refuse_temporary_move(context: &StatementContext, from: Oid, to: &Schema) -> SqlResult<()> {
+    if to.is_temporary() || context.snapshot.schema(from).is_some_and(|schema| schema.is_temporary()) {
+        let message = "cannot move objects into or out of temporary schemas";
+        return Err(SqlError::new(Condition::FeatureNotSupported, message));
+    }
+    Ok(())
 }
 
 /// `42501` unless the statement's role may put a relation called `name` into the schema.
@@ -169,7 +220,7 @@ pub(super) fn may_create_in(context: &StatementContext, schema: &Schema, name: &
         return Err(SqlError::new(Condition::InsufficientPrivilege, message)
             .with_detail("System catalog modifications are currently disallowed."));
     }
-    if !context.owns(schema.owner) {
+    if !context.owns(schema.owner) && schema.name != context.temp_schema_name() {
         let message = format!("permission denied for schema {}", schema.name);
         return Err(SqlError::new(Condition::InsufficientPrivilege, message));
     }
@@ -188,7 +239,7 @@ pub(crate) fn taken(name: &str) -> SqlError {
 
 /// The schema of this name.
 pub(super) fn existing_schema(context: &StatementContext, name: &str) -> SqlResult<Arc<Schema>> {
-    let found = context.snapshot.schema_by_name(name).map(Arc::clone);
+    let found = context.snapshot.schema_by_name(&context.schema_name(name)).map(Arc::clone);
     found.ok_or_else(|| SqlError::new(Condition::UndefinedSchema, format!("schema \"{name}\" does not exist")))
 }
 

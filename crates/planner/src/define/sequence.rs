@@ -17,7 +17,7 @@ use crate::{DefinePlan, StatementContext};
 /// # Errors
 /// `42P07` for a name that is taken, `22023` for options that contradict each other, and what is wrong with OWNED BY.
 pub(crate) fn create_sequence(context: &StatementContext, create: &CreateSequence) -> SqlResult<DefinePlan> {
-    let (schema, name) = name::target(context, &create.name)?;
+    let name::Target { schema, name, made, .. } = name::target(context, &create.name, create.temporary)?;
     let mut plan = DefinePlan { tag: "CREATE SEQUENCE".to_owned(), ..DefinePlan::default() };
     if name::find_in(&context.snapshot, &schema.name, name).is_some() {
         if !create.if_not_exists {
@@ -31,6 +31,7 @@ pub(crate) fn create_sequence(context: &StatementContext, create: &CreateSequenc
     (sequence.schema, sequence.owner) = (schema.oid, context.role.oid);
     name.clone_into(&mut sequence.name);
     own(context, &mut sequence, &create.options)?;
+    plan.changes.extend(made);
     plan.changes.push(Change::PutSequence(Arc::new(sequence)));
     Ok(plan)
 }
@@ -76,6 +77,7 @@ pub(crate) fn alter_sequence(context: &StatementContext, alter: &AlterSequence) 
             if schema.oid == old.schema {
                 return Ok(plan);
             }
+            name::refuse_temporary_move(context, old.schema, &schema)?;
             name::may_create_in(context, &schema, &old.name)?;
             super::alter_table::refuse_taken_in(context, &schema.name, &old.name)?;
             let moved = view_text::Place { schema: &schema.name, name: &old.name };

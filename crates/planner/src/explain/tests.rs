@@ -24,6 +24,7 @@ fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
         options: Vec::new(),
+        temporary: None,
     });
     let inner = WritePlan {
         table,

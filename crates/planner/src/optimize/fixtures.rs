@@ -140,6 +140,7 @@ fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
         options: Vec::new(),
+        temporary: None,
     }
 }
 

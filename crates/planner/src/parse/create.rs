@@ -11,6 +11,7 @@ use super::statement::Statement;
 #[derive(Debug, Clone)]
 pub struct CreateView {
     pub or_replace: bool,
+    pub temporary: bool,
     pub name: ObjectName,
     /// Names for the first columns of the query; may be empty.
     pub columns: Vec<Ident>,
@@ -64,22 +65,22 @@ impl Cursor<'_> {
         let start = self.at;
         self.expect("create")?;
         let or_replace = self.eat("or replace");
-        if let Some(word) = self.eat_one_of(&["temporary", "temp", "local", "global", "unlogged"]) {
-            let _ = matches!(word, "local" | "global") && self.eat_one_of(&["temporary", "temp"]).is_some();
-            let kind = if word == "unlogged" { "an unlogged table" } else { "a temporary table, view or sequence" };
-            if matches!(self.word(), Some("table" | "view" | "sequence" | "recursive")) {
-                return Err(SqlError::unsupported(kind));
-            }
+        if self.eat("unlogged") {
+            let known = matches!(self.word(), Some("table" | "sequence"));
+            return Err(if known { SqlError::unsupported("an unlogged table") } else { self.syntax_error() });
+        }
+        let temporary = self.temporary()?;
+        if temporary && !matches!(self.word(), Some("table" | "view" | "sequence" | "recursive")) {
             return Err(self.syntax_error());
         }
         match self.word() {
-            Some("table") if !or_replace => self.create_table(),
-            Some("view") => self.create_view(or_replace),
+            Some("table") if !or_replace => self.create_table(temporary),
+            Some("view") => self.create_view(or_replace, temporary),
             Some("index") if !or_replace => self.create_index(),
             Some("unique") if !or_replace && self.is("unique index") => self.create_index(),
             Some("recursive") if self.is("recursive view") => Err(self.unsupported("CREATE RECURSIVE VIEW")),
             Some("schema") if !or_replace => self.create_schema(),
-            Some("sequence") if !or_replace => self.create_sequence(),
+            Some("sequence") if !or_replace => self.create_sequence(temporary),
             Some("role" | "user" | "group") if !or_replace && !self.is("user mapping") => self.create_role(),
             _ => Err(self.other_kind(start, "CREATE")),
         }
@@ -101,7 +102,15 @@ impl Cursor<'_> {
         }
     }
 
-    fn create_view(&mut self, or_replace: bool) -> SqlResult<Statement> {
+    /// Whether `[LOCAL | GLOBAL] TEMPORARY` or `TEMP` comes next.
+    pub(super) fn temporary(&mut self) -> SqlResult<bool> {
+        let scope = matches!(self.word_at(1), Some("temporary" | "temp"))
+            && self.eat_one_of(&["local", "global"]).is_some();
+        let temporary = self.eat_one_of(&["temporary", "temp"]).is_some();
+        if scope && !temporary { Err(self.syntax_error()) } else { Ok(temporary) }
+    }
+
+    fn create_view(&mut self, or_replace: bool, temporary: bool) -> SqlResult<Statement> {
         self.expect("view")?;
         let name = self.object_name()?;
         let columns = self.optional_names()?;
@@ -113,7 +122,7 @@ impl Cursor<'_> {
         if self.is("with") {
             return Err(self.unsupported("WITH CHECK OPTION"));
         }
-        Ok(Statement::CreateView(Box::new(CreateView { or_replace, name, columns, query })))
+        Ok(Statement::CreateView(Box::new(CreateView { or_replace, temporary, name, columns, query })))
     }
 
     fn create_schema(&mut self) -> SqlResult<Statement> {

@@ -11,6 +11,7 @@ use super::statement::Statement;
 /// `CREATE SEQUENCE [IF NOT EXISTS] name options`.
 #[derive(Debug, Clone)]
 pub struct CreateSequence {
+    pub temporary: bool,
     pub name: ObjectName,
     pub if_not_exists: bool,
     pub options: Vec<SequenceOption>,
@@ -62,12 +63,12 @@ pub struct IdentityDefinition {
 
 impl Cursor<'_> {
     /// CREATE SEQUENCE, after CREATE.
-    pub(super) fn create_sequence(&mut self) -> SqlResult<Statement> {
+    pub(super) fn create_sequence(&mut self, temporary: bool) -> SqlResult<Statement> {
         self.expect("sequence")?;
         let if_not_exists = self.eat("if not exists");
         let name = self.object_name()?;
         let options = self.sequence_options()?;
-        Ok(Statement::CreateSequence(Box::new(CreateSequence { name, if_not_exists, options })))
+        Ok(Statement::CreateSequence(Box::new(CreateSequence { temporary, name, if_not_exists, options })))
     }
 
     /// ALTER SEQUENCE, after ALTER.

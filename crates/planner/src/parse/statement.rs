@@ -143,6 +143,8 @@ fn query_or_table(mut query: Box<Query>) -> SqlResult<Statement> {
         distribution: None,
         order: None,
         parameters: Vec::new(),
+        temporary: into.temporary,
+        on_commit: None,
     })))
 }
 

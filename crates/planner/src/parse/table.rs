@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, ReferentialAction, TableVersion};
 
+use catalog::OnCommit;
 use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
@@ -22,6 +23,9 @@ pub struct CreateTable {
     pub order: Option<Order>,
     /// `WITH (storage = word, fillfactor = 70)`.
     pub parameters: Vec<StatementOption>,
+    pub temporary: bool,
+    /// `ON COMMIT …`.
+    pub on_commit: Option<OnCommit>,
 }
 
 /// Where a new table's columns come from.
@@ -143,7 +147,7 @@ pub struct SortKey {
 
 impl Cursor<'_> {
     /// CREATE TABLE, after CREATE.
-    pub(super) fn create_table(&mut self) -> SqlResult<Statement> {
+    pub(super) fn create_table(&mut self, temporary: bool) -> SqlResult<Statement> {
         self.expect("table")?;
         let if_not_exists = self.eat("if not exists");
         let name = self.object_name()?;
@@ -173,6 +177,8 @@ impl Cursor<'_> {
             distribution: None,
             order: None,
             parameters: Vec::new(),
+            temporary,
+            on_commit: None,
         };
         self.table_clauses(&mut table)?;
         table.source = match defined {
@@ -243,8 +249,14 @@ impl Cursor<'_> {
             } else if self.is("inherits") || self.is("partition by") || self.is("using") || self.is("tablespace") {
                 let clause = self.word().unwrap_or_default().to_uppercase();
                 return Err(self.unsupported(&format!("{clause} of a table")));
-            } else if self.is("on commit") {
-                return Err(self.unsupported("ON COMMIT"));
+            } else if table.on_commit.is_none() && self.eat("on commit") {
+                let actions = [
+                    ("preserve rows", OnCommit::PreserveRows),
+                    ("delete rows", OnCommit::DeleteRows),
+                    ("drop", OnCommit::Drop),
+                ];
+                let action = actions.into_iter().find(|(words, _)| self.eat(words)).map(|(_, action)| action);
+                table.on_commit = Some(action.ok_or_else(|| self.syntax_error())?);
             } else if table.parameters.is_empty() && self.is("with") && *self.peek_at(1) == Token::Symbol('(') {
                 self.advance();
                 table.parameters = self.storage_parameters()?;

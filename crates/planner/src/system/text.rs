@@ -39,25 +39,8 @@ pub(super) fn relation_name(context: &StatementContext, relation: &Relation<'_>)
 pub(super) fn is_visible(context: &StatementContext, relation: &Relation<'_>) -> bool {
     let state = &context.snapshot;
     let found =
-        search_path(context).into_iter().find_map(|schema| source::relation_named(state, &schema, relation.name));
+        context.search_path().into_iter().find_map(|schema| source::relation_named(state, &schema, relation.name));
     found.is_some_and(|found| found.oid == relation.oid)
-}
-
-/// The schemas that unqualified names are looked up in, `pg_catalog` first unless the setting places it.
-pub(super) fn search_path(context: &StatementContext) -> Vec<String> {
-    let mut path = explicit_search_path(context);
-    if !path.iter().any(|schema| schema == "pg_catalog") {
-        path.insert(0, "pg_catalog".to_owned());
-    }
-    path
-}
-
-/// The schemas of `search_path` that exist, `"$user"` replaced.
-pub(super) fn explicit_search_path(context: &StatementContext) -> Vec<String> {
-    let state = &context.snapshot;
-    let named = context.settings.search_path().into_iter();
-    let named = named.map(|schema| if schema == "$user" { context.role.name.clone() } else { schema });
-    named.filter(|schema| state.schema_by_name(schema).is_some()).collect()
 }
 
 /// `pg_get_constraintdef`. What Kiln declares but does not enforce says so.
@@ -121,7 +104,10 @@ pub(super) fn index_definition(context: &StatementContext, key: Key<'_>, column:
     }
     let (columns, included) = names.split_at(key.columns.len().min(names.len()));
     let columns: Vec<String> = columns.iter().zip(key.orders()).map(|(name, order)| in_order(name, &order)).collect();
-    let schema = source::schema_name(&context.snapshot, key.table.schema);
+    let schema = match key.table.temporary {
+        Some(_) => "pg_temp",
+        None => source::schema_name(&context.snapshot, key.table.schema),
+    };
     let mut text = format!(
         "CREATE {}INDEX {} ON {} USING {} ({})",
         if key.unique { "UNIQUE " } else { "" },

@@ -26,7 +26,9 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
         }
     };
     let context = binder.context();
-    let (schema, name) = define::target(context, &create.name)?;
+    let target = define::target(context, &create.name, create.temporary)?;
+    let (schema, name) = (target.schema, target.name);
+    let on_commit = define::on_commit(create, target.temporary)?;
     if define::find_in(&context.snapshot, &schema.name, name).is_some() {
         if !create.if_not_exists {
             return Err(define::taken(name));
@@ -54,6 +56,7 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
     }
     let mut table = define::new_table(binder, &schema, name, columns)?;
     (table.storage, table.options) = define::table_parameters(&create.parameters)?;
+    table.temporary = on_commit;
     define::place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
     let table = Arc::new(table);
     let input: Option<SqlResult<QueryPlan>> = with_data.then(|| {
@@ -68,7 +71,7 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
     });
     Ok(Planned::Write(WritePlan {
         table: Arc::clone(&table),
-        before: vec![Change::PutTable(table)],
+        before: target.made.into_iter().chain([Change::PutTable(table)]).collect(),
         input: input.transpose()?,
         tag: "SELECT",
         notices: Vec::new(),

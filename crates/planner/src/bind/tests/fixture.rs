@@ -91,6 +91,7 @@ fn tables(ddl: &str) -> Vec<Table> {
                 storage: catalog::Storage::default(),
                 indexes: Vec::new(),
                 options: Vec::new(),
+                temporary: None,
             }
         })
         .collect()

@@ -24,6 +24,7 @@ impl Alteration<'_> {
         if schema.oid == self.old.schema {
             return Ok(());
         }
+        name::refuse_temporary_move(context, self.old.schema, &schema)?;
         name::may_create_in(context, &schema, &self.table.name)?;
         refuse_taken_in(context, &schema.name, &self.table.name)?;
         for key in self.table.constraints.iter().filter(|constraint| constraint.kind.is_key()) {

@@ -31,6 +31,7 @@ pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAc
                 if schema.oid == old.schema {
                     continue;
                 }
+                name::refuse_temporary_move(context, old.schema, &schema)?;
                 name::may_create_in(context, &schema, &view.name)?;
                 refuse_taken_in(context, &schema.name, &view.name)?;
                 let moved = view_text::Place { schema: &schema.name, name: &view.name };

@@ -87,10 +87,10 @@ impl Cursor<'_> {
             let message = "SELECT ... INTO is not allowed here";
             return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
         }
-        let temporary = self.eat_one_of(&["temporary", "temp", "local", "global"]).is_some();
-        let unlogged = self.eat("unlogged");
-        if temporary || unlogged {
-            return Err(self.unsupported("a temporary or unlogged table"));
+        let temporary = self.temporary()?;
+        let unlogged = self.is("unlogged") && !matches!(self.peek_at(1), Token::Word(word) if word == "from");
+        if unlogged {
+            return Err(self.unsupported("an unlogged table"));
         }
         let table = self.eat("table");
         let name = self.object_name()?;

@@ -11,7 +11,7 @@ use crate::system::pg_catalog::access::{OPERATORS, OperatorEntry};
 use crate::system::pg_catalog::{SCHEMA, routine_by_oid, routine_named};
 use crate::system::rows::Cell;
 use crate::system::source::{self, Relation};
-use crate::system::text::{quote_ident, quote_literal, relation_name, search_path};
+use crate::system::text::{quote_ident, quote_literal, relation_name};
 use crate::system::type_name;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
@@ -130,9 +130,11 @@ pub(super) fn relation_named<'a>(context: &'a Arc<StatementContext>, text: &str)
     let parts = parse_name(text)?;
     let state = &context.snapshot;
     let found = match parts.as_slice() {
-        [name] => search_path(context).iter().find_map(|schema| source::relation_named(state, schema, name)),
-        [schema, name] => source::relation_named(state, schema, name),
-        [database, schema, name] if *database == context.database => source::relation_named(state, schema, name),
+        [name] => context.search_path().iter().find_map(|schema| source::relation_named(state, schema, name)),
+        [schema, name] => source::relation_named(state, &context.schema_name(schema), name),
+        [database, schema, name] if *database == context.database => {
+            source::relation_named(state, &context.schema_name(schema), name)
+        }
         _ => None,
     };
     found.ok_or_else(|| {

@@ -1,27 +1,31 @@
 //! Who and where the session is.
 
-use types::{Condition, SqlError, SqlResult};
+use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::{Declaration, function};
 use crate::Assignment;
 use crate::system::rows::Cell;
-use crate::system::text::{explicit_search_path, search_path};
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
     function("current_database", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
     function("current_catalog", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
-    function("current_schema", 0..=0, "name", |call| Ok(explicit_search_path(call.context).first().into())),
+    function("current_schema", 0..=0, "name", |call| Ok(call.context.explicit_search_path().first().into())),
     function("current_schemas", 1..=1, "name[]", |call| {
         let implicit = call.bool(0);
-        Ok(if implicit { search_path(call.context) } else { explicit_search_path(call.context) }.into())
+        Ok(if implicit { call.context.search_path() } else { call.context.explicit_search_path() }.into())
     }),
     function("current_user", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
     function("current_role", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
     function("user", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
     function("session_user", 0..=0, "name", |call| Ok(Cell::from(&call.context.session_role.name))),
     function("pg_backend_pid", 0..=0, "int4", |call| Ok(call.context.backend_pid.into())),
-    function("pg_my_temp_schema", 0..=0, "oid", |_| Ok(Cell::Int(0))),
-    function("pg_is_other_temp_schema", 1..=1, "bool", |_| Ok(Cell::Bool(false))),
+    function("pg_my_temp_schema", 0..=0, "oid", |call| {
+        let own = call.state().schema_by_name(&call.context.temp_schema_name());
+        Ok(own.map_or(Oid(0), |schema| schema.oid).into())
+    }),
+    function("pg_is_other_temp_schema", 1..=1, "bool", |call| {
+        Ok(call.context.refuse_temporary_of_others(call.oid(0)?).is_err().into())
+    }),
     function("inet_server_addr", 0..=0, "inet", |_| Ok(Cell::Null)),
     function("inet_server_port", 0..=0, "int4", |_| Ok(Cell::Null)),
     function("inet_client_addr", 0..=0, "inet", |_| Ok(Cell::Null)),

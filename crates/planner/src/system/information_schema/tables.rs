@@ -65,7 +65,11 @@ fn schemata(source: &Source<'_>, rows: &mut Rows) {
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations() {
+        if source.context.refuse_temporary_of_others(relation.schema).is_err() {
+            continue;
+        }
         let table_type = match relation.kind() {
+            "r" if source.state().schema(relation.schema).is_some_and(|schema| schema.is_temporary()) => "LOCAL TEMPORARY",
             "r" => "BASE TABLE",
             "v" => "VIEW",
             _ => continue,

@@ -36,7 +36,7 @@ fn class(source: &Source<'_>, rows: &mut Rows) {
         let facts = Facts::of(source, &relation);
         row!(rows, oid: relation.oid, relname: relation.name, relnamespace: relation.schema, relowner: relation.owner,
             relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),
-            reltuples: facts.rows, relhasindex: facts.has_index, relkind: relation.kind(),
+            reltuples: facts.rows, relhasindex: facts.has_index, relpersistence: persistence(source, &relation), relkind: relation.kind(),
             relnatts: facts.attributes, relchecks: facts.checks, relhasrules: relation.kind() == "v", relhastriggers: referring.contains(&relation.oid),
             reloptions: options(facts.options), relreplident: if relation.kind() == "r" { "d" } else { "n" });
     }
@@ -53,6 +53,12 @@ fn referring(source: &Source<'_>) -> HashSet<Oid> {
         }
     }
     found
+}
+
+/// `t` for what is temporary.
+fn persistence(source: &Source<'_>, relation: &Relation<'_>) -> &'static str {
+    let schema = source.state().schema(relation.schema);
+    if schema.is_some_and(|schema| schema.is_temporary()) { "t" } else { "p" }
 }
 
 fn options(options: &[String]) -> Cell {

@@ -53,6 +53,7 @@ fn table(oid: Oid, schema: Oid, name: &str, columns: Vec<Column>, constraints: V
         storage: catalog::Storage::default(),
         indexes: Vec::new(),
         options: Vec::new(),
+        temporary: None,
     }
 }
 
