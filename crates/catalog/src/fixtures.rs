@@ -83,6 +83,7 @@ pub(crate) fn foreign_key(oid: u32, name: &str, references: u32) -> Constraint {
             referenced: vec![ColumnId(1)],
             on_update: ReferentialAction::NoAction,
             on_delete: ReferentialAction::Cascade,
+            delete_columns: Vec::new(),
         },
         enforced: false,
         comment: None,

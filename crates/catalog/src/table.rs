@@ -145,6 +145,9 @@ pub enum ConstraintKind {
         referenced: Vec<ColumnId>,
         on_update: ReferentialAction,
         on_delete: ReferentialAction,
+        /// Those of `columns` that ON DELETE SET NULL or SET DEFAULT sets; none named: all of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        delete_columns: Vec<ColumnId>,
     },
     /// Enforced: no row for which the expression is false.
     Check {

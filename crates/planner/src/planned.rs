@@ -1,6 +1,6 @@
 //! What a statement becomes: everything execution and the gateway need, with nothing left to look up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
@@ -223,6 +223,8 @@ pub struct ConflictPlan {
     pub arbiters: Vec<Oid>,
     /// DO UPDATE; `None` is DO NOTHING.
     pub update: Option<ConflictUpdate>,
+    /// For rows that refer to what DO UPDATE changes.
+    pub references: ReferencePlans,
 }
 
 /// `ON CONFLICT … DO UPDATE`.
@@ -236,6 +238,17 @@ pub struct ConflictUpdate {
     pub old: Vec<ColumnId>,
 }
 
+/// What becomes of rows that refer to a row whose key goes or changes: as [`ConflictUpdate`], where in the place of the row that was to be
+/// inserted stands the row with its new key. Nothing where the rows are deleted, or must not be there.
+#[derive(Debug, Clone)]
+pub struct ReferencePlan {
+    pub delete: Option<ConflictUpdate>,
+    pub update: Option<ConflictUpdate>,
+}
+
+/// By the ids of foreign keys.
+pub type ReferencePlans = Arc<BTreeMap<Oid, ReferencePlan>>;
+
 /// UPDATE, DELETE, MERGE: rows of one table that change, go or come.
 #[derive(Debug, Clone)]
 pub struct ModifyPlan {
@@ -245,6 +258,8 @@ pub struct ModifyPlan {
     pub input: QueryPlan,
     /// Columns whose old values are needed: those that an enforced foreign key refers to and that the statement may change.
     pub old: Vec<ColumnId>,
+    /// For rows that refer to those.
+    pub references: ReferencePlans,
     /// The columns that RETURNING gives; `None` without one.
     pub returning: Option<Vec<OutputColumn>>,
     /// First word of the command tag: `UPDATE`, `DELETE` or `MERGE`.
@@ -282,6 +297,8 @@ pub struct DefinePlan {
     pub checks: Vec<RowCheck>,
     /// Passwords to be turned into verifiers of the roles that `changes` puts.
     pub passwords: Vec<Password>,
+    /// To be run once the changes are staged: rows that are there get values of their own in new columns.
+    pub fill: Option<Box<ModifyPlan>>,
     /// What cannot run in a transaction block, by its name in the error.
     pub outside_block: Option<&'static str>,
     /// What keeps the rows of the past that `changes` copy.

@@ -1,4 +1,4 @@
-//! Foreign keys: what new rows refer to is there and stays, and what is taken away is referred to by none.
+//! Foreign keys: what new rows refer to is there and stays.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -78,58 +78,8 @@ fn add_own(
     Ok(())
 }
 
-/// Whether nothing refers to keys that are gone afterwards.
-pub(super) async fn check_referenced(
-    execution: &Execution,
-    table: &Arc<Table>,
-    new: &[NewRow],
-    old: &[NewRow],
-    transaction: &Transaction,
-    waits: &Waits,
-) -> SqlResult<()> {
-    if old.is_empty() {
-        return Ok(());
-    }
-    let view = transaction.view();
-    for referring in view.state.tables() {
-        for constraint in referring.constraints.iter().filter(|constraint| constraint.enforced) {
-            let ConstraintKind::ForeignKey { columns, references, referenced, .. } = &constraint.kind else { continue };
-            if *references != table.oid {
-                continue;
-            }
-            let mut gone: BTreeMap<Vec<u8>, &Tuple> = BTreeMap::new();
-            for row in old {
-                let (key, has_null) = table.index_key(referenced, &row.tuple).map_err(from_catalog)?;
-                if !has_null {
-                    gone.insert(key, &row.tuple);
-                }
-            }
-            for row in new {
-                gone.remove(&table.index_key(referenced, &row.tuple).map_err(from_catalog)?.0);
-            }
-            let keys: Vec<Vec<u8>> = gone.keys().cloned().collect();
-            if keys.is_empty() {
-                continue;
-            }
-            if let Some(index) = key_index(table, referenced) {
-                let locked = transaction.lock_keys(index, &keys, KeyLock::Exclusive, waits.wait());
-                waits.interruptibly(locked).await?;
-            }
-            let of = KeyColumns { table: referring, index: key_index(referring, columns), columns };
-            let found = execution.find(of, &*newest(transaction, referring)?, &keys).await?;
-            let replaced = |row| referring.oid == table.oid && old.iter().any(|old| old.id == Some(row));
-            for (row, found) in gone.values().zip(found) {
-                if found.iter().any(|found| !replaced(found.row)) {
-                    return Err(referred(table, referenced, row, referring, constraint));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// The index that keys of exactly these columns are found by.
-fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
+pub(super) fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
     table.row_indexes().find(|index| index.columns == columns).map(|index| index.oid)
 }
 
@@ -142,7 +92,14 @@ fn missing(table: &Table, constraint: &Constraint, columns: &[ColumnId], row: &T
         .with_constraint(&constraint.name)
 }
 
-fn referred(table: &Table, columns: &[ColumnId], row: &Tuple, referring: &Table, constraint: &Constraint) -> SqlError {
+/// `23503`.
+pub(super) fn referred(
+    table: &Table,
+    columns: &[ColumnId],
+    row: &Tuple,
+    referring: &Table,
+    constraint: &Constraint,
+) -> SqlError {
     let message = format!(
         "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
         table.name, constraint.name, referring.name

@@ -51,7 +51,7 @@ fn what(resource: &Resource) -> String {
 }
 
 impl Execution {
-    /// Locks the tables that a definition changes against everyone who writes them; whether another transaction was in the way, or came
+    /// Locks the tables that a definition changes, and those that it lets others refer to, against everyone who writes them; whether another transaction was in the way, or came
     /// first where rows `are_checked`, so that the statement has to be planned again.
     ///
     /// # Errors
@@ -59,6 +59,7 @@ impl Execution {
     pub async fn lock_tables(
         &self,
         tables: &BTreeSet<Oid>,
+        referred: &BTreeSet<Oid>,
         are_checked: bool,
         transaction: &Transaction,
         context: &RunContext,
@@ -69,10 +70,14 @@ impl Execution {
             let locked = transaction.lock_table(*table, TableLock::AccessExclusive, waits.wait());
             waited |= waits.interruptibly(locked).await?.waited;
         }
+        for table in referred.difference(tables) {
+            let locked = transaction.lock_table(*table, TableLock::ShareRowExclusive, waits.wait());
+            waited |= waits.interruptibly(locked).await?.waited;
+        }
         // Rows that came before the lock and after the view would be asked nothing.
         let (view, now) = (transaction.view(), transaction.newest());
         let has_new = |table: &Oid| view.state.rows(*table).history.written < now.state.rows(*table).history.written;
-        if are_checked && !waited && tables.iter().any(has_new) {
+        if are_checked && !waited && tables.iter().chain(referred).any(has_new) {
             return refused(transaction.isolation(), "update").map_or(Ok(true), Err);
         }
         Ok(waited)

@@ -14,6 +14,7 @@ use crate::write::lock_for_rows;
 use crate::{Execution, RunContext};
 
 mod constraints;
+mod follow;
 mod foreign;
 mod lock;
 mod locking_query;
@@ -22,6 +23,7 @@ mod targets;
 mod unique;
 
 pub(crate) use constraints::{NewRow, check};
+pub(crate) use follow::{Following, is_seen};
 pub(crate) use lock::Waits;
 pub(crate) use targets::{Targets, columns_from, tuples};
 pub(crate) use unique::{index_name, newest, taken};
@@ -107,8 +109,12 @@ impl Execution {
             return Ok(Attempt::Again);
         }
         let rows = targets.count();
+        let following = Following::of(&plan.table, &targets, transaction);
         let (changes, returning) = targets.changes(plan.returning.as_ref().map(Vec::len), transaction)?;
         transaction.write(plan.table.oid, changes).map_err(from_txn)?;
+        if following.follow(self, &plan.references, transaction, context).await? == Attempt::Again {
+            return Ok(Attempt::Again);
+        }
         Ok(Attempt::Done(Modified { rows, returning }))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::filter_record_batch;
-use catalog::{RowIndex, RowPlace, Storage, Table};
+use catalog::{RowIndex, Storage, Table};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
@@ -21,7 +21,9 @@ use types::{Condition, RowId, SqlError, SqlResult};
 use super::Load;
 use crate::error::{from_catalog, from_rowstore, from_txn};
 use crate::lookup::Found;
-use crate::modify::{Attempt, Modified, NewRow, Targets, Waits, check, columns_from, newest, refused, taken, tuples};
+use crate::modify::{
+    Attempt, Following, Modified, NewRow, Targets, Waits, check, columns_from, is_seen, newest, refused, taken, tuples,
+};
 use crate::point::{PointRun, place_value};
 use crate::scan::stored_column;
 use crate::table_columns::column_defs;
@@ -76,6 +78,7 @@ impl Execution {
                 returning.push(columns_from(batch, width, columns.len())?);
             }
         }
+        let following = updates.as_ref().map(|targets| Following::of(table, targets, transaction));
         self.put(table, batches, rows, transaction, context).await?;
         if let Some(targets) = updates {
             count += targets.count();
@@ -83,6 +86,11 @@ impl Execution {
             let (changes, updated) = targets.changes(returned, transaction)?;
             transaction.write(table.oid, changes).map_err(from_txn)?;
             returning.extend(updated);
+        }
+        if let Some((following, conflict)) = following.zip(plan.conflict.as_ref())
+            && following.follow(self, &conflict.references, transaction, context).await? == Attempt::Again
+        {
+            return Ok(Attempt::Again);
         }
         Ok(Attempt::Done(Modified { rows: count, returning }))
     }
@@ -193,16 +201,7 @@ impl Execution {
         let existing = self.fetch(table, &rows, &found).await?;
         let view = transaction.view();
         let seen = view.state.rows(table.oid);
-        let is_seen = |found: &Found| match found.place {
-            RowPlace::Fresh => match (seen.fresh_row(found.row), rows.fresh_row(found.row)) {
-                (Some(seen), Some(newest)) => Arc::ptr_eq(seen, newest),
-                _ => false,
-            },
-            RowPlace::Shard { shard, ordinal } => {
-                seen.shards.find(shard).is_some() && !seen.shards.is_deleted(shard, ordinal)
-            }
-        };
-        if !found.iter().all(is_seen) {
+        if !found.iter().all(|found| is_seen(seen, &rows, found)) {
             // PostgreSQL updates what its snapshot does not show; here the statement looks again and then sees it.
             return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
         }

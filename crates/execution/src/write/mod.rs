@@ -15,13 +15,14 @@ mod shards_of;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use catalog::{Storage, Table};
+use catalog::{Constraint, ConstraintKind, Storage, Table};
 use planner::WritePlan;
-use txn::Transaction;
 use txn::locks::TableLock;
-use types::SqlResult;
+use txn::{Isolation, Transaction};
+use types::{Oid, SqlResult};
 
 use crate::error::from_txn;
 use crate::modify::{Attempt, Modified, Waits};
@@ -94,7 +95,24 @@ impl Execution {
 pub(crate) async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
     let waits = Waits::of(context);
     let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.wait());
-    Ok(waits.interruptibly(locked).await?.waited)
+    Ok(waits.interruptibly(locked).await?.waited || is_newly_referred(table, transaction))
+}
+
+/// Whether foreign keys refer to the table of which the transaction does not know yet.
+fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
+    let (view, now) = (transaction.view(), transaction.newest());
+    if transaction.isolation() != Isolation::ReadCommitted
+        || view.ts == now.ts
+        || now.state.definitions().are_those_of(&view.state)
+    {
+        return false;
+    }
+    let refers = |constraint: &&Constraint| {
+        let kind = &constraint.kind;
+        constraint.enforced && matches!(kind, ConstraintKind::ForeignKey { references, .. } if *references == table.oid)
+    };
+    let known: BTreeSet<Oid> = view.state.tables().flat_map(|it| &it.constraints).filter(refers).map(|it| it.oid).collect();
+    now.state.tables().flat_map(|it| &it.constraints).filter(refers).any(|it| !known.contains(&it.oid))
 }
 
 /// How many rows one statement may add as fresh ones; more become shards at once.

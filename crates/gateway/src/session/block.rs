@@ -39,6 +39,8 @@ struct Savepoint {
     name: String,
     current: Held,
     after: Held,
+    /// How many cursors the session had declared when it was set.
+    declared: u64,
 }
 
 /// What BEGIN and SET TRANSACTION may ask for.
@@ -235,25 +237,27 @@ impl Block {
         Ok(())
     }
 
-    pub(crate) fn savepoint(&mut self, name: &str) -> SqlResult<()> {
+    pub(crate) fn savepoint(&mut self, name: &str, declared: u64) -> SqlResult<()> {
         let current = self.held.clone();
         let open = self.explicit("SAVEPOINT")?;
         open.used = true;
         open.transaction.savepoint(name);
-        open.savepoints.push(Savepoint { name: name.to_owned(), current, after: open.after.clone() });
+        open.savepoints.push(Savepoint { name: name.to_owned(), current, after: open.after.clone(), declared });
         Ok(())
     }
 
-    /// ROLLBACK TO: back to the savepoint, which stays; a failed block lives again.
-    pub(crate) fn roll_back_to(&mut self, name: &str) -> SqlResult<()> {
+    /// ROLLBACK TO: back to the savepoint, which stays; a failed block lives again. How many cursors were declared before it.
+    pub(crate) fn roll_back_to(&mut self, name: &str) -> SqlResult<u64> {
         let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
         let index = find(&open.savepoints, name)?;
         open.transaction.rollback_to(name).map_err(from_txn)?;
         open.savepoints.truncate(index + 1);
         open.failed = false;
         open.after = open.savepoints[index].after.clone();
-        self.held = open.savepoints[index].current.clone();
-        Ok(())
+        let savepoint = &open.savepoints[index];
+        let (current, declared) = (savepoint.current.clone(), savepoint.declared);
+        self.held = current;
+        Ok(declared)
     }
 
     pub(crate) fn release(&mut self, name: &str) -> SqlResult<()> {

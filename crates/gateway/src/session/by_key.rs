@@ -36,6 +36,9 @@ impl KeptProgram {
     pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Option<Self> {
         let is_kept = match planned {
             Planned::Query(query) => query.locks.is_empty() || query.locked_limit.counts().is_ok(),
+            // What becomes of referring rows is planned for now.
+            Planned::Modify(modify) => modify.references.is_empty(),
+            Planned::Write(write) => write.conflict.as_ref().is_none_or(|conflict| conflict.references.is_empty()),
             _ => true,
         };
         let program = PointProgram::of(planned).filter(|_| is_kept)?;

@@ -74,11 +74,13 @@ impl Session {
             SessionCommand::Commit { chain } => self.note_ending(true, chain, place),
             SessionCommand::Rollback { chain } => self.note_ending(false, chain, place),
             SessionCommand::Savepoint(name) => {
-                self.block.savepoint(&name)?;
+                self.block.savepoint(&name, self.declared)?;
                 done("SAVEPOINT")
             }
             SessionCommand::RollbackTo(name) => {
-                self.block.roll_back_to(&name)?;
+                let declared = self.block.roll_back_to(&name)?;
+                // Cursors that were declared since are taken back too.
+                self.portals.retain(|_, portal| portal.declared.is_none_or(|number| number < declared));
                 done("ROLLBACK")
             }
             SessionCommand::Release(name) => {

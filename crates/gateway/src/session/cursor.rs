@@ -78,7 +78,8 @@ impl Session {
         let prepared = Prepared::of_cursor(rows.columns.clone());
         let format = if binary { Format::Binary } else { Format::Text };
         let life = if hold { Life::HeldByCommit } else { Life::Transaction };
-        self.portals.insert(name, Portal::cursor(prepared, rows, format, life));
+        self.portals.insert(name, Portal::cursor(prepared, rows, format, life, self.declared));
+        self.declared += 1;
         Ok(())
     }
 

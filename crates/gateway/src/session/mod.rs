@@ -53,6 +53,8 @@ pub(crate) struct Session {
     block: Block,
     prepared: BTreeMap<String, Arc<Prepared>>,
     portals: BTreeMap<String, Portal>,
+    /// Cursors so far.
+    declared: u64,
     notices: Vec<(Severity, SqlError)>,
     /// COMMIT or ROLLBACK was said; done once the statement is over, where nothing interrupts it.
     ending: Option<Ending>,
@@ -238,6 +240,7 @@ impl Session {
             login,
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
+            declared: 0,
             notices: Vec::new(),
             ending: None,
             new_oid,

@@ -19,6 +19,8 @@ pub(crate) struct Portal {
     pub(crate) formats: Vec<Format>,
     pub(crate) progress: Progress,
     pub(crate) life: Life,
+    /// Of a cursor, how many the session had declared before.
+    pub(crate) declared: Option<u64>,
 }
 
 /// How long a portal lives unless it is closed.
@@ -61,7 +63,7 @@ pub(crate) struct Bound {
 impl Portal {
     /// Of an empty query string.
     pub(crate) fn empty(prepared: Arc<Prepared>) -> Self {
-        Self { prepared, columns: None, formats: Vec::new(), progress: Progress::Empty, life: Life::Transaction }
+        Self { prepared, columns: None, formats: Vec::new(), progress: Progress::Empty, life: Life::Transaction, declared: None }
     }
 
     /// Of a plan with its parameters; the caller says the formats.
@@ -72,17 +74,19 @@ impl Portal {
             formats: Vec::new(),
             progress: Progress::Bound(Box::new(bound)),
             life: Life::Transaction,
+            declared: None,
         }
     }
 
     /// Of a statement that has a program, with its parameters; the caller says the formats.
     pub(crate) fn by_key(prepared: Arc<Prepared>, values: Vec<ScalarValue>) -> Self {
         let columns = prepared.columns.clone();
-        Self { prepared, columns, formats: Vec::new(), progress: Progress::ByKey { values }, life: Life::Transaction }
+        let progress = Progress::ByKey { values };
+        Self { prepared, columns, formats: Vec::new(), progress, life: Life::Transaction, declared: None }
     }
 
     /// A portal over rows already flowing, as DECLARE CURSOR makes it.
-    pub(crate) fn cursor(prepared: Arc<Prepared>, rows: Rows, format: Format, life: Life) -> Self {
+    pub(crate) fn cursor(prepared: Arc<Prepared>, rows: Rows, format: Format, life: Life, declared: u64) -> Self {
         let columns = rows.columns.clone();
         Self {
             prepared,
@@ -90,6 +94,7 @@ impl Portal {
             columns: Some(columns),
             progress: Progress::Rows { rows: Box::new(rows), word: "SELECT" },
             life,
+            declared: Some(declared),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Step 4 of a statement: a plan runs, and its client gets what it makes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::Schema;
-use catalog::Change;
+use catalog::{CatalogState, Change, ConstraintKind};
 use datafusion::scalar::ScalarValue;
 use execution::RunContext;
 use execution::encode::Format;
@@ -298,7 +299,9 @@ impl Session {
         let view = self.block.view().state;
         let changed =
             plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
-        if execution.lock_tables(&changed, !plan.checks.is_empty(), self.block.transaction(), &context).await? {
+        let referred = newly_referred(&plan.changes, &view);
+        let is_checked = !plan.checks.is_empty() || plan.fill.is_some();
+        if execution.lock_tables(&changed, &referred, is_checked, self.block.transaction(), &context).await? {
             return Ok(Started::Again);
         }
         for check in &plan.checks {
@@ -312,6 +315,11 @@ impl Session {
         }
         plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
         self.block.transaction().stage(plan.changes).map_err(from_txn)?;
+        if let Some(fill) = &plan.fill
+            && execution.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
+        {
+            return Err(SqlError::internal("rows of a locked table have changed"));
+        }
         self.tell(plan.notices);
         Ok(Started::Done(plan.tag))
     }
@@ -375,6 +383,28 @@ fn explained(
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![values])
         .map_err(|error| SqlError::internal(format!("EXPLAIN's answer: {error}")))?;
     Ok(futures::stream::once(async move { Ok(batch) }).boxed())
+}
+
+/// Tables to which foreign keys refer that are enforced from these changes on.
+fn newly_referred(changes: &[Change], view: &CatalogState) -> BTreeSet<Oid> {
+    let tables = changes.iter().filter_map(|change| match change {
+        Change::PutTable(table) => Some(table),
+        _ => None,
+    });
+    let mut found = BTreeSet::new();
+    for table in tables {
+        let known = view.table(table.oid).map_or(&[][..], |table| table.constraints.as_slice());
+        for constraint in table.constraints.iter().filter(|constraint| constraint.enforced) {
+            let was_enforced = known.iter().any(|known| known.oid == constraint.oid && known.enforced);
+            if let ConstraintKind::ForeignKey { references, .. } = &constraint.kind
+                && !was_enforced
+                && view.table(*references).is_some()
+            {
+                found.insert(*references);
+            }
+        }
+    }
+    found
 }
 
 /// The table that a change is about.

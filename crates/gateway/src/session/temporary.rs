@@ -1,5 +1,7 @@
 //! Temporary objects: what a commit does with them, and their end with the session that made them.
 
+use std::sync::Arc;
+
 use catalog::{CatalogState, Change, OnCommit, Schema, Table};
 use planner::{Planned, RowLocks};
 use txn::{Isolation, Transactions};
@@ -32,10 +34,12 @@ impl Session {
     }
 
     /// The session ends, and what it made for itself with it.
-    pub(crate) async fn drop_temporary(&self) {
-        let name = self.temp_schema_name();
-        if let Err(error) = drop_schemas(&self.gateway.transactions, |schema| schema.name == name).await {
-            tracing::warn!(error = error.message, "temporary objects stay until the next start");
+    pub(crate) fn drop_temporary(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (name, transactions) = (self.temp_schema_name(), Arc::clone(&self.gateway.transactions));
+        async move {
+            if let Err(error) = drop_schemas(&transactions, |schema| schema.name == name).await {
+                tracing::warn!(error = error.message, "temporary objects stay until the next start");
+            }
         }
     }
 
@@ -46,7 +50,7 @@ impl Session {
 
 /// Drops the schemas that `is_dropped` means with all that is in them.
 pub(crate) async fn drop_schemas(
-    transactions: &std::sync::Arc<Transactions>,
+    transactions: &Arc<Transactions>,
     is_dropped: impl Fn(&Schema) -> bool,
 ) -> SqlResult<()> {
     let mut failure = None;

@@ -199,26 +199,25 @@ fn foreign_key(
         return Err(SqlError::new(Condition::DatatypeMismatch, message).with_detail(detail));
     }
     let (on_update, on_delete) = (action(references.on_update), action(references.on_delete));
-    if enforced {
-        refuse_actions(on_update, on_delete)?;
+    let ids_of_own = ids(&own);
+    let mut delete_columns = Vec::with_capacity(references.delete_columns.len());
+    for name in &references.delete_columns {
+        let column = referencing_column(table, name)?.id;
+        if !ids_of_own.contains(&column) {
+            let message =
+                format!("column \"{}\" referenced in ON DELETE SET action must be part of foreign key", name.value);
+            return Err(SqlError::new(Condition::InvalidColumnReference, message));
+        }
+        delete_columns.push(column);
     }
     Ok(ConstraintKind::ForeignKey {
-        columns: ids(&own),
+        columns: ids_of_own,
         references: target.oid,
         referenced: referenced_ids,
         on_update,
         on_delete,
+        delete_columns,
     })
-}
-
-/// `0A000` for what a foreign key that is enforced would have to do.
-pub(super) fn refuse_actions(on_update: ReferentialAction, on_delete: ReferentialAction) -> SqlResult<()> {
-    use ReferentialAction as A;
-    match [on_update, on_delete].into_iter().find(|action| !matches!(action, A::NoAction | A::Restrict)) {
-        None => Ok(()),
-        Some(_) => Err(SqlError::unsupported("CASCADE, SET NULL or SET DEFAULT of a foreign key that is enforced")
-            .with_hint("Declare the foreign key NOT ENFORCED, or without the action.")),
-    }
 }
 
 /// `42P16` for a reference between a table that stays and one that goes.

@@ -77,7 +77,7 @@ impl Cursor<'_> {
         Ok(Statement::Insert(Box::new(Insert { table, alias, columns, overriding, source, on_conflict, returning })))
     }
 
-    fn overriding(&mut self) -> SqlResult<Option<Overriding>> {
+    pub(super) fn overriding(&mut self) -> SqlResult<Option<Overriding>> {
         if !self.eat("overriding") {
             return Ok(None);
         }

@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, TableWithJoins, With};
 use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
+use super::insert::Overriding;
 use super::statement::Statement;
 use super::update::{Assignment, ModifiedTable, Returning};
 
@@ -45,6 +46,7 @@ pub enum MergeAction {
     /// `None` for DEFAULT VALUES. DEFAULT among the values stands as [`super::statement::is_default`] knows it.
     Insert {
         columns: Vec<Ident>,
+        overriding: Option<Overriding>,
         values: Option<Vec<Expr>>,
     },
 }
@@ -102,15 +104,13 @@ impl Cursor<'_> {
 
     fn merge_insert(&mut self) -> SqlResult<MergeAction> {
         let columns = self.optional_names()?;
-        if self.is("overriding") {
-            return Err(self.unsupported("OVERRIDING"));
-        }
-        if self.eat("default values") {
-            return Ok(MergeAction::Insert { columns, values: None });
+        let overriding = self.overriding()?;
+        if overriding.is_none() && self.eat("default values") {
+            return Ok(MergeAction::Insert { columns, overriding, values: None });
         }
         self.expect("values")?;
         let values = self.parenthesized(|cursor| cursor.field(true))?;
-        Ok(MergeAction::Insert { columns, values: Some(values) })
+        Ok(MergeAction::Insert { columns, overriding, values: Some(values) })
     }
 }
 

@@ -104,6 +104,8 @@ pub struct References {
     /// Empty: the table's primary key.
     pub columns: Vec<Ident>,
     pub on_delete: Option<ReferentialAction>,
+    /// `ON DELETE SET NULL (columns)`.
+    pub delete_columns: Vec<Ident>,
     pub on_update: Option<ReferentialAction>,
 }
 
@@ -417,15 +419,23 @@ impl Cursor<'_> {
         self.expect("references")?;
         let table = self.object_name()?;
         let columns = self.optional_names()?;
-        let mut references = References { table, columns, on_delete: None, on_update: None };
+        let mut references = References { table, columns, on_delete: None, delete_columns: Vec::new(), on_update: None };
         if self.eat("match") && !self.eat("simple") {
             return Err(self.unsupported("MATCH FULL and MATCH PARTIAL"));
         }
         loop {
             if self.eat("on delete") {
-                references.on_delete = Some(self.referential_action()?);
+                let action = self.referential_action()?;
+                if matches!(action, ReferentialAction::SetNull | ReferentialAction::SetDefault) {
+                    references.delete_columns = self.optional_names()?;
+                }
+                references.on_delete = Some(action);
             } else if self.eat("on update") {
                 references.on_update = Some(self.referential_action()?);
+                if self.is_symbol('(') {
+                    let message = "a column list with SET NULL and SET DEFAULT is only supported for ON DELETE actions";
+                    return Err(self.here(SqlError::new(Condition::FeatureNotSupported, message)));
+                }
             } else {
                 return Ok(references);
             }
@@ -441,11 +451,7 @@ impl Cursor<'_> {
             ("set default", ReferentialAction::SetDefault),
         ];
         let action = actions.into_iter().find(|(words, _)| self.eat(words)).map(|(_, action)| action);
-        let action = action.ok_or_else(|| self.syntax_error())?;
-        if self.is_symbol('(') {
-            return Err(self.unsupported("columns for SET NULL and SET DEFAULT"));
-        }
-        Ok(action)
+        action.ok_or_else(|| self.syntax_error())
     }
 
     fn refuse_unenforced_check(&self, is_check: bool, enforced: Option<bool>) -> SqlResult<()> {

@@ -49,7 +49,7 @@ pub(super) fn constraint_definition(context: &StatementContext, table: &Table, c
         ConstraintKind::PrimaryKey { columns } => format!("PRIMARY KEY ({})", column_list(table, columns)),
         ConstraintKind::Unique { columns } => format!("UNIQUE ({})", column_list(table, columns)),
         ConstraintKind::Check { expression, .. } => format!("CHECK (({}))", strip_parentheses(expression)),
-        ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete } => {
+        ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete, delete_columns } => {
             let state: &CatalogState = &context.snapshot;
             let target = state.table(*references);
             let name = source::relation(state, *references).map(|relation| relation_name(context, &relation));
@@ -63,6 +63,9 @@ pub(super) fn constraint_definition(context: &StatementContext, table: &Table, c
                 if let Some(words) = action_words(action_code(*action)) {
                     text.push_str(&format!(" ON {event} {words}"));
                 }
+            }
+            if !delete_columns.is_empty() {
+                text.push_str(&format!(" ({})", column_list(table, delete_columns)));
             }
             if !constraint.enforced {
                 text.push_str(" NOT ENFORCED");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::{SqlResult, SqlType};
 
 use super::made::{Read, plan_columns, positions_of};
-use super::rows;
+use super::{references, rows};
 use super::target::Target;
 use crate::bind::modification::{Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
@@ -38,5 +38,7 @@ pub(crate) fn delete(binder: &Binder<'_>, delete: &Delete, declared: &[Option<Sq
         Read::new(binder, &target, plan, bound.others)?.with_action(Action::Delete, nothing)
     })?;
     input.parameters = settled(input.parameters.into_iter().map(Some).collect())?;
-    Ok(ModifyPlan { table: Arc::clone(&target.table), input, old, returning, tag: "DELETE", notices: Vec::new() })
+    let references = references::plans(binder, &target.table, &old)?;
+    let (table, notices) = (Arc::clone(&target.table), Vec::new());
+    Ok(ModifyPlan { table, input, old, references, returning, tag: "DELETE", notices })
 }

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::target::Target;
-use super::{conflict, identity, made, rows, values};
+use super::{conflict, identity, made, references, rows, values};
 use crate::bind::{Binder, settled};
 use crate::parse::statement::{Insert, InsertSource};
 use crate::planned::{ConflictPlan, WritePlan};
@@ -69,6 +69,8 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
     if let Some(update) = &mut update {
         update.plan.parameters.clone_from(&input.parameters);
     }
+    let referred = update.as_ref().map_or(&[][..], |update| update.old.as_slice());
+    let references = references::plans(binder, table, referred)?;
     Ok(WritePlan {
         table: Arc::clone(table),
         before: Vec::new(),
@@ -78,7 +80,7 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<Sq
         returning,
         conflict: arbiters
             .filter(|arbiters| !arbiters.is_empty())
-            .map(|arbiters| Box::new(ConflictPlan { arbiters, update })),
+            .map(|arbiters| Box::new(ConflictPlan { arbiters, update, references })),
     })
 }
 

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::assigned::{Assigned, New};
-use super::insert;
+use super::{identity, insert, references};
 use super::made::{Clauses, Read, plan_columns, positions_of};
 use super::target::Target;
 use super::values::infer;
@@ -62,7 +62,9 @@ pub(crate) fn merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlTy
         Read::new(binder, &target, plan, bound.others)?.by_clause(&clauses)
     })?;
     input.parameters = settled(input.parameters.into_iter().map(Some).collect())?;
-    Ok(ModifyPlan { table: Arc::clone(&target.table), input, old, returning, tag: "MERGE", notices: Vec::new() })
+    let references = references::plans(binder, &target.table, &old)?;
+    let (table, notices) = (Arc::clone(&target.table), Vec::new());
+    Ok(ModifyPlan { table, input, old, references, returning, tag: "MERGE", notices })
 }
 
 /// What a clause makes of a row.
@@ -81,7 +83,7 @@ fn made(table: &Table, clause: &MergeClause, first: usize, parameters: &mut Vec<
             let Assigned { columns, values } = Assigned::of(table, assignments, first, parameters)?;
             Made { action: Action::Update, columns, values }
         }
-        MergeAction::Insert { columns, values } => {
+        MergeAction::Insert { columns, overriding, values } => {
             let positions = insert::positions(table, columns)?;
             let written = values.as_deref().unwrap_or_default();
             let filled = match values {
@@ -91,7 +93,11 @@ fn made(table: &Table, clause: &MergeClause, first: usize, parameters: &mut Vec<
             let mut made =
                 Made { action: Action::Insert, columns: vec![New::Default; table.columns.len()], values: Vec::new() };
             for (position, value) in filled.into_iter().zip(written).filter(|(_, value)| !is_default(value)) {
-                infer(value, &table.columns[position].sql_type, parameters);
+                let column = &table.columns[position];
+                if identity::is_ignored(column, *overriding)? {
+                    continue;
+                }
+                infer(value, &column.sql_type, parameters);
                 made.columns[position] = New::Value(first + made.values.len());
                 made.values.push(value.clone());
             }

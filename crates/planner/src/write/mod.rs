@@ -15,6 +15,7 @@ mod identity;
 mod insert;
 mod made;
 mod merge;
+mod references;
 mod rows;
 mod target;
 mod update;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use types::{SqlResult, SqlType};
 
 use super::assigned::Assigned;
+use super::references;
 use super::made::{Read, plan_columns, positions_of};
 use super::target::Target;
 use crate::bind::modification::{Clause, Kept, Modification, Source, first_of};
@@ -43,5 +44,7 @@ pub(crate) fn update(binder: &Binder<'_>, update: &Update, declared: &[Option<Sq
         read.with_action(Action::Update, new)
     })?;
     input.parameters = settled(input.parameters.into_iter().map(Some).collect())?;
-    Ok(ModifyPlan { table: Arc::clone(&target.table), input, old, returning, tag: "UPDATE", notices: Vec::new() })
+    let references = references::plans(binder, &target.table, &old)?;
+    let (table, notices) = (Arc::clone(&target.table), Vec::new());
+    Ok(ModifyPlan { table, input, old, references, returning, tag: "UPDATE", notices })
 }

@@ -112,6 +112,7 @@ impl Does {
                     referenced: vec![ColumnId(1)],
                     on_update: catalog::ReferentialAction::NoAction,
                     on_delete: catalog::ReferentialAction::NoAction,
+                    delete_columns: Vec::new(),
                 };
                 let constraints =
                     vec![Constraint { oid: Oid(71), name: "f".to_owned(), kind, enforced: false, comment: None }];

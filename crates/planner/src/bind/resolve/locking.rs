@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Relation as Stored, Table};
 use datafusion::sql::sqlparser::ast::{
-    GroupByExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
 use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
 
@@ -41,6 +41,8 @@ pub(in crate::bind) fn locking_query(
     let SetExpr::Select(written) = query.body.as_ref() else { return Err(SqlError::internal("a SELECT locks rows")) };
     let mut names = Vec::new();
     written.from.iter().for_each(|table| written_names(table, &mut names));
+    let mut nullable = Vec::new();
+    written.from.iter().for_each(|table| nullable_sides(table, &mut nullable));
     let mut resolver = Resolver::new(context, text);
     resolver.column_names = column_names::of(&query, context);
     let outputs = resolver.query(&mut query)?;
@@ -52,7 +54,7 @@ pub(in crate::bind) fn locking_query(
     }
     let mut locked = Vec::new();
     let mut items = Vec::new();
-    for (factor, name) in factors.into_iter().zip(&names) {
+    for ((factor, name), is_nullable) in factors.into_iter().zip(&names).zip(nullable) {
         let wanted: Vec<&LockedRelation> = clauses.iter().filter(|it| it.name.is_none() || it.name == *name).collect();
         let Some(mode) = wanted.iter().map(|it| it.mode).max() else { continue };
         // Not to wait is what a query says that says so once.
@@ -60,6 +62,10 @@ pub(in crate::bind) fn locking_query(
         let wait = [LockWait::NoWait, LockWait::SkipLocked].into_iter().find(|it| has(*it)).unwrap_or_default();
         let is_named = wanted.iter().any(|it| it.name.is_some());
         let Some((table, alias)) = lockable(context, factor, is_named, &lock_words(mode))? else { continue };
+        if is_nullable {
+            let message = format!("{} cannot be applied to the nullable side of an outer join", lock_words(mode));
+            return Err(SqlError::new(Condition::FeatureNotSupported, message));
+        }
         locked.push(Locked { table, mode, wait, column: outputs.len() + items.len() });
         for column in [ROW_ID, PLACE] {
             let name = Ident::with_quote('"', format!("lock\u{1}{}", items.len()));
@@ -130,6 +136,26 @@ fn written_names(table: &TableWithJoins, names: &mut Vec<Option<String>>) {
                 names.push(alias.as_ref().map(|alias| alias.name.value.clone()));
             }
             _ => names.push(None),
+        }
+    }
+}
+
+/// Of the relations that [`written_names`] names, which an outer join may leave without a row.
+fn nullable_sides(table: &TableWithJoins, found: &mut Vec<bool>) {
+    let begin = found.len();
+    let side = |factor: &TableFactor, found: &mut Vec<bool>| match factor {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => nullable_sides(table_with_joins, found),
+        _ => found.push(false),
+    };
+    side(&table.relation, found);
+    for join in &table.joins {
+        let right = found.len();
+        side(&join.relation, found);
+        match &join.join_operator {
+            JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => found[right..].fill(true),
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => found[begin..right].fill(true),
+            JoinOperator::FullOuter(_) => found[begin..].fill(true),
+            _ => {}
         }
     }
 }

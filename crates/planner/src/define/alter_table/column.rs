@@ -10,6 +10,14 @@ use crate::define::create_table::column_constraints;
 use crate::define::{column, constraint, dependency, name};
 use crate::parse::statement::{ColumnConstraintKind, ColumnDefinition};
 
+/// What rows that are there already have in a new column.
+enum OldRows {
+    /// All the same: its text, `None` for NULL.
+    Have(Option<String>),
+    /// Each a value of its own, which is written; one such value.
+    AreFilled(Option<String>),
+}
+
 impl Alteration<'_> {
     /// Rows that are there already have the DEFAULT's value of now.
     pub(super) fn add_column(&mut self, definition: &ColumnDefinition, if_not_exists: bool) -> SqlResult<()> {
@@ -30,12 +38,13 @@ impl Alteration<'_> {
         self.table.next_column += 1;
         match sequence {
             Some(sequence) => {
-                if self.has_rows() {
-                    return Err(SqlError::unsupported("ADD COLUMN with a sequence for a table that has rows"));
-                }
+                self.fill(&mut added, Some("0".to_owned()));
                 self.bring(&added, sequence)?;
             }
-            None if added.default.is_some() => added.missing = self.value_of_old_rows(definition, &added)?,
+            None if added.default.is_some() => match self.value_of_old_rows(definition, &added)? {
+                OldRows::Have(value) => added.missing = value,
+                OldRows::AreFilled(sample) => self.fill(&mut added, sample),
+            },
             None => {}
         }
         self.table.columns.push(added);
@@ -43,21 +52,31 @@ impl Alteration<'_> {
         constraint::add(self.binder, &mut self.table, &constraints)
     }
 
-    fn value_of_old_rows(&self, definition: &ColumnDefinition, added: &Column) -> SqlResult<Option<String>> {
+    /// Rows that are there get values of their own in the column. What is read of them where they were must be a value too, which nobody sees.
+    fn fill(&mut self, added: &mut Column, sample: Option<String>) {
+        if self.has_rows() {
+            added.missing = sample;
+            self.filled.push(added.id);
+        }
+    }
+
+    fn value_of_old_rows(&self, definition: &ColumnDefinition, added: &Column) -> SqlResult<OldRows> {
         let default = definition.constraints.iter().find_map(|constraint| match &constraint.kind {
             ColumnConstraintKind::Default(default) => Some(default),
             _ => None,
         });
-        let Some(default) = default else { return Ok(None) };
+        let Some(default) = default else { return Ok(OldRows::Have(None)) };
         if self.binder.default_expression(default, &added.sql_type)?.is_volatile() {
-            if !self.has_rows() {
-                return Ok(None);
-            }
-            let message = "ADD COLUMN with a volatile DEFAULT is not supported for a table that has rows";
-            return Err(SqlError::new(Condition::FeatureNotSupported, message)
-                .with_hint("Add the column without the DEFAULT, then ALTER COLUMN SET DEFAULT."));
+            return Ok(OldRows::AreFilled(if !added.not_null {
+                None
+            } else if added.sequences.is_empty() {
+                self.binder.constant_text(default, &added.sql_type)?
+            } else {
+                // No number is taken for nothing.
+                Some("0".to_owned())
+            }));
         }
-        self.binder.constant_text(default, &added.sql_type)
+        self.binder.constant_text(default, &added.sql_type).map(OldRows::Have)
     }
 
     /// The table's own constraints on the column go with it; what others have on it goes with CASCADE.

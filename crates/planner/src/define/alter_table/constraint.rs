@@ -24,8 +24,7 @@ impl Alteration<'_> {
         match &kind {
             ConstraintKind::Check { .. } if enforced => return Ok(()),
             ConstraintKind::Check { .. } => return Err(SqlError::unsupported("a CHECK that is not enforced")),
-            ConstraintKind::ForeignKey { references, referenced, on_update, on_delete, .. } if enforced => {
-                constraint::refuse_actions(*on_update, *on_delete)?;
+            ConstraintKind::ForeignKey { references, referenced, .. } if enforced => {
                 let others = self.context().snapshot.table(*references);
                 let target = others.filter(|_| *references != self.old.oid).map_or(&self.table, AsRef::as_ref);
                 if !constraint::has_enforced_key(target, referenced) {

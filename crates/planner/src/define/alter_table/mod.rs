@@ -14,7 +14,7 @@ pub(super) use self::rename::refuse_taken_in;
 use std::sync::Arc;
 
 use catalog::{Change, Table};
-use types::{Condition, SqlError, SqlResult};
+use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::name::{self, Found};
 use super::{placement, storage_parameter};
@@ -95,12 +95,14 @@ struct Alteration<'a> {
     /// Changes of others, to be made after the table's.
     after: Vec<Change>,
     notices: Vec<SqlError>,
+    /// New columns of which each row that is there gets a value of its own.
+    filled: Vec<ColumnId>,
 }
 
 impl<'a> Alteration<'a> {
     fn new(binder: &'a Binder<'a>, table: &Arc<Table>) -> Self {
         let (old, table) = (Arc::clone(table), Table::clone(table));
-        Self { binder, old, table, others: Vec::new(), after: Vec::new(), notices: Vec::new() }
+        Self { binder, old, table, others: Vec::new(), after: Vec::new(), notices: Vec::new(), filled: Vec::new() }
     }
 
     fn context(&self) -> &'a Arc<StatementContext> {
@@ -155,11 +157,12 @@ impl<'a> Alteration<'a> {
 
     fn finish(self) -> SqlResult<DefinePlan> {
         let checks: Vec<RowCheck> = row_check::needed(&self)?;
+        let fill = if self.filled.is_empty() { None } else { Some(row_check::fill(&self)?) };
         let mut changes = self.others;
         if self.table != *self.old {
             changes.push(Change::PutTable(Arc::new(self.table)));
         }
         changes.extend(self.after);
-        Ok(DefinePlan { changes, checks, notices: self.notices, ..DefinePlan::default() })
+        Ok(DefinePlan { changes, checks, fill, notices: self.notices, ..DefinePlan::default() })
     }
 }

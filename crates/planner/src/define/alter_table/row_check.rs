@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use catalog::{Change, Column, Constraint, ConstraintKind};
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, Ident};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Alteration;
+use crate::bind::Binder;
 use crate::define::{key_check, name};
-use crate::{QueryPlan, RowCheck, StatementContext};
+use crate::parse::statement::{AssignedValue, Assignment, ModifiedTable, Update};
+use crate::{ModifyPlan, QueryPlan, RowCheck, StatementContext, write};
 
 /// The queries to be asked before the changes are made.
 ///
@@ -19,7 +21,10 @@ pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
     let is_known = |constraint: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == constraint.oid);
     let were_held =
         |held: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == held.oid && old.enforced);
-    for added in alteration.table.constraints.iter().filter(|added| added.enforced && !were_held(added)) {
+    // Where rows get values of their own, these are held to the constraints as they are written.
+    let is_filled = |it: &&Constraint| it.kind.columns().iter().any(|column| alteration.filled.contains(column));
+    let constraints = || alteration.table.constraints.iter().filter(|it| !is_filled(it));
+    for added in constraints().filter(|added| added.enforced && !were_held(added)) {
         checks.extend(key_check::constraint(alteration.binder, &after(alteration)?, &alteration.table, added)?);
     }
     if !alteration.has_rows() {
@@ -33,12 +38,33 @@ pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
             None => return Err(null_found(alteration, column)),
         }
     }
-    for constraint in alteration.table.constraints.iter().filter(|constraint| !is_known(constraint)) {
+    for constraint in constraints().filter(|constraint| !is_known(constraint)) {
         if let ConstraintKind::Check { expression, .. } = &constraint.kind {
             checks.push(check(alteration, constraint, expression)?);
         }
     }
     Ok(checks)
+}
+
+/// Gives each row that is there a value of its own in new columns.
+pub(super) fn fill(alteration: &Alteration<'_>) -> SqlResult<Box<ModifyPlan>> {
+    let context = after(alteration)?;
+    let binder = Binder::new(alteration.binder.planner(), &context);
+    let columns = alteration.filled.iter().filter_map(|id| alteration.table.column(*id));
+    let assignments = columns.map(|column| Assignment {
+        columns: vec![Ident::with_quote('"', &column.name)],
+        value: AssignedValue::One(Box::new(Expr::Identifier(Ident::new("default")))),
+    });
+    let name = name::qualified(schema_name(alteration), &alteration.table.name);
+    let update = Update {
+        with: None,
+        target: ModifiedTable { name, alias: None },
+        assignments: assignments.collect(),
+        from: Vec::new(),
+        condition: None,
+        returning: None,
+    };
+    write::update(&binder, &update, &[]).map(Box::new)
 }
 
 /// No query where the shards have no NULL.

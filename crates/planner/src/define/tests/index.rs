@@ -22,8 +22,6 @@ fn constraints_are_enforced_where_it_is_said_and_in_tables_of_rows() {
     assert_eq!(enforced(&database, "r"), ["r_pkey", "r_p_fkey"]);
     assert_eq!(enforced(&database, "h"), ["k", "h_a_fkey"]);
     assert_eq!([database.table("p"), database.table("r")].map(|it| it.storage), [Storage::Hybrid, Storage::Row]);
-    let error = database.refusal("CREATE TABLE f (p int REFERENCES p ON DELETE CASCADE ENFORCED)");
-    assert_eq!(error.condition, Condition::FeatureNotSupported);
     let error = database.refusal("CREATE TABLE f (u int REFERENCES p (u) ENFORCED)");
     assert_eq!(error.condition, Condition::InvalidForeignKey);
     assert!(error.detail.unwrap().contains("declared but not enforced"));

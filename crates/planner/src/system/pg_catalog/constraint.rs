@@ -42,7 +42,8 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
                 ConstraintKind::Check { columns, expression } => {
                     Row { expression: Some(expression), ..Row::of("c", columns) }
                 }
-                ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete } => Row {
+                ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete, delete_columns } => Row {
+                    delete_columns,
                     index: referenced_key(source, *references, referenced),
                     references: *references,
                     referenced: Some(referenced),
@@ -54,6 +55,7 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
                 contype: row.kind, convalidated: constraint.enforced || row.expression.is_some(), conrelid: table.oid, conindid: row.index,
                 confrelid: row.references, confupdtype: row.actions.0, confdeltype: row.actions.1,
                 confmatchtype: row.actions.2, conkey: numbers(row.columns), confkey: row.referenced.map(numbers),
+                confdelsetcols: (!row.delete_columns.is_empty()).then(|| numbers(row.delete_columns)),
                 conbin: row.expression);
         }
     }
@@ -68,6 +70,7 @@ struct Row<'a> {
     referenced: Option<&'a [ColumnId]>,
     actions: (&'static str, &'static str, &'static str),
     expression: Option<&'a str>,
+    delete_columns: &'a [ColumnId],
 }
 
 impl<'a> Row<'a> {
@@ -80,6 +83,7 @@ impl<'a> Row<'a> {
             referenced: None,
             actions: (" ", " ", " "),
             expression: None,
+            delete_columns: &[],
         }
     }
 

@@ -103,6 +103,7 @@ fn orders() -> Table {
         referenced: vec![ColumnId(1)],
         on_update: ReferentialAction::NoAction,
         on_delete: ReferentialAction::Cascade,
+        delete_columns: Vec::new(),
     };
     let constraints = vec![
         constraint(16_402, "orders_pkey", ConstraintKind::PrimaryKey { columns: vec![ColumnId(1)] }),

@@ -1,0 +1,372 @@
+//! Referential actions: rows that refer to keys that are gone are refused, deleted or changed, and then those that refer to these.
+//!
+//! Works on rows that are written already: what a row refers to is looked for among all that is committed and what the transaction made of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::compute::{CastOptions, cast_with_options};
+use catalog::{Constraint, ConstraintKind, ReferentialAction, RowPlace, Table, TableRows};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream;
+use planner::{ConflictUpdate, ReferencePlan, ReferencePlans};
+use rowstore::{Tuple, batch_of};
+use txn::locks::{KeyLock, RowLock, TableLock};
+use txn::{RowChange, Transaction};
+use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
+
+use super::foreign::{key_index, referred};
+use super::unique::newest;
+use super::{Attempt, NewRow, Targets, Waits, check, refused};
+use crate::error::{from_catalog, from_rowstore, from_txn};
+use crate::lookup::{Found, KeyColumns};
+use crate::point::place_value;
+use crate::scan::stored_column;
+use crate::table_columns::column_defs;
+use crate::{Execution, RunContext};
+
+/// Rows of a table that were changed or deleted.
+pub(crate) struct Changed {
+    pub(crate) table: Arc<Table>,
+    /// Their keys as they were.
+    pub(crate) old: Vec<NewRow>,
+    /// Those of them that are still there.
+    pub(crate) new: Vec<NewRow>,
+}
+
+/// Changed rows that are about to be written, if foreign keys refer to them.
+pub(crate) struct Following(Option<Changed>);
+
+/// Where the transaction goes back to if all has to be done again.
+const BEFORE: &str = "\u{1}before references";
+
+impl Following {
+    /// To be called before the rows are written.
+    pub(crate) fn of(table: &Arc<Table>, targets: &Targets, transaction: &mut Transaction) -> Self {
+        if targets.old_rows.is_empty() {
+            return Self(None);
+        }
+        transaction.savepoint(BEFORE);
+        let (old, new) = (targets.old_rows.clone(), targets.new_rows.clone());
+        Self(Some(Changed { table: Arc::clone(table), old, new }))
+    }
+
+    /// To be called once they are written.
+    ///
+    /// # Errors
+    /// `23503`, and what the changes of referring rows violate.
+    pub(crate) async fn follow(
+        self,
+        execution: &Execution,
+        plans: &ReferencePlans,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<()>> {
+        let Some(changed) = self.0 else { return Ok(Attempt::Done(())) };
+        let followed = follow(execution, changed, plans, transaction, context).await?;
+        if followed == Attempt::Again {
+            transaction.rollback_to(BEFORE).map_err(from_txn)?;
+        }
+        transaction.release(BEFORE).map_err(from_txn)?;
+        Ok(followed)
+    }
+}
+
+/// A foreign key to the rows of a [`Changed`].
+struct Reference {
+    changed: Arc<Changed>,
+    referring: Arc<Table>,
+    constraint: usize,
+}
+
+/// A key that no longer is what it was.
+struct Gone<'a> {
+    old: &'a Tuple,
+    /// The row as it is now, if it is still there.
+    new: Option<&'a Tuple>,
+}
+
+/// Everything that acting on references needs beside the transaction.
+struct Actor<'a> {
+    execution: &'a Execution,
+    plans: &'a BTreeMap<Oid, ReferencePlan>,
+    waits: Waits,
+    context: &'a RunContext,
+}
+
+/// Does what the foreign keys say that refer to the changed rows. Where it has to be done again on a newer view the transaction has to go
+/// back to before the rows were written.
+///
+/// # Errors
+/// `23503`, and what the changes of referring rows violate.
+async fn follow(
+    execution: &Execution,
+    changed: Changed,
+    plans: &BTreeMap<Oid, ReferencePlan>,
+    transaction: &mut Transaction,
+    context: &RunContext,
+) -> SqlResult<Attempt<()>> {
+    let actor = Actor { execution, plans, waits: Waits::of(context), context };
+    let mut waiting = references(changed, transaction);
+    while let Some(reference) = waiting.pop() {
+        for is_delete in [true, false] {
+            match actor.act(&reference, is_delete, transaction).await? {
+                Attempt::Done(None) => {}
+                Attempt::Done(Some(changed)) => waiting.extend(references(changed, transaction)),
+                Attempt::Again => return Ok(Attempt::Again),
+            }
+        }
+    }
+    Ok(Attempt::Done(()))
+}
+
+/// The foreign keys to the table, the one that was made first last: it is acted on first.
+fn references(changed: Changed, transaction: &Transaction) -> Vec<Reference> {
+    let changed = Arc::new(changed);
+    let view = transaction.view();
+    let mut found = Vec::new();
+    for referring in view.state.tables() {
+        for (number, constraint) in referring.constraints.iter().enumerate().filter(|(_, it)| it.enforced) {
+            if matches!(&constraint.kind, ConstraintKind::ForeignKey { references, .. } if *references == changed.table.oid)
+            {
+                let (changed, referring) = (Arc::clone(&changed), Arc::clone(referring));
+                found.push((constraint.oid, Reference { changed, referring, constraint: number }));
+            }
+        }
+    }
+    found.sort_by_key(|(oid, _)| std::cmp::Reverse(*oid));
+    found.into_iter().map(|(_, reference)| reference).collect()
+}
+
+impl Reference {
+    fn constraint(&self) -> &Constraint {
+        &self.referring.constraints[self.constraint]
+    }
+
+    /// The keys that were deleted, or changed, by their bytes.
+    fn gone(&self, referenced: &[ColumnId], is_delete: bool) -> SqlResult<BTreeMap<Vec<u8>, Gone<'_>>> {
+        let Changed { table, old, new } = &*self.changed;
+        let now: BTreeMap<RowId, &Tuple> = new.iter().filter_map(|row| Some((row.id?, &row.tuple))).collect();
+        let mut gone = BTreeMap::new();
+        for row in old {
+            let new = row.id.and_then(|id| now.get(&id).copied());
+            let (key, has_null) = table.index_key(referenced, &row.tuple).map_err(from_catalog)?;
+            let is_same = match new {
+                Some(new) => table.index_key(referenced, new).map_err(from_catalog)?.0 == key,
+                None => false,
+            };
+            if !has_null && !is_same && new.is_none() == is_delete {
+                gone.insert(key, Gone { old: &row.tuple, new });
+            }
+        }
+        Ok(gone)
+    }
+}
+
+impl Actor<'_> {
+    async fn act(
+        &self,
+        reference: &Reference,
+        is_delete: bool,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Attempt<Option<Changed>>> {
+        let constraint = reference.constraint();
+        let ConstraintKind::ForeignKey { columns, referenced, on_delete, on_update, .. } = &constraint.kind else {
+            return Ok(Attempt::Done(None));
+        };
+        let gone = reference.gone(referenced, is_delete)?;
+        if gone.is_empty() {
+            return Ok(Attempt::Done(None));
+        }
+        let action = if is_delete { *on_delete } else { *on_update };
+        let (table, referring) = (&reference.changed.table, &reference.referring);
+        let keys: Vec<Vec<u8>> = gone.keys().cloned().collect();
+        if let Some(index) = key_index(table, referenced) {
+            let locked = transaction.lock_keys(index, &keys, KeyLock::Exclusive, self.waits.wait());
+            self.waits.interruptibly(locked).await?;
+        }
+        let of = KeyColumns { table: referring, index: key_index(referring, columns), columns };
+        let rows = newest(transaction, referring)?;
+        let found = self.execution.find(of, &rows, &keys).await?;
+        if found.iter().all(Vec::is_empty) {
+            return Ok(Attempt::Done(None));
+        }
+        if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
+            let of = KeyColumns { table, index: key_index(table, referenced), columns: referenced };
+            let replaced = self.execution.find(of, &*newest(transaction, table)?, &keys).await?;
+            for ((gone, found), replaced) in gone.values().zip(&found).zip(&replaced) {
+                let is_replaced = action == ReferentialAction::NoAction && !replaced.is_empty();
+                if !found.is_empty() && !is_replaced {
+                    return Err(referred(table, referenced, gone.old, referring, constraint));
+                }
+            }
+            return Ok(Attempt::Done(None));
+        }
+        let owned: Vec<(Found, Option<&Tuple>)> =
+            gone.values().zip(&found).flat_map(|(gone, found)| found.iter().map(|it| (*it, gone.new))).collect();
+        if !self.hold(referring, &owned, &rows, transaction).await? {
+            return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
+        }
+        if self.execution.find(of, &*newest(transaction, referring)?, &keys).await? != found {
+            return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
+        }
+        let places: Vec<Found> = owned.iter().map(|(found, _)| *found).collect();
+        let existing = self.execution.fetch(referring, &rows, &places).await?;
+        if is_delete && action == ReferentialAction::Cascade {
+            return delete(referring, &places, existing, transaction).map(|changed| Attempt::Done(Some(changed)));
+        }
+        let plan = self.plans.get(&constraint.oid).and_then(|plan| if is_delete { &plan.delete } else { &plan.update }.as_ref());
+        let plan = plan.ok_or_else(|| SqlError::internal("a referential action without a plan"))?;
+        let parents: Vec<&Tuple> = owned.iter().filter_map(|(_, new)| *new).collect();
+        let excluded = if action == ReferentialAction::Cascade {
+            Some(KeysOf { table, referenced, columns, parents })
+        } else {
+            None
+        };
+        let targets = self.updated(referring, plan, &places, &existing, excluded, transaction).await?;
+        if action == ReferentialAction::SetDefault {
+            self.refuse_fallen_back(reference, (columns, referenced), &gone, &targets, transaction).await?;
+        }
+        let (new, old) = (targets.new_rows.clone(), targets.old_rows.clone());
+        if check(self.execution, referring, &new, &old, transaction, &self.waits).await? == Attempt::Again {
+            return Ok(Attempt::Again);
+        }
+        let (changes, _) = targets.changes(None, transaction)?;
+        transaction.write(referring.oid, changes).map_err(from_txn)?;
+        Ok(Attempt::Done(Some(Changed { table: Arc::clone(referring), old, new })))
+    }
+
+    /// `23503` where rows fall back to a key that is just what they have lost.
+    async fn refuse_fallen_back(
+        &self,
+        reference: &Reference,
+        (columns, referenced): (&[ColumnId], &[ColumnId]),
+        gone: &BTreeMap<Vec<u8>, Gone<'_>>,
+        targets: &Targets,
+        transaction: &Transaction,
+    ) -> SqlResult<()> {
+        let table = &reference.changed.table;
+        for row in &targets.new_rows {
+            let (key, _) = reference.referring.index_key(columns, &row.tuple).map_err(from_catalog)?;
+            let Some(lost) = gone.get(&key) else { continue };
+            let of = KeyColumns { table, index: key_index(table, referenced), columns: referenced };
+            let found = self.execution.find(of, &*newest(transaction, table)?, &[key]).await?;
+            if found.iter().all(Vec::is_empty) {
+                return Err(referred(table, referenced, lost.old, &reference.referring, reference.constraint()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks the rows; whether the transaction sees them as they are.
+    async fn hold(
+        &self,
+        referring: &Table,
+        found: &[(Found, Option<&Tuple>)],
+        rows: &TableRows,
+        transaction: &Transaction,
+    ) -> SqlResult<bool> {
+        let locked = transaction.lock_table(referring.oid, TableLock::RowExclusive, self.waits.wait());
+        if self.waits.interruptibly(locked).await?.waited {
+            return Ok(false);
+        }
+        let mut ids: Vec<RowId> = found.iter().map(|(found, _)| found.row).collect();
+        ids.sort_unstable();
+        let locked = transaction.lock_rows(referring.oid, &ids, RowLock::Update, self.waits.wait());
+        if self.waits.interruptibly(locked).await?.waited {
+            return Ok(false);
+        }
+        let view = transaction.view();
+        let seen = view.state.rows(referring.oid);
+        Ok(found.iter().all(|(found, _)| is_seen(seen, rows, found)))
+    }
+
+    /// What an action makes of the rows.
+    async fn updated(
+        &self,
+        referring: &Arc<Table>,
+        plan: &ConflictUpdate,
+        found: &[Found],
+        existing: &[Tuple],
+        keys: Option<KeysOf<'_>>,
+        transaction: &Transaction,
+    ) -> SqlResult<Targets> {
+        let columns = column_defs(referring).iter().map(stored_column).collect::<SqlResult<Vec<_>>>()?;
+        let view = transaction.view();
+        let seen = view.state.rows(referring.oid);
+        let mut values: Vec<ArrayRef> = Vec::with_capacity(2 + 2 * columns.len());
+        values.push(Arc::new(Int64Array::from_iter_values(found.iter().map(|found| found.row.0.cast_signed()))));
+        values.push(Arc::new(Int64Array::from_iter_values(found.iter().map(|found| place_value(found.place, seen)))));
+        let existing = batch_of(existing, &columns, existing.len()).map_err(from_rowstore)?;
+        values.extend(existing.iter().cloned());
+        let mut excluded = existing;
+        if let Some(keys) = keys {
+            keys.put(referring, &mut excluded)?;
+        }
+        values.extend(excluded);
+        let schema = datafusion::catalog::TableProvider::schema(&*plan.input);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), values).map_err(|error| internal(&error))?;
+        let fed = stream::once(async move { Ok(batch) });
+        plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
+        let batches = self.execution.collect(&plan.plan, self.context).await?;
+        Targets::of(referring, &plan.old, false, batches, transaction)
+    }
+}
+
+/// The keys that referring rows get.
+struct KeysOf<'a> {
+    table: &'a Table,
+    referenced: &'a [ColumnId],
+    /// One for each of `referenced`.
+    columns: &'a [ColumnId],
+    /// For each referring row the row that it refers to.
+    parents: Vec<&'a Tuple>,
+}
+
+impl KeysOf<'_> {
+    /// Puts the keys in the place of the old ones, as values of the referring columns' types.
+    fn put(&self, referring: &Table, rows: &mut [ArrayRef]) -> SqlResult<()> {
+        let definitions = column_defs(self.table);
+        for (key, column) in self.referenced.iter().zip(self.columns) {
+            let position = |table: &Table, id: &ColumnId| table.columns.iter().position(|column| column.id == *id);
+            let missing = || SqlError::internal("a foreign key's column is not there");
+            let from = position(self.table, key).ok_or_else(missing)?;
+            let to = position(referring, column).ok_or_else(missing)?;
+            let stored = [stored_column(&definitions[from])?];
+            let values = batch_of(self.parents.iter().copied(), &stored, self.parents.len()).map_err(from_rowstore)?;
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            rows[to] = cast_with_options(&values[0], rows[to].data_type(), &options)
+                .map_err(|error| SqlError::new(Condition::NumericValueOutOfRange, error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+fn delete(
+    referring: &Arc<Table>,
+    found: &[Found],
+    existing: Vec<Tuple>,
+    transaction: &mut Transaction,
+) -> SqlResult<Changed> {
+    let changes: Vec<RowChange> =
+        found.iter().map(|found| RowChange { id: found.row, was: Some(found.place), now: None }).collect();
+    transaction.write(referring.oid, changes).map_err(from_txn)?;
+    let old = found.iter().zip(existing).map(|(found, tuple)| NewRow { id: Some(found.row), tuple });
+    Ok(Changed { table: Arc::clone(referring), old: old.collect(), new: Vec::new() })
+}
+
+/// Whether a row that was found in `rows` is there in what the transaction sees.
+pub(crate) fn is_seen(seen: &TableRows, rows: &TableRows, found: &Found) -> bool {
+    match found.place {
+        RowPlace::Fresh => match (seen.fresh_row(found.row), rows.fresh_row(found.row)) {
+            (Some(seen), Some(newest)) => Arc::ptr_eq(seen, newest),
+            _ => false,
+        },
+        RowPlace::Shard { shard, ordinal } => seen.shards.find(shard).is_some() && !seen.shards.is_deleted(shard, ordinal),
+    }
+}
+
+fn internal(error: &arrow::error::ArrowError) -> SqlError {
+    SqlError::internal(format!("referring rows: {error}"))
+}

@@ -1,0 +1,88 @@
+//! Referential actions: what becomes of rows that refer to rows whose keys go or change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use catalog::{Constraint, ConstraintKind, ReferentialAction, Table};
+use datafusion::sql::sqlparser::ast::Ident;
+use types::{ColumnId, SqlError, SqlResult};
+
+use super::conflict;
+use super::target::Target;
+use crate::bind::Binder;
+use crate::parse::expr_of;
+use crate::parse::statement::{AssignedValue, Assignment, ConflictUpdate as Written};
+use crate::planned::{ConflictUpdate, ReferencePlan, ReferencePlans};
+
+/// How the rows change that refer to columns of `table` whose values change, those that refer to them, and so on, by the ids of the foreign keys. Deleting needs no plan.
+///
+/// # Errors
+/// What is wrong with a DEFAULT or a CHECK.
+pub(super) fn plans(binder: &Binder<'_>, table: &Table, changed: &[ColumnId]) -> SqlResult<ReferencePlans> {
+    if changed.is_empty() {
+        return Ok(Arc::default());
+    }
+    let snapshot = &binder.context().snapshot;
+    let mut plans = BTreeMap::new();
+    let (mut waiting, mut seen) = (vec![table.oid], BTreeSet::new());
+    while let Some(oid) = waiting.pop() {
+        if !seen.insert(oid) {
+            continue;
+        }
+        for referring in snapshot.tables() {
+            for constraint in referring.constraints.iter().filter(|constraint| constraint.enforced) {
+                let ConstraintKind::ForeignKey { references, on_delete, on_update, .. } = &constraint.kind else {
+                    continue;
+                };
+                if *references != oid || (stays(*on_delete) && stays(*on_update)) {
+                    continue;
+                }
+                let plan = ReferencePlan {
+                    delete: made(binder, referring, constraint, *on_delete, false)?,
+                    update: made(binder, referring, constraint, *on_update, true)?,
+                };
+                plans.insert(constraint.oid, plan);
+                waiting.push(referring.oid);
+            }
+        }
+    }
+    Ok(Arc::new(plans))
+}
+
+fn stays(action: ReferentialAction) -> bool {
+    matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict)
+}
+
+/// What an action makes of the referring rows; `None` where none of their values changes.
+fn made(
+    binder: &Binder<'_>,
+    referring: &Arc<Table>,
+    constraint: &Constraint,
+    action: ReferentialAction,
+    is_update: bool,
+) -> SqlResult<Option<ConflictUpdate>> {
+    let ConstraintKind::ForeignKey { columns, delete_columns, .. } = &constraint.kind else { return Ok(None) };
+    let value = |column: &str| match action {
+        ReferentialAction::SetNull => Some("NULL".to_owned()),
+        ReferentialAction::SetDefault => Some("DEFAULT".to_owned()),
+        ReferentialAction::Cascade if is_update => Some(format!("excluded.\"{}\"", column.replace('"', "\"\""))),
+        _ => None,
+    };
+    let set: &[ColumnId] = if is_update || delete_columns.is_empty() { columns } else { delete_columns };
+    let mut assignments = Vec::with_capacity(set.len());
+    for column in set.iter().filter_map(|id| referring.column(*id)) {
+        let Some(text) = value(&column.name) else { return Ok(None) };
+        let value = if text == "DEFAULT" {
+            datafusion::sql::sqlparser::ast::Expr::Identifier(Ident::new("default"))
+        } else {
+            expr_of(&text)?
+        };
+        let name = Ident::with_quote('"', &column.name);
+        assignments.push(Assignment { columns: vec![name], value: AssignedValue::One(Box::new(value)) });
+    }
+    let schema = binder.context().snapshot.schema(referring.schema);
+    let schema = schema.ok_or_else(|| SqlError::internal("a table has a schema"))?.name.clone();
+    let target = Target { table: Arc::clone(referring), schema };
+    let written = Written { assignments, condition: None };
+    conflict::update(binder, &target, None, None, &written, None, &[]).map(Some)
+}
