@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use roaring::RoaringBitmap;
 use rowstore::{FreshRows, Layer, OwnRows, Row};
-use types::{CommitTs, RowId, ShardId};
+use types::{CommitTs, Mutation, RowId, ShardId};
 
 use crate::{Compacted, Result, Settled, Table, TableShards};
 
@@ -169,11 +169,17 @@ impl TableRows {
 
     /// Which rows of the new shards are deleted from the start: those that were changed or deleted since they were sealed.
     pub(crate) fn deleted_when_settled(&self, settled: &Settled) -> BTreeMap<ShardId, RoaringBitmap> {
+        if Mutation::SettleForgetsLate.is_on() {
+            return BTreeMap::new();
+        }
         by_shard(self.fresh.active.gone().filter_map(|row| settled.place_of(row)))
     }
 
     /// Which rows of the new shards are deleted from the start: those that were since the old ones were read.
     pub(crate) fn deleted_when_compacted(&self, compacted: &Compacted) -> BTreeMap<ShardId, RoaringBitmap> {
+        if Mutation::CompactForgetsLate.is_on() {
+            return BTreeMap::new();
+        }
         by_shard(compacted.removed.iter().flat_map(|(shard, seen)| {
             let deleted = self.shards.deleted.get(shard).map(|deleted| &deleted.places - &**seen);
             deleted.unwrap_or_default().into_iter().filter_map(|ordinal| compacted.place_of(*shard, ordinal))

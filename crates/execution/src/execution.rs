@@ -24,7 +24,7 @@ pub struct Config {
     pub spill_folder: PathBuf,
     /// The most that lies in the spill folder at any moment.
     pub spill_bytes_max: u64,
-    /// Threads that run operators.
+    /// Threads that run operators; with none, those of the caller do, as in simulations.
     pub threads: usize,
 }
 

@@ -23,6 +23,8 @@ mod runtime;
 mod scan;
 mod settle;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod sql_fixture;
 mod table_columns;
 mod threads;

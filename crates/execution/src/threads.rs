@@ -8,15 +8,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// A runtime for operators.
 pub(crate) struct Threads {
-    /// `None` only while dropped.
+    /// `None` while dropped, and where tasks run on the runtime of whoever starts them.
     runtime: Option<Runtime>,
 }
 
 impl Threads {
-    /// Starts `count` threads, at least one.
+    /// Starts `count` threads; with none, tasks run where they are started.
     pub(crate) fn start(count: usize) -> io::Result<Self> {
-        let runtime =
-            Builder::new_multi_thread().worker_threads(count.max(1)).thread_name("query").enable_all().build()?;
+        if count == 0 {
+            return Ok(Self { runtime: None });
+        }
+        let runtime = Builder::new_multi_thread().worker_threads(count).thread_name("query").enable_all().build()?;
         Ok(Self { runtime: Some(runtime) })
     }
 
@@ -25,8 +27,11 @@ impl Threads {
         &self,
         task: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
-        let runtime = self.runtime.as_ref().expect("the runtime lives until the drop");
-        AbortOnDropHandle::new(runtime.spawn(task))
+        let handle = match &self.runtime {
+            Some(runtime) => runtime.spawn(task),
+            None => tokio::spawn(task),
+        };
+        AbortOnDropHandle::new(handle)
     }
 
     /// Tasks that have not ended.

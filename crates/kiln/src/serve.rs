@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use txn::{CleanSettings, HistorySettings, Transactions};
-use types::{Clock, Random, SystemClock, SystemRandom};
+use types::{Clock, Failpoint, Random, SystemClock, SystemRandom};
 
 use crate::config::Config;
 pub(crate) use crate::config::ServeArguments;
@@ -40,6 +40,9 @@ const LAST_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let config = Config::load(arguments)?;
     logging::start(&config.log, config.log_json)?;
+    if let Ok(plan) = std::env::var("KILN_FAILPOINT") {
+        plan.parse::<types::failpoint::Plan>()?.set();
+    }
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
 
@@ -86,6 +89,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let objects = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
     let claim = Claim::acquire(&objects, instance, &about(&config)).await.context("cannot claim the storage")?;
+    Failpoint::Claimed.pass();
 
     let log = kv::log::Logged::open(Arc::new(kv), Arc::clone(&clock), LOG_WAITING_MAX)
         .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
@@ -122,7 +126,12 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
 
     gateway.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
 
-    let settler = tokio::spawn(Arc::clone(&execution).keep_settled(SettleSettings::default()));
+    let settle = SettleSettings::default();
+    let settle = match config.settle_rows {
+        Some(rows) => SettleSettings { rows, ..settle },
+        None => settle,
+    };
+    let settler = tokio::spawn(Arc::clone(&execution).keep_settled(settle));
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_clean(CleanSettings::default()).await }

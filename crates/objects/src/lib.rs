@@ -20,7 +20,7 @@ mod writer;
 
 pub use claim::Claim;
 pub use error::{Error, Result};
-pub use fault::{Fault, FaultStore};
+pub use fault::{Fault, FaultStore, Pace};
 pub use local::LocalStore;
 pub use objects::{Object, Objects, Version};
 pub use writer::Writer;

@@ -1,10 +1,10 @@
-//! The one thread that writes commits: takes all that wait, writes them as one batch, makes them visible, answers.
+//! The one place that writes commits: takes all that wait, writes them as one batch, makes them visible, answers.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use tokio::sync::oneshot;
-use types::CommitTs;
+use types::{CommitTs, Failpoint};
 
 use crate::group::{Group, Held, Proposal};
 use crate::holder::Holder;
@@ -21,15 +21,37 @@ pub(crate) enum Request {
     Announce { object: String, answer: oneshot::Sender<Result<()>> },
 }
 
-/// Serves requests until nobody can send any.
-pub(crate) fn run(core: &Core, requests: &Receiver<Request>) {
-    while let Ok(first) = requests.recv() {
+/// Commits what sessions ask for. A server gives it a thread; a simulation says when it takes its turn.
+#[derive(Debug)]
+pub struct Committer {
+    core: Arc<Core>,
+    requests: Receiver<Request>,
+}
+
+impl Committer {
+    pub(crate) fn new(core: Arc<Core>, requests: Receiver<Request>) -> Self {
+        Self { core, requests }
+    }
+
+    /// Serves requests until nobody can send any.
+    pub(crate) fn run(&self) {
+        while let Ok(first) = self.requests.recv() {
+            self.serve_group(first);
+        }
+    }
+
+    /// Serves the requests that wait now, as one group; whether there were any.
+    pub fn serve_waiting(&self) -> bool {
+        self.requests.try_recv().map(|first| self.serve_group(first)).is_ok()
+    }
+
+    fn serve_group(&self, first: Request) {
         let mut waiting = vec![first];
-        waiting.extend(requests.try_iter().take(GROUP_MAX - 1));
-        if core.is_poisoned() {
+        waiting.extend(self.requests.try_iter().take(GROUP_MAX - 1));
+        if self.core.is_poisoned() {
             waiting.into_iter().for_each(refuse);
         } else {
-            in_groups(waiting).into_iter().for_each(|group| serve(core, group));
+            in_groups(waiting).into_iter().for_each(|group| serve(&self.core, group));
         }
     }
 }
@@ -72,6 +94,7 @@ fn serve(core: &Core, requests: Vec<Request>) {
     let mut group = Group::after(newest.ts, Arc::clone(&newest.state), core.clock.now_us());
     let outcomes: Vec<Outcome> = requests.into_iter().map(|request| admit(core, &mut group, request)).collect();
     let Group { ts, state, batch, .. } = group;
+    Failpoint::CommitAdmitted.pass();
     let written = if batch.is_empty() { Ok(core.clock.now_us()) } else { core.write_commits(batch) };
     let written_us = match written {
         Ok(written_us) => written_us,
@@ -83,6 +106,7 @@ fn serve(core: &Core, requests: Vec<Request>) {
             return;
         }
     };
+    Failpoint::CommitDurable.pass();
     // Durable before visible, visible before answered; and visible before the uploads are forgotten, so that whoever reads
     // the uploads first and the newest commit then sees every object in one of them.
     if newest.ts < ts {
@@ -91,6 +115,7 @@ fn serve(core: &Core, requests: Vec<Request>) {
         }
         core.visible.publish(ts, state);
     }
+    Failpoint::CommitVisible.pass();
     // Whoever is answered and cleans up then does not find this thread still looking at what it removed.
     drop(newest);
     outcomes.into_iter().for_each(|outcome| outcome.conclude(core));

@@ -8,7 +8,7 @@ use catalog::{CatalogState, Change, ObjectKind, stored};
 use kv::Batch;
 use rowstore::OwnRows;
 use shards::ShardMeta;
-use types::{CommitTs, Oid};
+use types::{CommitTs, Mutation, Oid};
 
 use crate::bind::bind;
 use crate::garbage::{Garbage, objects_removed};
@@ -116,7 +116,9 @@ impl Group {
 
     /// Adds the announcement of an object.
     pub(crate) fn announce(&mut self, object: &str) {
-        uploads::put(&mut self.batch, object);
+        if !Mutation::UploadNotAnnounced.is_on() {
+            uploads::put(&mut self.batch, object);
+        }
     }
 }
 

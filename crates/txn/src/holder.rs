@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use types::{Oid, RowId};
+use types::{Mutation, Oid, RowId};
 
 use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock, TxnId};
 use crate::transactions::Core;
@@ -30,6 +30,9 @@ impl Holder {
         mode: RowLock,
         wait: LockWait,
     ) -> Result<Locked, LockError> {
+        if Mutation::NoRowLocks.is_on() {
+            return Ok(Locked::default());
+        }
         self.core.locks.lock_rows(self.id, table, rows, mode, wait).await
     }
 
@@ -40,6 +43,9 @@ impl Holder {
         mode: KeyLock,
         wait: LockWait,
     ) -> Result<Locked, LockError> {
+        if Mutation::NoKeyLocks.is_on() {
+            return Ok(Locked::default());
+        }
         self.core.locks.lock_keys(self.id, index, keys, mode, wait).await
     }
 

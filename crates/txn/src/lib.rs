@@ -38,6 +38,7 @@ mod model;
 mod model_tests;
 
 pub use clean::{CleanReport, CleanSettings, StorageClass, StorageRow};
+pub use committer::Committer;
 pub use conflict::{Conflict, Reason};
 pub use dropped::LastDrop;
 pub use error::{Error, Result};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use catalog::{CatalogState, stored};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
-use types::CommitTs;
+use types::{CommitTs, Failpoint};
 
 use crate::{Error, Result};
 
@@ -28,6 +28,7 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
         stored::write_all(&catalog, &mut batch);
         put_last_commit(&mut batch, ts);
         kv.write(batch)?;
+        Failpoint::CatalogMade.pass();
         return Ok(Recovered { ts, catalog, floor: CommitTs(0), uploads: BTreeSet::new() });
     };
     let (catalog, upgrade) = stored::read(kv)?.ok_or(Error::Damaged { what: "catalog" })?;
@@ -41,6 +42,7 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
             String::from_utf8(key.to_vec()).map_err(|_| Error::Damaged { what: "list of uploads" })
         })
         .collect::<Result<_>>()?;
+    Failpoint::Recovered.pass();
     let floor = kv.get(Space::Meta, FLOOR)?.as_deref().and_then(parse_commit).unwrap_or_default();
     Ok(Recovered { ts, catalog, floor, uploads })
 }

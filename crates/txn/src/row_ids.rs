@@ -2,7 +2,7 @@
 
 use kv::{Batch, Space, TxKv};
 use parking_lot::Mutex;
-use types::RowId;
+use types::{Failpoint, RowId};
 
 use crate::{Error, Result};
 
@@ -47,6 +47,7 @@ impl RowIds {
             let mut batch = Batch::new();
             batch.put(Space::Sequences, KEY, range.end.to_be_bytes().to_vec());
             reserved = kv.write(batch);
+            Failpoint::RowIdsReserved.pass();
         }
         (RowId(first), reserved)
     }

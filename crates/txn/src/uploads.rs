@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kv::{Batch, Space};
 use parking_lot::Mutex;
+use types::Failpoint;
 
 use crate::{Error, Result, Transactions};
 
@@ -44,7 +45,9 @@ impl Uploads {
             announced.objects.push(object.to_owned());
             transactions.core.in_flight.start(object);
         }
-        transactions.announce(object.to_owned()).await
+        transactions.announce(object.to_owned()).await?;
+        Failpoint::UploadAnnounced.pass();
+        Ok(())
     }
 
     /// Lets nobody announce any more.

@@ -7,9 +7,11 @@
 pub mod arrow_field;
 pub mod clock;
 pub mod error;
+pub mod failpoint;
 pub mod ids;
 pub mod interval;
 pub mod moment;
+pub mod mutation;
 pub mod numeric;
 pub mod object_names;
 pub mod random;
@@ -20,9 +22,11 @@ pub mod zone;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Condition, SqlError, SqlResult};
+pub use failpoint::Failpoint;
 pub use ids::{ColumnId, CommitTs, Oid, QueryId, RowId, ShardId};
 pub use interval::Interval;
 pub use moment::Moment;
+pub use mutation::Mutation;
 pub use object_names::ObjectNames;
 pub use random::{Random, SystemRandom};
 pub use row_lock::{LockMode, LockWait};

@@ -16,7 +16,7 @@ use kv::key::{KeyReader, KeyWriter};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use roaring::RoaringBitmap;
 use rowstore::{FreshRows, OwnRows, Row, Sealed, Tuple};
-use types::{CommitTs, Oid, RowId, ShardId};
+use types::{CommitTs, Mutation, Oid, RowId, ShardId};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{CatalogState, Compacted, DeletedRows, Error, ObjectKind, Result, Settled, Table, TableRows};
@@ -29,7 +29,7 @@ pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, ba
     let fresh = &before.fresh;
     for row in own.layer.gone().filter(|row| own.layer.get(*row).is_none()) {
         let key = row_key(table, fresh.generation, row);
-        if fresh.is_sealed(row) {
+        if fresh.is_sealed(row) && !Mutation::NoTombstone.is_on() {
             batch.put(Space::Rows, key, Bytes::new());
         } else {
             batch.delete(Space::Rows, key);
@@ -38,7 +38,7 @@ pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, ba
     for (id, row) in own.layer.rows() {
         put_row(table, fresh.generation, id, row, commit, batch);
     }
-    for (shard, places) in &own.deleted {
+    for (shard, places) in own.deleted.iter().filter(|_| !Mutation::DeletesNotStored.is_on()) {
         write_deleted(before.shards.deleted.get(shard), table, *shard, places, batch);
     }
 }

@@ -3,10 +3,13 @@
 //! A statement runs whole before it locks. Where another transaction has changed one of its rows meanwhile it has to run again on
 //! a newer view ([`Attempt::Again`]), its locks kept: so no plan needs to know how to judge a row anew.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
+use catalog::Table;
 use planner::ModifyPlan;
 use txn::{Isolation, Transaction};
-use types::{Condition, SqlError, SqlResult};
+use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use crate::error::from_txn;
 use crate::point::PointRun;
@@ -25,6 +28,8 @@ mod unique;
 pub(crate) use constraints::{NewRow, check};
 pub(crate) use follow::{Following, is_seen};
 pub(crate) use lock::Waits;
+#[cfg(test)]
+pub(crate) use targets::place_of;
 pub(crate) use targets::{Targets, columns_from, tuples};
 pub(crate) use unique::{index_name, newest, taken};
 
@@ -98,14 +103,7 @@ impl Execution {
     ) -> SqlResult<Attempt<Modified>> {
         let waits = Waits::of(context);
         let targets = Targets::of(&plan.table, &plan.old, plan.tag == "MERGE", batches, transaction)?;
-        let (rows, mode) = (targets.locked_rows(), targets.lock(&plan.table, &plan.old));
-        let locked = transaction.lock_rows(plan.table.oid, &rows, mode, waits.wait());
-        waits.interruptibly(locked).await?;
-        if targets.were_changed(transaction)? {
-            return Ok(Attempt::Again);
-        }
-        let constrained = check(self, &plan.table, &targets.new_rows, &targets.old_rows, transaction, &waits).await?;
-        if constrained == Attempt::Again {
+        if self.claim(&plan.table, &plan.old, &targets, transaction, &waits).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
         let rows = targets.count();
@@ -116,6 +114,24 @@ impl Execution {
             return Ok(Attempt::Again);
         }
         Ok(Attempt::Done(Modified { rows, returning }))
+    }
+
+    /// Locks the rows, looks at them again and at the constraints of what they become.
+    pub(crate) async fn claim(
+        &self,
+        table: &Arc<Table>,
+        old: &[ColumnId],
+        targets: &Targets,
+        transaction: &Transaction,
+        waits: &Waits,
+    ) -> SqlResult<Attempt<()>> {
+        let (rows, mode) = (targets.locked_rows(), targets.lock(table, old));
+        let locked = transaction.lock_rows(table.oid, &rows, mode, waits.wait());
+        waits.interruptibly(locked).await?;
+        if targets.were_changed(transaction)? {
+            return Ok(Attempt::Again);
+        }
+        check(self, table, &targets.new_rows, &targets.old_rows, transaction, waits).await
     }
 }
 

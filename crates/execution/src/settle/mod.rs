@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use catalog::{Change, Compacted, Settled, Storage, Table, TableRows};
 use txn::{Isolation, Snapshot};
-use types::{Oid, ShardId, SqlResult};
+use types::{Failpoint, Oid, ShardId, SqlResult};
 
 use crate::Execution;
 use crate::error::from_txn;
@@ -32,11 +32,13 @@ impl Execution {
         let rows = snapshot.state.rows(table);
         let Some(sealed) = &rows.fresh.sealed else { return Ok(0) };
         let generation = sealed.generation;
+        Failpoint::Sealed.pass();
         let mut transaction = self.transactions.begin(Isolation::ReadCommitted);
         let rewritten = self.rewrite(&definition, rows.sealed_only(), &transaction).await?;
         let mut places: Vec<_> = rewritten.places().map(|(id, _, shard, ordinal)| (id, shard, ordinal)).collect();
         places.sort_unstable();
         let count = places.len() as u64;
+        Failpoint::SettleWritten.pass();
         let settled = Arc::new(Settled { generation, shards: rewritten.shards, places });
         transaction.refresh().map_err(from_txn)?;
         match transaction.stage(vec![Change::Settle { table, settled }]) {
@@ -46,7 +48,10 @@ impl Execution {
         }
         match transaction.commit().await {
             Err(txn::Error::Conflict(_)) => Ok(0),
-            committed => committed.map_err(from_txn).map(|_| count),
+            committed => committed.map_err(from_txn).map(|_| {
+                Failpoint::Settled.pass();
+                count
+            }),
         }
     }
 
@@ -90,7 +95,7 @@ impl Execution {
         self.compact_shards(&definition, rows).await
     }
 
-    async fn compact_shards(self: &Arc<Self>, table: &Arc<Table>, rows: TableRows) -> SqlResult<usize> {
+    pub(crate) async fn compact_shards(self: &Arc<Self>, table: &Arc<Table>, rows: TableRows) -> SqlResult<usize> {
         let old: Vec<ShardId> = rows.shards.shards.iter().map(|shard| shard.id).collect();
         let removed = old.iter().map(|shard| {
             let deleted = rows.shards.deleted.get(shard).map(|deleted| deleted.places.clone());
@@ -107,6 +112,7 @@ impl Execution {
             places.entry(old).or_default().push((before, shard, ordinal));
         }
         places.values_mut().for_each(|places| places.sort_unstable());
+        Failpoint::CompactWritten.pass();
         let compacted = Arc::new(Compacted { removed, shards: rewritten.shards, places });
         transaction.refresh().map_err(from_txn)?;
         match transaction.stage(vec![Change::Compact { table: table.oid, compacted }]) {
@@ -115,7 +121,10 @@ impl Execution {
         }
         match transaction.commit().await {
             Err(txn::Error::Conflict(_)) => Ok(0),
-            committed => committed.map_err(from_txn).map(|_| old.len()),
+            committed => committed.map_err(from_txn).map(|_| {
+                Failpoint::Compacted.pass();
+                old.len()
+            }),
         }
     }
 }

@@ -240,7 +240,7 @@ struct Conflicts {
 }
 
 /// Stages new fresh rows.
-pub(super) fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
+pub(crate) fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
     let mut next = transaction.allocate_row_ids(rows.len() as u64);
     let changes = rows.into_iter().map(|tuple| {
         let id = next;

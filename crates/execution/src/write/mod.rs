@@ -29,6 +29,8 @@ use crate::modify::{Attempt, Modified, Waits};
 use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
+#[cfg(test)]
+pub(crate) use gathered::stage_rows;
 pub(crate) use load::Load;
 pub(crate) use order::ordered;
 pub(crate) use shards_of::ShardsOf;

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use redb::{Database, ReadableDatabase, TableDefinition, TableError, TableHandle, WriteTransaction};
+use types::Failpoint;
 
 use super::{beside, builder, commit, table};
 use crate::error::Source;
@@ -22,6 +23,7 @@ pub(crate) fn create(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result
         fs::remove_file(&partial)?;
     }
     let made = make(&partial, fill).and_then(|()| {
+        Failpoint::StoreMade.pass();
         fs::rename(&partial, path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         File::open(folder)?.sync_all()?;

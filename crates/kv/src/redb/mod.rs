@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use redb::{AccessGuard, Database, ReadOnlyTable, ReadableDatabase, TableDefinition, WriteTransaction};
+use types::Failpoint;
 
 use crate::error::Source;
 use crate::{Batch, Direction, Entries, Error, KeyRange, Op, Result, Space, TxKv};
@@ -96,11 +97,17 @@ impl Store {
     fn change(&self, change: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
         let _writer = self.writer.lock();
         self.check_usable()?;
-        commit(&self.database, change).map_err(|source| {
+        let change = |transaction: &WriteTransaction| {
+            change(transaction)?;
+            Ok(Failpoint::StoreWrite.check()?)
+        };
+        let written = commit(&self.database, change).map_err(|source| {
             self.poisoned.store(true, Ordering::Release);
             tracing::error!(path = %self.path.display(), error = %source, "a write failed, the store is closed to all use");
             Error::Write { path: self.path.clone(), source }
-        })
+        });
+        Failpoint::StoreWritten.pass();
+        written
     }
 
     fn read<T>(&self, space: Space, read: impl FnOnce(Snapshot) -> Result<T, Source>) -> Result<T> {

@@ -26,6 +26,8 @@ pub struct Disk {
 struct State {
     spaces: BTreeMap<Space, BTreeMap<Bytes, Bytes>>,
     random: SeededRandom,
+    /// What is on the disk where it acknowledges a write before it is there: all but the last one.
+    synced: Option<BTreeMap<Space, BTreeMap<Bytes, Bytes>>>,
     /// Writes left before one fails.
     fuse: Option<u64>,
     /// Counts the stores opened; only the store of the present life may use the disk.
@@ -42,6 +44,7 @@ impl Disk {
         let state = State {
             spaces: BTreeMap::new(),
             random: SeededRandom::new(seed),
+            synced: None,
             fuse: None,
             life: 0,
             open: false,
@@ -68,12 +71,21 @@ impl Disk {
         self.state.lock().fuse = Some(count);
     }
 
+    /// From now on acknowledges each write before it is durable: a crash loses the last one. No store may be on such a disk.
+    pub fn lie(&self) {
+        let mut state = self.state.lock();
+        state.synced = Some(state.spaces.clone());
+    }
+
     /// Kills the store that is open, if any: its handle refuses everything from now on, and a new one can be opened.
     pub fn crash(&self) {
         let mut state = self.state.lock();
         state.life += 1;
         state.open = false;
         state.fuse = None;
+        if let Some(synced) = &state.synced {
+            state.spaces = synced.clone();
+        }
     }
 }
 
@@ -104,6 +116,9 @@ impl Store {
             }
             Some(left) => *left -= 1,
             None => {}
+        }
+        if state.synced.is_some() {
+            state.synced = Some(state.spaces.clone());
         }
         change(&mut state.spaces);
         Ok(())

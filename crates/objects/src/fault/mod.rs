@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use object_store::path::Path;
@@ -62,11 +63,18 @@ impl Fault {
     }
 }
 
+/// Decides how long requests take.
+pub trait Pace: fmt::Debug + Send + Sync {
+    /// Waits until a request may be made, and once more until its answer may arrive.
+    fn wait(&self, what: &'static str) -> BoxFuture<'static, ()>;
+}
+
 /// Passes every request on to another store, but for those that it lets fail.
 #[derive(Debug)]
 pub struct FaultStore {
     inner: Arc<dyn ObjectStore>,
     plan: Arc<Mutex<Plan>>,
+    pace: Option<Arc<dyn Pace>>,
 }
 
 #[derive(Debug)]
@@ -91,7 +99,13 @@ impl FaultStore {
             planned: BTreeMap::new(),
             one_in: None,
         };
-        Self { inner, plan: Arc::new(Mutex::new(plan)) }
+        Self { inner, plan: Arc::new(Mutex::new(plan)), pace: None }
+    }
+
+    /// Lets whole requests (no parts, no lists) take as long as `pace` says.
+    #[must_use]
+    pub fn paced(self, pace: Arc<dyn Pace>) -> Self {
+        Self { pace: Some(pace), ..self }
     }
 
     /// Lets the request that comes after `count` others fail.
@@ -127,6 +141,12 @@ impl FaultStore {
     async fn pass<T>(&self, location: &Path, request: impl Future<Output = Result<T>>) -> Result<T> {
         let fault = self.plan.lock().next_unconditional();
         pass(fault, location, request).await
+    }
+
+    async fn wait(&self, what: &'static str) {
+        if let Some(pace) = &self.pace {
+            pace.wait(what).await;
+        }
     }
 }
 
@@ -183,7 +203,10 @@ impl ObjectStore for FaultStore {
             Some(Fault::Conflict) if options.mode == PutMode::Overwrite => Some(Fault::ErrorAfter),
             fault => fault,
         };
-        pass(fault, location, self.inner.put_opts(location, payload, options)).await
+        self.wait("put").await;
+        let outcome = pass(fault, location, self.inner.put_opts(location, payload, options)).await;
+        self.wait("put done").await;
+        outcome
     }
 
     async fn put_multipart_opts(
@@ -200,6 +223,7 @@ impl ObjectStore for FaultStore {
             let mut plan = self.plan.lock();
             (plan.next_unconditional(), plan.random.next_u64())
         };
+        self.wait("get").await;
         match fault {
             Some(fault @ (Fault::Truncate | Fault::BitFlip)) => {
                 let found = self.inner.get_opts(location, options).await?;
@@ -217,6 +241,7 @@ impl ObjectStore for FaultStore {
             let mut plan = self.plan.lock();
             (plan.next_unconditional(), plan.random.next_u64())
         };
+        self.wait("get").await;
         match fault {
             Some(fault @ (Fault::Truncate | Fault::BitFlip)) if !ranges.is_empty() => {
                 let mut bodies = self.inner.get_ranges(location, ranges).await?;
@@ -229,12 +254,15 @@ impl ObjectStore for FaultStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let (inner, plan) = (Arc::clone(&self.inner), Arc::clone(&self.plan));
+        let (inner, plan, pace) = (Arc::clone(&self.inner), Arc::clone(&self.plan), self.pace.clone());
         let deleted = locations.then(move |location| {
-            let (inner, plan) = (Arc::clone(&inner), Arc::clone(&plan));
+            let (inner, plan, pace) = (Arc::clone(&inner), Arc::clone(&plan), pace.clone());
             async move {
                 let location = location?;
                 let fault = plan.lock().next_unconditional();
+                if let Some(pace) = pace {
+                    pace.wait("delete").await;
+                }
                 let one = futures::stream::iter([Ok(location.clone())]).boxed();
                 let request = async { inner.delete_stream(one).next().await.unwrap_or(Ok(location.clone())) };
                 pass(fault, &location, request).await

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use object_store::path::Path;
 use object_store::{Error, ListResult, ObjectMeta, PutMode, PutResult, Result, UpdateVersion};
 use parking_lot::Mutex;
-use types::Clock;
+use types::{Clock, Failpoint};
 
 use super::failed;
 use super::workspace::{NAME, Temporary, Workspace};
@@ -65,6 +65,7 @@ impl Folder {
         self.make_folder(parent).map_err(io_failed)?;
         self.check_inside(parent, location)?;
         file.file.sync_all().map_err(io_failed)?;
+        Failpoint::ObjectWritten.check().map_err(io_failed)?;
         let workspace = self.workspace()?;
         match mode {
             PutMode::Create => {
@@ -92,7 +93,9 @@ impl Folder {
                 fs::rename(&file.path, &target).map_err(io_failed)?;
             }
         }
+        Failpoint::ObjectNamed.pass();
         sync_folder(parent).map_err(io_failed)?;
+        Failpoint::ObjectStored.pass();
         let meta = file.file.metadata().map_err(io_failed)?;
         Ok(PutResult { e_tag: Some(e_tag(&meta)), version: None })
     }
@@ -124,6 +127,7 @@ impl Folder {
             let _names = workspace.lock_names().map_err(gone_or_failed)?;
             fs::remove_file(&path).map_err(gone_or_failed)?;
         }
+        Failpoint::ObjectDeleted.pass();
         sync_folder(parent).map_err(gone_or_failed)
     }
 

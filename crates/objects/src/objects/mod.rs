@@ -12,6 +12,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
 use types::{Clock, Random};
 
+use crate::fault::{FaultStore, Pace};
 use crate::retry::retry;
 use crate::{Error, Result, Writer, open};
 
@@ -93,6 +94,16 @@ impl Objects {
             random: Arc::clone(&self.inner.random),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The same prefix as a store that fails from `seed`, its requests as slow as `pace` says, shows it; waits between attempts are
+    /// measured on `clock`. For simulations.
+    #[must_use]
+    pub fn with_faults(&self, seed: u64, pace: Arc<dyn Pace>, clock: Arc<dyn Clock>) -> (Self, Arc<FaultStore>) {
+        let faults = Arc::new(FaultStore::new(Arc::clone(&self.inner.store), seed).paced(pace));
+        let store: Arc<dyn ObjectStore> = Arc::clone(&faults) as _;
+        let random = Arc::clone(&self.inner.random);
+        (Self::new(store, self.inner.prefix.clone(), &self.inner.url, clock, random), faults)
     }
 
     /// The URL of the prefix.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use catalog::{CatalogState, stored};
 use futures::{StreamExt, TryStreamExt, stream};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
-use types::CommitTs;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use types::{CommitTs, Failpoint, Mutation};
 
 use crate::garbage::{self, Garbage};
 use crate::group::Proposal;
@@ -100,6 +101,7 @@ impl Transactions {
         let mut report = CleanReport::default();
         for chunk in core.in_flight.dead().chunks(CHUNK) {
             let deleted = core.delete(chunk.to_vec(), &mut report).await;
+            Failpoint::UploadsDeleted.pass();
             let records = deleted.clone();
             core.write(move |batch| records.iter().for_each(|object| uploads::delete(batch, object))).await?;
             core.in_flight.forget(&deleted);
@@ -118,6 +120,7 @@ impl Transactions {
                 .await
                 .into_iter()
                 .collect();
+            Failpoint::GarbageDeleted.pass();
             report.garbage += deleted.len();
             let gone = chunk.into_iter().filter(move |garbage| deleted.contains(&garbage.object));
             core.write(move |batch| gone.for_each(|garbage| garbage.delete(batch))).await?;
@@ -145,6 +148,7 @@ impl Transactions {
                     }
                 })
                 .await?;
+                Failpoint::RowsRetired.pass();
             }
         }
         Ok(())
@@ -202,7 +206,8 @@ impl Known {
         listed
             .into_iter()
             .filter(|object| {
-                !shards.contains(object.as_str()) && !self.uploads.contains(object) && !self.garbage.contains(object)
+                let is_uploaded = self.uploads.contains(object) && !Mutation::CleaningIgnoresUploads.is_on();
+                !shards.contains(object.as_str()) && !is_uploaded && !self.garbage.contains(object)
             })
             .partition(|object| is_named_as_a_shard(object))
     }
@@ -335,6 +340,10 @@ impl Core {
             return Err(Error::Poisoned);
         }
         let kv = Arc::clone(&self.kv);
+        // A runtime of one thread is a test's, and a simulation's steps must not depend on a second thread.
+        if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return step(&*kv);
+        }
         tokio::task::spawn_blocking(move || step(&*kv))
             .await
             .expect("the step does not panic, and is cancelled only when the process ends")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Change, RowPlace, TableRows};
 use rowstore::{OwnRows, Row, Tuple};
-use types::{CommitTs, Oid, RowId};
+use types::{CommitTs, Mutation, Oid, RowId};
 
 use crate::bind::bind;
 use crate::group::{Held, Proposal};
@@ -334,7 +334,9 @@ impl Transaction {
         let index = self.find(name)?;
         self.savepoints.truncate(index + 1);
         self.staged.truncate(self.savepoints[index].staged);
-        self.own = self.savepoints[index].own.clone();
+        if !Mutation::SavepointKeepsRows.is_on() {
+            self.own = self.savepoints[index].own.clone();
+        }
         self.holder.release_to(self.savepoints[index].locks);
         let mut view = CatalogState::clone(&self.base.state);
         for change in &self.staged {

@@ -11,7 +11,7 @@ use objects::Objects;
 use tokio::sync::{oneshot, watch};
 use types::{Clock, CommitTs, Oid, RowId};
 
-use crate::committer::{self, Request};
+use crate::committer::{Committer, Request};
 use crate::group::Proposal;
 use crate::history::{History, HistorySettings, Recent};
 use crate::holder::Holder;
@@ -35,6 +35,7 @@ pub struct Transactions {
     pub(crate) core: Arc<Core>,
     /// `None` only while dropped.
     requests: Option<mpsc::Sender<Request>>,
+    /// `None` where a simulation drives it.
     committer: Option<JoinHandle<()>>,
 }
 
@@ -110,6 +111,24 @@ impl Transactions {
         clock: Arc<dyn Clock>,
         history: Option<History>,
     ) -> Result<Arc<Self>> {
+        let (mut transactions, committer) = Self::recover(kv, objects, clock, history)?;
+        let thread = std::thread::Builder::new().name("committer".to_owned()).spawn(move || committer.run());
+        transactions.committer = Some(thread.map_err(Error::Committer)?);
+        Ok(Arc::new(transactions))
+    }
+
+    /// As [`Self::open`], without a thread: commits wait until the caller lets the committer serve them. For simulations.
+    pub fn open_driven(kv: Arc<dyn TxKv>, objects: Objects, clock: Arc<dyn Clock>) -> Result<(Arc<Self>, Committer)> {
+        let (transactions, committer) = Self::recover(kv, objects, clock, None)?;
+        Ok((Arc::new(transactions), committer))
+    }
+
+    fn recover(
+        kv: Arc<dyn TxKv>,
+        objects: Objects,
+        clock: Arc<dyn Clock>,
+        history: Option<History>,
+    ) -> Result<(Self, Committer)> {
         let Recovered { ts, catalog, floor, uploads } = recover(&*kv)?;
         tracing::info!(commit = ts.0, uploads = uploads.len(), "catalog opened");
         let sequences = Sequences::recover(&*kv, &catalog)?;
@@ -134,14 +153,8 @@ impl Transactions {
             clock,
         });
         let (requests, queue) = mpsc::channel();
-        let committer = std::thread::Builder::new()
-            .name("committer".to_owned())
-            .spawn({
-                let core = Arc::clone(&core);
-                move || committer::run(&core, &queue)
-            })
-            .map_err(Error::Committer)?;
-        Ok(Arc::new(Self { core, requests: Some(requests), committer: Some(committer) }))
+        let committer = Committer::new(Arc::clone(&core), queue);
+        Ok((Self { core, requests: Some(requests), committer: None }, committer))
     }
 
     /// The newest commit. While the snapshot or a clone of it lives, the objects it names stay: hold it as long as a query runs.

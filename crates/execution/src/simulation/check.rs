@@ -1,0 +1,65 @@
+//! What must be true at every moment, and at the end.
+
+use std::collections::BTreeSet;
+
+use kv::key::KeyReader;
+use kv::{Direction, KeyRange, Space, TxKv};
+use txn::Snapshot;
+
+use super::life::Life;
+use crate::fixtures::TABLE;
+
+impl Life {
+    /// The newest commit holds the rows that were acknowledged.
+    pub(super) async fn check_newest(&self) -> Snapshot {
+        let snapshot = self.newest();
+        let seen = self.world.look.rows(&self.table, snapshot.state.rows(TABLE)).await;
+        let expected = self.world.history.lock().at(snapshot.ts);
+        assert_eq!(expected, seen, "the newest commit, {}", snapshot.ts.0);
+        snapshot
+    }
+
+    /// Every object that is referenced is there, and every one that is there is referenced, announced or known to be garbage.
+    pub(super) async fn check_objects(&self) {
+        let there = self.objects().await;
+        let referenced = self.referenced();
+        let missing: Vec<_> = referenced.difference(&there).collect();
+        assert!(missing.is_empty(), "objects are gone that the catalog names: {missing:?}");
+        let mut known = referenced;
+        known.extend(self.names(Space::Uploads, |key| String::from_utf8(key.to_vec()).expect("a name")));
+        known.extend(self.names(Space::Garbage, |key| {
+            let mut reader = KeyReader::new(key);
+            reader.u64().expect("a commit");
+            reader.str().expect("a name")
+        }));
+        let unknown: Vec<_> = there.difference(&known).collect();
+        assert!(unknown.is_empty(), "objects that nothing knows of: {unknown:?}");
+    }
+
+    /// Once all is cleaned up, the objects are those of the newest commit.
+    pub(super) async fn check_clean(&self) {
+        assert_eq!(self.objects().await, self.referenced(), "the objects after all is cleaned up");
+        let rows = self.names(Space::Rows, |_| String::new()).len();
+        let (fresh, state) = (self.newest(), self.newest());
+        let fresh = &fresh.state.rows(TABLE).fresh;
+        let sealed = fresh.sealed.as_ref().map_or(0, |sealed| sealed.rows.len());
+        // A deleted row of the sealed layer leaves an empty record among those of the active one.
+        let gone = fresh.active.gone().filter(|id| fresh.active.get(*id).is_none()).count();
+        assert_eq!(rows, fresh.active.len() + sealed + gone, "records of rows at commit {}", state.ts.0);
+    }
+
+    async fn objects(&self) -> BTreeSet<String> {
+        let listed = self.world.bucket.list("tables").await.expect("memory does not fail");
+        listed.into_iter().map(|object| object.name).collect()
+    }
+
+    fn referenced(&self) -> BTreeSet<String> {
+        let snapshot = self.newest();
+        snapshot.state.shards(TABLE).shards.iter().map(|shard| shard.object.clone()).collect()
+    }
+
+    fn names(&self, space: Space, name: impl Fn(&[u8]) -> String) -> Vec<String> {
+        let Ok(entries) = self.store.scan(space, KeyRange::all(), Direction::Forward) else { return Vec::new() };
+        entries.map(|entry| name(&entry.expect("memory does not fail").0)).collect()
+    }
+}

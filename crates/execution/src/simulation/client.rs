@@ -1,0 +1,179 @@
+//! A client, and those that move rows and clean up behind everybody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use txn::{CleanReport, Isolation};
+use types::random::SeededRandom;
+use types::{Random, ShardId};
+
+use super::history::Writes;
+use super::life::Life;
+use super::statement::Statement;
+use crate::error::from_txn;
+use crate::fixtures::TABLE;
+
+/// One that runs transactions.
+pub(super) struct Client {
+    pub(super) number: u64,
+    pub(super) life: Arc<Life>,
+    pub(super) random: SeededRandom,
+}
+
+/// A number below `end`.
+pub(super) fn below(random: &SeededRandom, end: u64) -> u64 {
+    random.next_u64() % end
+}
+
+impl Client {
+    /// Runs transactions for as long as the server lives.
+    pub(super) async fn work(self) {
+        loop {
+            self.life.stop("client").await;
+            self.transaction().await;
+        }
+    }
+
+    async fn transaction(&self) {
+        let life = &*self.life;
+        let one = below(&self.random, 2) == 0;
+        let isolation = if one { Isolation::ReadCommitted } else { Isolation::RepeatableRead };
+        let mut transaction = life.transactions.begin(isolation);
+        let mut writes = Writes::default();
+        let mut savepoint: Option<Writes> = None;
+        self.note(&format!("begins, {isolation:?}, at {}", transaction.view().ts.0));
+        for _ in 0..=below(&self.random, 4) {
+            life.stop("statement").await;
+            match below(&self.random, 10) {
+                0 => {
+                    transaction.savepoint("s");
+                    savepoint = Some(writes.clone());
+                    self.note("sets a savepoint");
+                }
+                1 if savepoint.is_some() => {
+                    transaction.rollback_to("s").expect("the savepoint is there");
+                    writes = savepoint.clone().expect("there is one");
+                    self.note("goes back to the savepoint");
+                }
+                _ => {
+                    let statement = Statement::draw(self);
+                    if let Err(error) = self.run(statement, &mut transaction, &mut writes).await {
+                        self.note(&format!("{statement:?}: {}", error.message));
+                        life.expect_fit(&error);
+                        // The transaction may go on where it was before.
+                        let Some(before) = savepoint.clone().filter(|_| below(&self.random, 2) == 0) else { return };
+                        transaction.rollback_to("s").expect("the savepoint is there");
+                        writes = before;
+                    } else {
+                        self.note(&format!("{statement:?}"));
+                    }
+                }
+            }
+            let view = transaction.view();
+            let seen = life.world.look.rows(&life.table, view.state.rows(TABLE)).await;
+            let expected = writes.over(&life.world.history.lock().at(view.ts));
+            assert_eq!(expected, seen, "client {}'s own view of commit {}", self.number, view.ts.0);
+        }
+        if below(&self.random, 8) == 0 {
+            transaction.rollback();
+            self.note("rolls back");
+            return;
+        }
+        life.stop("commit").await;
+        let is_dirty = transaction.is_dirty();
+        self.note("asks for a commit");
+        match transaction.commit().await {
+            Ok(ts) => {
+                self.note(&format!("has committed {}", ts.0));
+                if is_dirty && !writes.is_empty() {
+                    life.world.history.lock().acknowledge(ts, writes);
+                }
+            }
+            Err(error @ txn::Error::InDoubt(_)) => {
+                self.note(&format!("is in doubt: {error}"));
+                life.world.history.lock().doubt(writes);
+            }
+            Err(error) => {
+                self.note(&format!("could not commit: {error}"));
+                life.expect_fit(&from_txn(error));
+            }
+        }
+    }
+
+    fn note(&self, line: &str) {
+        self.life.world.note(format!("client {} {line}", self.number));
+    }
+}
+
+/// Settles and compacts.
+pub(super) async fn settle(life: Arc<Life>, random: SeededRandom) {
+    loop {
+        life.stop("settler").await;
+        let settled = if below(&random, 3) == 0 {
+            compact(&life, &random).await
+        } else {
+            life.execution.settle(TABLE).await.map(|rows| format!("settled {rows} rows"))
+        };
+        life.world.note(format!("{settled:?}"));
+        if let Err(error) = settled {
+            life.expect_fit(&error);
+        }
+    }
+}
+
+/// Puts any shards together: what is worth it in a real table takes many.
+async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String> {
+    let _alone = life.execution.settling.lock().await;
+    let snapshot = life.newest();
+    let rows = snapshot.state.rows(TABLE);
+    let all = rows.shards.shards.iter().map(|shard| shard.id);
+    let chosen: Vec<ShardId> = all.filter(|_| below(random, 3) != 0).collect();
+    if chosen.is_empty() {
+        return Ok("nothing to compact".to_owned());
+    }
+    let count = life.execution.compact_shards(&life.table, rows.shards_only(&chosen)).await?;
+    Ok(format!("compacted {count} of {} shards", chosen.len()))
+}
+
+/// Cleans.
+pub(super) async fn clean(life: Arc<Life>, random: SeededRandom) {
+    loop {
+        life.stop("cleaner").await;
+        let cleaned = if below(&random, 3) == 0 {
+            life.transactions.delete_orphans(Duration::ZERO).await
+        } else {
+            life.transactions.clean_once().await
+        };
+        match cleaned {
+            Ok(report) => {
+                assert_eq!(report.orphans, 0, "an object that nothing knew of");
+                if report != CleanReport::default() {
+                    life.world.note(format!("{report:?}"));
+                }
+            }
+            Err(txn::Error::List(_)) => {}
+            Err(error) => life.expect_fit(&from_txn(error)),
+        }
+    }
+}
+
+/// Looks at a state for a while, and then reads it.
+pub(super) async fn read(life: Arc<Life>, random: SeededRandom) {
+    loop {
+        life.stop("reader").await;
+        let snapshot = life.newest();
+        for _ in 0..below(&random, 12) {
+            life.stop("reader waits").await;
+        }
+        let rows = snapshot.state.rows(TABLE);
+        match life.scanner.scan(&life.execution, &life.table, rows).await {
+            Ok(seen) => {
+                let expected = life.world.history.lock().at(snapshot.ts);
+                assert_eq!(expected.len(), seen.len(), "no row is there twice: {seen:?}");
+                let seen = seen.iter().map(|seen| (seen.number, seen.row)).collect();
+                assert_eq!(expected, seen, "a reader of commit {}", snapshot.ts.0);
+            }
+            Err(error) => life.expect_fit(&error),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! One run: the seed says who goes on, when the committer takes its turn, what fails, and when the server dies.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use objects::Fault;
+use tokio::runtime::Builder;
+use tokio::task::{JoinHandle, yield_now};
+use txn::{Committer, Snapshot};
+use types::random::SeededRandom;
+use types::{CommitTs, Random};
+
+use super::client::{Client, below, clean, read, settle};
+use super::life::{Life, World};
+use crate::fixtures::TABLE;
+
+const CLIENTS: u64 = 4;
+const READERS: u64 = 2;
+/// Turns that everybody else gets before the driver takes the next decision, after the last one stopped.
+const CALM_TURNS: usize = 3;
+
+/// How a run is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    pub(super) steps: usize,
+    /// The disk acknowledges writes before they are durable.
+    pub(super) disk_lies: bool,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) steps: usize,
+    pub(super) commits: usize,
+    pub(super) crashes: usize,
+    pub(super) faults: u64,
+}
+
+/// Runs the plan; panics where something is not as it must be.
+pub(super) fn run(plan: Plan, world: &Arc<World>) -> Tally {
+    let runtime = Builder::new_current_thread().build().expect("a runtime without threads");
+    runtime.block_on(async {
+        let random = SeededRandom::new(plan.seed ^ 0x5EED);
+        if plan.disk_lies {
+            world.disk.lie();
+        }
+        let sorted = below(&random, 2) == 0;
+        let mut driver = Driver::start(Arc::clone(world), random, sorted).await;
+        for step in 0..plan.steps {
+            driver.step(step).await;
+        }
+        driver.end(plan).await
+    })
+}
+
+struct Driver {
+    world: Arc<World>,
+    random: SeededRandom,
+    sorted: bool,
+    life: Arc<Life>,
+    committer: Committer,
+    actors: Vec<JoinHandle<()>>,
+    checked: CommitTs,
+    crashes: usize,
+}
+
+impl Driver {
+    async fn start(world: Arc<World>, random: SeededRandom, sorted: bool) -> Self {
+        let (life, committer) = Life::start(&world, sorted).await.expect("nothing fails yet");
+        let mut driver =
+            Self { world, random, sorted, life, committer, actors: Vec::new(), checked: CommitTs(0), crashes: 0 };
+        driver.employ().await;
+        driver
+    }
+
+    /// Starts those who use the server.
+    async fn employ(&mut self) {
+        let random = || SeededRandom::new(self.random.next_u64());
+        let mut actors = Vec::new();
+        for number in 0..CLIENTS {
+            let client = Client { number, life: Arc::clone(&self.life), random: random() };
+            actors.push(tokio::spawn(client.work()));
+        }
+        for _ in 0..READERS {
+            actors.push(tokio::spawn(read(Arc::clone(&self.life), random())));
+        }
+        actors.push(tokio::spawn(settle(Arc::clone(&self.life), random())));
+        actors.push(tokio::spawn(clean(Arc::clone(&self.life), random())));
+        self.actors = actors;
+        self.calm().await;
+    }
+
+    async fn step(&mut self, step: usize) {
+        let waiting = self.world.pace.waiting() as u64;
+        match below(&self.random, 600) {
+            0..2 => self.crash("dies").await,
+            2..8 => self.change_weather(),
+            8..100 => drop(self.committer.serve_waiting()),
+            _ if waiting == 0 => assert!(self.committer.serve_waiting(), "step {step}: nobody can go on"),
+            _ => drop(self.world.pace.go(below(&self.random, waiting) as usize)),
+        }
+        self.calm().await;
+        self.look_at_actors().await;
+        if self.life.transactions.is_poisoned() {
+            self.crash("stops: its disk failed").await;
+        }
+        if self.life.newest().ts != self.checked {
+            self.checked = self.life.check_newest().await.ts;
+        }
+        if step.is_multiple_of(4) {
+            self.life.check_objects().await;
+        }
+    }
+
+    /// Lets requests fail, or no more.
+    fn change_weather(&self) {
+        let is_faulty = !self.world.is_faulty.fetch_xor(true, Ordering::Relaxed);
+        if is_faulty {
+            self.world.faults.fail_one_in(2 + below(&self.random, 10), &Fault::DETECTABLE);
+        } else {
+            self.world.faults.heal();
+        }
+        self.world.note(format!("requests fail: {is_faulty}"));
+    }
+
+    /// Until everybody waits.
+    async fn calm(&self) {
+        let mut stops = self.world.pace.stops();
+        let mut turns = 0;
+        while turns < CALM_TURNS {
+            yield_now().await;
+            let now = self.world.pace.stops();
+            turns = if now == stops { turns + 1 } else { 0 };
+            stops = now;
+        }
+    }
+
+    /// Ends the run where one of them found something wrong.
+    async fn look_at_actors(&mut self) {
+        for actor in &mut self.actors {
+            if actor.is_finished()
+                && let Err(error) = actor.await
+            {
+                resume_unwind(error.into_panic());
+            }
+        }
+    }
+
+    async fn crash(&mut self, how: &str) {
+        self.world.note(format!("the server {how}"));
+        self.crashes += 1;
+        let last = self.life.newest();
+        self.world.disk.crash();
+        self.dismiss().await;
+        loop {
+            if below(&self.random, 2) == 0 {
+                self.world.disk.fail_after(below(&self.random, 60));
+            }
+            if let Some((life, committer)) = Life::start(&self.world, self.sorted).await {
+                (self.life, self.committer) = (life, committer);
+                break;
+            }
+            self.world.disk.crash();
+        }
+        self.compare(&last).await;
+        self.employ().await;
+    }
+
+    async fn dismiss(&mut self) {
+        for actor in &self.actors {
+            actor.abort();
+        }
+        for actor in std::mem::take(&mut self.actors) {
+            if let Err(error) = actor.await
+                && error.is_panic()
+            {
+                resume_unwind(error.into_panic());
+            }
+        }
+        self.calm().await;
+    }
+
+    /// What the new server found is what the last one had; exactly so unless a write was in doubt.
+    async fn compare(&mut self, last: &Snapshot) {
+        let now = self.life.newest();
+        let seen = self.world.look.rows(&self.life.table, now.state.rows(TABLE)).await;
+        self.world.history.lock().start_again(now.ts, &seen);
+        if now.ts == last.ts {
+            let (before, after) = (last.state.rows(TABLE), now.state.rows(TABLE));
+            assert!(before == after, "commit {}: {before:?} in memory was {after:?} on disk", now.ts.0);
+        }
+        self.checked = now.ts;
+    }
+
+    /// Nothing fails any more: all that is nobody's is cleaned up, and a last start finds the same.
+    async fn end(mut self, plan: Plan) -> Tally {
+        self.world.faults.heal();
+        self.world.is_faulty.store(false, Ordering::Relaxed);
+        self.dismiss().await;
+        self.world.disk.crash();
+        let last = self.life.newest();
+        (self.life, self.committer) = Life::start(&self.world, self.sorted).await.expect("nothing fails any more");
+        self.compare(&last).await;
+        drop(last);
+        let cleaning = tokio::spawn({
+            let life = Arc::clone(&self.life);
+            async move { life.transactions.clean_once().await }
+        });
+        while !cleaning.is_finished() {
+            if 0 < self.world.pace.waiting() {
+                self.world.pace.go(0);
+            }
+            yield_now().await;
+        }
+        let cleaned = cleaning.await.expect("it does not panic").expect("nothing fails any more");
+        assert_eq!(cleaned.failed, 0, "nothing fails any more");
+        self.life.check_newest().await;
+        self.life.check_objects().await;
+        self.life.check_clean().await;
+        Tally {
+            steps: plan.steps,
+            commits: self.world.history.lock().commits(),
+            crashes: self.crashes,
+            faults: self.world.faults.fault_count(),
+        }
+    }
+}

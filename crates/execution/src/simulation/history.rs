@@ -1,0 +1,135 @@
+//! What must be true: the rows after every commit that was acknowledged.
+
+use std::collections::BTreeMap;
+
+use types::CommitTs;
+
+/// A row's values that change; by the number that it got when it was inserted and that never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    /// No two rows have the same.
+    pub(super) key: i32,
+    /// No two versions of any rows have the same.
+    pub(super) version: i64,
+}
+
+/// All rows by their number.
+pub(super) type Rows = BTreeMap<i64, Row>;
+
+/// What a transaction did to one row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Write {
+    /// The version that it saw; `None` for a row that it inserted.
+    pub(super) seen: Option<i64>,
+    pub(super) now: Option<Row>,
+}
+
+/// What a transaction did.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Writes {
+    pub(super) rows: BTreeMap<i64, Write>,
+    /// It took away all rows, and these are what it saw.
+    pub(super) emptied: Option<Rows>,
+}
+
+impl Writes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.emptied.is_none()
+    }
+
+    /// `rows` as the transaction sees them.
+    pub(super) fn over(&self, rows: &Rows) -> Rows {
+        let mut rows = if self.emptied.is_some() { Rows::new() } else { rows.clone() };
+        for (number, write) in &self.rows {
+            match write.now {
+                Some(row) => rows.insert(*number, row),
+                None => rows.remove(number),
+            };
+        }
+        rows
+    }
+
+    /// Why this cannot follow `rows`: a transaction wrote what it did not see.
+    fn refusal(&self, rows: &Rows) -> Option<String> {
+        if let Some(seen) = self.emptied.as_ref().filter(|seen| *seen != rows) {
+            return Some(format!("it took away {seen:?} where there was {rows:?}"));
+        }
+        if self.emptied.is_some() {
+            return None;
+        }
+        self.rows.iter().find_map(|(number, write)| {
+            let found = rows.get(number).map(|row| row.version);
+            (found != write.seen).then(|| format!("row {number} was {found:?} and not {:?}", write.seen))
+        })
+    }
+}
+
+/// The rows after each commit that changed any.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    states: BTreeMap<CommitTs, Rows>,
+    /// Acknowledged, and not in `states` yet: the answers of one group come in any order.
+    acknowledged: BTreeMap<CommitTs, Writes>,
+    /// Handed to a committer that failed: all of it is there after the next start, or none.
+    in_doubt: Vec<Writes>,
+}
+
+impl History {
+    pub(super) fn acknowledge(&mut self, ts: CommitTs, writes: Writes) {
+        self.acknowledged.insert(ts, writes);
+    }
+
+    pub(super) fn doubt(&mut self, writes: Writes) {
+        self.in_doubt.push(writes);
+    }
+
+    /// The rows as of a commit.
+    pub(super) fn at(&mut self, ts: CommitTs) -> Rows {
+        self.advance();
+        self.states.range(..=ts).next_back().map(|(_, rows)| rows.clone()).unwrap_or_default()
+    }
+
+    /// Whether a row had the key at some moment between two commits.
+    pub(super) fn had_key(&mut self, key: i32, from: CommitTs, to: CommitTs) -> bool {
+        let has = |rows: &Rows| rows.values().any(|row| row.key == key);
+        has(&self.at(from)) || self.states.range(from..=to).any(|(_, rows)| has(rows))
+    }
+
+    fn advance(&mut self) {
+        for (ts, writes) in std::mem::take(&mut self.acknowledged) {
+            let before = self.states.values().next_back().cloned().unwrap_or_default();
+            assert!(self.states.keys().next_back().is_none_or(|last| *last < ts), "commit {} came twice", ts.0);
+            if let Some(why) = writes.refusal(&before) {
+                panic!("commit {}: {why}", ts.0);
+            }
+            let after = writes.over(&before);
+            assert_keys_hold(&after, ts);
+            self.states.insert(ts, after);
+        }
+    }
+
+    /// The server starts again at a commit with these rows: what was acknowledged is there, what was in doubt as a whole or not.
+    pub(super) fn start_again(&mut self, ts: CommitTs, found: &Rows) {
+        self.advance();
+        let last = self.states.values().next_back().cloned().unwrap_or_default();
+        let with_doubts = std::mem::take(&mut self.in_doubt).iter().fold(last.clone(), |rows, writes| {
+            if let Some(why) = writes.refusal(&rows) {
+                panic!("in doubt: {why}");
+            }
+            writes.over(&rows)
+        });
+        assert!(*found == last || *found == with_doubts, "after a crash {found:?}, not {last:?} or {with_doubts:?}");
+        self.states.insert(ts, found.clone());
+    }
+
+    /// How many commits changed rows.
+    pub(super) fn commits(&self) -> usize {
+        self.states.len()
+    }
+}
+
+fn assert_keys_hold(rows: &Rows, ts: CommitTs) {
+    let mut keys: Vec<i32> = rows.values().map(|row| row.key).collect();
+    keys.sort_unstable();
+    assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "commit {}: two rows have one key: {rows:?}", ts.0);
+}

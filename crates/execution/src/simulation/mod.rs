@@ -1,0 +1,17 @@
+//! Transactions, settling, compaction, cleaning, failing storage and crashes on one thread, in an order that follows from a seed,
+//! checked against what was acknowledged.
+//!
+//! Everything below a statement's plan is the real code. Whoever has to wait for time or for the storage waits in [`pace::Pace`] until
+//! the driver lets it go on; commits wait until the driver gives the committer a turn. So a seed is a history.
+//!
+//! Start at `driver.rs`; `history.rs` is what must be true.
+
+mod check;
+mod client;
+mod driver;
+mod history;
+mod life;
+mod look;
+mod pace;
+mod statement;
+mod tests;

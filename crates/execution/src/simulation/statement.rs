@@ -1,0 +1,272 @@
+//! Statements, from where their plans have been run: which rows become what.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int8Array, Int32Array, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use catalog::Change;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::execution::TaskContext;
+use planner::error::from_datafusion;
+use planner::schema_of;
+use txn::Transaction;
+use txn::locks::TableLock;
+use types::{CommitTs, Condition, SqlResult};
+
+use super::client::{Client, below};
+use super::history::{Row, Write, Writes};
+use super::life::{KEY, KEY_COLUMNS};
+use super::look::{Seen, place_number, values};
+use crate::error::from_txn;
+use crate::fixtures::{TABLE, context};
+use crate::lookup::KeyColumns;
+use crate::modify::{Attempt, NewRow, Targets, Waits, check, tuples};
+use crate::write::{Load, stage_rows};
+
+/// Keys that rows have.
+const KEYS: u64 = 40;
+/// How often a statement runs again.
+const ATTEMPTS_MAX: usize = 100;
+
+/// What a statement does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Statement {
+    Insert {
+        rows: u64,
+        /// Straight into a shard.
+        into_shard: bool,
+    },
+    Update(Which),
+    Delete(Which),
+    Truncate,
+}
+
+/// Which rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Key(i32),
+    /// Of those whose number leaves this rest when divided by that.
+    Rest(i64, i64),
+}
+
+impl Statement {
+    pub(super) fn draw(client: &Client) -> Self {
+        let random = &client.random;
+        let key = || Which::Key(draw_key(client));
+        let some = || {
+            let divisor = 2 + i64::try_from(below(random, 6)).expect("small");
+            Which::Rest(i64::try_from(below(random, 100)).expect("small") % divisor, divisor)
+        };
+        match below(random, 32) {
+            0..10 => Self::Insert { rows: 1 + below(random, 3), into_shard: false },
+            10..12 => Self::Insert { rows: 1 + below(random, 6), into_shard: true },
+            12..19 => Self::Update(key()),
+            19..24 => Self::Update(some()),
+            24..28 => Self::Delete(key()),
+            28..31 => Self::Delete(some()),
+            _ if below(random, 4) == 0 => Self::Truncate,
+            _ => Self::Update(some()),
+        }
+    }
+}
+
+impl Client {
+    /// Runs the statement in the transaction, again where others come first, and says what it wrote.
+    pub(super) async fn run(
+        &self,
+        statement: Statement,
+        transaction: &mut Transaction,
+        writes: &mut Writes,
+    ) -> SqlResult<()> {
+        for _ in 0..ATTEMPTS_MAX {
+            transaction.refresh().map_err(from_txn)?;
+            let attempt = match statement {
+                Statement::Insert { rows, into_shard } => self.insert(rows, into_shard, transaction, writes).await?,
+                Statement::Update(which) => self.modify(which, false, transaction, writes).await?,
+                Statement::Delete(which) => self.modify(which, true, transaction, writes).await?,
+                Statement::Truncate => self.truncate(transaction, writes).await?,
+            };
+            if attempt == Attempt::Done(()) {
+                return Ok(());
+            }
+            self.life.stop("again").await;
+        }
+        panic!("{statement:?} never comes to an end");
+    }
+
+    async fn insert(
+        &self,
+        count: u64,
+        into_shard: bool,
+        transaction: &mut Transaction,
+        writes: &mut Writes,
+    ) -> SqlResult<Attempt<()>> {
+        let life = &*self.life;
+        let (table, waits) = (&life.table, Waits::of(&context()));
+        let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.wait());
+        if waits.interruptibly(locked).await?.waited {
+            return Ok(Attempt::Again);
+        }
+        let keys: BTreeSet<i32> = (0..count).map(|_| draw_key(self)).collect();
+        let rows: Vec<(i64, Row)> =
+            keys.iter().map(|&key| (life.world.number(), Row { key, version: life.world.number() })).collect();
+        let columns = columns_of(&rows);
+        let new = tuples(table, &columns)?.into_iter().map(|tuple| NewRow { id: None, tuple });
+        let new: Vec<NewRow> = new.collect();
+        let begun = transaction.view().ts;
+        let checked = check(&life.execution, table, &new, &[], transaction, &waits).await;
+        self.judge(&checked, &keys, begun, writes).await;
+        if checked? == Attempt::Again {
+            return Ok(Attempt::Again);
+        }
+        if into_shard {
+            let schema = schema_of(&table.columns);
+            let batch = RecordBatch::try_new(Arc::clone(&schema), columns).expect("columns of the table");
+            let operators = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
+            let load = Load::new(&life.execution, table, transaction, 0);
+            let task = Arc::new(TaskContext::default().with_runtime(life.execution.runtime()));
+            let loaded = life.execution.run(&context(), load.run(operators, task)).await?;
+            loaded.stage(transaction)?;
+        } else {
+            stage_rows(transaction, table, new.into_iter().map(|row| row.tuple).collect())?;
+        }
+        writes.rows.extend(rows.into_iter().map(|(number, row)| (number, Write { seen: None, now: Some(row) })));
+        Ok(Attempt::Done(()))
+    }
+
+    /// A key that is said to be taken was somebody's since the statement began.
+    async fn judge<T>(&self, checked: &SqlResult<T>, keys: &BTreeSet<i32>, begun: CommitTs, writes: &Writes) {
+        let Err(error) = checked else { return };
+        if error.condition != Condition::UniqueViolation {
+            return;
+        }
+        let now = self.life.newest().ts;
+        // Whoever has just committed it and let go of its lock comes to say so.
+        self.life.stop("judge").await;
+        let mut history = self.life.world.history.lock();
+        let was_there = |key: &i32| {
+            let own = writes.rows.values().any(|write| write.now.is_some_and(|row| row.key == *key));
+            own || history.had_key(*key, begun, now)
+        };
+        assert!(keys.iter().any(was_there), "nobody has a key of {keys:?}: {error:?}");
+    }
+
+    async fn modify(
+        &self,
+        which: Which,
+        delete: bool,
+        transaction: &mut Transaction,
+        writes: &mut Writes,
+    ) -> SqlResult<Attempt<()>> {
+        let life = &*self.life;
+        let (table, waits) = (&life.table, Waits::of(&context()));
+        let locked = transaction.lock_table(TABLE, TableLock::RowExclusive, waits.wait());
+        if waits.interruptibly(locked).await?.waited {
+            return Ok(Attempt::Again);
+        }
+        let targets = self.find(which, transaction, writes).await?;
+        let mut used = BTreeSet::new();
+        let changed: Vec<(i64, Row)> = targets
+            .iter()
+            .map(|seen| {
+                let moves = !delete && below(&self.random, 5) == 0;
+                let key = if moves { draw_key(self) } else { seen.row.key };
+                used.insert(key);
+                (seen.number, Row { key, version: life.world.number() })
+            })
+            .collect();
+        let view = transaction.view();
+        let rows = view.state.rows(TABLE);
+        let action: i8 = if delete { 3 } else { 2 };
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(Int8Array::from_value(action, targets.len())),
+            Arc::new(targets.iter().map(|seen| seen.id.0.cast_signed()).collect::<Int64Array>()),
+            Arc::new(targets.iter().map(|seen| place_number(seen.place, rows)).collect::<Int64Array>()),
+        ];
+        columns.extend(columns_of(&changed));
+        let fields = columns.iter().map(|column| Field::new("", DataType::clone(column.data_type()), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new(schema, columns).expect("columns of one length");
+        let begun = view.ts;
+        drop(view);
+        let found = Targets::of(table, &[], false, vec![batch], transaction)?;
+        let attempt = life.execution.claim(table, &[], &found, transaction, &waits).await;
+        let is_twice = used.len() < changed.len();
+        if !is_twice {
+            self.judge(&attempt, &used, begun, writes).await;
+        }
+        if attempt? == Attempt::Again {
+            return Ok(Attempt::Again);
+        }
+        let (changes, _) = found.changes(None, transaction)?;
+        transaction.write(table.oid, changes).map_err(from_txn)?;
+        for (seen, (number, row)) in targets.iter().zip(changed) {
+            let write = writes.rows.entry(number).or_insert(Write { seen: Some(seen.row.version), now: None });
+            write.now = (!delete).then_some(row);
+        }
+        Ok(Attempt::Done(()))
+    }
+
+    /// The rows that a statement is about, which are those that the transaction must see.
+    async fn find(&self, which: Which, transaction: &Transaction, writes: &Writes) -> SqlResult<Vec<Seen>> {
+        let life = &*self.life;
+        let view = transaction.view();
+        let rows = view.state.rows(TABLE);
+        let expected = writes.over(&life.world.history.lock().at(view.ts));
+        match which {
+            Which::Rest(rest, divisor) => {
+                let mut seen = life.scanner.scan(&life.execution, &life.table, rows).await?;
+                let found = seen.iter().map(|seen| (seen.number, seen.row)).collect();
+                assert_eq!(expected, found, "what a transaction sees at commit {}", view.ts.0);
+                assert_eq!(expected.len(), seen.len(), "no row is there twice: {seen:?}");
+                seen.retain(|seen| seen.number % divisor == rest);
+                // Two that update many rows do not meet in the same order.
+                if below(&self.random, 2) == 0 {
+                    seen.reverse();
+                }
+                Ok(seen)
+            }
+            Which::Key(key) => {
+                let model = tuples(&life.table, &columns_of(&[(0, Row { key, version: 0 })]))?;
+                let (encoded, _) = life.table.index_key(&KEY_COLUMNS, &model[0]).expect("the key has no NULL");
+                let of = KeyColumns { table: &life.table, index: Some(KEY), columns: &KEY_COLUMNS };
+                let found = life.execution.find(of, rows, &[encoded]).await?.remove(0);
+                let fetched = life.execution.fetch(&life.table, rows, &found).await?;
+                let seen = found.iter().zip(&fetched).map(|(found, tuple)| {
+                    let (number, row) = values(tuple);
+                    Seen { id: found.row, place: found.place, number, row }
+                });
+                let seen: Vec<Seen> = seen.collect();
+                let found: Vec<(i64, Row)> = seen.iter().map(|seen| (seen.number, seen.row)).collect();
+                let expected: Vec<(i64, Row)> = expected.into_iter().filter(|(_, row)| row.key == key).collect();
+                assert_eq!(expected, found, "the row with key {key} at commit {}", view.ts.0);
+                Ok(seen)
+            }
+        }
+    }
+
+    async fn truncate(&self, transaction: &mut Transaction, writes: &mut Writes) -> SqlResult<Attempt<()>> {
+        let tables = BTreeSet::from([TABLE]);
+        if self.life.execution.lock_tables(&tables, false, transaction, &context()).await? {
+            return Ok(Attempt::Again);
+        }
+        let seen = self.life.world.history.lock().at(transaction.view().ts);
+        transaction.stage(vec![Change::RemoveAllRows { table: TABLE }]).map_err(from_txn)?;
+        writes.emptied.get_or_insert(seen);
+        writes.rows.clear();
+        Ok(Attempt::Done(()))
+    }
+}
+
+fn draw_key(client: &Client) -> i32 {
+    i32::try_from(below(&client.random, KEYS)).expect("few keys")
+}
+
+fn columns_of(rows: &[(i64, Row)]) -> Vec<ArrayRef> {
+    vec![
+        Arc::new(rows.iter().map(|(number, _)| *number).collect::<Int64Array>()),
+        Arc::new(rows.iter().map(|(_, row)| row.key).collect::<Int32Array>()),
+        Arc::new(rows.iter().map(|(_, row)| row.version).collect::<Int64Array>()),
+    ]
+}

@@ -1,0 +1,92 @@
+//! Seeds of every run and of the night, and proof that each forgotten rule is noticed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use types::{Clock, Mutation, SystemClock};
+
+use super::driver::{Plan, Tally, run};
+use super::life::World;
+
+const STEPS: usize = 600;
+/// Seeds of every run, unless the machine is slow, and of a night.
+const SEEDS: u64 = 300;
+const SEEDS_NIGHTLY: u64 = 5_000;
+const TIME_MAX: Duration = Duration::from_secs(45);
+/// Seeds within which a forgotten rule is noticed.
+const SEEDS_TO_NOTICE: u64 = 60;
+
+fn plan(seed: u64) -> Plan {
+    Plan { seed, steps: STEPS, disk_lies: false }
+}
+
+/// Runs a plan; what went wrong is told with its last moments.
+fn told(plan: Plan) -> Tally {
+    let world = World::new(plan.seed);
+    catch_unwind(AssertUnwindSafe(|| run(plan, &world))).unwrap_or_else(|panic| {
+        let last: Vec<String> = world.log.lock().drain(..).collect();
+        println!("{}", last.join("\n"));
+        println!("again: KILN_SEED={} cargo test --workspace --lib -- simulation::tests::seeds", plan.seed);
+        resume_unwind(panic)
+    })
+}
+
+#[test]
+fn seeds() {
+    if let Some(seed) = std::env::var("KILN_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        println!("{:?}", told(plan(seed)));
+        return;
+    }
+    let is_night = std::env::var_os("KILN_NIGHTLY").is_some();
+    let clock = SystemClock::new();
+    let mut all = Tally::default();
+    let mut seeds = 0;
+    for seed in 1..=if is_night { SEEDS_NIGHTLY } else { SEEDS } {
+        if !is_night && TIME_MAX < clock.monotonic() {
+            break;
+        }
+        let one = told(plan(seed));
+        seeds += 1;
+        all.steps += one.steps;
+        all.commits += one.commits;
+        all.crashes += one.crashes;
+        all.faults += one.faults;
+    }
+    println!("{seeds} seeds in {:?}: {all:?}", clock.monotonic());
+    assert!(0 < all.commits && 0 < all.crashes && 0 < all.faults, "something happens: {all:?}");
+}
+
+#[test]
+fn a_seed_is_a_history() {
+    for seed in 1..4 {
+        let worlds = [World::new(seed), World::new(seed)];
+        let tallies = worlds.each_ref().map(|world| run(plan(seed), world));
+        assert_eq!(tallies[0], tallies[1]);
+        assert_eq!(*worlds[0].log.lock(), *worlds[1].log.lock());
+    }
+}
+
+#[test]
+fn every_forgotten_rule_is_noticed() {
+    let lies = |seed| Plan { disk_lies: true, ..plan(seed) };
+    let mut unnoticed = Vec::new();
+    let notice = |what: &str, plan: &dyn Fn(u64) -> Plan| {
+        let noticed = (1..=SEEDS_TO_NOTICE).find(|seed| {
+            let world = World::new(*seed);
+            catch_unwind(AssertUnwindSafe(|| run(plan(*seed), &world))).is_err()
+        });
+        println!("{what}: noticed by seed {noticed:?}");
+        noticed.is_some()
+    };
+    for mutation in Mutation::ALL {
+        let _on = mutation.switch_on();
+        let what = format!("{mutation:?}");
+        if !notice(&what, &plan) {
+            unnoticed.push(what);
+        }
+    }
+    if !notice("AcknowledgedBeforeDurable", &lies) {
+        unnoticed.push("AcknowledgedBeforeDurable".to_owned());
+    }
+    assert!(unnoticed.is_empty(), "not noticed: {unnoticed:?}");
+}

@@ -1,0 +1,201 @@
+//! Named moments at which a test lets a server process die, or a request fail.
+//!
+//! `KILN_FAILPOINT=commit-durable:2` ends the process when it comes to that moment for the second time; `store-write:1:error` lets it fail
+//! there. A server that was not told so pays one relaxed load for each.
+
+use std::io;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A moment after which less is left than a caller would like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failpoint {
+    /// A new store file is complete and has not got its name.
+    StoreMade,
+    /// A write to the store is complete but for its commit. Can fail.
+    StoreWrite,
+    /// A write to the store is durable.
+    StoreWritten,
+    /// An object's bytes are durable, its name is not there. Can fail.
+    ObjectWritten,
+    /// An object has its name, perhaps not durably.
+    ObjectNamed,
+    /// An object is there, its writer does not know.
+    ObjectStored,
+    /// An object is deleted, its record is not.
+    ObjectDeleted,
+    /// The storage is claimed.
+    Claimed,
+    /// A new catalog is durable.
+    CatalogMade,
+    /// The catalog was read.
+    Recovered,
+    /// Ids of rows are reserved.
+    RowIdsReserved,
+    /// An object is announced, nothing of it written.
+    UploadAnnounced,
+    /// A group of commits is put together.
+    CommitAdmitted,
+    /// … is durable, and nobody sees it.
+    CommitDurable,
+    /// … is seen by all, and its clients do not know.
+    CommitVisible,
+    /// Objects of transactions that failed are deleted, their records are not.
+    UploadsDeleted,
+    /// Objects that nobody needs are deleted, their records are not.
+    GarbageDeleted,
+    /// Some records of rows that settled are deleted.
+    RowsRetired,
+    /// Fresh rows are sealed.
+    Sealed,
+    /// The shards of sealed rows are written.
+    SettleWritten,
+    /// Sealed rows are in shards.
+    Settled,
+    /// Shards are written that take the place of others.
+    CompactWritten,
+    /// They have taken it.
+    Compacted,
+}
+
+impl Failpoint {
+    /// All of them, in the order of a server's life.
+    pub const ALL: [Failpoint; 23] = [
+        Failpoint::StoreMade,
+        Failpoint::StoreWrite,
+        Failpoint::StoreWritten,
+        Failpoint::ObjectWritten,
+        Failpoint::ObjectNamed,
+        Failpoint::ObjectStored,
+        Failpoint::ObjectDeleted,
+        Failpoint::Claimed,
+        Failpoint::CatalogMade,
+        Failpoint::Recovered,
+        Failpoint::RowIdsReserved,
+        Failpoint::UploadAnnounced,
+        Failpoint::CommitAdmitted,
+        Failpoint::CommitDurable,
+        Failpoint::CommitVisible,
+        Failpoint::UploadsDeleted,
+        Failpoint::GarbageDeleted,
+        Failpoint::RowsRetired,
+        Failpoint::Sealed,
+        Failpoint::SettleWritten,
+        Failpoint::Settled,
+        Failpoint::CompactWritten,
+        Failpoint::Compacted,
+    ];
+
+    /// What it is called in the environment.
+    #[must_use]
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for letter in format!("{self:?}").chars() {
+            if letter.is_ascii_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
+    }
+
+    /// Whether what is done there can fail.
+    #[must_use]
+    pub fn can_fail(self) -> bool {
+        matches!(self, Self::StoreWrite | Self::ObjectWritten)
+    }
+
+    /// The process is at this moment: perhaps it ends here.
+    #[inline]
+    pub fn pass(self) {
+        if IS_SET.load(Ordering::Relaxed) {
+            // A moment that cannot fail is only ever set to end the process.
+            drop(self.reached());
+        }
+    }
+
+    /// The process is at this moment: perhaps it ends here, or what it does fails.
+    ///
+    /// # Errors
+    /// Where a test wants it.
+    #[inline]
+    pub fn check(self) -> io::Result<()> {
+        if IS_SET.load(Ordering::Relaxed) { self.reached() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn reached(self) -> io::Result<()> {
+        let Some(plan) = PLAN.get().filter(|plan| plan.point == self) else { return Ok(()) };
+        if TIMES.fetch_add(1, Ordering::Relaxed) + 1 != plan.time {
+            return Ok(());
+        }
+        if plan.fails {
+            tracing::error!(failpoint = self.name(), "failing as a test wants it");
+            return Err(io::Error::other(format!("injected at {}", self.name())));
+        }
+        tracing::error!(failpoint = self.name(), "ending as a test wants it");
+        std::process::abort();
+    }
+}
+
+static IS_SET: AtomicBool = AtomicBool::new(false);
+static PLAN: OnceLock<Plan> = OnceLock::new();
+static TIMES: AtomicU64 = AtomicU64::new(0);
+
+/// Where a process dies: `name:time`, or fails: `name:time:error`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    point: Failpoint,
+    time: u64,
+    fails: bool,
+}
+
+impl Plan {
+    /// Sets it for the rest of the process's life; once.
+    pub fn set(self) {
+        IS_SET.store(PLAN.set(self).is_ok() || IS_SET.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Not the form of a [`Plan`].
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is no failpoint: name:time or name:time:error")]
+pub struct NotAPlan(String);
+
+impl FromStr for Plan {
+    type Err = NotAPlan;
+
+    fn from_str(text: &str) -> Result<Self, NotAPlan> {
+        let refused = || NotAPlan(text.to_owned());
+        let parts: Vec<&str> = text.split(':').collect();
+        let (name, time, fails) = match parts[..] {
+            [name, time] => (name, time, false),
+            [name, time, "error"] => (name, time, true),
+            _ => return Err(refused()),
+        };
+        let point = Failpoint::ALL.into_iter().find(|point| point.name() == name).ok_or_else(refused)?;
+        let time = time.parse().ok().filter(|time| 0 < *time).ok_or_else(refused)?;
+        if fails && !point.can_fail() {
+            return Err(refused());
+        }
+        Ok(Self { point, time, fails })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for point in Failpoint::ALL {
+            let plan = format!("{}:3", point.name()).parse::<Plan>().expect("its own name");
+            assert_eq!(plan, Plan { point, time: 3, fails: false });
+            assert_eq!(format!("{}:1:error", point.name()).parse::<Plan>().is_ok(), point.can_fail());
+        }
+        for text in ["", "settled", "settled:0", "settled:x", "nowhere:1", "settled:1:error", "store-write:1:error:2"] {
+            assert!(text.parse::<Plan>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Rules that a simulation lets the code forget on its own thread, to prove that it would notice. A release build forgets none.
+
+use std::cell::Cell;
+
+/// A rule that is not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutation {
+    /// Rows that were changed or deleted while their layer settled are not deleted in its shards.
+    SettleForgetsLate,
+    /// The same of compaction.
+    CompactForgetsLate,
+    /// Nobody remembers how rows moved.
+    MovesUnknown,
+    /// A deleted row of the sealed layer leaves nothing in the store.
+    NoTombstone,
+    /// Deleted rows of shards are not written to the store.
+    DeletesNotStored,
+    /// Two transactions may change one row.
+    NoRowLocks,
+    /// Two transactions may add one key.
+    NoKeyLocks,
+    /// A row is changed though another transaction has changed it since the statement saw it.
+    ChangesUnnoticed,
+    /// Rows come back from a savepoint as they were last.
+    SavepointKeepsRows,
+    /// An object is written before it is known, durably, that it will be.
+    UploadNotAnnounced,
+    /// Objects are deleted that a snapshot needs.
+    CleaningIgnoresSnapshots,
+    /// Objects are deleted that are on their way into the catalog.
+    CleaningIgnoresUploads,
+}
+
+impl Mutation {
+    /// All of them.
+    pub const ALL: [Mutation; 12] = [
+        Mutation::SettleForgetsLate,
+        Mutation::CompactForgetsLate,
+        Mutation::MovesUnknown,
+        Mutation::NoTombstone,
+        Mutation::DeletesNotStored,
+        Mutation::NoRowLocks,
+        Mutation::NoKeyLocks,
+        Mutation::ChangesUnnoticed,
+        Mutation::SavepointKeepsRows,
+        Mutation::UploadNotAnnounced,
+        Mutation::CleaningIgnoresSnapshots,
+        Mutation::CleaningIgnoresUploads,
+    ];
+
+    /// Whether the rule is forgotten on this thread.
+    #[inline]
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        cfg!(debug_assertions) && ON.get() == Some(self)
+    }
+
+    /// Lets this thread forget the rule until the guard is dropped.
+    #[must_use]
+    pub fn switch_on(self) -> Mutated {
+        ON.set(Some(self));
+        Mutated
+    }
+}
+
+/// Ends a mutation when it is dropped.
+#[derive(Debug)]
+pub struct Mutated;
+
+impl Drop for Mutated {
+    fn drop(&mut self) {
+        ON.set(None);
+    }
+}
+
+thread_local! {
+    static ON: Cell<Option<Mutation>> = const { Cell::new(None) };
+}
