@@ -169,7 +169,7 @@ async fn check_rows(client: &Client, table: &str, expected: &mut Expected, momen
 }
 
 /// Waits until the files are exactly those that the catalog names.
-async fn check_files(client: &Client, storage: &Path, clock: &SystemClock) {
+pub(crate) async fn check_files(client: &Client, storage: &Path, clock: &SystemClock) {
     let rows = client.query("SELECT object FROM sys.shard", &[]).await.expect("the server answers");
     let named: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
     let end = clock.monotonic() + CLEANING_TIME_MAX;

@@ -8,6 +8,7 @@
 
 mod by_key;
 mod clients;
+mod faults;
 mod isolation;
 mod kill;
 mod lifecycle;

@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
+use types::{Clock, SystemClock};
 
 /// How long a server may take until it serves.
 const START_SECONDS_MAX: u64 = 60;
@@ -18,6 +19,7 @@ pub(crate) struct Server {
     pub(crate) pg_port: u16,
     pub(crate) http_port: u16,
     data: Data,
+    log: Arc<Mutex<String>>,
 }
 
 enum Data {
@@ -45,7 +47,16 @@ impl Server {
 
     /// As `start_on`; a server that ends before it serves is the lines it logged.
     pub(crate) fn try_start_on(folder: &Path, arguments: &[&str]) -> Result<Self, String> {
-        Self::spawn(folder, Data::Given(folder.to_owned()), arguments, &[])
+        Self::try_start_on_with(folder, arguments, &[])
+    }
+
+    /// As `try_start_on`, with more variables.
+    pub(crate) fn try_start_on_with(
+        folder: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Self, String> {
+        Self::spawn(folder, Data::Given(folder.to_owned()), arguments, variables)
     }
 
     fn spawn(folder: &Path, data: Data, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self, String> {
@@ -60,11 +71,13 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}; run `cargo build -p kiln` first", kiln().display()))?;
-        let log = process.stderr.take().expect("stderr was asked for");
+        let stderr = process.stderr.take().expect("stderr was asked for");
         let (ready, wait) = mpsc::channel();
+        let log = Arc::<Mutex<String>>::default();
+        let lines = Arc::clone(&log);
         std::thread::spawn(move || {
-            let (mut pg, mut http, mut lines) = (None, None, String::new());
-            for line in BufReader::new(log).lines().map_while(Result::ok) {
+            let (mut pg, mut http) = (None, None);
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 if line.contains("ready for PostgreSQL clients") {
                     pg = port(&line);
                 } else if line.contains("ready for HTTP") {
@@ -73,6 +86,7 @@ impl Server {
                 if std::env::var_os("KILN_TEST_LOG").is_some() {
                     eprintln!("{line}");
                 }
+                let mut lines = lines.lock().expect("nobody panics with it");
                 lines.push_str(&line);
                 lines.push('\n');
                 if let (Some(pg), Some(http)) = (pg, http) {
@@ -80,10 +94,10 @@ impl Server {
                     let _ = ready.send(Ok((pg, http)));
                 }
             }
-            let _ = ready.send(Err(lines));
+            let _ = ready.send(Err(lines.lock().expect("nobody panics with it").clone()));
         });
         match wait.recv_timeout(Duration::from_secs(START_SECONDS_MAX)) {
-            Ok(Ok((pg_port, http_port))) => Ok(Self { process, pg_port, http_port, data }),
+            Ok(Ok((pg_port, http_port))) => Ok(Self { process, pg_port, http_port, data, log }),
             Ok(Err(lines)) => {
                 let _ = process.wait();
                 Err(lines)
@@ -106,6 +120,23 @@ impl Server {
     /// The process's id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// What it has logged by now.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().expect("nobody panics with it").clone()
+    }
+
+    /// How it ended by itself, if it does within a moment.
+    pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
+        for _ in 0..20 {
+            let ended = self.process.try_wait().expect("it is our child");
+            if ended.is_some() {
+                return ended;
+            }
+            SystemClock::new().sleep(Duration::from_millis(10)).await;
+        }
+        None
     }
 
     /// A connection as the default role; its task ends with the client.

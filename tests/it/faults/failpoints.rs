@@ -1,0 +1,135 @@
+//! Servers that die at every named moment of their work, or fail there, once each.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use futures::{StreamExt, stream};
+use tempfile::TempDir;
+use types::{Failpoint, SystemClock};
+
+use super::ledger::Ledger;
+use crate::kill::check_files;
+use crate::server::Server;
+
+/// How often a server comes to a failpoint before it dies there.
+const TIMES: [u64; 3] = [1, 2, 3];
+/// Transactions of each worker within which a failpoint is met.
+const TRANSACTIONS: u64 = 120;
+/// Servers at once.
+const AT_ONCE: usize = 3;
+const ABORT: i32 = 6;
+
+/// One server's end.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    point: Failpoint,
+    time: u64,
+    fails: bool,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
+    let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
+    let ledger = prepare(folder.path()).await;
+    let mut plans = Vec::new();
+    for point in Failpoint::ALL {
+        plans.extend(TIMES.map(|time| Plan { point, time, fails: false }));
+        if point.can_fail() {
+            plans.extend(TIMES.map(|time| Plan { point, time, fails: true }));
+        }
+    }
+    let count = plans.len();
+    let runs = plans.into_iter().map(|plan| {
+        let (ledger, from) = (ledger.clone(), folder.path().to_owned());
+        async move {
+            let run = tokio::spawn(async move { end_at(plan, &from, ledger).await });
+            (plan, run.await.unwrap_or_else(|error| panic!("{plan:?}: {error}")))
+        }
+    });
+    let ends: Vec<(Plan, bool)> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
+    let met = ends.iter().filter(|(_, met)| *met).count();
+    println!("{met} of {count} failpoints and times were met");
+    let never: Vec<_> = ends.iter().filter(|(plan, met)| plan.time == 1 && !met).map(|(plan, _)| plan).collect();
+    assert!(never.is_empty(), "the workload never comes to {never:?}");
+}
+
+/// A folder with tables, and with work for the cleaner: uploads of a transaction that was rolled back, objects and rows that nobody
+/// needs.
+async fn prepare(folder: &Path) -> Ledger {
+    let server = Server::start_on(folder, &[]);
+    let client = server.connect().await;
+    let mut ledger = Ledger::create(&client).await;
+    ledger.work(&server, 1, 40).await;
+    let load = "INSERT INTO waste SELECT g FROM generate_series(1, 30000) AS g";
+    client.batch_execute("CREATE TABLE waste (n bigint)").await.expect("the table is new");
+    for sql in [load, "TRUNCATE waste", load, "TRUNCATE waste", load, "DROP TABLE waste"] {
+        client.batch_execute(sql).await.expect("nothing is in the way");
+    }
+    client.batch_execute("CREATE TABLE waste (n bigint)").await.expect("the name is free again");
+    for _ in 0..3 {
+        client.batch_execute(&format!("BEGIN; {load}; ROLLBACK")).await.expect("nothing is in the way");
+        for sql in ["INSERT INTO waste VALUES (1)", "VACUUM waste", "DROP TABLE waste", "CREATE TABLE waste (n bigint)"]
+        {
+            client.batch_execute(sql).await.expect("nothing is in the way");
+        }
+    }
+    ledger.check(&client, "before all").await;
+    server.kill();
+    ledger
+}
+
+/// Lets a server on a copy of the folder end, or fail, as planned, and looks at what the next one finds; whether it came to that.
+async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
+    let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
+    let is_first_start = matches!(plan.point, Failpoint::StoreMade | Failpoint::CatalogMade);
+    if !is_first_start {
+        copy(from, folder.path());
+    }
+    let ending = if plan.fails { ":error" } else { "" };
+    let set = format!("{}:{}{ending}", plan.point.name(), plan.time);
+    let variables = [("KILN_FAILPOINT", set.as_str())];
+    let was_met = match Server::try_start_on_with(folder.path(), &[], &variables) {
+        Err(log) => is_told(&log),
+        Ok(mut server) => {
+            if !is_first_start {
+                ledger.work(&server, plan.time, TRANSACTIONS).await;
+            }
+            match server.ended().await {
+                Some(ended) if !plan.fails => {
+                    assert_eq!(ended.signal(), Some(ABORT), "{set}: {ended}");
+                    true
+                }
+                _ => is_told(&server.log()),
+            }
+        }
+    };
+    let server = Server::start_on(folder.path(), &[]);
+    let client = server.connect().await;
+    check_files(&client, &folder.path().join("storage"), &SystemClock::new()).await;
+    if is_first_start {
+        ledger = Ledger::create(&client).await;
+    }
+    ledger.check(&client, &set).await;
+    // What was found goes on to work.
+    ledger.work(&server, 7, 5).await;
+    ledger.check(&client, &format!("{set}, and then")).await;
+    was_met
+}
+
+fn is_told(log: &str) -> bool {
+    log.contains("as a test wants it")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("the folder is there") {
+        let entry = entry.expect("the folder reads");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("files can be copied");
+        }
+    }
+}
