@@ -18,6 +18,7 @@ pub mod report;
 pub mod run;
 pub mod suite;
 pub mod tpcc;
+pub mod unsettled;
 pub mod ycsb;
 
 pub use run::{Options, run};

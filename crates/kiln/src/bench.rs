@@ -1,6 +1,7 @@
 //! `kiln bench`: starts a server on a folder of its own, or takes a running one, and drives the benchmark.
 
 mod clients;
+mod recovery;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -68,6 +69,10 @@ enum SuiteName {
     Tpcc,
     /// Rows that come in, in several ways; drives any server that speaks PostgreSQL's protocol
     Ingest,
+    /// What fresh rows cost a scan, as a ratio to a table that has settled
+    Unsettled,
+    /// How soon a server that was killed answers again; `--sf` says how many gigabytes it holds
+    Recovery,
 }
 
 /// Runs the benchmark; fails when a peer's answer differs.
@@ -81,17 +86,22 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
     let suite = match arguments.suite {
         SuiteName::Tpch => Some(Suite::Tpch),
         SuiteName::Tpcds => Some(Suite::Tpcds),
-        SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest => None,
+        SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled | SuiteName::Recovery => None,
     };
     let data = workspace.join(match suite {
         Some(suite) => format!("kiln-{suite}-{}", arguments.sf),
         None => format!("kiln-{:?}", arguments.suite).to_lowercase(),
     });
+    if arguments.suite == SuiteName::Recovery {
+        let outcome = recovery::run(&data, arguments.sf).await;
+        remove(&arguments, &temporary)?;
+        return outcome;
+    }
     let loaded_mark = data.join("loaded");
     let (server, url) = match &arguments.connect {
         Some(url) => (None, url.clone()),
         None => {
-            let server = serve::start(Config::load(own_server(&data))?).await?;
+            let server = serve::start(Config::load(own_server(&data, arguments.suite))?).await?;
             let url = format!("postgresql://kiln@{}/kiln", server.pg_address());
             (Some(server), url)
         }
@@ -146,7 +156,9 @@ fn remove(arguments: &BenchArguments, temporary: &std::path::Path) -> anyhow::Re
 }
 
 /// A server on free loopback ports over `data`.
-fn own_server(data: &std::path::Path) -> ServeArguments {
+fn own_server(data: &std::path::Path, suite: SuiteName) -> ServeArguments {
     let free = Some(([127, 0, 0, 1], 0).into());
-    ServeArguments { data: Some(data.to_owned()), listen: free, http: free, ..ServeArguments::default() }
+    // Rows settle when the benchmark says so.
+    let settle_rows = (suite == SuiteName::Unsettled).then_some(usize::MAX);
+    ServeArguments { data: Some(data.to_owned()), listen: free, http: free, settle_rows, ..ServeArguments::default() }
 }

@@ -64,6 +64,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_CHECKPOINT_INTERVAL", value_name = "SECONDS")]
     pub(crate) checkpoint_interval: Option<u64>,
 
+    /// Fresh rows of a table that settle at once; `kiln bench unsettled` lets none [default: 100000]
+    #[arg(long, env = "KILN_SETTLE_ROWS", value_name = "COUNT")]
+    pub(crate) settle_rows: Option<usize>,
+
     /// What is logged, as tracing filters: `info`, `gateway=debug,info` [default: info]
     #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,
@@ -86,6 +90,7 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace_seconds: u64,
     pub(crate) retention_seconds: u64,
     pub(crate) checkpoint_interval_seconds: u64,
+    pub(crate) settle_rows: Option<usize>,
     pub(crate) log: String,
     pub(crate) log_json: bool,
 }
@@ -121,6 +126,7 @@ impl ServeArguments {
             shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
             retention: self.retention.or(below.retention),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
+            settle_rows: self.settle_rows.or(below.settle_rows),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
         }
@@ -148,6 +154,7 @@ impl ServeArguments {
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
+            settle_rows: self.settle_rows,
             log: self.log.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_format.as_deref() == Some("json"),
         })

@@ -8,7 +8,7 @@ use anyhow::Context;
 use bench::measure::server::{Server, Storage};
 use bench::measure::{Report, Span};
 use bench::ycsb::Workload;
-use bench::{ingest, tpcc, ycsb};
+use bench::{ingest, tpcc, unsettled, ycsb};
 use clap::{Args, ValueEnum};
 use types::{Clock, SystemClock};
 
@@ -16,7 +16,7 @@ use super::{BenchArguments, SuiteName};
 
 /// The options of benchmarks with many clients.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "ycsb, tpcc and ingest")]
+#[command(next_help_heading = "ycsb, tpcc, ingest and unsettled")]
 pub(super) struct ClientArguments {
     /// Clients at once [default: 16]
     #[arg(long, value_name = "N")]
@@ -34,7 +34,7 @@ pub(super) struct ClientArguments {
     #[arg(long, value_enum, default_value = "default")]
     storage: StorageName,
 
-    /// ycsb: rows of each table
+    /// ycsb, unsettled: rows of each table
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     rows: u64,
 
@@ -135,6 +135,8 @@ async fn measure(
             };
             tpcc::run(server, &options, clock, say).await?
         }
+        SuiteName::Unsettled => unsettled::run(server, given.rows.max(100), clock, say).await?,
+        SuiteName::Recovery => anyhow::bail!("recovery is measured with a server of its own"),
         SuiteName::Tpch | SuiteName::Tpcds => anyhow::bail!("TPC-H and TPC-DS are measured query by query"),
     })
 }

@@ -1,0 +1,96 @@
+//! What fresh rows cost a scan: the same query over a table that has settled, and over ones in which part of the rows has not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Client;
+use types::Clock;
+
+use crate::Error;
+use crate::measure::Report;
+use crate::measure::server::{Server, batch, prepare, rows};
+
+/// What one in so many rows is.
+const SHARES: [(&str, u64); 2] = [("2 %", 50), ("50 %", 2)];
+/// Times that a query is measured; the least counts.
+const RUNS: usize = 7;
+const QUERY: &str = "SELECT a % 10, count(*), sum(a), avg(b), sum(c), max(d) FROM";
+
+/// Measures tables of `count` rows; fresh rows must not settle by themselves meanwhile.
+pub async fn run(
+    server: &Server,
+    count: u64,
+    clock: &Arc<dyn Clock>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let client = server.connect().await?;
+    let mut report = Report {
+        benchmark: "unsettled",
+        server: server.version.clone(),
+        setting: format!("{count} rows"),
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    };
+    create(&client, "settled").await?;
+    insert(&client, "settled", 0..count, 0).await?;
+    let (settled, expected) = least(&client, "settled", clock).await?;
+    say(&format!("settled                      {:>8.1} ms", millis(settled)));
+    for (share, one_in) in SHARES {
+        create(&client, "added").await?;
+        insert(&client, "added", 0..count - count / one_in, 0).await?;
+        insert(&client, "added", count - count / one_in..count, count).await?;
+        create(&client, "changed").await?;
+        insert(&client, "changed", 0..count, 0).await?;
+        let change = format!("UPDATE changed SET a = a WHERE id % {one_in} = 0");
+        batch(&client, "changing rows", &change).await?;
+        for table in ["added", "changed"] {
+            let (time, found) = least(&client, table, clock).await?;
+            if found != expected {
+                report.violations.push(format!("{table} does not answer what settled does"));
+            }
+            let ratio = time.as_secs_f64() / settled.as_secs_f64();
+            say(&format!("{share:>4} of the rows {table:<8}    {:>8.1} ms   {ratio:>6.2}x", millis(time)));
+            report.figures.push((format!("{share} {table}"), ratio));
+        }
+    }
+    Ok(report)
+}
+
+async fn create(client: &Client, table: &str) -> Result<(), Error> {
+    let sql = format!(
+        "DROP TABLE IF EXISTS {table}; CREATE TABLE {table} (id bigint PRIMARY KEY, a integer NOT NULL, b double precision, \
+         c numeric(12,2), d date, note text)"
+    );
+    batch(client, "creating a table", &sql).await
+}
+
+/// Adds rows; up to `fresh_max` of them stay fresh.
+async fn insert(client: &Client, table: &str, ids: std::ops::Range<u64>, fresh_max: u64) -> Result<(), Error> {
+    let sql = format!("SET kiln.direct_load_rows = {fresh_max}");
+    batch(client, "saying which rows become shards", &sql).await?;
+    let sql = format!(
+        "INSERT INTO {table} SELECT g, g % 1000, g * 0.5, g % 10000, DATE '2020-01-01' + (g % 3000)::int, 'note ' || g \
+         FROM generate_series({}, {}) AS g",
+        ids.start,
+        ids.end - 1
+    );
+    batch(client, "filling a table", &sql).await
+}
+
+/// The least time that the query takes, and its answer.
+async fn least(client: &Client, table: &str, clock: &Arc<dyn Clock>) -> Result<(Duration, Vec<String>), Error> {
+    let query = prepare(client, &format!("SELECT t::text FROM ({QUERY} {table} GROUP BY 1) AS t ORDER BY 1")).await?;
+    let mut least = Duration::MAX;
+    let mut answer = Vec::new();
+    for _ in 0..RUNS {
+        let start = clock.monotonic();
+        answer = rows(client, &query, &[]).await?.iter().map(|row| row.get(0)).collect();
+        least = least.min(clock.monotonic() - start);
+    }
+    Ok((least, answer))
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

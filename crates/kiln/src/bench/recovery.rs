@@ -1,0 +1,136 @@
+//! How soon a server that was killed answers again: a table of some gigabytes, and as many fresh rows as there can be.
+
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio_postgres::Client;
+use types::{Clock, SystemClock};
+
+use crate::sql::connect::{self, Target};
+
+/// Rows that one statement adds.
+const STEP: u64 = 2_000_000;
+/// Fresh rows: fewer than settle by themselves.
+const FRESH: u64 = 99_000;
+const FRESH_STEP: u64 = 9_000;
+/// Rows that are changed where they have settled.
+const CHANGED: u64 = 900;
+const KILLS: usize = 3;
+
+/// Fills the table, unless it is there from an earlier run, kills the server and prints how long the next one took.
+#[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
+pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode> {
+    let clock = SystemClock::new();
+    let (mut process, client) = start(data).await?;
+    let (rows, bytes, shards) = fill(&client, gigabytes).await?;
+    println!("{rows} rows, {:.2} GB in {shards} shards", bytes as f64 / 1e9);
+    for kill in 0..KILLS {
+        if kill == 0 {
+            add_fresh(&process, rows).await?;
+            println!("{FRESH} rows fresh, {CHANGED} of them changed where they had settled");
+        }
+        process.child.kill().await.context("cannot kill the server")?;
+        let begun = clock.monotonic();
+        let (next, client) = start(data).await?;
+        let served = clock.monotonic() - begun;
+        let found = number(&client, "SELECT count(*) FROM big").await?;
+        let answered = clock.monotonic() - begun;
+        let by_key = client.query_one(&format!("SELECT note FROM big WHERE id = {}", rows / 2), &[]).await;
+        by_key.context("cannot read a row")?;
+        let read = clock.monotonic() - begun;
+        println!(
+            "kill {}: serves after {}, first answer after {} ({found} rows), a settled row by its key after {}",
+            kill + 1,
+            seconds(served),
+            seconds(answered),
+            seconds(read)
+        );
+        process = next;
+    }
+    process.child.kill().await.context("cannot kill the server")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A server process of its own.
+struct Process {
+    child: Child,
+    url: String,
+}
+
+async fn start(data: &Path) -> anyhow::Result<(Process, Client)> {
+    let mut child = Command::new(std::env::current_exe().context("a running program has a path")?)
+        .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
+        .arg(data)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .context("cannot start a server")?;
+    let mut lines = BufReader::new(child.stderr.take().context("its log was asked for")?).lines();
+    let mut log = String::new();
+    let address = loop {
+        let Some(line) = lines.next_line().await? else { anyhow::bail!("the server ended:\n{log}") };
+        let found = line.contains("ready for PostgreSQL clients").then(|| line.split("address=").nth(1)).flatten();
+        if let Some(address) = found.and_then(|rest| rest.split_whitespace().next()) {
+            break address.to_owned();
+        }
+        log.push_str(&line);
+        log.push('\n');
+    };
+    // What it goes on to log has to go somewhere.
+    drop(tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} }));
+    let url = format!("postgresql://kiln@{address}/kiln");
+    let client = connect::connect(&Target::from_url(&url)?).await?.client;
+    Ok((Process { child, url }, client))
+}
+
+/// Makes the table; its rows, the bytes of its shards, and their number.
+async fn fill(client: &Client, gigabytes: f64) -> anyhow::Result<(u64, u64, u64)> {
+    let create = "CREATE TABLE IF NOT EXISTS big (id bigint PRIMARY KEY, device integer NOT NULL, at timestamptz NOT NULL, \
+                  value double precision, note text) SORT ON (id)";
+    client.batch_execute(create).await.context("cannot make the table")?;
+    loop {
+        let rows = number(client, "SELECT count(*) FROM big WHERE id < 1000000000000").await?;
+        let bytes = number(client, "SELECT coalesce(sum(bytes), 0)::bigint FROM sys.shard").await?;
+        if gigabytes * 1e9 <= bytes as f64 {
+            return Ok((rows, bytes, number(client, "SELECT count(*) FROM sys.shard").await?));
+        }
+        let insert = format!(
+            "INSERT INTO big SELECT g, g % 1000, TIMESTAMPTZ '2026-01-01 00:00:00Z' + g * INTERVAL '1 second', random(), \
+             md5(g::text) || md5((-g)::text) FROM generate_series({rows}, {}) AS g",
+            rows + STEP - 1
+        );
+        client.batch_execute(&insert).await.context("cannot fill the table")?;
+    }
+}
+
+/// Adds the fresh rows.
+async fn add_fresh(process: &Process, rows: u64) -> anyhow::Result<()> {
+    let client = connect::connect(&Target::from_url(&process.url)?).await?.client;
+    let first = 1_000_000_000_000;
+    for start in (first..first + FRESH - CHANGED).step_by(usize::try_from(FRESH_STEP)?) {
+        let end = (first + FRESH - CHANGED).min(start + FRESH_STEP);
+        let insert = format!(
+            "INSERT INTO big SELECT g, 1, TIMESTAMPTZ '2026-01-01 00:00:00Z', 0.5, md5(g::text) \
+                 FROM generate_series({start}, {}) AS g",
+            end - 1
+        );
+        client.batch_execute(&insert).await.context("cannot add rows")?;
+    }
+    let change = format!("UPDATE big SET value = 0 WHERE id >= {} AND id < {rows}", rows - CHANGED);
+    client.batch_execute(&change).await.context("cannot change rows")?;
+    Ok(())
+}
+
+async fn number(client: &Client, sql: &str) -> anyhow::Result<u64> {
+    let row = client.query_one(sql, &[]).await.with_context(|| format!("cannot run {sql}"))?;
+    Ok(u64::try_from(row.get::<_, i64>(0))?)
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
