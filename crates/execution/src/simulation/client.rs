@@ -82,7 +82,10 @@ impl Client {
         life.stop("commit").await;
         let is_dirty = transaction.is_dirty();
         self.note("asks for a commit");
-        match transaction.commit().await {
+        life.world.history.lock().ask(self.number, &writes);
+        let committed = transaction.commit().await;
+        drop(life.world.history.lock().answered(self.number));
+        match committed {
             Ok(ts) => {
                 self.note(&format!("has committed {}", ts.0));
                 if is_dirty && !writes.is_empty() {

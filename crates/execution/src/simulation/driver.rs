@@ -77,18 +77,13 @@ impl Driver {
 
     /// Starts those who use the server.
     async fn employ(&mut self) {
+        self.actors = (0..CLIENTS + READERS).map(|number| self.connect(number)).collect();
         let random = || SeededRandom::new(self.random.next_u64());
-        let mut actors = Vec::new();
-        for number in 0..CLIENTS {
-            let client = Client { number, life: Arc::clone(&self.life), random: random() };
-            actors.push(tokio::spawn(client.work()));
-        }
-        for _ in 0..READERS {
-            actors.push(tokio::spawn(read(Arc::clone(&self.life), random())));
-        }
-        actors.push(tokio::spawn(settle(Arc::clone(&self.life), random())));
-        actors.push(tokio::spawn(clean(Arc::clone(&self.life), random())));
-        self.actors = actors;
+        let movers = [
+            tokio::spawn(settle(Arc::clone(&self.life), random())),
+            tokio::spawn(clean(Arc::clone(&self.life), random())),
+        ];
+        self.actors.extend(movers);
         self.calm().await;
     }
 
@@ -97,7 +92,8 @@ impl Driver {
         match below(&self.random, 600) {
             0..2 => self.crash("dies").await,
             2..8 => self.change_weather(),
-            8..100 => drop(self.committer.serve_waiting()),
+            8..12 => self.disconnect().await,
+            12..100 => drop(self.committer.serve_waiting()),
             _ if waiting == 0 => assert!(self.committer.serve_waiting(), "step {step}: nobody can go on"),
             _ => drop(self.world.pace.go(below(&self.random, waiting) as usize)),
         }
@@ -112,6 +108,43 @@ impl Driver {
         if step.is_multiple_of(4) {
             self.life.check_objects().await;
         }
+    }
+
+    /// Starts a client or, with the numbers after those, a reader.
+    fn connect(&self, number: u64) -> JoinHandle<()> {
+        let (life, random) = (Arc::clone(&self.life), SeededRandom::new(self.random.next_u64()));
+        if number < CLIENTS {
+            tokio::spawn(Client { number, life, random }.work())
+        } else {
+            tokio::spawn(read(life, random))
+        }
+    }
+
+    /// One of them goes in the middle of whatever it does; what it asked to be committed happens all the same, or fails unseen.
+    async fn disconnect(&mut self) {
+        let number = below(&self.random, CLIENTS + READERS);
+        let actor = &mut self.actors[number as usize];
+        actor.abort();
+        if let Err(error) = actor.await
+            && error.is_panic()
+        {
+            resume_unwind(error.into_panic());
+        }
+        self.world.note(format!("number {number} is gone"));
+        let asked = self.world.history.lock().answered(number);
+        if let Some(writes) = asked {
+            while self.committer.serve_waiting() {
+                self.calm().await;
+            }
+            if self.life.transactions.is_poisoned() {
+                self.world.history.lock().doubt(writes);
+                return;
+            }
+            let newest = self.life.newest();
+            let seen = self.world.look.rows(&self.life.table, newest.state.rows(TABLE)).await;
+            self.world.history.lock().find_out(newest.ts, &writes, &seen);
+        }
+        self.actors[number as usize] = self.connect(number);
     }
 
     /// Lets requests fail, or no more.

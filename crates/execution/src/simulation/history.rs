@@ -72,9 +72,36 @@ pub(super) struct History {
     acknowledged: BTreeMap<CommitTs, Writes>,
     /// Handed to a committer that failed: all of it is there after the next start, or none.
     in_doubt: Vec<Writes>,
+    /// What clients have asked to be committed, and not heard of yet.
+    asked: BTreeMap<u64, Writes>,
 }
 
 impl History {
+    /// A client waits for its commit.
+    pub(super) fn ask(&mut self, client: u64, writes: &Writes) {
+        self.asked.insert(client, writes.clone());
+    }
+
+    /// The client has heard of it, or has gone: what it asked for.
+    pub(super) fn answered(&mut self, client: u64) -> Option<Writes> {
+        self.asked.remove(&client)
+    }
+
+    /// Nobody has told whether this was committed: it is there as a whole at this commit, the newest, or not at all.
+    pub(super) fn find_out(&mut self, ts: CommitTs, writes: &Writes, found: &Rows) {
+        let without = self.at(ts);
+        if *found == without {
+            return;
+        }
+        if let Some(why) = writes.refusal(&without) {
+            panic!("a commit that nobody waited for: {why}");
+        }
+        let with = writes.over(&without);
+        assert!(*found == with, "commit {} has {found:?}, not {without:?} or {with:?}", ts.0);
+        assert_keys_hold(&with, ts);
+        self.states.insert(ts, with);
+    }
+
     pub(super) fn acknowledge(&mut self, ts: CommitTs, writes: Writes) {
         self.acknowledged.insert(ts, writes);
     }
@@ -111,6 +138,7 @@ impl History {
     /// The server starts again at a commit with these rows: what was acknowledged is there, what was in doubt as a whole or not.
     pub(super) fn start_again(&mut self, ts: CommitTs, found: &Rows) {
         self.advance();
+        self.asked.clear();
         let last = self.states.values().next_back().cloned().unwrap_or_default();
         let with_doubts = std::mem::take(&mut self.in_doubt).iter().fold(last.clone(), |rows, writes| {
             if let Some(why) = writes.refusal(&rows) {
