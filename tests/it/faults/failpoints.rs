@@ -15,7 +15,17 @@ use crate::server::Server;
 /// How often a server comes to a failpoint before it dies there.
 const TIMES: [u64; 3] = [1, 2, 3];
 /// Transactions of each worker within which a failpoint is met.
-const TRANSACTIONS: u64 = 120;
+const TRANSACTIONS: u64 = 40;
+/// Moments that come once in a server's life.
+const ONCE: [Failpoint; 7] = [
+    Failpoint::StoreMade,
+    Failpoint::Claimed,
+    Failpoint::CatalogMade,
+    Failpoint::Recovered,
+    Failpoint::RowIdsReserved,
+    Failpoint::UploadsDeleted,
+    Failpoint::GarbageDeleted,
+];
 /// Servers at once.
 const AT_ONCE: usize = 3;
 const ABORT: i32 = 6;
@@ -34,9 +44,10 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
     let ledger = prepare(folder.path()).await;
     let mut plans = Vec::new();
     for point in Failpoint::ALL {
-        plans.extend(TIMES.map(|time| Plan { point, time, fails: false }));
+        let times = if ONCE.contains(&point) { &TIMES[..1] } else { &TIMES[..] };
+        plans.extend(times.iter().map(|&time| Plan { point, time, fails: false }));
         if point.can_fail() {
-            plans.extend(TIMES.map(|time| Plan { point, time, fails: true }));
+            plans.extend(times.iter().map(|&time| Plan { point, time, fails: true }));
         }
     }
     let count = plans.len();
@@ -48,6 +59,8 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
         }
     });
     let ends: Vec<(Plan, bool)> = stream::iter(runs).buffer_unordered(AT_ONCE).collect().await;
+    let unmet: Vec<_> = ends.iter().filter(|(_, met)| !met).map(|(plan, _)| plan).collect();
+    println!("not met: {unmet:?}");
     let met = ends.iter().filter(|(_, met)| *met).count();
     println!("{met} of {count} failpoints and times were met");
     let never: Vec<_> = ends.iter().filter(|(plan, met)| plan.time == 1 && !met).map(|(plan, _)| plan).collect();
