@@ -131,6 +131,7 @@ impl Driver {
             resume_unwind(error.into_panic());
         }
         self.world.note(format!("number {number} is gone"));
+        self.actors[number as usize] = self.connect(number);
         let asked = self.world.history.lock().answered(number);
         if let Some(writes) = asked {
             while self.committer.serve_waiting() {
@@ -144,7 +145,6 @@ impl Driver {
             let seen = self.world.look.rows(&self.life.table, newest.state.rows(TABLE)).await;
             self.world.history.lock().find_out(newest.ts, &writes, &seen);
         }
-        self.actors[number as usize] = self.connect(number);
     }
 
     /// Lets requests fail, or no more.
