@@ -12,6 +12,8 @@ use crate::measure::server::{Server, batch};
 
 /// What one in so many rows is.
 const SHARES: [(&str, u64); 2] = [("2 %", 50), ("50 %", 2)];
+/// Rows that one statement can add as fresh ones.
+const FRESH_STEP: u64 = 50_000;
 /// Times that a query is measured; the least counts.
 const RUNS: usize = 7;
 const QUERY: &str = "SELECT a % 10, count(*), sum(a), avg(b), sum(c), max(d) FROM";
@@ -39,7 +41,12 @@ pub async fn run(
     for (share, one_in) in SHARES {
         create(&client, "added").await?;
         insert(&client, "added", 0..count - count / one_in, 0).await?;
-        insert(&client, "added", count - count / one_in..count, count).await?;
+        let mut start = count - count / one_in;
+        while start < count {
+            let end = count.min(start + FRESH_STEP);
+            insert(&client, "added", start..end, FRESH_STEP).await?;
+            start = end;
+        }
         create(&client, "changed").await?;
         insert(&client, "changed", 0..count, 0).await?;
         let change = format!("UPDATE changed SET a = a WHERE id % {one_in} = 0");
