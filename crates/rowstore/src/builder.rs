@@ -73,7 +73,7 @@ impl ColumnBuilder {
             DataType::Float32 => Values::Float4(primitive(&data_type, capacity)),
             DataType::Float64 => Values::Float8(primitive(&data_type, capacity)),
             DataType::Interval(IntervalUnit::MonthDayNano) => Values::Interval(primitive(&data_type, capacity)),
-            DataType::Utf8View => Values::Text(StringViewBuilder::with_capacity(capacity)),
+            DataType::Utf8View => Values::Text(text_builder(capacity)),
             DataType::Binary => Values::Bytes(BinaryBuilder::with_capacity(capacity, 0)),
             DataType::FixedSizeBinary(width) => Values::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, *width)),
             DataType::List(item) => Values::List(Box::new(Lists::new(item, capacity)?)),
@@ -233,4 +233,15 @@ fn append_int<T: ArrowPrimitiveType<Native: TryFrom<i64>>>(
 
 fn mismatch(value: &Value<'_>, column: &DataType) -> Error {
     Error::Mismatch { value: value.kind(), column: column.clone() }
+}
+
+/// Few texts get a block of their own size: the least that grows by itself is 16 KB, for each column of a single row.
+fn text_builder(capacity: usize) -> StringViewBuilder {
+    const FEW: usize = 64;
+    const TEXT_BYTES: usize = 128;
+    let builder = StringViewBuilder::with_capacity(capacity);
+    match u32::try_from(capacity.max(1) * TEXT_BYTES) {
+        Ok(block_bytes) if capacity <= FEW => builder.with_fixed_block_size(block_bytes),
+        _ => builder,
+    }
 }

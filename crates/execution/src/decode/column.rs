@@ -77,7 +77,7 @@ impl ColumnBuilder {
             | SqlType::Jsonb
             | SqlType::Name
             | SqlType::InternalChar
-            | SqlType::Unknown => Values::Text(Box::new(StringViewBuilder::with_capacity(capacity))),
+            | SqlType::Unknown => Values::Text(Box::new(text_builder(capacity))),
             SqlType::Bytea => Values::Bytes { offsets: first_offset(capacity), data: Vec::new() },
             SqlType::Uuid => Values::Uuid(Vec::with_capacity(16 * capacity)),
             SqlType::Array(element) => Self::list(element, dates, capacity),
@@ -233,4 +233,10 @@ pub(super) fn fit_text<'a>(text: &'a str, sql_type: &SqlType, padded: &'a mut St
     padded.push_str(text);
     padded.extend(std::iter::repeat_n(' ', limit - length));
     Ok(padded)
+}
+
+/// A parameter is one text: it gets no more room than that takes.
+fn text_builder(capacity: usize) -> StringViewBuilder {
+    let builder = StringViewBuilder::with_capacity(capacity);
+    if capacity == 1 { builder.with_fixed_block_size(128) } else { builder }
 }
