@@ -45,7 +45,9 @@ async fn what_a_crash_left_is_dropped_by_the_start() {
     let server = Server::start_on(folder.path(), &[]);
     let client = server.connect().await;
     client
-        .batch_execute("CREATE TABLE kept (a int); CREATE TEMP TABLE t (id serial, a int); INSERT INTO t (a) VALUES (1)")
+        .batch_execute(
+            "CREATE TABLE kept (a int); CREATE TEMP TABLE t (id serial, a int); INSERT INTO t (a) VALUES (1)",
+        )
         .await
         .expect("the statements run");
     server.kill();

@@ -49,8 +49,8 @@ pub use sequence::{Sequence, SequenceOwner, SequencePosition};
 pub use state::{CatalogState, Relation};
 pub use summary::ColumnSummary;
 pub use table::{
-    Column, Constraint, ConstraintKind, Distribution, Identity, Index, KeyOrder, OnCommit, ReferentialAction, SortColumn,
-    Storage, Table, TableOrder,
+    Column, Constraint, ConstraintKind, Distribution, Identity, Index, KeyOrder, OnCommit, ReferentialAction,
+    SortColumn, Storage, Table, TableOrder,
 };
 pub use table_rows::{History, RowPlace, TableRows};
 pub use table_shards::TableShards;

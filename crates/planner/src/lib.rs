@@ -41,8 +41,8 @@ pub use parse::{Parsed, Statement};
 pub use past::{HistoryRow, LastDrop, NoPast, Past, PastState, Pin};
 pub use planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
-    ExplainPlan, LockedLimit, ModifyPlan, OutputColumn, Password, Planned, QueryPlan, ReferencePlan, ReferencePlans, RowCheck,
-    RowLocks, WritePlan,
+    ExplainPlan, LockedLimit, ModifyPlan, OutputColumn, Password, Planned, QueryPlan, ReferencePlan, ReferencePlans,
+    RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
 pub use sequences::{NoNumbers, SequenceNumbers};

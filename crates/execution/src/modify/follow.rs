@@ -216,7 +216,10 @@ impl Actor<'_> {
         if is_delete && action == ReferentialAction::Cascade {
             return delete(referring, &places, existing, transaction).map(|changed| Attempt::Done(Some(changed)));
         }
-        let plan = self.plans.get(&constraint.oid).and_then(|plan| if is_delete { &plan.delete } else { &plan.update }.as_ref());
+        let plan = self
+            .plans
+            .get(&constraint.oid)
+            .and_then(|plan| if is_delete { &plan.delete } else { &plan.update }.as_ref());
         let plan = plan.ok_or_else(|| SqlError::internal("a referential action without a plan"))?;
         let parents: Vec<&Tuple> = owned.iter().filter_map(|(_, new)| *new).collect();
         let excluded = if action == ReferentialAction::Cascade {
@@ -363,7 +366,9 @@ pub(crate) fn is_seen(seen: &TableRows, rows: &TableRows, found: &Found) -> bool
             (Some(seen), Some(newest)) => Arc::ptr_eq(seen, newest),
             _ => false,
         },
-        RowPlace::Shard { shard, ordinal } => seen.shards.find(shard).is_some() && !seen.shards.is_deleted(shard, ordinal),
+        RowPlace::Shard { shard, ordinal } => {
+            seen.shards.find(shard).is_some() && !seen.shards.is_deleted(shard, ordinal)
+        }
     }
 }
 

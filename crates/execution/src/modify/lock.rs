@@ -51,7 +51,8 @@ fn what(resource: &Resource) -> String {
 }
 
 impl Execution {
-    /// Locks the tables that a definition changes, and those that it lets others refer to, against everyone who writes them; whether another transaction was in the way, or came
+    /// Locks the tables that a definition changes, and those that it lets others refer to, against everyone who writes them; whether another
+    /// transaction was in the way, or came
     /// first where rows `are_checked`, so that the statement has to be planned again.
     ///
     /// # Errors

@@ -248,7 +248,7 @@ impl Client {
 
     async fn truncate(&self, transaction: &mut Transaction, writes: &mut Writes) -> SqlResult<Attempt<()>> {
         let tables = BTreeSet::from([TABLE]);
-        if self.life.execution.lock_tables(&tables, false, transaction, &context()).await? {
+        if self.life.execution.lock_tables(&tables, &BTreeSet::new(), false, transaction, &context()).await? {
             return Ok(Attempt::Again);
         }
         let seen = self.life.world.history.lock().at(transaction.view().ts);

@@ -113,7 +113,8 @@ fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
         let kind = &constraint.kind;
         constraint.enforced && matches!(kind, ConstraintKind::ForeignKey { references, .. } if *references == table.oid)
     };
-    let known: BTreeSet<Oid> = view.state.tables().flat_map(|it| &it.constraints).filter(refers).map(|it| it.oid).collect();
+    let known: BTreeSet<Oid> =
+        view.state.tables().flat_map(|it| &it.constraints).filter(refers).map(|it| it.oid).collect();
     now.state.tables().flat_map(|it| &it.constraints).filter(refers).any(|it| !known.contains(&it.oid))
 }
 

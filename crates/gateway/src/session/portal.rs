@@ -63,7 +63,14 @@ pub(crate) struct Bound {
 impl Portal {
     /// Of an empty query string.
     pub(crate) fn empty(prepared: Arc<Prepared>) -> Self {
-        Self { prepared, columns: None, formats: Vec::new(), progress: Progress::Empty, life: Life::Transaction, declared: None }
+        Self {
+            prepared,
+            columns: None,
+            formats: Vec::new(),
+            progress: Progress::Empty,
+            life: Life::Transaction,
+            declared: None,
+        }
     }
 
     /// Of a plan with its parameters; the caller says the formats.

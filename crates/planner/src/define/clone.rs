@@ -25,7 +25,10 @@ pub(crate) fn clone_table(
     source: &ObjectName,
     version: Option<&TableVersion>,
 ) -> SqlResult<DefinePlan> {
-    let (schema, new_name) = name::target(context, &create.name)?;
+    let name::Target { schema, name: new_name, temporary, .. } = name::target(context, &create.name, false)?;
+    if temporary {
+        return Err(SqlError::unsupported("a clone among temporary tables"));
+    }
     let mut plan = DefinePlan { tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
     if name::find_in(&context.snapshot, &schema.name, new_name).is_some() {
         if !create.if_not_exists {
@@ -51,6 +54,9 @@ pub(crate) fn clone_table(
     if !context.owns(old.owner) {
         let message = format!("permission denied for table {}", old.name);
         return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+    }
+    if then.snapshot.schema(old.schema).is_some_and(|schema| schema.is_temporary()) {
+        return Err(SqlError::unsupported("a clone of a temporary table"));
     }
     let mut table = Table {
         oid: (context.new_oid)(),
@@ -158,7 +164,10 @@ fn continued(
 /// # Errors
 /// `42P01` where none was dropped within the retention, `42P07` where its name is taken, `42501` for a table that belongs to others.
 pub(crate) fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResult<DefinePlan> {
-    let (schema, table_name) = name::target(context, written)?;
+    let name::Target { schema, name: table_name, temporary, .. } = name::target(context, written, false)?;
+    if temporary {
+        return Err(SqlError::unsupported("UNDROP of a temporary table"));
+    }
     if name::find_in(&context.snapshot, &schema.name, table_name).is_some() {
         return Err(name::taken(table_name));
     }

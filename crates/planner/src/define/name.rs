@@ -166,17 +166,20 @@ pub(crate) struct Target<'n> {
 pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName, temporary: bool) -> SqlResult<Target<'n>> {
     let (written, name) = split(context, name)?;
     let own = context.temp_schema_name();
-    let wanted = match written {
-        Some(schema) => Some(context.schema_name(schema).into_owned()),
-        None if temporary => Some(own.clone()),
-        None => {
-            let first = context.settings.search_path().into_iter().find(|name| {
-                let name = if name == "$user" { &context.role.name } else { name };
-                name == "pg_temp" || context.snapshot.schema_by_name(name).is_some()
-            });
-            first.map(|name| if name == "$user" { context.role.name.clone() } else { context.schema_name(&name).into_owned() })
-        }
-    };
+    let wanted =
+        match written {
+            Some(schema) => Some(context.schema_name(schema).into_owned()),
+            None if temporary => Some(own.clone()),
+            None => {
+                let first = context.settings.search_path().into_iter().find(|name| {
+                    let name = if name == "$user" { &context.role.name } else { name };
+                    name == "pg_temp" || context.snapshot.schema_by_name(name).is_some()
+                });
+                first.map(|name| {
+                    if name == "$user" { context.role.name.clone() } else { context.schema_name(&name).into_owned() }
+                })
+            }
+        };
     let wanted =
         wanted.ok_or_else(|| SqlError::new(Condition::UndefinedSchema, "no schema has been selected to create in"))?;
     if wanted == own {

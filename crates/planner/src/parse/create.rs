@@ -104,8 +104,8 @@ impl Cursor<'_> {
 
     /// Whether `[LOCAL | GLOBAL] TEMPORARY` or `TEMP` comes next.
     pub(super) fn temporary(&mut self) -> SqlResult<bool> {
-        let scope = matches!(self.word_at(1), Some("temporary" | "temp"))
-            && self.eat_one_of(&["local", "global"]).is_some();
+        let scope =
+            matches!(self.word_at(1), Some("temporary" | "temp")) && self.eat_one_of(&["local", "global"]).is_some();
         let temporary = self.eat_one_of(&["temporary", "temp"]).is_some();
         if scope && !temporary { Err(self.syntax_error()) } else { Ok(temporary) }
     }

@@ -157,10 +157,15 @@ impl Cursor<'_> {
             return Err(self.unsupported("CREATE TABLE OF"));
         }
         if self.eat("clone") {
+            if temporary {
+                return Err(self.unsupported("CREATE TEMPORARY TABLE … CLONE"));
+            }
             let source = self.object_name()?;
             let source = TableSource::Clone { table: source, version: self.as_of()? };
             let (distribution, order, parameters) = (None, None, Vec::new());
-            let table = CreateTable { name, if_not_exists, source, distribution, order, parameters };
+            let (temporary, on_commit) = (false, None);
+            let table =
+                CreateTable { name, if_not_exists, source, distribution, order, parameters, temporary, on_commit };
             return Ok(Statement::CreateTable(Box::new(table)));
         }
         let mut column_names = Vec::new();
@@ -419,7 +424,8 @@ impl Cursor<'_> {
         self.expect("references")?;
         let table = self.object_name()?;
         let columns = self.optional_names()?;
-        let mut references = References { table, columns, on_delete: None, delete_columns: Vec::new(), on_update: None };
+        let mut references =
+            References { table, columns, on_delete: None, delete_columns: Vec::new(), on_update: None };
         if self.eat("match") && !self.eat("simple") {
             return Err(self.unsupported("MATCH FULL and MATCH PARTIAL"));
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use types::{SqlResult, SqlType};
 
 use super::made::{Read, plan_columns, positions_of};
-use super::{references, rows};
 use super::target::Target;
+use super::{references, rows};
 use crate::bind::modification::{Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
 use crate::parse::statement::Delete;

@@ -12,10 +12,10 @@ use datafusion::sql::sqlparser::ast::{
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::assigned::{Assigned, New};
-use super::{identity, insert, references};
 use super::made::{Clauses, Read, plan_columns, positions_of};
 use super::target::Target;
 use super::values::infer;
+use super::{identity, insert, references};
 use crate::bind::modification::{Clause, Kept, Modification, PRESENT, ROW, Source, first_of};
 use crate::bind::{Binder, settled};
 use crate::functions;

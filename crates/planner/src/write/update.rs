@@ -5,8 +5,8 @@ use std::sync::Arc;
 use types::{SqlResult, SqlType};
 
 use super::assigned::Assigned;
-use super::references;
 use super::made::{Read, plan_columns, positions_of};
+use super::references;
 use super::target::Target;
 use crate::bind::modification::{Clause, Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};

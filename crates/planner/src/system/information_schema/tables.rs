@@ -69,7 +69,9 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
             continue;
         }
         let table_type = match relation.kind() {
-            "r" if source.state().schema(relation.schema).is_some_and(|schema| schema.is_temporary()) => "LOCAL TEMPORARY",
+            "r" if source.state().schema(relation.schema).is_some_and(|schema| schema.is_temporary()) => {
+                "LOCAL TEMPORARY"
+            }
             "r" => "BASE TABLE",
             "v" => "VIEW",
             _ => continue,

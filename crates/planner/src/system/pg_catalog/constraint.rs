@@ -42,7 +42,14 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
                 ConstraintKind::Check { columns, expression } => {
                     Row { expression: Some(expression), ..Row::of("c", columns) }
                 }
-                ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete, delete_columns } => Row {
+                ConstraintKind::ForeignKey {
+                    columns,
+                    references,
+                    referenced,
+                    on_update,
+                    on_delete,
+                    delete_columns,
+                } => Row {
                     delete_columns,
                     index: referenced_key(source, *references, referenced),
                     references: *references,
