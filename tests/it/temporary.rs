@@ -33,7 +33,7 @@ async fn a_session_sees_its_own_and_takes_them_along() {
         if left == 1 {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        types::Clock::sleep(&types::SystemClock::new(), Duration::from_millis(50)).await;
     }
     assert_eq!(left, 1, "what it made is dropped when a session ends");
     assert_eq!(count(&two, "SELECT count(*) FROM t").await, 3);

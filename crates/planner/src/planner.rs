@@ -61,7 +61,7 @@ impl Planner {
             Statement::CreateTable(create) => match &create.source {
                 TableSource::Columns { .. } => define::create_table(&binder, create).map(Planned::Define),
                 TableSource::Clone { table, version } => {
-                    define::clone_table(context, create, table, version.as_ref()).map(Planned::Define)
+                    define::clone_table(context, create, table, version.as_deref()).map(Planned::Define)
                 }
                 TableSource::Query { .. } => write::create_as(&binder, create, parameter_types),
             },

@@ -20,7 +20,7 @@ const LIFE_MS: u64 = 900;
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_servers_lose_nothing_and_invent_nothing() {
     let given = std::env::var("KILN_KILLS").ok().and_then(|kills| kills.parse().ok());
-    let kills = given.unwrap_or(if nightly() { KILLS_NIGHTLY } else { KILLS });
+    let kills = given.unwrap_or_else(|| if nightly() { KILLS_NIGHTLY } else { KILLS });
     let clock = SystemClock::new();
     let random = SeededRandom::new(0x1D1E);
     let folder = TempDir::with_prefix("kiln-kills-").expect("a temporary folder can be made");

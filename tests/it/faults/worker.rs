@@ -114,7 +114,7 @@ impl Worker {
         let key = self.first() + i64::try_from(random.next_u64() % KEYS).expect("few keys");
         let value = self.next_value;
         self.next_value += 1;
-        let is_there = change.get(&key).map_or(self.rows.contains_key(&key), Option::is_some);
+        let is_there = change.get(&key).map_or_else(|| self.rows.contains_key(&key), Option::is_some);
         if !is_there {
             change.insert(key, Some(value));
             format!("INSERT INTO ledger VALUES ({key}, {value}); ")

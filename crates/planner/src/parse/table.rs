@@ -38,7 +38,7 @@ pub enum TableSource {
         constraints: Vec<TableConstraint>,
     },
     /// `CLONE table [AS OF …]`.
-    Clone { table: ObjectName, version: Option<TableVersion> },
+    Clone { table: ObjectName, version: Option<Box<TableVersion>> },
     /// CREATE TABLE AS.
     Query {
         /// Names for the first columns of the query; may be empty.
@@ -161,7 +161,7 @@ impl Cursor<'_> {
                 return Err(self.unsupported("CREATE TEMPORARY TABLE … CLONE"));
             }
             let source = self.object_name()?;
-            let source = TableSource::Clone { table: source, version: self.as_of()? };
+            let source = TableSource::Clone { table: source, version: self.as_of()?.map(Box::new) };
             let (distribution, order, parameters) = (None, None, Vec::new());
             let (temporary, on_commit) = (false, None);
             let table =
