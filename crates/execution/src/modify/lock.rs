@@ -76,8 +76,8 @@ impl Execution {
             waited |= waits.interruptibly(locked).await?.waited;
         }
         // Rows that came before the lock and after the view would be asked nothing.
-        let (view, now) = (transaction.view(), transaction.newest());
-        let has_new = |table: &Oid| view.state.rows(*table).history.written < now.state.rows(*table).history.written;
+        let now = transaction.newest();
+        let has_new = |table: &Oid| transaction.history(*table).written < now.state.rows(*table).history.written;
         if are_checked && !waited && tables.iter().chain(referred).any(has_new) {
             return refused(transaction.isolation(), "update").map_or(Ok(true), Err);
         }

@@ -192,7 +192,7 @@ pub(crate) fn were_changed(rows: &[(RowId, RowPlace)], table: Oid, transaction: 
     let (view, now) = (transaction.view(), transaction.newest());
     if view.ts == now.ts
         || Mutation::ChangesUnnoticed.is_on()
-        || view.state.rows(table).history == now.state.rows(table).history
+        || transaction.history(table) == now.state.rows(table).history
     {
         return Ok(false);
     }

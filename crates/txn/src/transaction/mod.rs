@@ -244,6 +244,12 @@ impl Transaction {
         self.transactions.current()
     }
 
+    /// What happened to the rows of a table up to what this transaction sees of others; what it has staged itself does not count.
+    #[must_use]
+    pub fn history(&self, table: Oid) -> catalog::History {
+        self.base.state.rows(table).history
+    }
+
     /// The rows of a table as committed by now, under what this transaction has written.
     ///
     /// # Errors
