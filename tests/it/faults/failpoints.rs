@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use types::{Failpoint, SystemClock};
 
 use super::ledger::Ledger;
-use crate::kill::check_files;
+use crate::kill::{FORGETFUL, check_files};
 use crate::server::Server;
 
 /// How often a server comes to a failpoint before it dies there.
@@ -70,7 +70,7 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
 /// A folder with tables, and with work for the cleaner: uploads of a transaction that was rolled back, objects and rows that nobody
 /// needs.
 async fn prepare(folder: &Path) -> Ledger {
-    let server = Server::start_on(folder, &[]);
+    let server = Server::start_on(folder, &FORGETFUL);
     let client = server.connect().await;
     let mut ledger = Ledger::create(&client).await;
     ledger.work(&server, 1, 40).await;
@@ -102,7 +102,7 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
     let ending = if plan.fails { ":error" } else { "" };
     let set = format!("{}:{}{ending}", plan.point.name(), plan.time);
     let variables = [("KILN_FAILPOINT", set.as_str())];
-    let was_met = match Server::try_start_on_with(folder.path(), &[], &variables) {
+    let was_met = match Server::try_start_on_with(folder.path(), &FORGETFUL, &variables) {
         Err(log) => is_told(&log),
         Ok(mut server) => {
             if !is_first_start {
@@ -117,7 +117,7 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
             }
         }
     };
-    let server = Server::start_on(folder.path(), &[]);
+    let server = Server::start_on(folder.path(), &FORGETFUL);
     let client = server.connect().await;
     check_files(&client, &folder.path().join("storage"), &SystemClock::new()).await;
     if is_first_start {

@@ -7,7 +7,7 @@ use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
 use super::ledger::Ledger;
-use crate::kill::check_files;
+use crate::kill::{FORGETFUL, check_files};
 use crate::server::{Server, nightly};
 
 /// Servers killed: in every run, unless the machine is slow, and at night.
@@ -24,7 +24,7 @@ async fn killed_servers_lose_nothing_and_invent_nothing() {
     let clock = SystemClock::new();
     let random = SeededRandom::new(0x1D1E);
     let folder = TempDir::with_prefix("kiln-kills-").expect("a temporary folder can be made");
-    let mut server = Server::start_on(folder.path(), &[]);
+    let mut server = Server::start_on(folder.path(), &FORGETFUL);
     let mut ledger = Ledger::create(&server.connect().await).await;
     let mut done = 0;
     while done < kills && (given.is_some() || nightly() || clock.monotonic() < TIME_MAX) {
@@ -38,7 +38,7 @@ async fn killed_servers_lose_nothing_and_invent_nothing() {
         killer.await.expect("the killer does not panic");
         server.kill();
         done += 1;
-        server = Server::start_on(folder.path(), &[]);
+        server = Server::start_on(folder.path(), &FORGETFUL);
         let client = server.connect().await;
         ledger.check(&client, &format!("kill {done}")).await;
         if done.is_multiple_of(10) {
