@@ -6,6 +6,8 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError};
 
+use crate::session::age::too_old;
+
 /// Who or what stopped a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -13,6 +15,8 @@ pub(crate) enum Reason {
     User,
     /// `statement_timeout`.
     Timeout,
+    /// `max_snapshot_age`.
+    TooOld,
     /// Shutdown, or `pg_terminate_backend`: the connection ends too.
     Terminated,
     /// The client hung up: nobody is left to tell.
@@ -25,6 +29,7 @@ impl Reason {
         match self {
             Reason::User => SqlError::new(Condition::QueryCanceled, "canceling statement due to user request"),
             Reason::Timeout => SqlError::new(Condition::QueryCanceled, "canceling statement due to statement timeout"),
+            Reason::TooOld => too_old(),
             Reason::Terminated => terminated(),
             Reason::Gone => SqlError::new(Condition::ConnectionFailure, "connection to client lost"),
         }

@@ -1,5 +1,6 @@
 //! One client from authentication to goodbye: messages in, the protocol's state, errors out.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use pgwire::messages::PgWireBackendMessage;
@@ -115,12 +116,23 @@ impl Connection {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled(), if idle => Err(terminated()),
-            () = self.backend.interrupt.termination().cancelled() => Err(terminated()),
-            decoded = self.client.inbox.next() => decoded.transpose(),
-            error = idle_for_long => Err(error),
+        let mut idle_for_long = pin!(idle_for_long);
+        loop {
+            let left = self.session.snapshot_left();
+            let seen_for_long = async {
+                match left {
+                    Some(left) => clock.sleep(left).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled(), if idle => return Err(terminated()),
+                () = self.backend.interrupt.termination().cancelled() => return Err(terminated()),
+                decoded = self.client.inbox.next() => return decoded.transpose(),
+                error = &mut idle_for_long => return Err(error),
+                () = seen_for_long => self.session.let_go_of_old(),
+            }
         }
     }
 

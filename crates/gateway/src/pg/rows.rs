@@ -16,6 +16,7 @@ use types::{Condition, SqlError, SqlResult};
 use crate::pg::client::lost;
 use crate::pg::frontend::violation;
 use crate::pg::transport::Outbox;
+use crate::session::age::too_old;
 
 /// A result that is being sent, and may be sent in parts.
 pub(crate) struct Rows {
@@ -27,7 +28,9 @@ pub(crate) struct Rows {
     position: u64,
     finished: bool,
     /// What has to live as long as rows are read.
-    _hold: Option<Hold>,
+    hold: Option<Hold>,
+    /// What they are read from was let go.
+    too_old: bool,
 }
 
 /// Keeps a query going, and the objects it reads from being deleted.
@@ -35,6 +38,8 @@ pub(crate) struct Hold {
     /// Stops execution when the rows are no longer wanted.
     pub(crate) _cancel: DropGuard,
     pub(crate) _snapshot: Snapshot,
+    /// When what the snapshot shows was committed.
+    pub(crate) looked_us: i64,
 }
 
 struct Batch {
@@ -60,7 +65,18 @@ impl Rows {
         style: TextStyle,
         hold: Option<Hold>,
     ) -> Self {
-        Self { columns, stream, style, batch: None, position: 0, finished: false, _hold: hold }
+        Self { columns, stream, style, batch: None, position: 0, finished: false, hold, too_old: false }
+    }
+
+    /// When what they are read from was committed; `None` where nothing is read any more.
+    pub(crate) fn looked_us(&self) -> Option<i64> {
+        self.hold.as_ref().map(|hold| hold.looked_us)
+    }
+
+    /// Ends the reading: further rows are an error.
+    pub(crate) fn let_go(&mut self) {
+        (self.stream, self.batch, self.hold) = (futures::stream::empty().boxed(), None, None);
+        self.too_old = true;
     }
 
     /// Sends up to `rows_max` rows as DataRow messages; the socket's pace bounds what is buffered. Dropping the future
@@ -112,6 +128,9 @@ impl Rows {
 
     /// Makes sure that there is a row to take; `false` at the end. What is buffered is sent before waiting for more.
     async fn fetch(&mut self, outbox: Option<&mut Outbox>) -> SqlResult<bool> {
+        if self.too_old {
+            return Err(too_old());
+        }
         let mut outbox = outbox;
         while !self.finished {
             if self.batch.as_ref().is_some_and(|batch| batch.next < batch.rows.num_rows()) {
@@ -131,7 +150,10 @@ impl Rows {
                 Some(rows) => {
                     self.batch = Some(Batch { rows, next: 0, encoders: Vec::new(), formats: Vec::new() });
                 }
-                None => self.finished = true,
+                None => {
+                self.finished = true;
+                self.hold = None;
+            }
             }
         }
         Ok(false)

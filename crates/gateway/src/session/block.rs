@@ -7,6 +7,7 @@ use pgwire::messages::response::TransactionStatus;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
 use types::{Condition, SqlError, SqlResult};
 
+use crate::session::age::too_old;
 use crate::session::error::from_txn;
 use crate::session::held::Held;
 
@@ -20,7 +21,8 @@ pub(crate) struct Block {
 }
 
 struct Open {
-    transaction: Transaction,
+    /// `None` once it has seen the past for too long and has let go of all.
+    transaction: Option<Transaction>,
     modes: Modes,
     /// BEGIN was said: only COMMIT and ROLLBACK end it.
     explicit: bool,
@@ -28,6 +30,8 @@ struct Open {
     /// A statement has looked at data in it: its modes are fixed.
     used: bool,
     started_us: i64,
+    /// When what it sees of others was committed.
+    looked_us: i64,
     /// As they were before it: what a rollback restores.
     before: Held,
     /// As they will be after a commit: SET counts, SET LOCAL does not.
@@ -90,18 +94,25 @@ impl Block {
             )),
             // Nothing has been seen yet: what the transaction sees is fixed by its first look, not by BEGIN.
             Some(open) if !open.used => {
-                open.transaction = self.transactions.begin(open.modes.isolation);
+                open.transaction = Some(self.transactions.begin(open.modes.isolation));
+                open.looked_us = now_us;
                 Ok(())
             }
-            Some(open) => open.transaction.refresh().map_err(from_txn),
+            Some(open) => {
+                if open.modes.isolation == Isolation::ReadCommitted {
+                    open.looked_us = now_us;
+                }
+                open.live()?.refresh().map_err(from_txn)
+            }
             None => {
                 self.open = Some(Open {
-                    transaction: self.transactions.begin(modes.isolation),
+                    transaction: Some(self.transactions.begin(modes.isolation)),
                     modes,
                     explicit: false,
                     failed: false,
                     used: false,
                     started_us: now_us,
+                    looked_us: now_us,
                     before: self.held.clone(),
                     after: self.held.clone(),
                     savepoints: Vec::new(),
@@ -132,7 +143,7 @@ impl Block {
                 let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(SqlError::new(Condition::ActiveTransaction, message));
             }
-            open.transaction = self.transactions.begin(modes.isolation);
+            open.transaction = Some(self.transactions.begin(modes.isolation));
         }
         if open.modes.read_only && !modes.read_only && open.used {
             let message = "transaction read-write mode must be set before any query";
@@ -166,14 +177,48 @@ impl Block {
     pub(crate) fn transaction(&mut self) -> &mut Transaction {
         let open = self.open.as_mut().expect("a statement runs in a transaction");
         open.used = true;
-        &mut open.transaction
+        open.transaction.as_mut().expect("no statement runs in a transaction that has let go of all")
+    }
+
+    /// When what the open transaction sees of others was committed; `None` where it sees nothing.
+    pub(crate) fn looked_us(&self) -> Option<i64> {
+        self.open.as_ref().filter(|open| open.transaction.is_some()).map(|open| open.looked_us)
+    }
+
+    /// As [`Self::looked_us`], where that stays so from one statement to the next.
+    pub(crate) fn fixed_us(&self) -> Option<i64> {
+        let is_fixed = |open: &&Open| open.used && open.modes.isolation != Isolation::ReadCommitted;
+        self.open.as_ref().filter(is_fixed).map(|open| open.looked_us)
+    }
+
+    /// Has the open transaction see what is committed by now. One that may not lets go of all that it saw and did: `false`.
+    pub(crate) fn look_anew(&mut self, now_us: i64) -> bool {
+        let Some(Open { transaction: transaction @ Some(_), modes, used, looked_us, .. }) = &mut self.open else {
+            return true;
+        };
+        *looked_us = now_us;
+        if !*used {
+            *transaction = Some(self.transactions.begin(modes.isolation));
+            return true;
+        }
+        let may_look = modes.isolation == Isolation::ReadCommitted;
+        let goes_on = may_look && transaction.as_mut().is_some_and(|transaction| transaction.refresh().is_ok());
+        if !goes_on {
+            *transaction = None;
+        }
+        goes_on
+    }
+
+    /// `72000` where the open transaction has let go of all.
+    pub(crate) fn check_live(&mut self) -> SqlResult<()> {
+        self.open.as_mut().map_or(Ok(()), |open| open.live().map(|_| ()))
     }
 
     /// What the open transaction sees, for planning.
     pub(crate) fn view(&self) -> Snapshot {
         match &self.open {
-            Some(open) => open.transaction.view(),
-            None => self.transactions.current(),
+            Some(Open { transaction: Some(transaction), .. }) => transaction.view(),
+            _ => self.transactions.current(),
         }
     }
 
@@ -202,14 +247,18 @@ impl Block {
     /// Ends the transaction and keeps what it did.
     pub(crate) async fn commit(&mut self) -> SqlResult<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        match open.transaction.commit().await {
+        let committed = match open.transaction {
+            Some(transaction) => transaction.commit().await.map_err(from_txn),
+            None => Err(too_old()),
+        };
+        match committed {
             Ok(_) => {
                 self.held = open.after;
                 Ok(())
             }
             Err(error) => {
                 self.held = open.before;
-                Err(from_txn(error))
+                Err(error)
             }
         }
     }
@@ -218,7 +267,7 @@ impl Block {
     pub(crate) fn roll_back(&mut self) {
         if let Some(open) = self.open.take() {
             self.held = open.before;
-            open.transaction.rollback();
+            drop(open.transaction);
         }
     }
 
@@ -241,7 +290,7 @@ impl Block {
         let current = self.held.clone();
         let open = self.explicit("SAVEPOINT")?;
         open.used = true;
-        open.transaction.savepoint(name);
+        open.live()?.savepoint(name);
         open.savepoints.push(Savepoint { name: name.to_owned(), current, after: open.after.clone(), declared });
         Ok(())
     }
@@ -250,7 +299,7 @@ impl Block {
     pub(crate) fn roll_back_to(&mut self, name: &str) -> SqlResult<u64> {
         let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
         let index = find(&open.savepoints, name)?;
-        open.transaction.rollback_to(name).map_err(from_txn)?;
+        open.live()?.rollback_to(name).map_err(from_txn)?;
         open.savepoints.truncate(index + 1);
         open.failed = false;
         open.after = open.savepoints[index].after.clone();
@@ -263,7 +312,7 @@ impl Block {
     pub(crate) fn release(&mut self, name: &str) -> SqlResult<()> {
         let open = self.explicit("RELEASE SAVEPOINT")?;
         let index = find(&open.savepoints, name)?;
-        open.transaction.release(name).map_err(from_txn)?;
+        open.live()?.release(name).map_err(from_txn)?;
         open.savepoints.truncate(index);
         Ok(())
     }
@@ -273,6 +322,12 @@ impl Block {
             Some(open) if open.explicit => Ok(open),
             _ => Err(outside(command)),
         }
+    }
+}
+
+impl Open {
+    fn live(&mut self) -> SqlResult<&mut Transaction> {
+        self.transaction.as_mut().ok_or_else(too_old)
     }
 }
 

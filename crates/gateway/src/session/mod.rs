@@ -24,8 +24,9 @@ use crate::session::numbers::Numbers;
 use crate::session::pasts::Pasts;
 use crate::session::portal::{Life, Portal};
 use crate::session::prepared::Prepared;
-use crate::session::statement::Statement;
+use crate::session::statement::{Limits, Statement};
 
+pub(crate) mod age;
 mod block;
 mod by_key;
 mod check_storage;
@@ -113,15 +114,17 @@ impl Session {
     /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
     fn begin(&mut self, sql: &str) -> Statement {
         self.pasts = Pasts::new(&self.gateway.transactions);
-        let timeout = self.settings().statement_timeout();
-        let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, timeout, self.hung_up.clone());
+        let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
+        let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, limits, self.hung_up.clone());
         self.query_id = Some(statement.query_id);
         statement
     }
 
     /// Step 2: it runs in a transaction, its own or the block's, and sees what was committed up to now.
     fn enter(&mut self, parsed: Option<&Parsed>, statement: &Statement) -> SqlResult<()> {
-        if self.block.is_failed() && parsed.is_some_and(Parsed::ends_transaction) {
+        self.let_go_of_old();
+        let may_go_on = !self.block.is_failed() && self.block.check_live().is_ok();
+        if !may_go_on && parsed.is_some_and(Parsed::ends_transaction) {
             return Ok(());
         }
         self.block.enter(self.default_modes(), statement.started_us)
@@ -143,6 +146,7 @@ impl Session {
     /// Step 5: commit where the statement ends its transaction, or take note of the failure.
     async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
         let ending = self.ending.take();
+        self.pasts.forget();
         let tag = match outcome {
             Ok(tag) => tag,
             Err(error) => {
@@ -278,7 +282,7 @@ impl Session {
 
     /// Ends a transaction; its portals end with it.
     async fn commit(&mut self) -> SqlResult<()> {
-        if let Err(error) = self.stage_on_commit() {
+        if let Err(error) = self.block.check_live().and_then(|()| self.stage_on_commit()) {
             self.block.roll_back();
             self.end_portals(false);
             return Err(error);

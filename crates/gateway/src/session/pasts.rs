@@ -24,6 +24,11 @@ impl Pasts {
         let (known, wanted) = (Mutex::default(), Mutex::default());
         Arc::new(Self { transactions: Arc::clone(transactions), known, wanted })
     }
+
+    /// The statement is over: who still reads earlier states holds them.
+    pub(crate) fn forget(&self) {
+        self.known.lock().clear();
+    }
 }
 
 impl Past for Pasts {

@@ -364,7 +364,8 @@ impl Session {
             progress: Arc::default(),
             ran: Arc::default(),
         };
-        (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view() })
+        let looked_us = self.block.looked_us().unwrap_or(statement.started_us);
+        (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view(), looked_us })
     }
 }
 

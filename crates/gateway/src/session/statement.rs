@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use planner::Settings;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use types::{Condition, QueryId, SqlError, SqlResult};
@@ -12,6 +13,7 @@ use crate::activity::Backend;
 use crate::gateway::Gateway;
 use crate::http::metrics::{Kind, KindLabel, Outcome, StatementLabels};
 use crate::interrupt::{Reason, Running};
+use crate::session::age::age;
 
 /// From a statement's arrival to its end; dropped, it can no longer be stopped.
 pub(crate) struct Statement {
@@ -22,10 +24,18 @@ pub(crate) struct Statement {
     running: Running,
     hung_up: CancellationToken,
     timeout: Option<Duration>,
+    limits: Limits,
     started: Duration,
     span: tracing::Span,
     gateway: Arc<Gateway>,
     backend: Arc<Backend>,
+}
+
+/// How long a statement may run.
+pub(crate) struct Limits {
+    pub(crate) settings: Arc<Settings>,
+    /// When what its transaction sees was committed, where earlier statements saw the same.
+    pub(crate) fixed_us: Option<i64>,
 }
 
 impl Statement {
@@ -33,7 +43,7 @@ impl Statement {
         gateway: &Arc<Gateway>,
         backend: &Arc<Backend>,
         sql: &str,
-        timeout: Option<Duration>,
+        limits: Limits,
         hung_up: CancellationToken,
     ) -> Self {
         let query_id = QueryId(gateway.random.next_u64());
@@ -45,7 +55,8 @@ impl Statement {
             kind: Mutex::new(Kind::Unknown),
             running: backend.interrupt.begin(),
             hung_up,
-            timeout,
+            timeout: limits.settings.statement_timeout(),
+            limits,
             started: gateway.clock.monotonic(),
             span: tracing::info_span!("statement", query_id = %query_id),
             gateway: Arc::clone(gateway),
@@ -68,12 +79,21 @@ impl Statement {
             () = self.hung_up.cancelled() => return Err(self.stopped(Reason::Gone)),
             () = deadline => return Err(self.stopped(Reason::Timeout)),
             result = work.instrument(self.span.clone()) => result,
+            // Asked last: most statements are done before it matters.
+            () = self.too_old() => return Err(self.stopped(Reason::TooOld)),
         };
         match (result, self.running.reason()) {
             // Execution noticed first: the client is told why all the same.
             (Err(error), Some(reason)) if error.condition == Condition::QueryCanceled => Err(reason.error()),
             (result, _) => result,
         }
+    }
+
+    /// Completes when the statement has seen the past for too long.
+    async fn too_old(&self) {
+        let Some(limit) = self.limits.settings.max_snapshot_age() else { return std::future::pending().await };
+        let seen = age(self.limits.fixed_us.unwrap_or(self.started_us), self.gateway.clock.now_us());
+        self.gateway.clock.sleep(limit.saturating_sub(seen)).await;
     }
 
     fn stopped(&self, reason: Reason) -> SqlError {

@@ -159,6 +159,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     internal("max_connections", "500", "Most sessions at a time."),
     internal("max_identifier_length", "63", "Longest name, in bytes."),
     internal("max_index_keys", "32", "Most columns of a key."),
+    setting(
+        "max_snapshot_age",
+        "86400000",
+        MILLISECONDS,
+        "Longest time for which a transaction, a statement or a cursor may see what was committed before it; 0 is no limit.",
+    ),
     setting("password_encryption", "scram-sha-256", Kind::Only(&["scram-sha-256"]), "How passwords are kept."),
     setting("plan_cache_mode", "auto", Kind::Only(&["auto"]), "Plans are made for the values at hand."),
     setting("quote_all_identifiers", "off", OFF, "Names are quoted where they need to be."),

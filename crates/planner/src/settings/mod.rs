@@ -251,6 +251,12 @@ impl Settings {
         self.milliseconds("idle_session_timeout").filter(|limit| !limit.is_zero())
     }
 
+    /// For how long anyone may go on seeing what was committed before; `None` is no limit.
+    #[must_use]
+    pub fn max_snapshot_age(&self) -> Option<Duration> {
+        self.milliseconds("max_snapshot_age").filter(|limit| !limit.is_zero())
+    }
+
     /// From how long on a statement is logged; `None` is never.
     #[must_use]
     pub fn log_min_duration_statement(&self) -> Option<Duration> {

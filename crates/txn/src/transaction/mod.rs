@@ -136,6 +136,10 @@ impl Transaction {
         };
         self.base = newest;
         self.view = Arc::new(self.with_own(rebased));
+        if self.anchor.is_some() && self.savepoints.is_empty() {
+            // The rows are bound to this commit now, and no savepoint keeps them as they were bound before.
+            self.anchor = Some(self.base.clone());
+        }
         Ok(())
     }
 
