@@ -9,6 +9,7 @@
 mod by_key;
 mod clients;
 mod faults;
+mod full_disk;
 mod isolation;
 mod kill;
 mod lifecycle;

@@ -18,6 +18,7 @@ pub(crate) fn from_shards(error: shards::Error) -> SqlError {
 /// The error of the storage.
 pub(crate) fn from_objects(error: objects::Error) -> SqlError {
     let condition = match &error {
+        full if full.is_disk_full() => Condition::DiskFull,
         objects::Error::NotFound { .. } => Condition::UndefinedFile,
         objects::Error::Denied { .. } => Condition::InsufficientPrivilege,
         objects::Error::Url { .. } | objects::Error::Name { .. } => Condition::InvalidParameterValue,
@@ -33,6 +34,7 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         txn::Error::Conflict(_) => Condition::SerializationFailure,
         txn::Error::Catalog(catalog::Error::DuplicateName { .. }) => Condition::DuplicateTable,
         txn::Error::Poisoned => Condition::CannotConnectNow,
+        txn::Error::DiskFull { .. } => Condition::DiskFull,
         txn::Error::InDoubt(_) | txn::Error::Store(_) => Condition::IoError,
         txn::Error::Damaged { .. } => Condition::DataCorrupted,
         _ => Condition::InternalError,

@@ -51,6 +51,7 @@ pub struct Execution {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) threads: Threads,
+    pub(crate) spill_bytes_max: u64,
     runtime: Arc<RuntimeEnv>,
 }
 
@@ -79,6 +80,7 @@ impl Execution {
             clock,
             random,
             threads,
+            spill_bytes_max: config.spill_bytes_max,
             runtime,
         }))
     }

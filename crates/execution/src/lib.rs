@@ -24,6 +24,7 @@ mod scan;
 mod settle;
 #[cfg(test)]
 mod simulation;
+mod spill_room;
 #[cfg(test)]
 mod sql_fixture;
 mod table_columns;

@@ -68,6 +68,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_SETTLE_ROWS", value_name = "COUNT")]
     pub(crate) settle_rows: Option<usize>,
 
+    /// Megabytes of the disk of the data folder, and of a storage in a folder, that are left free: who needs them gets 53100; 0 is none
+    /// [default: 64]
+    #[arg(long, env = "KILN_DISK_RESERVE_MB", value_name = "MB")]
+    pub(crate) disk_reserve_mb: Option<u64>,
+
     /// What is logged, as tracing filters: `info`, `gateway=debug,info` [default: info]
     #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,
@@ -91,6 +96,7 @@ pub(crate) struct Config {
     pub(crate) retention_seconds: u64,
     pub(crate) checkpoint_interval_seconds: u64,
     pub(crate) settle_rows: Option<usize>,
+    pub(crate) disk_reserve_bytes: u64,
     pub(crate) log: String,
     pub(crate) log_json: bool,
 }
@@ -127,6 +133,7 @@ impl ServeArguments {
             retention: self.retention.or(below.retention),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
             settle_rows: self.settle_rows.or(below.settle_rows),
+            disk_reserve_mb: self.disk_reserve_mb.or(below.disk_reserve_mb),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
         }
@@ -155,6 +162,7 @@ impl ServeArguments {
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
             settle_rows: self.settle_rows,
+            disk_reserve_bytes: self.disk_reserve_mb.unwrap_or(64) << 20,
             log: self.log.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_format.as_deref() == Some("json"),
         })

@@ -10,14 +10,14 @@ use std::time::Duration;
 use anyhow::Context;
 use execution::{Execution, SettleSettings};
 use gateway::{Gateway, GatewayConfig, TlsFiles};
-use objects::{Claim, Objects};
+use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use txn::{CleanSettings, HistorySettings, Transactions};
-use types::{Clock, Failpoint, Random, SystemClock, SystemRandom};
+use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom};
 
 use crate::config::Config;
 pub(crate) use crate::config::ServeArguments;
@@ -69,6 +69,7 @@ pub(crate) struct Server {
     doors: JoinSet<std::io::Result<()>>,
     cleaner: tokio::task::JoinHandle<()>,
     settler: tokio::task::JoinHandle<()>,
+    spill_keeper: tokio::task::JoinHandle<()>,
     historian: tokio::task::JoinHandle<()>,
     clock: Arc<dyn Clock>,
     /// Held for as long as the warehouse may write to its storage.
@@ -86,7 +87,8 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let kv = kv::redb::open(&catalog).with_context(|| format!("cannot open the catalog {}", catalog.display()))?;
     let instance = instance::load_or_draw(&config.data, &*random)?;
 
-    let objects = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
+    let reserve_bytes = config.disk_reserve_bytes;
+    let objects = Objects::open_keeping(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
     let claim = Claim::acquire(&objects, instance, &about(&config)).await.context("cannot claim the storage")?;
     Failpoint::Claimed.pass();
@@ -113,6 +115,11 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
             ..execution::Config::default()
         },
     )?;
+    let reserve = (0 < reserve_bytes)
+        .then(|| Reserve { disk: Arc::new(FolderDisk::of(&config.data)) as Arc<dyn Disk>, bytes: reserve_bytes });
+    if let Some(reserve) = &reserve {
+        transactions.keep_room(reserve.clone());
+    }
     let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
     let gateway = Gateway::new(
         planner,
@@ -132,6 +139,14 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         None => settle,
     };
     let settler = tokio::spawn(Arc::clone(&execution).keep_settled(settle));
+    let spill_keeper = tokio::spawn({
+        let execution = Arc::clone(&execution);
+        async move {
+            if let Some(reserve) = reserve {
+                execution.keep_spill_room(reserve).await;
+            }
+        }
+    });
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_clean(CleanSettings::default()).await }
@@ -155,7 +170,19 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
-    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, settler, historian, clock, _claim: claim })
+    Ok(Server {
+        pg_address,
+        gateway,
+        transactions,
+        shutdown,
+        doors,
+        cleaner,
+        settler,
+        spill_keeper,
+        historian,
+        clock,
+        _claim: claim,
+    })
 }
 
 impl Server {
@@ -182,6 +209,7 @@ impl Server {
         while self.doors.join_next().await.is_some() {}
         self.cleaner.abort();
         self.settler.abort();
+        self.spill_keeper.abort();
         self.historian.abort();
         // The task may still be in a step that others wait for.
         let _ = self.historian.await;

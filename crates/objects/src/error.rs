@@ -1,5 +1,7 @@
 //! What can go wrong with object storage.
 
+use std::io;
+
 use uuid::Uuid;
 
 /// Result of an operation on object storage.
@@ -46,6 +48,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether there is no room on the disk that the object was to be written to.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     /// Whether trying again could help: the network, an overloaded storage, a body cut short.
     pub(crate) fn is_transient(&self) -> bool {
         match self {

@@ -21,6 +21,6 @@ mod writer;
 pub use claim::Claim;
 pub use error::{Error, Result};
 pub use fault::{Fault, FaultStore, Pace};
-pub use local::LocalStore;
+pub use local::{FolderDisk, LocalStore};
 pub use objects::{Object, Objects, Version};
 pub use writer::Writer;

@@ -1,5 +1,7 @@
 //! DataFusion's errors as PostgreSQL would word them, and our own on their way through DataFusion.
 
+use std::io;
+
 use datafusion::common::{Column, DataFusionError, Diagnostic, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
 use types::{Condition, SqlError};
@@ -81,7 +83,7 @@ fn shared_error(error: &DataFusionError) -> SqlError {
 fn plain(error: &DataFusionError) -> SqlError {
     match error {
         DataFusionError::ArrowError(inner, _) => arrow_error(inner),
-        DataFusionError::IoError(inner) => SqlError::new(Condition::IoError, inner.to_string()),
+        DataFusionError::IoError(inner) => io_error(inner),
         DataFusionError::SQL(inner, _) => match inner.as_ref() {
             ParserError::RecursionLimitExceeded => too_complex(),
             ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
@@ -186,6 +188,7 @@ fn arrow_error(error: &arrow::error::ArrowError) -> SqlError {
                 None => SqlError::internal(inner.to_string()),
             },
         },
+        ArrowError::IoError(_, inner) => io_error(inner),
         ArrowError::CastError(text) => {
             if text.contains("overflow") || text.contains("Can't cast value") || text.contains("too large") {
                 return out_of_range(text);
@@ -201,6 +204,27 @@ fn arrow_error(error: &arrow::error::ArrowError) -> SqlError {
             out_of_range(text)
         }
         other => SqlError::internal(other.to_string()),
+    }
+}
+
+/// A file of what did not fit memory could not be written or read.
+fn io_error(error: &io::Error) -> SqlError {
+    if is_disk_full(error) {
+        return SqlError::new(Condition::DiskFull, "no space left for temporary files")
+            .with_detail(brief(&error.to_string()))
+            .with_hint("Free space on the disk of the data folder, or give queries more memory.");
+    }
+    SqlError::new(Condition::IoError, error.to_string())
+}
+
+fn is_disk_full(error: &io::Error) -> bool {
+    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        return true;
+    }
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<DataFusionError>()) {
+        Some(DataFusionError::IoError(inner)) => is_disk_full(inner),
+        // DataFusion's own limit on what lies in the spill folder has no kind.
+        _ => error.to_string().contains("disk space during the spilling process has exceeded"),
     }
 }
 

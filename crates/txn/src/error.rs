@@ -28,6 +28,9 @@ pub enum Error {
     /// An earlier write failed; the server has to stop and start again.
     #[error("the catalog is not usable since an earlier write to it failed")]
     Poisoned,
+    /// The store's disk has no room for the commit; nothing was written.
+    #[error("no space left on the disk of the catalog: {free} bytes are free, of which {kept} are kept free")]
+    DiskFull { free: u64, kept: u64 },
     /// The store could not be read.
     #[error("failed to read the store")]
     Store(#[from] kv::Error),

@@ -21,6 +21,7 @@ mod moves;
 mod oids;
 mod reads;
 mod recover;
+mod room;
 mod row_ids;
 mod sequences;
 mod transaction;

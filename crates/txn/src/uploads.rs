@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kv::{Batch, Space};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use types::Failpoint;
 
 use crate::{Error, Result, Transactions};
@@ -76,6 +77,7 @@ impl Drop for Shared {
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     state: Mutex<State>,
+    failed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +90,12 @@ struct State {
 impl InFlight {
     /// After a restart every announcement is one of a transaction that failed.
     pub(crate) fn recovered(dead: BTreeSet<String>) -> Self {
-        Self { state: Mutex::new(State { live: HashSet::new(), dead }) }
+        Self { state: Mutex::new(State { live: HashSet::new(), dead }), failed: Notify::new() }
+    }
+
+    /// Completes once a transaction has failed that had announced objects.
+    pub(crate) async fn failed(&self) {
+        self.failed.notified().await;
     }
 
     pub(crate) fn start(&self, object: &str) {
@@ -110,6 +117,7 @@ impl InFlight {
             state.live.remove(&object);
             state.dead.insert(object);
         }
+        self.failed.notify_one();
     }
 
     /// The objects to be deleted, in order of their names.

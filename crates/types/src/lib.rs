@@ -6,6 +6,7 @@
 
 pub mod arrow_field;
 pub mod clock;
+pub mod disk;
 pub mod error;
 pub mod failpoint;
 pub mod ids;
@@ -21,6 +22,7 @@ pub mod text;
 pub mod zone;
 
 pub use clock::{Clock, SystemClock};
+pub use disk::{Disk, Reserve};
 pub use error::{Condition, SqlError, SqlResult};
 pub use failpoint::Failpoint;
 pub use ids::{ColumnId, CommitTs, Oid, QueryId, RowId, ShardId};

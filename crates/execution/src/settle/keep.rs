@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{CatalogState, Storage};
-use types::Oid;
+use types::{Oid, SqlResult};
 
+use super::patience::Patience;
 use crate::Execution;
 
 /// When fresh rows settle.
@@ -31,18 +32,37 @@ impl Execution {
     /// Settles and compacts for as long as the server runs.
     pub async fn keep_settled(self: Arc<Self>, settings: SettleSettings) {
         let mut waiting = HashMap::new();
+        let mut patience = Patience::default();
         while !self.transactions.is_poisoned() {
             let now = self.clock.monotonic();
-            let due = due(&self.transactions.current().state, &mut waiting, now, settings);
-            for table in due {
-                if let Err(error) = self.settle(table).await {
-                    tracing::warn!(table = table.0, error = %error.message, "failed to settle fresh rows");
-                }
-                if let Err(error) = self.compact(table).await {
-                    tracing::warn!(table = table.0, error = %error.message, "failed to compact shards");
-                }
+            let state = self.transactions.current().state;
+            patience.retain(|table| state.table(table).is_some());
+            let due = due(&state, &mut waiting, now, settings);
+            // A state that is looked at keeps what it names.
+            drop(state);
+            for table in due.into_iter().filter(|table| patience.is_over(*table, now)).collect::<Vec<_>>() {
+                let done = match self.settle(table).await {
+                    Ok(_) => self.compact(table).await.map(|_| ()),
+                    Err(error) => Err(error),
+                };
+                self.note_settled(table, done, &mut patience);
             }
             self.clock.sleep(settings.every).await;
+        }
+    }
+
+    fn note_settled(&self, table: Oid, done: SqlResult<()>, patience: &mut Patience) {
+        match done {
+            Ok(()) => {
+                if patience.succeeded(table) {
+                    tracing::info!(table = table.0, "fresh rows settle again");
+                }
+            }
+            Err(error) => {
+                if patience.failed(table, &error.message, self.clock.monotonic()) {
+                    tracing::warn!(table = table.0, error = %error.message, "fresh rows cannot settle; it is tried again");
+                }
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::error::from_txn;
 
 mod choose;
 mod keep;
+mod patience;
 mod rewrite;
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         .with_detail(source.to_string()),
         txn::Error::Poisoned => SqlError::new(Condition::CannotConnectNow, error.to_string())
             .with_hint("Restart the server; it recovers what was committed."),
+        txn::Error::DiskFull { .. } => SqlError::new(Condition::DiskFull, error.to_string())
+            .with_hint("Free space on the disk of the data folder."),
         txn::Error::Damaged { .. } => SqlError::new(Condition::DataCorrupted, error.to_string()),
         txn::Error::Store(source) => {
             SqlError::new(Condition::IoError, "failed to read the store").with_detail(source.to_string())

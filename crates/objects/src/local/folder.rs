@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use object_store::path::Path;
 use object_store::{Error, ListResult, ObjectMeta, PutMode, PutResult, Result, UpdateVersion};
 use parking_lot::Mutex;
-use types::{Clock, Failpoint};
+use types::{Clock, Failpoint, Reserve};
 
 use super::failed;
 use super::workspace::{NAME, Temporary, Workspace};
@@ -31,13 +31,21 @@ pub(super) struct Folder {
     durable: Mutex<HashSet<PathBuf>>,
     /// The last modification time given to a file, in nanoseconds since 1970: none is given twice.
     last_stamp: AtomicU64,
+    /// What writes leave free.
+    reserve: Option<Reserve>,
 }
 
 impl Folder {
-    pub(super) fn new(root: &FilePath, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub(super) fn new(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<Reserve>) -> Result<Self> {
         let root = std::path::absolute(root).map_err(|source| failed(source.into()))?;
         let (workspace, durable) = (Mutex::default(), Mutex::default());
-        Ok(Self { root, clock, workspace, durable, last_stamp: AtomicU64::new(0) })
+        Ok(Self { root, clock, workspace, durable, last_stamp: AtomicU64::new(0), reserve })
+    }
+
+    /// Whether there is room for so many bytes more.
+    pub(super) fn check_room(&self, bytes: u64) -> Result<()> {
+        let Some(reserve) = &self.reserve else { return Ok(()) };
+        reserve.check(bytes).map_err(|source| failed(source.into()))
     }
 
     pub(super) fn root(&self) -> &FilePath {
@@ -60,7 +68,7 @@ impl Folder {
     /// Makes `file` the object at `location`, durably, if `mode` allows.
     pub(super) fn publish(&self, file: Temporary, location: &Path, mode: &PutMode) -> Result<PutResult> {
         let target = self.path(location)?;
-        let io_failed = |source: io::Error| failed(format!("failed to write {}: {source}", target.display()).into());
+        let io_failed = |source: io::Error| failed_at("write", &target, &source);
         let parent = target.parent().expect("an object lies below the root");
         self.make_folder(parent).map_err(io_failed)?;
         self.check_inside(parent, location)?;
@@ -181,9 +189,7 @@ impl Folder {
         if let Some(workspace) = &*workspace {
             return Ok(Arc::clone(workspace));
         }
-        let io_failed = |source: io::Error| {
-            failed(format!("failed to make a place for new files in {}: {source}", self.root.display()).into())
-        };
+        let io_failed = |source: io::Error| failed_at("make a place for new files in", &self.root, &source);
         self.make_folder(&self.root).map_err(io_failed)?;
         let made = Arc::new(Workspace::make(&self.root).map_err(io_failed)?);
         Ok(Arc::clone(workspace.insert(made)))
@@ -265,6 +271,11 @@ pub(super) fn read(file: &File, location: &Path, range: Range<u64>) -> Result<By
     let mut buffer = vec![0; bytes];
     file.read_exact_at(&mut buffer, range.start).map_err(failed_at)?;
     Ok(Bytes::from(buffer))
+}
+
+/// With the kind of the error, which says whether the disk is full.
+fn failed_at(step: &str, path: &FilePath, source: &io::Error) -> Error {
+    failed(io::Error::new(source.kind(), format!("failed to {step} {}: {source}", path.display())).into())
 }
 
 fn child(prefix: &Path, name: &str) -> Option<Path> {

@@ -17,14 +17,16 @@ use object_store::{
     Attributes, CopyMode, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
-use types::Clock;
+use types::{Clock, Reserve};
 
+mod disk;
 mod folder;
 #[cfg(test)]
 mod tests;
 mod upload;
 mod workspace;
 
+pub use disk::FolderDisk;
 use folder::Folder;
 use upload::Upload;
 
@@ -45,7 +47,12 @@ pub struct LocalStore {
 impl LocalStore {
     /// A store in the folder `root`, which may not exist yet. Removes what writers that died have left there.
     pub fn new(root: &FilePath, clock: Arc<dyn Clock>) -> Result<Self> {
-        let folder = Folder::new(root, clock)?;
+        Self::keeping(root, clock, None)
+    }
+
+    /// As [`Self::new`]; writes leave the reserve as it is.
+    pub fn keeping(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<Reserve>) -> Result<Self> {
+        let folder = Folder::new(root, clock, reserve)?;
         folder.sweep();
         Ok(Self { folder: Arc::new(folder) })
     }
@@ -57,6 +64,7 @@ impl ObjectStore for LocalStore {
         refuse_attributes(&options.attributes)?;
         let location = location.clone();
         blocking(&self.folder, move |folder| {
+            folder.check_room(payload.content_length() as u64)?;
             let mut file = folder.temporary()?;
             file.write(payload.iter()).map_err(|source| failed(source.into()))?;
             folder.publish(file, &location, &options.mode)
@@ -148,7 +156,8 @@ impl ObjectStore for LocalStore {
             CopyMode::Create => PutMode::Create,
         };
         blocking(&self.folder, move |folder| {
-            let (mut source, _) = folder.open(&from)?;
+            let (mut source, meta) = folder.open(&from)?;
+            folder.check_room(meta.size)?;
             let mut file = folder.temporary()?;
             file.copy_from(&mut source).map_err(|source| failed(source.into()))?;
             folder.publish(file, &to, &mode)?;

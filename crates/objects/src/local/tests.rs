@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use object_store::{ObjectStoreExt, UpdateVersion};
-use types::{SystemClock, SystemRandom};
+use types::{Disk, SystemClock, SystemRandom};
 
 use super::*;
 use crate::{Objects, conformance};
@@ -208,4 +208,47 @@ fn entries(folder: &FilePath) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// A disk whose room a test sets.
+#[derive(Debug, Default)]
+struct SmallDisk(std::sync::atomic::AtomicU64);
+
+impl Disk for SmallDisk {
+    fn free_bytes(&self) -> std::io::Result<u64> {
+        Ok(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+#[tokio::test]
+async fn a_write_for_which_there_is_no_room_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let disk = Arc::new(SmallDisk(100.into()));
+    let reserve = Reserve { disk: Arc::clone(&disk) as _, bytes: 60 };
+    let store = LocalStore::keeping(root.path(), Arc::new(SystemClock::new()), Some(reserve)).unwrap();
+    let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom));
+    let objects = Objects::new(Arc::new(store), Path::default(), "file:///small", clock, random);
+    objects.put("fits", Bytes::from(vec![0; 40])).await.unwrap();
+    let refused = objects.put("too much", Bytes::from(vec![0; 41])).await.unwrap_err();
+    assert!(refused.is_disk_full(), "{refused:?}");
+    // By parts: the first fits, the second does not.
+    disk.0.store((9 << 20) + 60, std::sync::atomic::Ordering::Relaxed);
+    let mut writer = objects.writer("parts").unwrap();
+    let mut written = writer.write(Bytes::from(vec![0; 9 << 20])).await;
+    disk.0.store(60, std::sync::atomic::Ordering::Relaxed);
+    if written.is_ok() {
+        written = writer.finish().await.map(|_| ());
+    }
+    assert!(written.unwrap_err().is_disk_full());
+    let names: Vec<String> = objects.list("").await.unwrap().into_iter().map(|object| object.name).collect();
+    assert_eq!(names, ["fits"]);
+    disk.0.store(1_000, std::sync::atomic::Ordering::Relaxed);
+    objects.put("too much", Bytes::from(vec![0; 41])).await.unwrap();
+    assert!(!objects.get("not there").await.unwrap_err().is_disk_full());
+}
+
+#[test]
+fn a_folder_that_is_not_made_yet_has_the_room_of_its_disk() {
+    let root = tempfile::tempdir().unwrap();
+    assert!(0 < FolderDisk::of(&root.path().join("a/b")).free_bytes().unwrap());
 }

@@ -35,7 +35,8 @@ impl MultipartUpload for Upload {
         let (folder, mut offset) = (Arc::clone(&self.folder), self.next_offset);
         self.next_offset += part.content_length() as u64;
         async move {
-            blocking(&folder, move |_| {
+            blocking(&folder, move |folder| {
+                folder.check_room(part.content_length() as u64)?;
                 for piece in &part {
                     file.file.write_all_at(piece, offset).map_err(|source| failed(source.into()))?;
                     offset += piece.len() as u64;

@@ -54,9 +54,20 @@ pub struct Version(UpdateVersion);
 impl Objects {
     /// Opens the storage at `url` with the settings in the process's environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`).
     pub fn open(url: &str, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Self> {
+        Self::open_keeping(url, 0, clock, random)
+    }
+
+    /// As [`Self::open`]; in a local folder writes leave `reserve_bytes` of its disk free.
+    pub fn open_keeping(
+        url: &str,
+        reserve_bytes: u64,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Self> {
         let variables =
             std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-        Self::open_with(url, variables, clock, random)
+        let (store, prefix) = open::open(url, variables, &clock, reserve_bytes)?;
+        Ok(Self::new(store, prefix, url, clock, random))
     }
 
     /// Opens the storage at `url` with `variables` in place of the process's environment.
@@ -66,7 +77,7 @@ impl Objects {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Result<Self> {
-        let (store, prefix) = open::open(url, variables, &clock)?;
+        let (store, prefix) = open::open(url, variables, &clock, 0)?;
         Ok(Self::new(store, prefix, url, clock, random))
     }
 

@@ -9,10 +9,10 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ObjectStore, RetryConfig};
-use types::Clock;
+use types::{Clock, Reserve};
 use url::Url;
 
-use crate::{Error, LocalStore, Result};
+use crate::{Error, FolderDisk, LocalStore, Result};
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +24,7 @@ pub(crate) fn open(
     url: &str,
     variables: impl IntoIterator<Item = (String, String)>,
     clock: &Arc<dyn Clock>,
+    reserve_bytes: u64,
 ) -> Result<(Arc<dyn ObjectStore>, Path)> {
     let refused = |reason: &str| Error::Url { url: url.to_owned(), reason: reason.to_owned() };
     let parsed = Url::parse(url).map_err(|error| refused(&error.to_string()))?;
@@ -36,7 +37,10 @@ pub(crate) fn open(
         "file" => {
             let folder =
                 parsed.to_file_path().map_err(|()| refused("file URLs have three slashes and an absolute path"))?;
-            Ok((Arc::new(LocalStore::new(&folder, Arc::clone(clock)).map_err(failed)?), Path::default()))
+            let disk = Arc::new(FolderDisk::of(&folder));
+            let reserve = (0 < reserve_bytes).then_some(Reserve { disk, bytes: reserve_bytes });
+            let store = LocalStore::keeping(&folder, Arc::clone(clock), reserve).map_err(failed)?;
+            Ok((Arc::new(store), Path::default()))
         }
         "memory" => Ok((Arc::new(InMemory::new()), prefix()?)),
         "s3" | "s3a" => {

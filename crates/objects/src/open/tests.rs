@@ -44,5 +44,5 @@ fn check(url: &str) -> Result<(Arc<dyn ObjectStore>, Path)> {
         ("GOOGLE_SKIP_SIGNATURE", "true"),
         ("UNRELATED", "value"),
     ];
-    open(url, variables.map(|(key, value)| (key.to_owned(), value.to_owned())), &clock)
+    open(url, variables.map(|(key, value)| (key.to_owned(), value.to_owned())), &clock, 0)
 }

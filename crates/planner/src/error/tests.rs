@@ -34,3 +34,19 @@ fn distance_counts_edits() {
     assert_eq!(distance("kitten", "sitting"), 3);
     assert_eq!(distance("", "ab"), 2);
 }
+
+#[test]
+fn a_full_disk_is_known_however_it_is_wrapped() {
+    let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let by_arrow = |error| DataFusionError::ArrowError(Box::new(arrow::error::ArrowError::from(error)), None);
+    let limit = "The used disk space during the spilling process has exceeded the allowable limit of 1 MB.";
+    for error in [
+        DataFusionError::IoError(full()),
+        by_arrow(full()),
+        by_arrow(std::io::Error::other(DataFusionError::IoError(full()))),
+        by_arrow(std::io::Error::other(limit)),
+    ] {
+        assert_eq!(from_datafusion(error).condition, Condition::DiskFull);
+    }
+    assert_eq!(from_datafusion(by_arrow(std::io::Error::other("broken"))).condition, Condition::IoError);
+}

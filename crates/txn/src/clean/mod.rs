@@ -34,6 +34,9 @@ const KEPT_LONGER: Duration = Duration::from_secs(60);
 /// Objects deleted at a time.
 const DELETES_AT_ONCE: usize = 16;
 
+/// After a load that failed the cleaner waits so long for others.
+const SOON: Duration = Duration::from_secs(1);
+
 /// How often to clean.
 #[derive(Debug, Clone, Copy)]
 pub struct CleanSettings {
@@ -80,7 +83,11 @@ impl Transactions {
                 log(self.delete_orphans(settings.orphan_age).await);
                 listed_at = Some(now);
             }
-            self.core.clock.sleep(settings.every).await;
+            tokio::select! {
+                () = self.core.clock.sleep(settings.every) => {}
+                // What a load has left that failed may be what the disk lacks.
+                () = self.core.in_flight.failed() => self.core.clock.sleep(SOON.min(settings.every)).await,
+            }
         }
     }
 

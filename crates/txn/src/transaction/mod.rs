@@ -12,6 +12,7 @@ use crate::group::{Held, Proposal};
 use crate::holder::Holder;
 use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock};
 use crate::reads::{KeyRead, ReadSet};
+use crate::room::Wanted;
 use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
 
 #[cfg(test)]
@@ -373,6 +374,9 @@ impl Transaction {
             // Nothing to commit; objects it may have announced are deleted with the drop.
             return Ok(self.base.ts);
         }
+        let core = &self.transactions.core;
+        let rows = self.own.iter().map(|(table, own)| (table, &own.rows));
+        core.room.take(Wanted::of(&self.staged, rows), &*core.clock)?;
         let proposal = Proposal {
             base: Arc::clone(&self.base.state),
             changes: std::mem::take(&mut self.staged),

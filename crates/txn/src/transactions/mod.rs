@@ -20,6 +20,7 @@ use crate::moves::Moves;
 use crate::oids::Oids;
 use crate::reads::Writes;
 use crate::recover::{Recovered, recover};
+use crate::room::Room;
 use crate::row_ids::RowIds;
 use crate::sequences::{Exhausted, Sequences};
 use crate::uploads::InFlight;
@@ -59,6 +60,7 @@ pub(crate) struct Core {
     /// `None` in a warehouse that keeps none.
     pub(crate) history: Option<History>,
     pub(crate) recent: Recent,
+    pub(crate) room: Room,
     poisoned: watch::Sender<bool>,
 }
 
@@ -142,6 +144,7 @@ impl Transactions {
             cleaning: tokio::sync::Mutex::new(()),
             moves: Moves::default(),
             writes: Writes::default(),
+            room: Room::default(),
             locks: LockManager::new(Arc::clone(&clock)),
             oids: Oids::recover(&*kv)?,
             row_ids: RowIds::recover(&*kv)?,

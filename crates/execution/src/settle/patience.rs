@@ -1,0 +1,73 @@
+//! After a failure: when it is a table's turn again, and what is said of it. Pure.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use types::Oid;
+
+/// Between the first two attempts; each further pause is twice as long …
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// … but no longer than this.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// The tables whose last attempt failed.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    failed: HashMap<Oid, Failed>,
+}
+
+#[derive(Debug)]
+struct Failed {
+    pause: Duration,
+    until: Duration,
+    told: String,
+}
+
+impl Patience {
+    /// Whether it is the table's turn at the moment `now`.
+    pub(super) fn is_over(&self, table: Oid, now: Duration) -> bool {
+        self.failed.get(&table).is_none_or(|failed| failed.until <= now)
+    }
+
+    /// An attempt failed; whether that is news.
+    pub(super) fn failed(&mut self, table: Oid, reason: &str, now: Duration) -> bool {
+        let known = self.failed.remove(&table);
+        let pause = known.as_ref().map_or(PAUSE_FIRST, |known| (known.pause * 2).min(PAUSE_MAX));
+        let is_news = known.is_none_or(|known| known.told != reason);
+        self.failed.insert(table, Failed { pause, until: now + pause, told: reason.to_owned() });
+        is_news
+    }
+
+    /// An attempt succeeded; whether others had failed before.
+    pub(super) fn succeeded(&mut self, table: Oid) -> bool {
+        self.failed.remove(&table).is_some()
+    }
+
+    /// Forgets the tables that are not `kept`.
+    pub(super) fn retain(&mut self, kept: impl Fn(Oid) -> bool) {
+        self.failed.retain(|table, _| kept(*table));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_the_same_reason_is_told_once() {
+        let (mut patience, table) = (Patience::default(), Oid(1));
+        let at = Duration::from_secs;
+        assert!(patience.is_over(table, at(0)) && !patience.succeeded(table));
+        assert!(patience.failed(table, "full", at(0)));
+        assert!(!patience.is_over(table, at(0)) && patience.is_over(table, at(1)));
+        assert!(patience.is_over(Oid(2), at(0)), "others need not wait");
+        assert!(!patience.failed(table, "full", at(1)));
+        assert!(!patience.is_over(table, at(2)) && patience.is_over(table, at(3)));
+        assert!(patience.failed(table, "gone", at(3)), "another reason is news");
+        for _ in 0..20 {
+            patience.failed(table, "gone", at(100));
+        }
+        assert!(patience.is_over(table, at(160)));
+        assert!(patience.succeeded(table) && patience.is_over(table, at(0)));
+    }
+}

@@ -1,0 +1,46 @@
+//! Room for what operators spill: as much as the disk has beside what is kept for those who must not fail.
+
+use std::time::Duration;
+
+use types::Reserve;
+
+use crate::Execution;
+
+/// The disk is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The most that may lie in the spill folder, where `used` lies there now.
+fn limit(used: u64, free: u64, kept: u64, most: u64) -> u64 {
+    used.saturating_add(free.saturating_sub(kept)).min(most)
+}
+
+impl Execution {
+    /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
+    pub async fn keep_spill_room(&self, reserve: Reserve) {
+        let runtime = self.runtime();
+        let spilled = &runtime.disk_manager;
+        loop {
+            if let Ok(free) = reserve.disk.free_bytes() {
+                let limit = limit(spilled.used_disk_space(), free, reserve.bytes, self.spill_bytes_max);
+                if let Err(error) = spilled.set_max_temp_directory_size(limit) {
+                    tracing::warn!(%error, "the room for temporary files cannot be bounded");
+                    return;
+                }
+            }
+            self.clock.sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spilled_and_what_is_free_count_but_for_the_reserve() {
+        assert_eq!(limit(10, 100, 30, 1_000), 80);
+        assert_eq!(limit(10, 20, 30, 1_000), 10, "nothing more");
+        assert_eq!(limit(10, 100, 30, 50), 50);
+        assert_eq!(limit(u64::MAX, 100, 30, u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,33 @@
+//! The disk that a folder lies on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use types::Disk;
+
+/// The disk of a folder, which may not exist yet.
+#[derive(Debug)]
+pub struct FolderDisk {
+    folder: PathBuf,
+}
+
+impl FolderDisk {
+    /// The disk that `folder` lies on, or will.
+    #[must_use]
+    pub fn of(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+}
+
+impl Disk for FolderDisk {
+    fn free_bytes(&self) -> io::Result<u64> {
+        let mut folder = self.folder.as_path();
+        loop {
+            match (rustix::fs::statvfs(folder), folder.parent()) {
+                (Ok(found), _) => return Ok(found.f_bavail.saturating_mul(found.f_frsize)),
+                (Err(rustix::io::Errno::NOENT), Some(parent)) => folder = parent,
+                (Err(error), _) => return Err(error.into()),
+            }
+        }
+    }
+}
