@@ -13,6 +13,7 @@ use types::{Clock, Condition, Random, SqlError, SqlResult};
 use crate::lookup::{KeyCache, SettledRows};
 use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
+use crate::settle::Paces;
 use crate::threads::Threads;
 
 /// How much of the machine queries may use.
@@ -48,6 +49,7 @@ pub struct Execution {
     pub(crate) settled: SettledRows,
     /// One table settles or is compacted at a time.
     pub(crate) settling: tokio::sync::Mutex<()>,
+    pub(crate) paces: Paces,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) threads: Threads,
@@ -77,6 +79,7 @@ impl Execution {
             keys: KeyCache::default(),
             settled: SettledRows::default(),
             settling: tokio::sync::Mutex::default(),
+            paces: Paces::default(),
             clock,
             random,
             threads,

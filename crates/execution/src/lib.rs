@@ -36,4 +36,4 @@ pub use point::{PointProgram, PointRun};
 pub use progress::Progress;
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};
-pub use settle::SettleSettings;
+pub use settle::{FreshLimits, Pace, SettleSettings};

@@ -56,6 +56,8 @@ pub(crate) struct Doing {
     pub(crate) state_change_us: i64,
     /// Counters of a running COPY.
     pub(crate) copy: Option<Arc<Progress>>,
+    /// What its statement waits for, within the server.
+    pub(crate) wait_event: Option<&'static str>,
 }
 
 /// `pg_stat_activity.state`.
@@ -141,6 +143,7 @@ impl Backends {
                 transaction_start_us: None,
                 state_change_us: newcomer.now_us,
                 copy: None,
+                wait_event: None,
             }),
         });
         sessions.insert(pid, Arc::clone(&backend));
@@ -241,6 +244,7 @@ impl Backend {
             state: doing.state.text(),
             query_id: doing.query_id.map(|id| id.0.cast_signed()),
             query: doing.query.clone(),
+            wait_event: doing.wait_event,
         }
     }
 
@@ -263,6 +267,12 @@ impl Backend {
     pub(crate) fn copying(self: &Arc<Self>, progress: &Arc<Progress>) -> Copying {
         self.doing.lock().copy = Some(Arc::clone(progress));
         Copying(Arc::clone(self))
+    }
+
+    /// The statement waits as long as the returned value lives.
+    pub(crate) fn waiting(self: &Arc<Self>, wait_event: &'static str) -> Waiting {
+        self.doing.lock().wait_event = Some(wait_event);
+        Waiting(Arc::clone(self))
     }
 
     /// A statement begins.
@@ -299,6 +309,16 @@ pub(crate) struct Copying(Arc<Backend>);
 impl Drop for Copying {
     fn drop(&mut self) {
         self.0.doing.lock().copy = None;
+    }
+}
+
+/// A wait in `pg_stat_activity`.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<Backend>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.doing.lock().wait_event = None;
     }
 }
 

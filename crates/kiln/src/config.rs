@@ -68,6 +68,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_SETTLE_ROWS", value_name = "COUNT")]
     pub(crate) settle_rows: Option<usize>,
 
+    /// Megabytes of memory for fresh rows: where they take more, writers wait until some have settled; from half of it on they are slowed
+    /// [default: a quarter of --memory-mb]
+    #[arg(long, env = "KILN_FRESH_MEMORY_MB", value_name = "MB")]
+    pub(crate) fresh_memory_mb: Option<u64>,
+
     /// Megabytes of the disk of the data folder, and of a storage in a folder, that are left free: who needs them gets 53100; 0 is none
     /// [default: 64]
     #[arg(long, env = "KILN_DISK_RESERVE_MB", value_name = "MB")]
@@ -96,6 +101,7 @@ pub(crate) struct Config {
     pub(crate) retention_seconds: u64,
     pub(crate) checkpoint_interval_seconds: u64,
     pub(crate) settle_rows: Option<usize>,
+    pub(crate) fresh_memory_bytes: u64,
     pub(crate) disk_reserve_bytes: u64,
     pub(crate) log: String,
     pub(crate) log_json: bool,
@@ -133,6 +139,7 @@ impl ServeArguments {
             retention: self.retention.or(below.retention),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
             settle_rows: self.settle_rows.or(below.settle_rows),
+            fresh_memory_mb: self.fresh_memory_mb.or(below.fresh_memory_mb),
             disk_reserve_mb: self.disk_reserve_mb.or(below.disk_reserve_mb),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
@@ -149,6 +156,7 @@ impl ServeArguments {
             (None, None) => None,
             _ => anyhow::bail!("TLS needs both --tls-cert and --tls-key"),
         };
+        let memory_bytes = self.memory_mb.map_or_else(default_memory_bytes, |megabytes| megabytes << 20);
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Ok(Config {
             data,
@@ -157,11 +165,12 @@ impl ServeArguments {
             storage,
             tls,
             connections_max: self.max_connections.unwrap_or(500),
-            memory_bytes: self.memory_mb.map_or_else(default_memory_bytes, |megabytes| megabytes << 20),
+            memory_bytes,
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
             settle_rows: self.settle_rows,
+            fresh_memory_bytes: self.fresh_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
             disk_reserve_bytes: self.disk_reserve_mb.unwrap_or(64) << 20,
             log: self.log.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_format.as_deref() == Some("json"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use execution::{Execution, SettleSettings};
+use execution::{Execution, FreshLimits, SettleSettings};
 use gateway::{Gateway, GatewayConfig, TlsFiles};
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
@@ -33,6 +33,8 @@ const HISTORY: &str = "history";
 const UPLOAD_EVERY: Duration = Duration::from_millis(400);
 /// Bytes of commits that may wait to be copied; beyond, commits wait.
 const LOG_WAITING_MAX: u64 = 4 << 30;
+/// A table may have so many times the fresh rows that settle at once.
+const FRESH_TO_SETTLE_MAX: u64 = 20;
 /// At the end the storage gets so long to take what it does not have yet; the next start copies what is left.
 const LAST_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -133,11 +135,8 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
 
     gateway.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
 
-    let settle = SettleSettings::default();
-    let settle = match config.settle_rows {
-        Some(rows) => SettleSettings { rows, ..settle },
-        None => settle,
-    };
+    let (settle, limits) = settling(&config);
+    execution.limit_fresh_rows(limits);
     let settler = tokio::spawn(Arc::clone(&execution).keep_settled(settle));
     let spill_keeper = tokio::spawn({
         let execution = Arc::clone(&execution);
@@ -223,6 +222,19 @@ impl Server {
             }
         }
     }
+}
+
+/// When fresh rows settle, and how many may wait.
+fn settling(config: &Config) -> (SettleSettings, FreshLimits) {
+    let usual = SettleSettings::default();
+    let rows = config.settle_rows.unwrap_or(usual.rows);
+    let bytes = usual.bytes.saturating_mul((rows / usual.rows).max(1) as u64);
+    let settle = SettleSettings { rows, bytes, bytes_of_all: config.fresh_memory_bytes / 4, ..usual };
+    let limits = FreshLimits {
+        rows: (rows as u64).saturating_mul(FRESH_TO_SETTLE_MAX),
+        bytes: config.fresh_memory_bytes,
+    };
+    (settle, limits)
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {

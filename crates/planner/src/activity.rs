@@ -34,6 +34,8 @@ pub struct SessionRow {
     pub state: &'static str,
     pub query_id: Option<i64>,
     pub query: String,
+    /// What the statement waits for within the server, if for anything.
+    pub wait_event: Option<&'static str>,
 }
 
 /// A running COPY: a row of `pg_stat_progress_copy`.

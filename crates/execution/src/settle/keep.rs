@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{CatalogState, Storage};
+use catalog::{CatalogState, Storage, Table};
 use types::{Oid, SqlResult};
 
 use super::patience::Patience;
@@ -15,8 +15,12 @@ use crate::Execution;
 pub struct SettleSettings {
     /// Between looks.
     pub every: Duration,
-    /// So many fresh rows of a table settle at once.
+    /// So many fresh rows of a table settle at once …
     pub rows: usize,
+    /// … or so much memory of them.
+    pub bytes: u64,
+    /// Where all tables' fresh rows take so much memory, they settle however few they are.
+    pub bytes_of_all: u64,
     /// Fewer settle when the first of them has waited for so long.
     pub age: Duration,
 }
@@ -24,7 +28,13 @@ pub struct SettleSettings {
 impl Default for SettleSettings {
     fn default() -> Self {
         // Rows are found quickest while they are fresh, and a shard of few rows is soon written anew: so few wait.
-        Self { every: Duration::from_secs(1), rows: 100_000, age: Duration::from_secs(60) }
+        Self {
+            every: Duration::from_secs(1),
+            rows: 100_000,
+            bytes: 64 << 20,
+            bytes_of_all: u64::MAX,
+            age: Duration::from_secs(60),
+        }
     }
 }
 
@@ -73,8 +83,10 @@ type Waiting = HashMap<Oid, (u64, Duration)>;
 /// The tables whose fresh rows are to settle at the moment `now`.
 fn due(state: &CatalogState, waiting: &mut Waiting, now: Duration, settings: SettleSettings) -> Vec<Oid> {
     waiting.retain(|table, _| state.table(*table).is_some());
+    let of_rows = |table: &&Arc<Table>| table.storage != Storage::Row;
+    let all: u64 = state.tables().filter(of_rows).map(|table| state.rows(table.oid).fresh.memory_bytes()).sum();
     let mut due = Vec::new();
-    for table in state.tables().filter(|table| table.storage != Storage::Row) {
+    for table in state.tables().filter(of_rows) {
         let fresh = &state.rows(table.oid).fresh;
         if fresh.active.is_empty() && fresh.sealed.is_none() {
             waiting.remove(&table.oid);
@@ -84,7 +96,8 @@ fn due(state: &CatalogState, waiting: &mut Waiting, now: Duration, settings: Set
         if since.0 != fresh.generation {
             *since = (fresh.generation, now);
         }
-        if settings.rows <= fresh.len() || settings.age <= now.saturating_sub(since.1) {
+        let are_many = settings.rows <= fresh.len() || settings.bytes <= fresh.memory_bytes();
+        if are_many || settings.bytes_of_all <= all || settings.age <= now.saturating_sub(since.1) {
             due.push(table.oid);
         }
     }

@@ -13,6 +13,7 @@ use crate::error::from_txn;
 
 mod choose;
 mod keep;
+mod pace;
 mod patience;
 mod rewrite;
 
@@ -20,6 +21,8 @@ mod rewrite;
 mod tests;
 
 pub use keep::SettleSettings;
+pub(crate) use pace::Paces;
+pub use pace::{FreshLimits, Pace};
 
 impl Execution {
     /// Puts the fresh rows of a table into shards; how many. None when the table is gone or keeps its rows as rows.

@@ -22,6 +22,7 @@ use crate::session::prepared::Prepared;
 use crate::session::run::{Started, modified};
 use crate::session::statement::Statement;
 use crate::session::temporary::is_of_temporary;
+use crate::session::throttle::grown_table;
 
 /// A program, and what its plan was made with.
 pub(crate) struct KeptProgram {
@@ -105,6 +106,9 @@ impl Session {
         values: &[ScalarValue],
         statement: &Statement,
     ) -> SqlResult<Option<Started>> {
+        if let Some(table) = grown_table(&program.planned) {
+            self.await_settling(table).await?;
+        }
         let names = self.context(statement);
         let (context, hold) = self.run_context_of(statement, &names);
         let session = program.needs_session().then(|| Arc::new(semantics::Session::from(&*names)));

@@ -43,6 +43,7 @@ mod prepared;
 mod run;
 mod statement;
 pub(crate) mod temporary;
+mod throttle;
 
 /// What lives as long as a connection.
 pub(crate) struct Session {

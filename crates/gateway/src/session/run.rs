@@ -27,6 +27,7 @@ use crate::session::error::from_txn;
 use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::prepared::Prepared;
 use crate::session::statement::Statement;
+use crate::session::throttle::grown_table;
 use crate::session::{Place, Session, temporary};
 
 /// What running a plan began.
@@ -175,6 +176,9 @@ impl Session {
             return Ok(started);
         }
         statement.is(kind(&planned));
+        if let Some(table) = grown_table(&planned) {
+            self.await_settling(table).await?;
+        }
         if self.block.modes().is_some_and(|modes| modes.isolation == Isolation::Serializable) {
             for table in planned.tables_read() {
                 self.block.transaction().note_read(table);

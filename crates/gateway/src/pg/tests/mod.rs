@@ -3,6 +3,7 @@
 mod fuzz;
 mod protocol;
 mod start;
+mod throttle;
 mod wire;
 
 use std::net::SocketAddr;

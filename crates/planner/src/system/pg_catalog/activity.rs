@@ -54,7 +54,9 @@ pub(super) const TABLES: &[Definition] = &[
 
 fn sessions(source: &Source<'_>, rows: &mut Rows) {
     for session in source.context.activity.sessions() {
-        row!(rows, datid: DATABASE, datname: &session.database, pid: session.pid, usesysid: session.role_oid,
+        let wait_event_type = session.wait_event.map(|_| "IPC");
+        row!(rows, datid: DATABASE, datname: &session.database, wait_event_type: wait_event_type,
+            wait_event: session.wait_event, pid: session.pid, usesysid: session.role_oid,
             usename: &session.role, application_name: &session.application_name, client_addr: session.client_addr,
             client_port: session.client_port, backend_start: session.backend_start_us, xact_start: session.transaction_start_us,
             query_start: session.query_start_us, state_change: session.state_change_us, state: session.state,
