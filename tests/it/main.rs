@@ -6,6 +6,7 @@
     reason = "a test that is skipped says so; KILN_TEST_LOG shows servers' logs"
 )]
 
+mod bulk;
 mod by_key;
 mod clients;
 mod faults;

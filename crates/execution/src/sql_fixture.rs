@@ -73,6 +73,9 @@ impl Sql {
             Planned::Write(write) => {
                 vec![crate::fixtures::done(execution.write(&write, &mut transaction, context).await?).to_string()]
             }
+            Planned::Modify(modify) => {
+                vec![crate::fixtures::done(execution.modify(&modify, &mut transaction, context).await?).to_string()]
+            }
             Planned::Define(define) => {
                 transaction.stage(define.changes).unwrap();
                 Vec::new()

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use catalog::Table;
+use catalog::{Storage, Table};
 use planner::ModifyPlan;
 use txn::{Isolation, Transaction};
 use types::{ColumnId, Condition, SqlError, SqlResult};
@@ -23,6 +23,8 @@ mod lock;
 mod locking_query;
 mod shown;
 mod targets;
+#[cfg(test)]
+mod tests;
 mod unique;
 
 pub(crate) use constraints::{NewRow, check};
@@ -102,14 +104,24 @@ impl Execution {
         context: &RunContext,
     ) -> SqlResult<Attempt<Modified>> {
         let waits = Waits::of(context);
-        let targets = Targets::of(&plan.table, &plan.old, plan.tag == "MERGE", batches, transaction)?;
+        let (fresh_rows_max, once) = (changed_rows_max(plan.table.storage, context), plan.tag == "MERGE");
+        let targets = Targets::of_at_most(fresh_rows_max, &plan.table, &plan.old, once, batches, transaction)?;
         if self.claim(&plan.table, &plan.old, &targets, transaction, &waits).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
         let rows = targets.count();
         let following = Following::of(&plan.table, &targets, transaction);
-        let (changes, returning) = targets.changes(plan.returning.as_ref().map(Vec::len), transaction)?;
-        transaction.write(plan.table.oid, changes).map_err(from_txn)?;
+        let returning = plan.returning.as_ref().map(Vec::len);
+        let returning = if targets.are_many {
+            let many = targets.many(&plan.table, returning, transaction)?;
+            many.take_away(transaction)?;
+            self.write_with_ids(&plan.table, many.rows, transaction, context).await?;
+            many.returning
+        } else {
+            let (changes, returning) = targets.changes(returning, transaction)?;
+            transaction.write(plan.table.oid, changes).map_err(from_txn)?;
+            returning
+        };
         if following.follow(self, &plan.references, transaction, context).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
@@ -132,6 +144,14 @@ impl Execution {
             return Ok(Attempt::Again);
         }
         check(self, table, &targets.new_rows, &targets.old_rows, transaction, waits).await
+    }
+}
+
+/// How many rows one statement may change to fresh ones; more are written to shards at once.
+fn changed_rows_max(storage: Storage, context: &RunContext) -> usize {
+    match storage {
+        Storage::Row => usize::MAX,
+        Storage::Column | Storage::Hybrid => context.settings.direct_load_rows(),
     }
 }
 

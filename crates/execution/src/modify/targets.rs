@@ -1,19 +1,20 @@
 //! What a plan's rows say: which rows of the table are changed, to what, and what RETURNING gives of them.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Int8Type, Int64Type, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, Int64Type, Schema};
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
-use planner::Action;
+use planner::{Action, ROW_ID};
 use rowstore::{Tuple, rows_of};
 use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
 use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 
 use super::{NewRow, refused};
-use crate::error::from_rowstore;
+use crate::error::{from_rowstore, from_txn};
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;
@@ -31,12 +32,26 @@ pub(crate) struct Targets {
     pub(crate) new_rows: Vec<NewRow>,
     /// Old keys that foreign keys of others may refer to, with the columns they are of.
     pub(crate) old_rows: Vec<NewRow>,
+    /// What is put into the table goes to shards at once: `new_rows` are there only where constraints ask for them.
+    pub(super) are_many: bool,
 }
 
 impl Targets {
     /// What `batches`, in the columns of [`planner::ModifyPlan`], say about rows of `table`; `once` where it is an error that they say it
     /// twice of one row.
     pub(crate) fn of(
+        table: &Table,
+        old: &[ColumnId],
+        once: bool,
+        batches: Vec<RecordBatch>,
+        transaction: &Transaction,
+    ) -> SqlResult<Self> {
+        Self::of_at_most(usize::MAX, table, old, once, batches, transaction)
+    }
+
+    /// As [`Targets::of`]; more than `fresh_rows_max` rows that are put into the table are many.
+    pub(super) fn of_at_most(
+        fresh_rows_max: usize,
         table: &Table,
         old: &[ColumnId],
         once: bool,
@@ -53,6 +68,7 @@ impl Targets {
             actions: Vec::new(),
             new_rows: Vec::new(),
             old_rows: Vec::new(),
+            are_many: false,
         };
         for batch in batches {
             let kept = targets.add_actions(&batch, rows, &mut seen, once)?;
@@ -62,7 +78,11 @@ impl Targets {
             };
             targets.batches.push(batch);
         }
-        targets.read_rows(table, old)?;
+        let put = targets.actions.iter().filter(|(action, _)| *action != Action::Delete).count();
+        targets.are_many = fresh_rows_max < put;
+        if !targets.are_many || !old.is_empty() || has_checked_keys(table) {
+            targets.read_rows(table, old)?;
+        }
         Ok(targets)
     }
 
@@ -187,6 +207,71 @@ impl Targets {
     }
 }
 
+/// Changed and new rows on their way to shards.
+pub(super) struct Many {
+    table: Oid,
+    /// The table's columns, then [`planner::ROW_ID`].
+    pub(super) rows: Vec<RecordBatch>,
+    /// Versions that were there.
+    known: Vec<(RowId, RowPlace)>,
+    pub(super) returning: Vec<RecordBatch>,
+}
+
+impl Targets {
+    /// The same for rows that go to shards, ids and all.
+    pub(super) fn many(self, table: &Table, returning: Option<usize>, transaction: &Transaction) -> SqlResult<Many> {
+        let inserted = self.actions.iter().filter(|(action, _)| *action == Action::Insert).count() as u64;
+        let mut next = if 0 < inserted { transaction.allocate_row_ids(inserted) } else { RowId(0) };
+        let mut many = Many { table: self.table, rows: Vec::new(), known: self.known, returning: Vec::new() };
+        let mut actions = self.actions.iter();
+        for batch in &self.batches {
+            let mut ids = Vec::with_capacity(batch.num_rows());
+            let mut kept = Vec::with_capacity(batch.num_rows());
+            for (action, known) in actions.by_ref().take(batch.num_rows()) {
+                kept.push(*action != Action::Delete);
+                ids.push(known.map_or(next, |(id, _)| id).0.cast_signed());
+                next.0 += u64::from(known.is_none());
+            }
+            let rows = with_ids(batch, table.columns.len(), ids)?;
+            let are_all_kept = kept.iter().all(|kept| *kept);
+            many.rows.push(if are_all_kept {
+                rows
+            } else {
+                filter_record_batch(&rows, &BooleanArray::from(kept)).map_err(internal)?
+            });
+            if let Some(count) = returning {
+                many.returning.push(columns_from(batch, batch.num_columns() - count, count)?);
+            }
+        }
+        Ok(many)
+    }
+}
+
+impl Many {
+    /// Takes away the versions that were there.
+    pub(super) fn take_away(&self, transaction: &mut Transaction) -> SqlResult<()> {
+        let gone = self.known.iter().map(|(id, place)| RowChange { id: *id, was: Some(*place), now: None });
+        transaction.write(self.table, gone).map_err(from_txn)
+    }
+}
+
+/// The columns of the table of a batch, then its rows' ids.
+fn with_ids(batch: &RecordBatch, width: usize, ids: Vec<i64>) -> SqlResult<RecordBatch> {
+    let schema = batch.schema();
+    let mut fields: Vec<FieldRef> = schema.fields()[LEADING..LEADING + width].to_vec();
+    fields.push(Arc::new(Field::new(ROW_ID, DataType::Int64, false)));
+    let mut columns = batch.columns()[LEADING..LEADING + width].to_vec();
+    columns.push(Arc::new(Int64Array::from(ids)));
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(internal)
+}
+
+/// Whether keys or references of the table are enforced.
+fn has_checked_keys(table: &Table) -> bool {
+    let is_reference = |kind: &ConstraintKind| matches!(kind, ConstraintKind::ForeignKey { .. });
+    table.row_indexes().any(|index| index.unique)
+        || table.constraints.iter().any(|constraint| constraint.enforced && is_reference(&constraint.kind))
+}
+
 /// Whether another transaction has changed or deleted one of these rows since this one's view; `40001` where it may not look again.
 pub(crate) fn were_changed(rows: &[(RowId, RowPlace)], table: Oid, transaction: &Transaction) -> SqlResult<bool> {
     let (view, now) = (transaction.view(), transaction.newest());
@@ -240,7 +325,7 @@ pub(crate) fn columns_from(batch: &RecordBatch, start: usize, count: usize) -> S
     let fields: Vec<_> = schema.fields()[start..start + count].to_vec();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch.columns()[start..start + count].to_vec();
-    RecordBatch::try_new_with_options(std::sync::Arc::new(Schema::new(fields)), columns, &options).map_err(internal)
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(internal)
 }
 
 fn twice() -> SqlError {

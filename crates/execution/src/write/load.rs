@@ -33,7 +33,7 @@ pub(crate) struct Load {
     pub(super) columns: Vec<ColumnDef>,
     pub(super) shard_bytes: u64,
     /// So many rows at most are not worth a shard.
-    fresh_rows_max: usize,
+    pub(super) fresh_rows_max: usize,
     objects: Objects,
     random: Arc<dyn Random>,
     /// Kept as long as objects are written: see [`Uploads`].

@@ -11,6 +11,7 @@ mod load;
 mod order;
 mod sample;
 mod shards_of;
+mod with_ids;
 
 #[cfg(test)]
 mod tests;

@@ -10,9 +10,9 @@ use types::{SqlError, SqlResult};
 use super::load::{Load, Portion};
 use crate::error::from_shards;
 
-/// Rows that are held back until it is clear that there are enough of them for a shard of their own.
+/// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.
 const HELD_ROWS_MAX: usize = 65_536;
-/// … and their bytes.
+/// … and the bytes of so many.
 const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// The shards of one stream.
@@ -54,7 +54,8 @@ impl ShardsOf {
             self.held_rows += batch.num_rows();
             self.held_bytes += batch.get_array_memory_size();
             self.held.push(batch);
-            if HELD_ROWS_MAX <= self.held_rows || HELD_BYTES_MAX <= self.held_bytes {
+            let (rows_max, bytes_max) = held_max(self.load.fresh_rows_max);
+            if rows_max <= self.held_rows || bytes_max <= self.held_bytes {
                 (self.held_rows, self.held_bytes) = (0, 0);
                 for batch in std::mem::take(&mut self.held) {
                     self.write(&batch).await?;
@@ -98,5 +99,24 @@ impl ShardsOf {
             self.done.push(Arc::new(ended.map_err(from_shards)?));
         }
         Ok(())
+    }
+}
+
+/// The rows and bytes at which rows are held back no longer.
+fn held_max(fresh_rows_max: usize) -> (usize, usize) {
+    let rows = HELD_ROWS_MAX.max(fresh_rows_max.saturating_add(1));
+    (rows, HELD_BYTES_MAX.saturating_mul(rows.div_ceil(HELD_ROWS_MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_rows_are_held_as_may_be_fresh() {
+        assert_eq!(held_max(10_000), (HELD_ROWS_MAX, HELD_BYTES_MAX));
+        assert_eq!(held_max(HELD_ROWS_MAX), (HELD_ROWS_MAX + 1, 2 * HELD_BYTES_MAX));
+        assert_eq!(held_max(1_000_000), (1_000_001, 16 * HELD_BYTES_MAX));
+        assert_eq!(held_max(usize::MAX).0, usize::MAX);
     }
 }

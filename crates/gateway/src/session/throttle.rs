@@ -17,7 +17,7 @@ const WAIT_EVENT: &str = "SettleFreshRows";
 
 impl Session {
     /// To be called before a statement writes rows. Ends when the statement is stopped, too.
-    pub(crate) async fn await_settling(&self, table: &Table) -> SqlResult<()> {
+    pub(crate) async fn await_settling(&mut self, table: &Table) -> SqlResult<()> {
         let pace = self.gateway.execution.pace(table);
         if pace == Pace::Free {
             return Ok(());

@@ -133,8 +133,9 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting(
         "kiln.direct_load_rows",
         "10000",
-        Kind::Integer { min: 0, max: 1_000_000_000, unit: None },
-        "Rows that one statement adds as fresh ones at most; more are written to shards at once.",
+        // Fresh rows are in memory: of more than that a statement had better not make any.
+        Kind::Integer { min: 0, max: 10_000_000, unit: None },
+        "Rows that one statement adds or changes as fresh ones at most; more are written to shards at once.",
     ),
     setting("kiln.optimizer", "on", Kind::Bool, "Whether joins are ordered by cost."),
     setting(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Change, RowPlace, TableRows};
 use rowstore::{OwnRows, Row, Tuple};
-use types::{CommitTs, Mutation, Oid, RowId};
+use types::{CommitTs, Mutation, Oid, RowId, ShardId};
 
 use crate::bind::bind;
 use crate::group::{Held, Proposal};
@@ -285,8 +285,22 @@ impl Transaction {
         if seen.own.layer.get(id).is_some() {
             return crate::RowNow::Same(RowPlace::Fresh);
         }
+        if let RowPlace::Shard { shard, .. } = place
+            && self.has_added(table, shard)
+        {
+            // Nobody else sees it: it is new, or locked since this transaction wrote it.
+            return crate::RowNow::Same(place);
+        }
         let moves = self.transactions.core.moves.until(table, now.ts);
         crate::moves::row_now(seen, now.state.rows(table), &moves, id, place)
+    }
+
+    /// Whether the shard is one that this transaction has staged.
+    fn has_added(&self, table: Oid, shard: ShardId) -> bool {
+        self.staged.iter().any(|change| match change {
+            Change::AddShards { table: of, shards, .. } => *of == table && shards.iter().any(|added| added.id == shard),
+            _ => false,
+        })
     }
 
     /// Makes all `changes` to the view, or none if one is refused.

@@ -1,0 +1,71 @@
+//! Rows that have their ids already, into shards: what a statement has changed of many rows.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{FieldRef, Schema};
+use catalog::{Change, Table};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::execute_stream;
+use futures::StreamExt;
+use planner::error::from_datafusion;
+use shards::RowIds;
+use txn::Transaction;
+use types::{SqlError, SqlResult};
+
+use super::conform::Conform;
+use super::{Load, ShardsOf, ordered};
+use crate::error::from_txn;
+use crate::modify::columns_from;
+use crate::{Execution, RunContext};
+
+impl Execution {
+    /// Writes rows, in the columns of the table and then their ids, to shards and stages these.
+    ///
+    /// # Errors
+    /// What the storage reports; `57014` when cancelled.
+    pub(crate) async fn write_with_ids(
+        &self,
+        table: &Arc<Table>,
+        rows: Vec<RecordBatch>,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<()> {
+        let load = Load::of_moved(self, table, transaction);
+        let task = Arc::new(TaskContext::default().with_runtime(self.runtime()));
+        let written = Arc::clone(table);
+        let work = async move {
+            let rows = conformed(&written, rows)?;
+            let Some(schema) = rows.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
+            let operators = MemorySourceConfig::try_new_exec(&[rows], schema, None).map_err(from_datafusion)?;
+            let operators = ordered(&written, operators, &task).await?;
+            let mut stream = execute_stream(operators, task).map_err(from_datafusion)?;
+            let mut shards = ShardsOf::rest(Arc::new(load));
+            while let Some(batch) = stream.next().await {
+                shards.push(batch.map_err(from_datafusion)?).await?;
+            }
+            Ok(shards.finish().await?.shards)
+        };
+        let mut shards = self.run(context, work).await?;
+        for shard in &mut shards {
+            Arc::make_mut(shard).row_ids = RowIds::Stored;
+        }
+        let change = Change::AddShards { table: table.oid, shards, sample: None };
+        transaction.stage(vec![change]).map_err(from_txn)
+    }
+}
+
+/// The rows with exactly the table's columns, and their ids.
+fn conformed(table: &Arc<Table>, rows: Vec<RecordBatch>) -> SqlResult<Vec<RecordBatch>> {
+    let (conform, width) = (Conform::new(table), table.columns.len());
+    let with_ids = |rows: RecordBatch| {
+        let id = Arc::clone(&rows.schema().fields()[width]);
+        let conformed = conform.batch(columns_from(&rows, 0, width)?)?;
+        let fields: Vec<FieldRef> = conformed.schema().fields().iter().map(Arc::clone).chain([id]).collect();
+        let columns: Vec<ArrayRef> = conformed.columns().iter().chain([rows.column(width)]).map(Arc::clone).collect();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+            .map_err(|error| SqlError::internal(format!("changed rows: {error}")))
+    };
+    rows.into_iter().map(with_ids).collect()
+}
