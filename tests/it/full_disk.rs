@@ -14,7 +14,7 @@ use crate::server::Server;
 const DISK_BYTES: u64 = 128 << 20;
 /// What lies on the disk beside the server's files until room is made.
 const OTHERS_BYTES: usize = 40 << 20;
-const ARGUMENTS: &[&str] = &["--disk-reserve-mb", "16", "--memory-mb", "64"];
+const ARGUMENTS: &[&str] = &["--disk-reserve-mb", "16", "--memory-mb", "128"];
 /// More than the disk could take.
 const INSERTS_MAX: u64 = 1_000;
 const ROWS_PER_INSERT: u64 = 1_000;
@@ -70,6 +70,7 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     let refused = client.batch_execute(load).await.expect_err("there is no room");
     assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
     let sort = "SELECT sum(length(r)) FROM (SELECT repeat(md5(i::text), 20) AS r FROM generate_series(1, 400000) AS g(i) ORDER BY r OFFSET 1) AS s";
+    client.batch_execute("SET kiln.target_partitions = 1").await.expect("it is a setting");
     let refused = client.batch_execute(sort).await.expect_err("there is no room");
     assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
     assert_eq!((rows(&client, "small").await, rows(&client, "big").await), (acknowledged, 0));
