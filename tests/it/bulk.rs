@@ -15,7 +15,8 @@ const CLIENTS: usize = 3;
 async fn no_change_of_many_rows_is_lost() {
     let server = Server::start();
     let client = server.connect().await;
-    let made = format!("CREATE TABLE t (id int, n int); INSERT INTO t SELECT i, 0 FROM generate_series(1, {ROWS}) AS g(i)");
+    let made =
+        format!("CREATE TABLE t (id int, n int); INSERT INTO t SELECT i, 0 FROM generate_series(1, {ROWS}) AS g(i)");
     client.batch_execute(&made).await.expect("the table is new");
     let ended = Arc::new(AtomicBool::new(false));
     let mover = tokio::spawn({
@@ -44,7 +45,8 @@ async fn no_change_of_many_rows_is_lost() {
     }
     ended.store(true, Ordering::Relaxed);
     mover.await.expect("moving does not fail");
-    let row = client.query_one("SELECT count(*), count(DISTINCT id), min(n), max(n) FROM t", &[]).await.expect("it reads");
+    let row =
+        client.query_one("SELECT count(*), count(DISTINCT id), min(n), max(n) FROM t", &[]).await.expect("it reads");
     let all = (CLIENTS * ROUNDS) as i32;
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (ROWS, ROWS));
     assert_eq!((row.get::<_, i32>(2), row.get::<_, i32>(3)), (all, all));
@@ -54,7 +56,8 @@ async fn no_change_of_many_rows_is_lost() {
 async fn who_sees_an_older_moment_is_told_of_changed_rows() {
     let server = Server::start();
     let (first, second) = (server.connect().await, server.connect().await);
-    let made = format!("CREATE TABLE t (id int, n int); INSERT INTO t SELECT i, 0 FROM generate_series(1, {ROWS}) AS g(i)");
+    let made =
+        format!("CREATE TABLE t (id int, n int); INSERT INTO t SELECT i, 0 FROM generate_series(1, {ROWS}) AS g(i)");
     first.batch_execute(&made).await.expect("the table is new");
     for client in [&first, &second] {
         let begun = "SET kiln.direct_load_rows = 100; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t";
@@ -66,7 +69,10 @@ async fn who_sees_an_older_moment_is_told_of_changed_rows() {
     second.batch_execute("ROLLBACK").await.expect("a block ends");
 
     // Its own changes of many rows are none of others, whoever else writes to the table meanwhile.
-    second.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE t SET n = 3 WHERE id > 1").await.expect("nobody else is there");
+    second
+        .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE t SET n = 3 WHERE id > 1")
+        .await
+        .expect("nobody else is there");
     first.batch_execute("UPDATE t SET n = 4 WHERE id = 1; INSERT INTO t VALUES (0, 0)").await.expect("another row");
     second.batch_execute("UPDATE t SET n = 5 WHERE id > 1; COMMIT").await.expect("they are its own rows");
     let row = first.query_one("SELECT count(*), sum(n) FROM t", &[]).await.expect("it reads");

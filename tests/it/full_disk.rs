@@ -53,7 +53,10 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     let data = disk.path().join("data");
     let server = Server::start_on(&data, ARGUMENTS);
     let client = server.connect().await;
-    client.batch_execute("CREATE TABLE small (n int, v text) WITH (storage = row); CREATE TABLE big (n int, v text)").await.expect("there is room");
+    client
+        .batch_execute("CREATE TABLE small (n int, v text) WITH (storage = row); CREATE TABLE big (n int, v text)")
+        .await
+        .expect("there is room");
     let mut acknowledged = 0;
     let refused = loop {
         match insert(&client, acknowledged).await {

@@ -230,10 +230,8 @@ fn settling(config: &Config) -> (SettleSettings, FreshLimits) {
     let rows = config.settle_rows.unwrap_or(usual.rows);
     let bytes = usual.bytes.saturating_mul((rows / usual.rows).max(1) as u64);
     let settle = SettleSettings { rows, bytes, bytes_of_all: config.fresh_memory_bytes / 4, ..usual };
-    let limits = FreshLimits {
-        rows: (rows as u64).saturating_mul(FRESH_TO_SETTLE_MAX),
-        bytes: config.fresh_memory_bytes,
-    };
+    let limits =
+        FreshLimits { rows: (rows as u64).saturating_mul(FRESH_TO_SETTLE_MAX), bytes: config.fresh_memory_bytes };
     (settle, limits)
 }
 

@@ -119,15 +119,10 @@ mod tests {
     #[test]
     fn writers_are_slowed_from_half_of_the_limit_on_and_stop_at_it() {
         let ms = |count| Pace::After(Duration::from_millis(count));
-        assert_eq!([0, 50, 51, 75, 99, 100, 101].map(|amount| pace(amount, 100)), [
-            Pace::Free,
-            Pace::Free,
-            ms(10),
-            ms(250),
-            ms(490),
-            Pace::Stop,
-            Pace::Stop
-        ]);
+        assert_eq!(
+            [0, 50, 51, 75, 99, 100, 101].map(|amount| pace(amount, 100)),
+            [Pace::Free, Pace::Free, ms(10), ms(250), ms(490), Pace::Stop, Pace::Stop]
+        );
         assert_eq!(pace(u64::MAX - 1, u64::MAX), Pace::After(DELAY_MAX * 999 / 1_000));
         assert_eq!(pace(0, 0), Pace::Stop);
     }

@@ -151,9 +151,9 @@ impl Rows {
                     self.batch = Some(Batch { rows, next: 0, encoders: Vec::new(), formats: Vec::new() });
                 }
                 None => {
-                self.finished = true;
-                self.hold = None;
-            }
+                    self.finished = true;
+                    self.hold = None;
+                }
             }
         }
         Ok(false)

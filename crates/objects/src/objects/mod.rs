@@ -58,12 +58,7 @@ impl Objects {
     }
 
     /// As [`Self::open`]; in a local folder writes leave `reserve_bytes` of its disk free.
-    pub fn open_keeping(
-        url: &str,
-        reserve_bytes: u64,
-        clock: Arc<dyn Clock>,
-        random: Arc<dyn Random>,
-    ) -> Result<Self> {
+    pub fn open_keeping(url: &str, reserve_bytes: u64, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Self> {
         let variables =
             std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
         let (store, prefix) = open::open(url, variables, &clock, reserve_bytes)?;

@@ -40,7 +40,9 @@ async fn writers_wait_for_settling_and_readers_do_not() {
     let counted = reader.query("select count(*) from t").await;
     let counted = counted.iter().find(|said| said.kind == 'D').and_then(|said| said.values()[0].clone());
     assert_eq!(counted.as_deref(), Some(there.to_string().as_bytes()));
-    let shown = reader.query("select wait_event_type || ' ' || wait_event from pg_stat_activity where pid <> pg_backend_pid()").await;
+    let shown = reader
+        .query("select wait_event_type || ' ' || wait_event from pg_stat_activity where pid <> pg_backend_pid()")
+        .await;
     let shown = shown.iter().find(|said| said.kind == 'D').and_then(|said| said.values()[0].clone());
     assert_eq!(shown.as_deref(), Some(&b"IPC SettleFreshRows"[..]));
     let deleted = reader.query("delete from t where n = 0").await;
