@@ -211,7 +211,6 @@ fn arrow_error(error: &arrow::error::ArrowError) -> SqlError {
 fn io_error(error: &io::Error) -> SqlError {
     if is_disk_full(error) {
         return SqlError::new(Condition::DiskFull, "no space left for temporary files")
-            .with_detail(brief(&error.to_string()))
             .with_hint("Free space on the disk of the data folder, or give queries more memory.");
     }
     SqlError::new(Condition::IoError, error.to_string())

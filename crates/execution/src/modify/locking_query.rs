@@ -127,7 +127,7 @@ async fn lock(
     if !locked.skipped.is_empty() {
         return Ok(Outcome::Skipped);
     }
-    let changed = were_changed(&[(id, place)], locks.table.oid, transaction)?;
+    let changed = were_changed([(id, place)], locks.table.oid, transaction)?;
     Ok(if changed { Outcome::Changed } else { Outcome::Locked })
 }
 

@@ -32,7 +32,7 @@ pub(crate) use follow::{Following, is_seen};
 pub(crate) use lock::Waits;
 #[cfg(test)]
 pub(crate) use targets::place_of;
-pub(crate) use targets::{Targets, columns_from, tuples};
+pub(crate) use targets::{Many, Targets, columns_from, tuples};
 pub(crate) use unique::{index_name, newest, taken};
 
 /// What a statement that changes rows did.
@@ -113,10 +113,7 @@ impl Execution {
         let following = Following::of(&plan.table, &targets, transaction);
         let returning = plan.returning.as_ref().map(Vec::len);
         let returning = if targets.are_many {
-            let many = targets.many(&plan.table, returning, transaction)?;
-            many.take_away(transaction)?;
-            self.write_with_ids(&plan.table, many.rows, transaction, context).await?;
-            many.returning
+            self.write_many(&plan.table, targets.many(&plan.table, returning, transaction)?, transaction, context).await?
         } else {
             let (changes, returning) = targets.changes(returning, transaction)?;
             transaction.write(plan.table.oid, changes).map_err(from_txn)?;
@@ -126,6 +123,19 @@ impl Execution {
             return Ok(Attempt::Again);
         }
         Ok(Attempt::Done(Modified { rows, returning }))
+    }
+
+    /// Puts many rows into shards and takes away what they were; what RETURNING gives of them.
+    pub(crate) async fn write_many(
+        &self,
+        table: &Arc<Table>,
+        mut many: Many,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Vec<RecordBatch>> {
+        self.write_with_ids(table, std::mem::take(&mut many.rows), transaction, context).await?;
+        many.take_away(transaction)?;
+        Ok(many.returning)
     }
 
     /// Locks the rows, looks at them again and at the constraints of what they become.

@@ -24,16 +24,14 @@ pub(crate) struct Targets {
     table: Oid,
     /// The plan's rows without those that do nothing.
     batches: Vec<RecordBatch>,
-    /// Rows that are there, each once: where the statement saw them.
-    known: Vec<(RowId, RowPlace)>,
-    /// For each row of `batches` what happens.
+    /// For each row of `batches` what happens, and where the statement saw a row that was there.
     actions: Vec<(Action, Option<(RowId, RowPlace)>)>,
     /// What is put into the table.
     pub(crate) new_rows: Vec<NewRow>,
     /// Old keys that foreign keys of others may refer to, with the columns they are of.
     pub(crate) old_rows: Vec<NewRow>,
     /// What is put into the table goes to shards at once: `new_rows` are there only where constraints ask for them.
-    pub(super) are_many: bool,
+    pub(crate) are_many: bool,
 }
 
 impl Targets {
@@ -50,7 +48,7 @@ impl Targets {
     }
 
     /// As [`Targets::of`]; more than `fresh_rows_max` rows that are put into the table are many.
-    pub(super) fn of_at_most(
+    pub(crate) fn of_at_most(
         fresh_rows_max: usize,
         table: &Table,
         old: &[ColumnId],
@@ -64,7 +62,6 @@ impl Targets {
         let mut targets = Self {
             table: table.oid,
             batches: Vec::with_capacity(batches.len()),
-            known: Vec::new(),
             actions: Vec::new(),
             new_rows: Vec::new(),
             old_rows: Vec::new(),
@@ -116,7 +113,6 @@ impl Targets {
             };
             kept.push(known.is_some());
             if let Some(known) = known {
-                self.known.extend(known);
                 self.actions.push((action, known));
             }
         }
@@ -148,9 +144,14 @@ impl Targets {
         Ok(())
     }
 
+    /// The rows that were there, each once.
+    fn known(&self) -> impl Iterator<Item = (RowId, RowPlace)> + '_ {
+        self.actions.iter().filter_map(|(_, known)| *known)
+    }
+
     /// The rows that are changed or deleted, in the order in which everyone locks.
     pub(super) fn locked_rows(&self) -> Vec<RowId> {
-        let mut rows: Vec<RowId> = self.known.iter().map(|(id, _)| *id).collect();
+        let mut rows: Vec<RowId> = self.known().map(|(id, _)| id).collect();
         rows.sort_unstable();
         rows
     }
@@ -166,7 +167,7 @@ impl Targets {
 
     /// Whether another transaction has changed one of the rows since the statement saw it.
     pub(super) fn were_changed(&self, transaction: &Transaction) -> SqlResult<bool> {
-        were_changed(&self.known, self.table, transaction)
+        were_changed(self.known(), self.table, transaction)
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -208,21 +209,21 @@ impl Targets {
 }
 
 /// Changed and new rows on their way to shards.
-pub(super) struct Many {
+pub(crate) struct Many {
     table: Oid,
     /// The table's columns, then [`planner::ROW_ID`].
-    pub(super) rows: Vec<RecordBatch>,
-    /// Versions that were there.
-    known: Vec<(RowId, RowPlace)>,
+    pub(crate) rows: Vec<RecordBatch>,
+    /// For each row what happens, as [`Targets`] has it.
+    actions: Vec<(Action, Option<(RowId, RowPlace)>)>,
     pub(super) returning: Vec<RecordBatch>,
 }
 
 impl Targets {
     /// The same for rows that go to shards, ids and all.
-    pub(super) fn many(self, table: &Table, returning: Option<usize>, transaction: &Transaction) -> SqlResult<Many> {
+    pub(crate) fn many(self, table: &Table, returning: Option<usize>, transaction: &Transaction) -> SqlResult<Many> {
         let inserted = self.actions.iter().filter(|(action, _)| *action == Action::Insert).count() as u64;
         let mut next = if 0 < inserted { transaction.allocate_row_ids(inserted) } else { RowId(0) };
-        let mut many = Many { table: self.table, rows: Vec::new(), known: self.known, returning: Vec::new() };
+        let (mut rows, mut returned) = (Vec::new(), Vec::new());
         let mut actions = self.actions.iter();
         for batch in &self.batches {
             let mut ids = Vec::with_capacity(batch.num_rows());
@@ -232,25 +233,25 @@ impl Targets {
                 ids.push(known.map_or(next, |(id, _)| id).0.cast_signed());
                 next.0 += u64::from(known.is_none());
             }
-            let rows = with_ids(batch, table.columns.len(), ids)?;
-            let are_all_kept = kept.iter().all(|kept| *kept);
-            many.rows.push(if are_all_kept {
-                rows
+            let batch_rows = with_ids(batch, table.columns.len(), ids)?;
+            rows.push(if kept.contains(&false) {
+                filter_record_batch(&batch_rows, &BooleanArray::from(kept)).map_err(internal)?
             } else {
-                filter_record_batch(&rows, &BooleanArray::from(kept)).map_err(internal)?
+                batch_rows
             });
             if let Some(count) = returning {
-                many.returning.push(columns_from(batch, batch.num_columns() - count, count)?);
+                returned.push(columns_from(batch, batch.num_columns() - count, count)?);
             }
         }
-        Ok(many)
+        Ok(Many { table: self.table, rows, actions: self.actions, returning: returned })
     }
 }
 
 impl Many {
     /// Takes away the versions that were there.
-    pub(super) fn take_away(&self, transaction: &mut Transaction) -> SqlResult<()> {
-        let gone = self.known.iter().map(|(id, place)| RowChange { id: *id, was: Some(*place), now: None });
+    pub(crate) fn take_away(&self, transaction: &mut Transaction) -> SqlResult<()> {
+        let known = self.actions.iter().filter_map(|(_, known)| *known);
+        let gone = known.map(|(id, place)| RowChange { id, was: Some(place), now: None });
         transaction.write(self.table, gone).map_err(from_txn)
     }
 }
@@ -273,7 +274,11 @@ fn has_checked_keys(table: &Table) -> bool {
 }
 
 /// Whether another transaction has changed or deleted one of these rows since this one's view; `40001` where it may not look again.
-pub(crate) fn were_changed(rows: &[(RowId, RowPlace)], table: Oid, transaction: &Transaction) -> SqlResult<bool> {
+pub(crate) fn were_changed(
+    rows: impl IntoIterator<Item = (RowId, RowPlace)>,
+    table: Oid,
+    transaction: &Transaction,
+) -> SqlResult<bool> {
     let (view, now) = (transaction.view(), transaction.newest());
     if view.ts == now.ts
         || Mutation::ChangesUnnoticed.is_on()
@@ -282,7 +287,7 @@ pub(crate) fn were_changed(rows: &[(RowId, RowPlace)], table: Oid, transaction: 
         return Ok(false);
     }
     for (id, place) in rows {
-        let what = match transaction.row_now(&now, table, *id, *place) {
+        let what = match transaction.row_now(&now, table, id, place) {
             RowNow::Same(_) => continue,
             RowNow::Changed => "update",
             RowNow::Deleted => "delete",

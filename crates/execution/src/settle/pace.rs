@@ -12,6 +12,8 @@ use crate::Execution;
 
 /// As long as nobody is slowed the fresh rows are counted so often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Settling has caught up once nobody was slowed for so long.
+const QUIET: Duration = Duration::from_secs(60);
 /// What a statement waits at most as long as there is any room.
 const DELAY_MAX: Duration = Duration::from_millis(500);
 
@@ -62,6 +64,28 @@ struct Seen {
     all: Pace,
     /// The tables whose own rows slow their writers.
     tables: HashMap<Oid, Pace>,
+    told: Told,
+}
+
+/// What the log says of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Told {
+    is_behind: bool,
+    free_since: Option<Duration>,
+}
+
+impl Told {
+    /// Whether settling falls behind, where that is news at the moment `now`.
+    fn note(&mut self, is_free: bool, now: Duration) -> Option<bool> {
+        if !is_free {
+            self.free_since = None;
+            return (!std::mem::replace(&mut self.is_behind, true)).then_some(true);
+        }
+        let since = *self.free_since.get_or_insert(now);
+        let is_over = self.is_behind && QUIET <= now.saturating_sub(since);
+        self.is_behind &= !is_over;
+        is_over.then_some(false)
+    }
 }
 
 impl Seen {
@@ -86,6 +110,11 @@ impl Seen {
 }
 
 impl Execution {
+    /// Whether writers were slowed lately.
+    pub(super) fn is_behind(&self) -> bool {
+        self.paces.seen.lock().told.is_behind
+    }
+
     /// From now on writers wait where there are too many fresh rows. Once.
     pub fn limit_fresh_rows(&self, limits: FreshLimits) {
         // The first stays: there is one server.
@@ -100,13 +129,14 @@ impl Execution {
         let now = self.clock.monotonic();
         // Who is slowed anyway can look himself.
         if !seen.is_free() || seen.at.is_none_or(|at| LOOK_EVERY <= now.saturating_sub(at)) {
-            let next = Seen { at: Some(now), ..Seen::of(&self.transactions.current().state, *limits) };
-            if seen.is_free() && !next.is_free() {
-                tracing::warn!("settling falls behind: writers are slowed");
-            } else if !seen.is_free() && next.is_free() {
-                tracing::info!("settling has caught up: writers go on as they like");
+            let told = seen.told;
+            *seen = Seen { at: Some(now), told, ..Seen::of(&self.transactions.current().state, *limits) };
+            let is_free = seen.is_free();
+            match seen.told.note(is_free, now) {
+                Some(true) => tracing::warn!("settling falls behind: writers are slowed"),
+                Some(false) => tracing::info!("settling has caught up: writers go on as they like"),
+                None => {}
             }
-            *seen = next;
         }
         seen.all.max(seen.tables.get(&table.oid).copied().unwrap_or_default())
     }
@@ -125,6 +155,18 @@ mod tests {
         );
         assert_eq!(pace(u64::MAX - 1, u64::MAX), Pace::After(DELAY_MAX * 999 / 1_000));
         assert_eq!(pace(0, 0), Pace::Stop);
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_told_once() {
+        let (mut told, at) = (Told::default(), Duration::from_secs);
+        assert_eq!(told.note(true, at(0)), None);
+        assert_eq!(told.note(false, at(1)), Some(true));
+        assert_eq!([told.note(true, at(2)), told.note(false, at(50)), told.note(true, at(70))], [None; 3]);
+        assert_eq!(told.note(true, at(129)), None);
+        assert_eq!(told.note(true, at(130)), Some(false));
+        assert_eq!(told.note(true, at(200)), None);
+        assert_eq!(told.note(false, at(201)), Some(true));
     }
 
     #[test]

@@ -190,7 +190,9 @@ impl Client {
         let batch = RecordBatch::try_new(schema, columns).expect("columns of one length");
         let begun = view.ts;
         drop(view);
-        let found = Targets::of(table, &[], false, vec![batch], transaction)?;
+        // As if they were many.
+        let fresh_rows_max = if !delete && below(&self.random, 3) == 0 { 0 } else { usize::MAX };
+        let found = Targets::of_at_most(fresh_rows_max, table, &[], false, vec![batch], transaction)?;
         let attempt = life.execution.claim(table, &[], &found, transaction, &waits).await;
         let is_twice = used.len() < changed.len();
         if !is_twice {
@@ -199,8 +201,13 @@ impl Client {
         if attempt? == Attempt::Again {
             return Ok(Attempt::Again);
         }
-        let (changes, _) = found.changes(None, transaction)?;
-        transaction.write(table.oid, changes).map_err(from_txn)?;
+        if found.are_many {
+            let many = found.many(table, None, transaction)?;
+            life.execution.write_many(table, many, transaction, &context()).await?;
+        } else {
+            let (changes, _) = found.changes(None, transaction)?;
+            transaction.write(table.oid, changes).map_err(from_txn)?;
+        }
         for (seen, (number, row)) in targets.iter().zip(changed) {
             let write = writes.rows.entry(number).or_insert(Write { seen: Some(seen.row.version), now: None });
             write.now = (!delete).then_some(row);

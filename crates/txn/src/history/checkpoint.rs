@@ -105,7 +105,15 @@ impl History {
         let folder = self.settings.folder.join("checkpoint");
         let timeline = self.timeline().await?;
         let (log, instance) = (Arc::clone(&self.log), self.settings.instance);
-        let (manifest, file) = blocking(move || write_files(&*log, &folder, instance, timeline)).await?;
+        let made = blocking(move || {
+            let made = write_files(&*log, &folder, instance, timeline);
+            if made.is_err() {
+                // Half a copy may be what the disk lacks.
+                let _ = fs::remove_dir_all(&folder);
+            }
+            made
+        });
+        let (manifest, file) = made.await?;
         let sent = send(&self.objects, &manifest, &file).await;
         let _ = fs::remove_file(&file);
         sent?;

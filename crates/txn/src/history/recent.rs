@@ -66,6 +66,13 @@ impl Recent {
         }
     }
 
+    /// Keeps the newest alone.
+    pub(crate) fn forget(&self) {
+        let mut states = self.states.lock();
+        let older = states.len().saturating_sub(1);
+        states.drain(..older);
+    }
+
     /// The state at the moment, if it is among those kept.
     pub(crate) fn find(&self, moment: Moment) -> Option<Known> {
         self.states.lock().iter().rev().find(|known| known.is_at(moment)).cloned()

@@ -83,6 +83,8 @@ pub struct LockManager {
 
 /// A power of two; enough that cores seldom meet.
 const SHARDS: usize = 64;
+/// Who had so many locks leaves room behind that others will hardly need.
+const MANY: usize = 64 * 1024;
 
 impl LockManager {
     /// No locks yet. Timeouts are measured on `clock`.
@@ -148,8 +150,22 @@ impl LockManager {
 
     /// Gives back all locks of a transaction that has ended. It must not be waiting.
     pub fn release_all(&self, txn: TxnId) {
-        for Held { resource, .. } in self.held.take_all(txn) {
+        let held = self.held.take_all(txn);
+        let are_many = MANY <= held.len();
+        for Held { resource, .. } in held {
             self.restore(txn, &resource, 0);
+        }
+        if are_many {
+            self.shrink();
+        }
+    }
+
+    /// Gives memory back that nobody needs any more.
+    fn shrink(&self) {
+        for shard in &self.entries {
+            let mut shard = shard.lock();
+            let used = shard.len().max(MANY / SHARDS);
+            shard.shrink_to(2 * used);
         }
     }
 

@@ -223,6 +223,15 @@ impl Transactions {
         self.core.sequences.position(sequence)
     }
 
+    /// Forgets how rows moved, as far as nobody needs it: that keeps them in memory as they were before. `in_need` also forgets the states of
+    /// the last moments, which keep such rows too; who asks for one has it rebuilt.
+    pub fn forget_moves(&self, in_need: bool) {
+        self.core.moves.forget(self.core.visible.horizon());
+        if in_need {
+            self.core.recent.forget();
+        }
+    }
+
     /// Starts a transaction that sees the newest commit.
     #[must_use]
     pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
