@@ -58,14 +58,7 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
         .await
         .expect("there is room");
     let mut acknowledged = 0;
-    let refused = loop {
-        match insert(&client, acknowledged).await {
-            Ok(()) => acknowledged += ROWS_PER_INSERT,
-            Err(error) => break error,
-        }
-        assert!(acknowledged < INSERTS_MAX * ROWS_PER_INSERT, "the disk is never full");
-    };
-    assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
+    fill(&client, &mut acknowledged).await;
     assert_eq!(rows(&client, "small").await, acknowledged);
 
     // What goes to shards at once, and what queries spill.
@@ -83,6 +76,14 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     let deleted = 1_000;
     assert_eq!(rows(&client, "small").await, acknowledged - deleted);
 
+    // A start needs little, too.
+    drop(client);
+    server.kill();
+    let server = Server::start_on(&data, ARGUMENTS);
+    let client = server.connect().await;
+    assert_eq!((rows(&client, "small").await, rows(&client, "big").await), (acknowledged - deleted, 0));
+    fill(&client, &mut acknowledged).await;
+
     std::fs::remove_file(&others).expect("it is there");
     SystemClock::new().sleep(Duration::from_secs(1)).await;
     insert(&client, acknowledged).await.expect("there is room again");
@@ -95,6 +96,18 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     assert_eq!((rows(&client, "small").await, rows(&client, "big").await), (acknowledged - deleted, 0));
     insert(&client, acknowledged).await.expect("there is room");
     assert_eq!(objects(&data.join("storage/tables")), 0, "what the load had written is gone");
+}
+
+/// Inserts until there is no room.
+async fn fill(client: &Client, acknowledged: &mut u64) {
+    let refused = loop {
+        match insert(client, *acknowledged).await {
+            Ok(()) => *acknowledged += ROWS_PER_INSERT,
+            Err(error) => break error,
+        }
+        assert!(*acknowledged < INSERTS_MAX * ROWS_PER_INSERT, "the disk is never full");
+    };
+    assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
 }
 
 async fn insert(client: &Client, from: u64) -> Result<(), tokio_postgres::Error> {

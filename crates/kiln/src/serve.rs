@@ -92,14 +92,21 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let reserve_bytes = config.disk_reserve_bytes;
     let objects = Objects::open_keeping(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
-    let claim = Claim::acquire(&objects, instance, &about(&config)).await.context("cannot claim the storage")?;
+    // A start on a full disk takes of the reserve what it needs.
+    let claimed = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
+        .with_context(|| format!("cannot open the storage {}", config.storage))?;
+    let claim = Claim::acquire(&claimed, instance, &about(&config)).await.context("cannot claim the storage")?;
     Failpoint::Claimed.pass();
 
     let log = kv::log::Logged::open(Arc::new(kv), Arc::clone(&clock), LOG_WAITING_MAX)
         .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
+    let reserve = (0 < reserve_bytes)
+        .then(|| Reserve { disk: Arc::new(FolderDisk::of(&config.data)) as Arc<dyn Disk>, bytes: reserve_bytes });
     let history = HistorySettings {
         instance,
         folder: config.data.join(HISTORY),
+        store: catalog.clone(),
+        reserve: reserve.clone(),
         upload_every: UPLOAD_EVERY,
         checkpoint_every: Duration::from_secs(config.checkpoint_interval_seconds),
         retention: Duration::from_secs(config.retention_seconds),
@@ -117,8 +124,6 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
             ..execution::Config::default()
         },
     )?;
-    let reserve = (0 < reserve_bytes)
-        .then(|| Reserve { disk: Arc::new(FolderDisk::of(&config.data)) as Arc<dyn Disk>, bytes: reserve_bytes });
     if let Some(reserve) = &reserve {
         transactions.keep_room(reserve.clone());
     }

@@ -104,6 +104,7 @@ impl History {
     pub(crate) async fn checkpoint(&self) -> Result<()> {
         let folder = self.settings.folder.join("checkpoint");
         let timeline = self.timeline().await?;
+        self.check_room()?;
         let (log, instance) = (Arc::clone(&self.log), self.settings.instance);
         let made = blocking(move || {
             let made = write_files(&*log, &folder, instance, timeline);
@@ -128,6 +129,13 @@ impl History {
         self.checkpointed.store(manifest.record, Ordering::Relaxed);
         self.status.lock().last_checkpoint_us = Some(self.clock.now_us());
         self.remove_old(manifest.name()).await
+    }
+
+    /// Whether the disk has room for a copy of the store and for the same compressed, which is smaller.
+    fn check_room(&self) -> Result<()> {
+        let Some(reserve) = &self.settings.reserve else { return Ok(()) };
+        let bytes = fs::metadata(&self.settings.store).map_or(0, |file| file.len());
+        reserve.check(2 * bytes).map_err(|source| HistoryError::File { path: self.settings.folder.clone(), source })
     }
 
     async fn newest_checkpoint(&self) -> Result<Option<Manifest>> {

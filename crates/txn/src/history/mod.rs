@@ -35,7 +35,7 @@ use kv::log::{LogPosition, Logged};
 use kv::{Batch, TxKv};
 use objects::Objects;
 use parking_lot::Mutex;
-use types::Clock;
+use types::{Clock, Reserve};
 use uuid::Uuid;
 
 pub use error::HistoryError;
@@ -58,6 +58,10 @@ pub struct HistorySettings {
     pub instance: Uuid,
     /// A folder of its own for checkpoints on their way.
     pub folder: PathBuf,
+    /// The store's file, which a checkpoint copies there.
+    pub store: PathBuf,
+    /// What checkpoints leave free on the disk of both; `None` for nothing.
+    pub reserve: Option<Reserve>,
     /// Between looks for records to copy.
     pub upload_every: Duration,
     pub checkpoint_every: Duration,

@@ -65,6 +65,8 @@ impl House {
         let settings = HistorySettings {
             instance: self.instance,
             folder: self.folder.path().join("history"),
+            store: self.folder.path().join("none"),
+            reserve: None,
             upload_every: Duration::from_secs(1),
             checkpoint_every: Duration::from_secs(3_600),
             retention: Duration::from_secs(86_400),
