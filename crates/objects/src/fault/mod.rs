@@ -219,11 +219,12 @@ impl ObjectStore for FaultStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        // Said after the wait: who lets nothing fail any more is not told of a failure later.
+        self.wait("get").await;
         let (fault, chance) = {
             let mut plan = self.plan.lock();
             (plan.next_unconditional(), plan.random.next_u64())
         };
-        self.wait("get").await;
         match fault {
             Some(fault @ (Fault::Truncate | Fault::BitFlip)) => {
                 let found = self.inner.get_opts(location, options).await?;
@@ -237,11 +238,12 @@ impl ObjectStore for FaultStore {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        // Said after the wait: who lets nothing fail any more is not told of a failure later.
+        self.wait("get").await;
         let (fault, chance) = {
             let mut plan = self.plan.lock();
             (plan.next_unconditional(), plan.random.next_u64())
         };
-        self.wait("get").await;
         match fault {
             Some(fault @ (Fault::Truncate | Fault::BitFlip)) if !ranges.is_empty() => {
                 let mut bodies = self.inner.get_ranges(location, ranges).await?;
