@@ -15,7 +15,7 @@ use types::{Clock, Random, SystemClock};
 use crate::server::{Server, nightly};
 
 /// Nothing is kept for looks at the past: what no table names is to be gone.
-pub(crate) const FORGETFUL: [&str; 2] = ["--retention", "0"];
+pub(crate) const FORGETFUL: [&str; 4] = ["--retention", "0", "--max-wal-kb", "64"];
 
 /// Servers killed: in every run, and at night.
 const KILLS: u64 = 20;

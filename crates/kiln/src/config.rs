@@ -64,6 +64,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_CHECKPOINT_INTERVAL", value_name = "SECONDS")]
     pub(crate) checkpoint_interval: Option<u64>,
 
+    /// Kilobytes of write-ahead log after which the catalog's file takes what it says [default: 65536]
+    #[arg(long, env = "KILN_MAX_WAL_KB", value_name = "KB")]
+    pub(crate) max_wal_kb: Option<u64>,
+
     /// Fresh rows of a table that settle at once; `kiln bench unsettled` lets none [default: 100000]
     #[arg(long, env = "KILN_SETTLE_ROWS", value_name = "COUNT")]
     pub(crate) settle_rows: Option<usize>,
@@ -100,6 +104,7 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace_seconds: u64,
     pub(crate) retention_seconds: u64,
     pub(crate) checkpoint_interval_seconds: u64,
+    pub(crate) max_wal_bytes: u64,
     pub(crate) settle_rows: Option<usize>,
     pub(crate) fresh_memory_bytes: u64,
     pub(crate) disk_reserve_bytes: u64,
@@ -138,6 +143,7 @@ impl ServeArguments {
             shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
             retention: self.retention.or(below.retention),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
+            max_wal_kb: self.max_wal_kb.or(below.max_wal_kb),
             settle_rows: self.settle_rows.or(below.settle_rows),
             fresh_memory_mb: self.fresh_memory_mb.or(below.fresh_memory_mb),
             disk_reserve_mb: self.disk_reserve_mb.or(below.disk_reserve_mb),
@@ -169,6 +175,7 @@ impl ServeArguments {
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
+            max_wal_bytes: self.max_wal_kb.map_or(2 * kv::wal::FILE_BYTES, |kilobytes| kilobytes.saturating_mul(1024)),
             settle_rows: self.settle_rows,
             fresh_memory_bytes: self.fresh_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
             disk_reserve_bytes: self.disk_reserve_mb.unwrap_or(64) << 20,

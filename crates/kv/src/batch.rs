@@ -72,6 +72,10 @@ impl Batch {
         &self.ops
     }
 
+    pub(crate) fn into_ops(self) -> Vec<Op> {
+        self.ops
+    }
+
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()

@@ -22,9 +22,18 @@ pub enum Error {
     /// The file was written by a newer version.
     #[error("{} has format {found}, and this version reads formats up to {supported}", path.display())]
     Format { path: PathBuf, found: u64, supported: u64 },
+    /// The log has a record and lacks one before it, which was durable.
+    #[error(
+        "the write-ahead log of {} is damaged: record {found} is there, and those after {after} are not; `kiln restore` rebuilds the store from its storage",
+        path.display()
+    )]
+    Damaged { path: PathBuf, after: u64, found: u64 },
     /// A read failed; nothing changed.
     #[error("failed to read space {space:?} of {}", path.display())]
     Read { path: PathBuf, space: Space, source: Source },
+    /// No read could begin; nothing changed.
+    #[error("failed to read {}", path.display())]
+    ReadAny { path: PathBuf, source: Source },
     /// A write failed. Whether it took effect is known only after the store is opened again, so this handle refuses
     /// everything from now on.
     #[error("failed to write to {}", path.display())]

@@ -9,6 +9,8 @@
 mod batch;
 #[doc(hidden)]
 pub mod conformance;
+#[cfg(test)]
+mod crash_disk;
 mod error;
 pub mod key;
 pub mod log;
@@ -16,6 +18,7 @@ pub mod redb;
 pub mod sim;
 mod space;
 mod tx_kv;
+pub mod wal;
 
 pub use batch::{Batch, KEY_BYTES_MAX, Op, VALUE_BYTES_MAX};
 pub use error::{Error, Result};

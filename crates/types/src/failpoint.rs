@@ -13,10 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub enum Failpoint {
     /// A new store file is complete and has not got its name.
     StoreMade,
-    /// A write to the store is complete but for its commit. Can fail.
+    /// The write-ahead log does not have a write yet. Can fail.
     StoreWrite,
-    /// A write to the store is durable.
+    /// … and has it durably.
     StoreWritten,
+    /// The trees of the store have what the log says, but for their commit. Can fail.
+    StoreFlush,
+    /// … and have it durably.
+    StoreFlushed,
     /// An object's bytes are durable, its name is not there. Can fail.
     ObjectWritten,
     /// An object has its name, perhaps not durably.
@@ -61,10 +65,12 @@ pub enum Failpoint {
 
 impl Failpoint {
     /// All of them, in the order of a server's life.
-    pub const ALL: [Failpoint; 23] = [
+    pub const ALL: [Failpoint; 25] = [
         Failpoint::StoreMade,
         Failpoint::StoreWrite,
         Failpoint::StoreWritten,
+        Failpoint::StoreFlush,
+        Failpoint::StoreFlushed,
         Failpoint::ObjectWritten,
         Failpoint::ObjectNamed,
         Failpoint::ObjectStored,
@@ -103,7 +109,7 @@ impl Failpoint {
     /// Whether what is done there can fail.
     #[must_use]
     pub fn can_fail(self) -> bool {
-        matches!(self, Self::StoreWrite | Self::ObjectWritten)
+        matches!(self, Self::StoreWrite | Self::StoreFlush | Self::ObjectWritten)
     }
 
     /// The process is at this moment: perhaps it ends here.

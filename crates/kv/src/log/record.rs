@@ -20,7 +20,7 @@ pub struct Record {
 }
 
 impl Record {
-    pub(super) fn encode(number: u64, written_us: i64, batch: &Batch) -> Bytes {
+    pub(crate) fn encode(number: u64, written_us: i64, batch: &Batch) -> Bytes {
         let content: usize = batch.ops().iter().map(|op| 16 + op.byte_count()).sum();
         let mut bytes = BytesMut::with_capacity(content + 64);
         bytes.put_u8(FORMAT);

@@ -13,7 +13,7 @@ use crate::{Error, Result, Space};
 /// The version of the file's layout; a file with a higher one is refused.
 pub(super) const FORMAT: u64 = 1;
 
-const FORMAT_TABLE: TableDefinition<'static, &'static str, u64> = TableDefinition::new("kiln");
+pub(super) const FORMAT_TABLE: TableDefinition<'static, &'static str, u64> = TableDefinition::new("kiln");
 
 /// Makes a store at `path` that holds what `fill` writes. The file gets its name last: `redb` refuses, for ever, a file
 /// whose making was cut short.

@@ -7,20 +7,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use redb::{AccessGuard, Database, ReadOnlyTable, ReadableDatabase, TableDefinition, WriteTransaction};
-use types::Failpoint;
+use redb::{Database, TableDefinition, WriteTransaction};
 
 use crate::error::Source;
 use crate::{Batch, Direction, Entries, Error, KeyRange, Op, Result, Space, TxKv};
 
-#[cfg(test)]
-mod crash_disk;
+mod behind_log;
 mod create;
+mod moment;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use behind_log::open_behind_log;
+#[cfg(test)]
+pub(crate) use behind_log::open_behind_log_on;
 pub(crate) use create::checkpoint;
 use create::create;
+pub(crate) use moment::Moment;
 
 /// The table that holds the entries of one space.
 pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -28,11 +31,15 @@ pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
 /// Memory for pages of the file. The catalog of a warehouse with 100,000 shards fits.
 const CACHE_BYTES: usize = 256 * 1024 * 1024;
 
-/// Opens the store at `path`, or makes an empty one; the folder must exist.
+/// Opens the store at `path`, or makes an empty one; the folder must exist. A write is durable in the file itself: for copies and files
+/// that are written once. A server's store has a [log](crate::wal) and is refused.
 ///
 /// Only one handle can have it open, in this process or any other: a second one is [`Error::AlreadyOpen`].
 pub fn open(path: impl AsRef<Path>) -> Result<Store> {
-    let path = path.as_ref();
+    open_file(path.as_ref(), create::FORMAT)
+}
+
+fn open_file(path: &Path, format_max: u64) -> Result<Store> {
     let lock = lock(path)?;
     let failed = |source: Source| Error::Open { path: path.to_owned(), source };
     if !path.try_exists().map_err(|source| failed(source.into()))? {
@@ -42,17 +49,17 @@ pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         redb::DatabaseError::DatabaseAlreadyOpen => Error::AlreadyOpen { path: path.to_owned() },
         source => failed(source.into()),
     })?;
-    Store::new(path, database, Some(lock))
+    Store::new(path, database, Some(lock), format_max)
 }
 
 /// Opens the store on a storage other than a file, which the tests make fail.
 #[cfg(test)]
-fn open_on(backend: impl redb::StorageBackend) -> Result<Store> {
+fn open_on(backend: impl redb::StorageBackend, format_max: u64) -> Result<Store> {
     let path = Path::new("(test backend)");
     let database = builder()
         .create_with_backend(backend)
         .map_err(|source| Error::Open { path: path.to_owned(), source: source.into() })?;
-    Store::new(path, database, None)
+    Store::new(path, database, None, format_max)
 }
 
 /// A store in one file.
@@ -68,7 +75,7 @@ pub struct Store {
 }
 
 impl Store {
-    fn new(path: &Path, database: Database, lock: Option<File>) -> Result<Self> {
+    fn new(path: &Path, database: Database, lock: Option<File>, format_max: u64) -> Result<Self> {
         let store = Self {
             path: path.to_owned(),
             database,
@@ -78,9 +85,9 @@ impl Store {
         };
         let failed = |source| Error::Open { path: path.to_owned(), source };
         if let Some(found) = create::read_format(&store.database).map_err(failed)?
-            && create::FORMAT < found
+            && format_max < found
         {
-            return Err(Error::Format { path: path.to_owned(), found, supported: create::FORMAT });
+            return Err(Error::Format { path: path.to_owned(), found, supported: format_max });
         }
         // An older version made fewer spaces, and a test's storage starts without any.
         if create::lacks_tables(&store.database).map_err(failed)? {
@@ -97,30 +104,13 @@ impl Store {
     fn change(&self, change: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
         let _writer = self.writer.lock();
         self.check_usable()?;
-        let change = |transaction: &WriteTransaction| {
-            change(transaction)?;
-            Ok(Failpoint::StoreWrite.check()?)
-        };
-        let written = commit(&self.database, change).map_err(|source| {
+        commit(&self.database, change).map_err(|source| {
             self.poisoned.store(true, Ordering::Release);
             tracing::error!(path = %self.path.display(), error = %source, "a write failed, the store is closed to all use");
             Error::Write { path: self.path.clone(), source }
-        });
-        Failpoint::StoreWritten.pass();
-        written
-    }
-
-    fn read<T>(&self, space: Space, read: impl FnOnce(Snapshot) -> Result<T, Source>) -> Result<T> {
-        self.check_usable()?;
-        let failed = |source| Error::Read { path: self.path.clone(), space, source };
-        let snapshot = self.database.begin_read().map_err(|source| failed(source.into()))?;
-        let table = snapshot.open_table(table(space)).map_err(|source| failed(source.into()))?;
-        read(table).map_err(failed)
+        })
     }
 }
-
-type Snapshot = ReadOnlyTable<&'static [u8], &'static [u8]>;
-type Guard = AccessGuard<'static, &'static [u8]>;
 
 impl TxKv for Store {
     fn write(&self, batch: Batch) -> Result<()> {
@@ -143,31 +133,22 @@ impl TxKv for Store {
     }
 
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        self.read(space, |table| Ok(table.get(key)?.map(|value| Bytes::copy_from_slice(value.value()))))
+        self.check_usable()?;
+        self.moment()?.get(space, key)
     }
 
     fn multi_get(&self, space: Space, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        self.read(space, |table| {
-            keys.iter().map(|&key| Ok(table.get(key)?.map(|value| Bytes::copy_from_slice(value.value())))).collect()
-        })
+        self.check_usable()?;
+        let moment = self.moment()?;
+        keys.iter().map(|key| moment.get(space, key)).collect()
     }
 
     fn scan(&self, space: Space, range: KeyRange, direction: Direction) -> Result<Entries> {
+        self.check_usable()?;
         if range.is_empty() {
-            self.check_usable()?;
             return Ok(Box::new(std::iter::empty()));
         }
-        let entries = self.read(space, |table| Ok(table.range::<&[u8]>(range.bounds())?))?;
-        let path = self.path.clone();
-        let copied = move |entry: Result<(Guard, Guard), redb::StorageError>| {
-            let (key, value) =
-                entry.map_err(|source| Error::Read { path: path.clone(), space, source: source.into() })?;
-            Ok((Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(value.value())))
-        };
-        Ok(match direction {
-            Direction::Forward => Box::new(entries.map(copied)),
-            Direction::Reverse => Box::new(entries.rev().map(copied)),
-        })
+        self.moment()?.scan(space, &range, direction)
     }
 
     fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
@@ -181,12 +162,11 @@ impl TxKv for Store {
 
     fn checkpoint(&self, path: &Path) -> Result<()> {
         self.check_usable()?;
-        let failed = |source| Error::Checkpoint { path: path.to_owned(), source };
-        let snapshot = self.database.begin_read().map_err(|source| failed(source.into()))?;
+        let moment = self.moment()?;
         checkpoint(path, |copy| {
             for space in Space::ALL {
                 let mut target = copy.open_table(table(space))?;
-                for entry in snapshot.open_table(table(space))?.range::<&[u8]>(..)? {
+                for entry in moment.snapshot.open_table(table(space))?.range::<&[u8]>(..)? {
                     let (key, value) = entry?;
                     target.insert(key.value(), value.value())?;
                 }

@@ -1,4 +1,4 @@
-//! A storage for `redb` in memory that loses and tears unsynced writes when it crashes.
+//! Files in memory that lose and tear unsynced writes when the power goes.
 
 use std::fmt;
 use std::io;
@@ -14,16 +14,12 @@ const SECTOR_BYTES: usize = 512;
 
 /// A disk that outlives the crashes of the store on it.
 #[derive(Clone)]
-pub(super) struct CrashDisk {
+pub(crate) struct CrashDisk {
     state: Arc<Mutex<State>>,
 }
 
 struct State {
-    /// What a read sees.
-    current: Vec<u8>,
-    /// What is safe.
-    synced: Vec<u8>,
-    unsynced: Vec<Change>,
+    files: Vec<Content>,
     random: SeededRandom,
     /// Requests left before every one fails.
     fuse: Option<u64>,
@@ -32,17 +28,24 @@ struct State {
     life: u64,
 }
 
+#[derive(Default)]
+struct Content {
+    /// What a read sees.
+    current: Vec<u8>,
+    /// What is safe.
+    synced: Vec<u8>,
+    unsynced: Vec<Change>,
+}
+
 enum Change {
     Write { offset: usize, data: Vec<u8> },
     SetLength(usize),
 }
 
 impl CrashDisk {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let state = State {
-            current: Vec::new(),
-            synced: Vec::new(),
-            unsynced: Vec::new(),
+            files: Vec::new(),
             random: SeededRandom::new(seed),
             fuse: None,
             request_count: 0,
@@ -51,50 +54,56 @@ impl CrashDisk {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// A handle for a new store; those before it are dead.
-    pub(super) fn backend(&self) -> Handle {
+    /// The disk's files for a new store; handles that it had before are dead.
+    pub(crate) fn files<const COUNT: usize>(&self) -> [Handle; COUNT] {
         let mut state = self.state.lock();
         state.life += 1;
-        Handle { disk: self.clone(), life: state.life }
+        if state.files.len() < COUNT {
+            state.files.resize_with(COUNT, Content::default);
+        }
+        std::array::from_fn(|file| Handle { disk: self.clone(), life: state.life, file })
     }
 
     /// Fails every write, sync and resize after the next `count`.
-    pub(super) fn fail_after(&self, count: u64) {
+    pub(crate) fn fail_after(&self, count: u64) {
         self.state.lock().fuse = Some(count);
     }
 
     /// Writes, syncs and resizes so far.
-    pub(super) fn request_count(&self) -> u64 {
+    pub(crate) fn request_count(&self) -> u64 {
         self.state.lock().request_count
     }
 
     /// The power goes and comes back: each unsynced write is there, is not, or is there in part.
-    pub(super) fn crash(&self) {
+    pub(crate) fn crash(&self) {
         let state = &mut *self.state.lock();
-        for change in std::mem::take(&mut state.unsynced) {
-            let fate = state.random.next_u64() % 3;
-            match change {
-                _ if fate == 0 => {}
-                Change::SetLength(length) => state.synced.resize(length, 0),
-                Change::Write { offset, data } => {
-                    for (index, sector) in data.chunks(SECTOR_BYTES).enumerate() {
-                        if fate == 1 || state.random.next_u64().is_multiple_of(2) {
-                            write_at(&mut state.synced, offset + index * SECTOR_BYTES, sector);
+        for file in &mut state.files {
+            for change in std::mem::take(&mut file.unsynced) {
+                let fate = state.random.next_u64() % 3;
+                match change {
+                    _ if fate == 0 => {}
+                    Change::SetLength(length) => file.synced.resize(length, 0),
+                    Change::Write { offset, data } => {
+                        for (index, sector) in data.chunks(SECTOR_BYTES).enumerate() {
+                            if fate == 1 || state.random.next_u64().is_multiple_of(2) {
+                                write_at(&mut file.synced, offset + index * SECTOR_BYTES, sector);
+                            }
                         }
                     }
                 }
             }
+            file.current = file.synced.clone();
         }
-        state.current = state.synced.clone();
         state.fuse = None;
         state.life += 1;
     }
 }
 
-/// One life's view of the disk.
-pub(super) struct Handle {
+/// One life's view of a file.
+pub(crate) struct Handle {
     disk: CrashDisk,
     life: u64,
+    file: usize,
 }
 
 impl fmt::Debug for Handle {
@@ -104,15 +113,15 @@ impl fmt::Debug for Handle {
 }
 
 impl Handle {
-    fn read_state<T>(&self, read: impl FnOnce(&State) -> io::Result<T>) -> io::Result<T> {
+    fn read_file<T>(&self, read: impl FnOnce(&Content) -> io::Result<T>) -> io::Result<T> {
         let state = self.disk.state.lock();
         if state.life != self.life {
             return Err(io::Error::other("the power is off"));
         }
-        read(&state)
+        read(&state.files[self.file])
     }
 
-    fn request(&self, apply: impl FnOnce(&mut State)) -> io::Result<()> {
+    fn request(&self, apply: impl FnOnce(&mut Content)) -> io::Result<()> {
         let mut state = self.disk.state.lock();
         if state.life != self.life {
             return Err(io::Error::other("the power is off"));
@@ -123,20 +132,20 @@ impl Handle {
             Some(left) => *left -= 1,
             None => {}
         }
-        apply(&mut state);
+        apply(&mut state.files[self.file]);
         Ok(())
     }
 }
 
 impl StorageBackend for Handle {
     fn len(&self) -> io::Result<u64> {
-        self.read_state(|state| Ok(state.current.len() as u64))
+        self.read_file(|file| Ok(file.current.len() as u64))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.read_state(|state| {
+        self.read_file(|file| {
             let start = usize::try_from(offset).map_err(io::Error::other)?;
-            let bytes = state.current.get(start..start + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let bytes = file.current.get(start..start + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
             out.copy_from_slice(bytes);
             Ok(())
         })
@@ -144,18 +153,18 @@ impl StorageBackend for Handle {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let length = usize::try_from(len).map_err(io::Error::other)?;
-        self.request(|state| {
-            state.current.resize(length, 0);
-            state.unsynced.push(Change::SetLength(length));
+        self.request(|file| {
+            file.current.resize(length, 0);
+            file.unsynced.push(Change::SetLength(length));
         })
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.request(|state| {
-            for change in std::mem::take(&mut state.unsynced) {
+        self.request(|file| {
+            for change in std::mem::take(&mut file.unsynced) {
                 match change {
-                    Change::SetLength(length) => state.synced.resize(length, 0),
-                    Change::Write { offset, data } => write_at(&mut state.synced, offset, &data),
+                    Change::SetLength(length) => file.synced.resize(length, 0),
+                    Change::Write { offset, data } => write_at(&mut file.synced, offset, &data),
                 }
             }
         })
@@ -163,9 +172,9 @@ impl StorageBackend for Handle {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let offset = usize::try_from(offset).map_err(io::Error::other)?;
-        self.request(|state| {
-            write_at(&mut state.current, offset, data);
-            state.unsynced.push(Change::Write { offset, data: data.to_vec() });
+        self.request(|file| {
+            write_at(&mut file.current, offset, data);
+            file.unsynced.push(Change::Write { offset, data: data.to_vec() });
         })
     }
 }

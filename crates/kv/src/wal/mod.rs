@@ -1,0 +1,321 @@
+//! The store of a server: each batch is durable by one sync of a write-ahead log and goes to the B-trees later, with many others.
+//!
+//! What the trees do not have yet lies in memory, in two parts: changes of the log file that is written to, and those of the other, which a
+//! thread is putting into the trees. The files change roles when the first has grown to its size and the second is done.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use redb::backends::FileBackend;
+use types::Failpoint;
+
+use crate::error::Source;
+use crate::redb::{self as trees, Moment};
+use crate::{Batch, Direction, Entries, Error, KeyRange, Result, Space, TxKv};
+
+mod files;
+mod frame;
+mod memtable;
+mod merge;
+#[cfg(test)]
+mod tests;
+
+use files::{Found, Medium, Unreadable, Wal};
+pub(crate) use memtable::Memtable;
+use memtable::Changed;
+use merge::Merged;
+
+/// The length of a log file at which the other takes its turn, if nothing else is asked for.
+pub const FILE_BYTES: u64 = 32 * 1024 * 1024;
+/// A file grows to this many times its size while the trees are behind; then writes wait.
+const OVERGROWTH: u64 = 4;
+
+/// Opens the store whose trees are in the file `path`, or makes an empty one; the folder must exist. The log lies beside it, in two files of
+/// about `file_bytes`.
+///
+/// # Errors
+/// [`Error::AlreadyOpen`] where any process has it open, [`Error::Damaged`] where the log lacks something that was acknowledged.
+pub fn open(path: impl AsRef<Path>, file_bytes: u64) -> Result<Store> {
+    let path = path.as_ref();
+    let trees = trees::open_behind_log(path)?;
+    let failed = |source: io::Error| Error::Open { path: path.to_owned(), source: source.into() };
+    let media = [medium(&file_path(path, 0)).map_err(failed)?, medium(&file_path(path, 1)).map_err(failed)?];
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    Store::open(trees, media, file_bytes, Flush::ByThread)
+}
+
+/// The files of the log of the store at `path`.
+fn file_path(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".wal{number}"));
+    PathBuf::from(name)
+}
+
+fn medium(path: &Path) -> io::Result<Medium> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
+}
+
+/// Who puts what the log says into the trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    ByThread,
+    /// The writer, so that a test is the same each time.
+    #[cfg(test)]
+    ByWriter,
+}
+
+/// A store with a write-ahead log.
+#[derive(Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+    /// Writers take turns.
+    wal: Mutex<Wal>,
+    file_bytes: u64,
+    flusher: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    trees: trees::Store,
+    layers: Mutex<Layers>,
+    /// A layer came or went, or the store ends.
+    changed: Condvar,
+    poisoned: AtomicBool,
+}
+
+/// What lies over the trees.
+#[derive(Debug, Default)]
+struct Layers {
+    active: Memtable,
+    frozen: Option<Frozen>,
+    ends: bool,
+}
+
+/// The changes of the log file that waits.
+#[derive(Debug, Clone)]
+struct Frozen {
+    changes: Arc<Memtable>,
+    /// The number of its newest record.
+    through: u64,
+}
+
+impl Store {
+    fn open(trees: trees::Store, media: [Medium; 2], file_bytes: u64, flush: Flush) -> Result<Self> {
+        let mark = trees.log_mark()?;
+        let (wal, Found { waiting, active }) = Wal::open(media, mark.identity, mark.applied).map_err(|error| {
+            let path = trees.path().to_owned();
+            match error {
+                Unreadable::Io(source) => Error::Open { path, source: source.into() },
+                Unreadable::Damaged { after, found } => Error::Damaged { path, after, found },
+            }
+        })?;
+        let through = waiting.last().map(|record| record.number);
+        let changes = Arc::new(Memtable::of(waiting));
+        let frozen = through.map(|through| Frozen { changes, through });
+        let layers = Layers { active: Memtable::of(active), frozen: frozen.clone(), ends: false };
+        let shared = Arc::new(Shared {
+            trees,
+            layers: Mutex::new(layers),
+            changed: Condvar::new(),
+            poisoned: AtomicBool::new(false),
+        });
+        let flusher = match flush {
+            Flush::ByThread => {
+                let flushing = Arc::clone(&shared);
+                let thread = std::thread::Builder::new().name("kv-flush".to_owned());
+                let failed = |source: io::Error| Error::Open { path: shared.trees.path().to_owned(), source: source.into() };
+                Some(thread.spawn(move || flushing.keep_flushed()).map_err(failed)?)
+            }
+            #[cfg(test)]
+            Flush::ByWriter => {
+                frozen.iter().try_for_each(|frozen| shared.flush(frozen))?;
+                None
+            }
+        };
+        Ok(Self { shared, wal: Mutex::new(wal), file_bytes, flusher })
+    }
+
+    /// Lets the files change roles where the one that is written to is full.
+    fn rotate(&self, wal: &mut Wal) -> Result<()> {
+        if wal.active_bytes() < self.file_bytes {
+            return Ok(());
+        }
+        let mut layers = self.shared.layers.lock();
+        while layers.frozen.is_some()
+            && self.file_bytes.saturating_mul(OVERGROWTH) <= wal.active_bytes()
+            && !self.is_poisoned()
+        {
+            self.shared.changed.wait(&mut layers);
+        }
+        if layers.frozen.is_some() {
+            return Ok(());
+        }
+        let through = wal.switch(self.file_bytes).map_err(|source| self.shared.poison(source.into()))?;
+        let changes = Arc::new(std::mem::take(&mut layers.active));
+        let frozen = Frozen { changes, through };
+        layers.frozen = Some(frozen.clone());
+        drop(layers);
+        self.shared.changed.notify_all();
+        if self.flusher.is_none() { self.shared.flush(&frozen) } else { Ok(()) }
+    }
+}
+
+impl Shared {
+    fn check_usable(&self) -> Result<()> {
+        if self.is_poisoned() { Err(Error::Poisoned { path: self.trees.path().to_owned() }) } else { Ok(()) }
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+
+    fn poison(&self, source: Source) -> Error {
+        let path = self.trees.path().to_owned();
+        tracing::error!(path = %path.display(), error = %source, "a write failed, the store is closed to all use");
+        self.poisoned.store(true, Ordering::Release);
+        self.changed.notify_all();
+        Error::Write { path, source }
+    }
+
+    fn keep_flushed(&self) {
+        loop {
+            let mut layers = self.layers.lock();
+            while layers.frozen.is_none() && !layers.ends {
+                self.changed.wait(&mut layers);
+            }
+            let frozen = layers.frozen.clone().filter(|_| !layers.ends);
+            drop(layers);
+            // At the end the log keeps what the trees lack. Whoever writes next hears about a failure.
+            let Some(frozen) = frozen else { return };
+            if self.flush(&frozen).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn flush(&self, frozen: &Frozen) -> Result<()> {
+        self.trees.apply(&frozen.changes, frozen.through).map_err(|source| self.poison(source))?;
+        self.layers.lock().frozen = None;
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The trees and what lies over them, of one moment.
+    fn moment(&self) -> Result<(Moment, Vec<(Space, Vec<Changed>)>)> {
+        let layers = self.layers.lock();
+        let changes = Space::ALL.map(|space| (space, layers.range(space, &KeyRange::all())));
+        Ok((self.trees.moment()?, Vec::from(changes)))
+    }
+}
+
+impl Layers {
+    fn get(&self, space: Space, key: &[u8]) -> Option<Option<Bytes>> {
+        let frozen = || self.frozen.as_ref().and_then(|frozen| frozen.changes.get(space, key));
+        self.active.get(space, key).or_else(frozen)
+    }
+
+    /// The changes in `range`, in key order.
+    fn range(&self, space: Space, range: &KeyRange) -> Vec<Changed> {
+        let copied = |(key, value): (&Bytes, &Option<Bytes>)| (key.clone(), value.clone());
+        let active = self.active.range(space, range).map(copied);
+        let Some(frozen) = &self.frozen else { return active.collect() };
+        // Sorting is stable and runs that are sorted cost it little: of a key's two changes the newer one comes first.
+        let mut both: Vec<Changed> = active.chain(frozen.changes.range(space, range).map(copied)).collect();
+        both.sort_by(|left, right| left.0.cmp(&right.0));
+        both.dedup_by(|later, first| later.0 == first.0);
+        both
+    }
+}
+
+impl TxKv for Store {
+    fn write(&self, batch: Batch) -> Result<()> {
+        batch.check_sizes()?;
+        let mut wal = self.wal.lock();
+        self.shared.check_usable()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let appended = Failpoint::StoreWrite.check().and_then(|()| wal.append(&batch));
+        appended.map_err(|source| self.shared.poison(source.into()))?;
+        Failpoint::StoreWritten.pass();
+        self.shared.layers.lock().active.apply(batch);
+        self.rotate(&mut wal)
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.multi_get(space, &[key])?.pop().expect("a value for each key"))
+    }
+
+    fn multi_get(&self, space: Space, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        self.shared.check_usable()?;
+        let layers = self.shared.layers.lock();
+        let changed: Vec<Option<Option<Bytes>>> = keys.iter().map(|key| layers.get(space, key)).collect();
+        let below = self.shared.trees.moment()?;
+        drop(layers);
+        let value = |(key, changed): (&&[u8], Option<Option<Bytes>>)| match changed {
+            Some(value) => Ok(value),
+            None => below.get(space, key),
+        };
+        keys.iter().zip(changed).map(value).collect()
+    }
+
+    fn scan(&self, space: Space, range: KeyRange, direction: Direction) -> Result<Entries> {
+        self.shared.check_usable()?;
+        if range.is_empty() {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let layers = self.shared.layers.lock();
+        let changes = layers.range(space, &range);
+        let below = self.shared.trees.moment()?;
+        drop(layers);
+        let below = below.scan(space, &range, direction)?;
+        Ok(if changes.is_empty() { below } else { Box::new(Merged::new(below, changes, direction)) })
+    }
+
+    fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
+        let mut batch = Batch::new();
+        for entry in self.scan(space, KeyRange::prefix(prefix), Direction::Forward)? {
+            batch.delete(space, entry?.0);
+        }
+        self.write(batch)
+    }
+
+    fn checkpoint(&self, path: &Path) -> Result<()> {
+        self.shared.check_usable()?;
+        let (below, changes) = self.shared.moment()?;
+        trees::checkpoint(path, |copy| {
+            for (space, changes) in changes {
+                let mut target = copy.open_table(trees::table(space))?;
+                let below = below.scan(space, &KeyRange::all(), Direction::Forward)?;
+                for entry in Merged::new(below, changes, Direction::Forward) {
+                    let (key, value) = entry?;
+                    target.insert(&key[..], &value[..])?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn is_poisoned(&self) -> bool {
+        self.shared.is_poisoned()
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.shared.layers.lock().ends = true;
+        self.shared.changed.notify_all();
+        if let Some(flusher) = self.flusher.take() {
+            // It has said what went wrong.
+            drop(flusher.join());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::conformance::{self, CrashingDisk, Interrupted};
+use crate::crash_disk::CrashDisk;
+
+/// So small that the files change roles every few batches.
+const SMALL_BYTES: u64 = 2_000;
+
+#[test]
+fn the_store_fulfils_the_contract() {
+    for file_bytes in [100, SMALL_BYTES, FILE_BYTES] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("catalog.redb");
+        conformance::check(&|| Ok(Arc::new(open(&path, file_bytes)?)), folder.path());
+    }
+}
+
+#[test]
+fn after_lost_and_torn_writes_the_store_is_a_prefix_of_its_batches() {
+    let mut interrupted = Interrupted::default();
+    for seed in 0..120 {
+        let disk = Disk { disk: CrashDisk::new(seed), file_bytes: if seed % 2 == 0 { SMALL_BYTES } else { 20_000 } };
+        drop(disk.open_store().unwrap());
+        interrupted += conformance::check_recovery(&disk, seed);
+    }
+    assert!(0 < interrupted.kept_count && 0 < interrupted.lost_count, "{interrupted:?}");
+}
+
+struct Disk {
+    disk: CrashDisk,
+    file_bytes: u64,
+}
+
+impl Disk {
+    fn open_store(&self) -> Result<Store> {
+        let [trees, first, second] = self.disk.files();
+        let media: [Medium; 2] = [Box::new(first), Box::new(second)];
+        Store::open(trees::open_behind_log_on(trees)?, media, self.file_bytes, Flush::ByWriter)
+    }
+}
+
+impl CrashingDisk for Disk {
+    fn open(&self) -> Result<Arc<dyn TxKv>> {
+        Ok(Arc::new(self.open_store()?))
+    }
+
+    fn crash_soon(&self, random: u64) {
+        // A batch takes two requests, or ten where the files change roles.
+        self.disk.fail_after(random % 60);
+    }
+
+    fn crash(&self) {
+        self.disk.crash();
+    }
+}
+
+#[test]
+fn a_batch_is_one_write_and_one_sync() {
+    let disk = Disk { disk: CrashDisk::new(0), file_bytes: FILE_BYTES };
+    let store = disk.open_store().unwrap();
+    store.write(one_put("first")).unwrap();
+    let before = disk.disk.request_count();
+    store.write(one_put("second")).unwrap();
+    assert_eq!(disk.disk.request_count() - before, 2);
+}
+
+#[test]
+fn every_failed_request_poisons_the_store() {
+    for request in 0..12 {
+        let disk = Disk { disk: CrashDisk::new(request), file_bytes: 10 };
+        let store = disk.open_store().unwrap();
+        disk.disk.fail_after(request);
+        let failed = (0..12).find_map(|_| store.write(one_put("key")).err());
+        assert!(matches!(failed, Some(Error::Write { .. })), "request {request}: {failed:?}");
+        assert!(store.is_poisoned());
+        assert!(matches!(store.get(Space::Meta, b"key"), Err(Error::Poisoned { .. })));
+        assert!(matches!(store.write(one_put("key")), Err(Error::Poisoned { .. })));
+        assert!(matches!(store.scan(Space::Meta, KeyRange::all(), Direction::Forward), Err(Error::Poisoned { .. })));
+        assert!(matches!(store.delete_prefix(Space::Meta, b""), Err(Error::Poisoned { .. })));
+    }
+}
+
+#[test]
+fn a_log_that_lacks_a_durable_record_is_refused_and_a_torn_end_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.redb");
+    let write = |range: std::ops::Range<u32>| {
+        let store = open(&path, FILE_BYTES).unwrap();
+        range.for_each(|number| store.write(one_put(&format!("key {number}"))).unwrap());
+    };
+    write(0..3);
+    let log = file_path(&path, 0);
+    let whole = std::fs::read(&log).unwrap();
+    let at = |key: &str| whole.windows(key.len()).position(|part| part == key.as_bytes()).unwrap();
+    let damage = |position: usize| {
+        let mut damaged = whole.clone();
+        damaged[position] ^= 1;
+        std::fs::write(&log, damaged).unwrap();
+    };
+
+    for (key, after) in [("key 0", 0), ("key 1", 1)] {
+        damage(at(key));
+        let refused = open(&path, FILE_BYTES).unwrap_err();
+        assert!(matches!(refused, Error::Damaged { after: found, found: 3, .. } if found == after), "{refused:?}");
+    }
+    damage(at("key 2"));
+    let store = open(&path, FILE_BYTES).unwrap();
+    assert_eq!(store.get(Space::Meta, b"key 1").unwrap().as_deref(), Some(&b"value"[..]));
+    assert_eq!(store.get(Space::Meta, b"key 2").unwrap(), None);
+}
+
+#[test]
+fn a_log_that_was_left_beside_another_store_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.redb");
+    open(&path, FILE_BYTES).unwrap().write(one_put("key")).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let store = open(&path, FILE_BYTES).unwrap();
+    assert_eq!(store.get(Space::Meta, b"key").unwrap(), None);
+    store.write(one_put("other")).unwrap();
+    drop(store);
+    assert!(open(&path, FILE_BYTES).unwrap().get(Space::Meta, b"other").unwrap().is_some());
+}
+
+#[test]
+fn a_store_from_before_the_log_gets_one_and_is_then_refused_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.redb");
+    crate::redb::open(&path).unwrap().write(one_put("old")).unwrap();
+    assert!(open(&path, FILE_BYTES).unwrap().get(Space::Meta, b"old").unwrap().is_some());
+    assert!(matches!(crate::redb::open(&path), Err(Error::Format { found: 2, supported: 1, .. })));
+}
+
+#[test]
+fn the_trees_catch_up_beside_writers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.redb");
+    let store = Arc::new(open(&path, SMALL_BYTES).unwrap());
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let store = &store;
+            scope.spawn(move || (0..100).for_each(|number| store.write(one_put(&format!("{writer} {number}"))).unwrap()));
+        }
+        for _ in 0..50 {
+            let count = store.scan(Space::Meta, KeyRange::all(), Direction::Reverse).unwrap().count();
+            assert!(count <= 400);
+        }
+    });
+    let keys = |store: &Store| store.scan(Space::Meta, KeyRange::all(), Direction::Forward).unwrap().count();
+    assert_eq!(keys(&store), 400);
+    assert!(0 < store.shared.trees.log_mark().unwrap().applied);
+    drop(store);
+    assert_eq!(keys(&open(&path, SMALL_BYTES).unwrap()), 400);
+}
+
+fn one_put(key: &str) -> Batch {
+    let mut batch = Batch::new();
+    batch.put(Space::Meta, key.as_bytes().to_vec(), &b"value"[..]);
+    batch
+}
