@@ -32,7 +32,7 @@ mod threads;
 mod write;
 
 pub use execution::{Config, Execution};
-pub use point::{PointProgram, PointRun};
+pub use point::{PointProgram, PointRows, PointRun, StoredRows};
 pub use progress::Progress;
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};

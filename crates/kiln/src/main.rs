@@ -14,6 +14,10 @@ mod sql;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Kiln, an elastic SQL data warehouse: PostgreSQL outside, open Parquet at rest.
 #[derive(Parser)]

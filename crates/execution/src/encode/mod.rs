@@ -6,6 +6,7 @@ mod array;
 mod binary;
 mod numeric;
 mod prepare;
+mod stored;
 mod text;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use types::{ObjectNames, SessionZone, SqlResult, SqlType};
 
 pub use binary::BinaryEncoder;
 pub(crate) use binary::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
+pub use stored::StoredEncoder;
 pub use text::TextEncoder;
 
 /// The two forms of a value in PostgreSQL's protocol and in COPY.

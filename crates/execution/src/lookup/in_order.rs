@@ -45,7 +45,8 @@ impl<'a> InOrder<'a> {
     ) -> Self {
         let mut above: Vec<&Layer> = Vec::new();
         let mut sources = Vec::with_capacity(3 + shards.len());
-        for layer in std::iter::once(&rows.own.layer).chain(rows.fresh.layers()) {
+        let layers = std::iter::once(&rows.own.layer).chain(rows.fresh.layers());
+        for layer in layers.filter(|layer| !layer.is_empty()) {
             let entries = layer.entries(index, &range.from, &range.to).map(|entry| &**entry);
             sources.push(Rest::Layer { entries: Box::new(entries), hidden_by: above.clone() });
             above.push(layer);

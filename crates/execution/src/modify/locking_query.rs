@@ -40,7 +40,7 @@ impl Execution {
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Option<Attempt<Vec<RecordBatch>>>> {
-        let Some(rows) = self.rows_by_key(run, transaction).await? else { return Ok(None) };
+        let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
         lock_rows(plan, rows, transaction, &Waits::of(context)).await.map(Some)
     }
 }

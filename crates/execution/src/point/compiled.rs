@@ -13,10 +13,12 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregate, LoweredAggregateBuilder};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use planner::error::from_datafusion;
+use rowstore::StoredColumn;
 use types::{SqlError, SqlResult};
 
 use super::IndexUse;
 use super::chain::{Chain, Effect, Source, Step, parameter_column};
+use super::plain::{self, StoredRows};
 use super::source::{Asked, KeyedRows};
 use crate::Execution;
 
@@ -25,8 +27,11 @@ use crate::Execution;
 pub(super) struct Compiled {
     /// Of the parameters.
     types: Vec<DataType>,
+    schema: SchemaRef,
     source: Rows,
     steps: Vec<Run>,
+    /// The columns that are given as they are stored, where no step does more.
+    plain: Option<Arc<[StoredColumn]>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +81,7 @@ impl Compiled {
     pub(super) fn of(chain: &Chain, values: &[ScalarValue]) -> SqlResult<Self> {
         let types: Vec<DataType> = values.iter().map(ScalarValue::data_type).collect();
         let parameters = parameter_fields(&types);
+        let schema = Arc::new(Schema::new(parameters.clone()));
         let mut ordered = false;
         let source = match &chain.source {
             Source::Table { table, places } => match KeyedRows::of(table, *places, &chain.steps, &parameters)? {
@@ -83,7 +89,7 @@ impl Compiled {
                     ordered = keyed.is_ordered;
                     Rows::Keyed(Box::new(keyed))
                 }
-                None => return Ok(Self { types, source: Rows::Scanned, steps: Vec::new() }),
+                None => return Ok(Self { types, schema, source: Rows::Scanned, steps: Vec::new(), plain: None }),
             },
             Source::Rows { rows, schema } => {
                 let over = Arc::new(Schema::new(parameters.clone()));
@@ -125,7 +131,11 @@ impl Compiled {
             }
             steps.push(run);
         }
-        Ok(Self { types, source, steps })
+        let plain = match &source {
+            Rows::Keyed(keyed) => plain::columns(&chain.steps, keyed)?,
+            _ => None,
+        };
+        Ok(Self { types, schema, source, steps, plain })
     }
 
     /// Whether it is for parameters of the types of these.
@@ -140,9 +150,7 @@ impl Compiled {
         values: &[ScalarValue],
         view: &CatalogState,
     ) -> SqlResult<Option<Made>> {
-        let parameters: Vec<ArrayRef> =
-            values.iter().map(|value| value.to_array().map_err(from_datafusion)).collect::<SqlResult<_>>()?;
-        let one = one_row(&self.types, &parameters)?;
+        let one = self.one_row(values)?;
         let Some(counts) = self.counts(&one)? else { return Ok(None) };
         let made = |rows: &RecordBatch, read| Ok(Some(Made { rows: self.visible(rows), read }));
         match &self.source {
@@ -155,8 +163,8 @@ impl Compiled {
                 };
                 let mut limit = self.wanted(counts);
                 loop {
-                    let Some(read) = keyed.read(execution, view, &range, limit, &one).await? else { return Ok(None) };
-                    let rows = self.take_steps(read.rows, &one, counts)?;
+                    let Some(read) = keyed.read(execution, view, &range, limit).await? else { return Ok(None) };
+                    let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
                     match limit.filter(|_| !read.is_all && Some(rows.num_rows()) != counts.fetch) {
                         // Filters have left too few.
                         Some(tried) => limit = Some(tried * 4),
@@ -167,11 +175,34 @@ impl Compiled {
         }
     }
 
+    /// The rows as they are stored, with what was read; `None` where they are not given so, or the plan has to be run.
+    pub(super) async fn run_plain(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<(StoredRows, Option<Asked>)>> {
+        let (Some(columns), Rows::Keyed(keyed)) = (&self.plain, &self.source) else { return Ok(None) };
+        let one = self.one_row(values)?;
+        let Some(counts) = self.counts(&one)? else { return Ok(None) };
+        let columns = Arc::clone(columns);
+        let Some(range) = keyed.range(&one)? else { return Ok(Some((StoredRows { rows: Vec::new(), columns }, None))) };
+        let Some(read) = keyed.read(execution, view, &range, self.wanted(counts)).await? else { return Ok(None) };
+        let (mut rows, found) = (read.tuples, read.found);
+        rows.drain(..counts.skip.min(rows.len()));
+        rows.truncate(counts.fetch.unwrap_or(usize::MAX));
+        Ok(Some((StoredRows { rows, columns }, Some(keyed.asked(range, found)))))
+    }
+
+    /// One row of the parameters.
+    fn one_row(&self, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
+        let parameters = values.iter().map(|value| value.to_array().map_err(from_datafusion));
+        batch(&self.schema, parameters.collect::<SqlResult<_>>()?, 1)
+    }
+
     /// What becomes of rows that are given.
     pub(super) fn run_over(&self, given: &RecordBatch, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
-        let parameters: Vec<ArrayRef> =
-            values.iter().map(|value| value.to_array().map_err(from_datafusion)).collect::<SqlResult<_>>()?;
-        let one = one_row(&self.types, &parameters)?;
+        let one = self.one_row(values)?;
         let Rows::Given { schema } = &self.source else {
             return Err(SqlError::internal("rows that are not asked for"));
         };
@@ -367,12 +398,6 @@ pub(super) fn compile(expr: &Expr, over: &DFSchema) -> SqlResult<Expression> {
 /// Whether the expression is of parameters alone.
 pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
     expr.column_refs().into_iter().all(|column: &Column| over.maybe_index_of_column(column).is_some())
-}
-
-/// One row of the parameters.
-fn one_row(types: &[DataType], parameters: &[ArrayRef]) -> SqlResult<RecordBatch> {
-    let schema = Arc::new(Schema::new(parameter_fields(types)));
-    batch(&schema, parameters.to_vec(), 1)
 }
 
 /// Rows written out, each with the parameters.

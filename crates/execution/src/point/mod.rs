@@ -21,8 +21,10 @@ use crate::Execution;
 
 mod chain;
 mod compiled;
+mod plain;
 mod source;
 
+pub use plain::StoredRows;
 pub(crate) use source::place_value;
 
 /// Rows that a run reads at most; more are a case for the plan.
@@ -136,6 +138,26 @@ impl PointRun<'_> {
     }
 }
 
+/// What a run gives.
+#[derive(Debug)]
+pub enum PointRows {
+    Stored(StoredRows),
+    Batch(RecordBatch),
+}
+
+impl PointRows {
+    /// All rows as columns.
+    ///
+    /// # Errors
+    /// For values that are not of their column's type.
+    pub fn into_batch(self) -> SqlResult<RecordBatch> {
+        match self {
+            Self::Stored(rows) => rows.to_batch(),
+            Self::Batch(batch) => Ok(batch),
+        }
+    }
+}
+
 impl Execution {
     /// The rows of the program's plan, as the transaction sees them; `None` where the plan has to be run.
     ///
@@ -145,13 +167,29 @@ impl Execution {
         &self,
         run: &PointRun<'_>,
         transaction: &mut Transaction,
-    ) -> SqlResult<Option<Vec<RecordBatch>>> {
+    ) -> SqlResult<Option<PointRows>> {
         let compiled = run.program.rows.compiled(run.values, run.session)?;
         let view = transaction.view();
+        if let Some((rows, read)) = compiled.run_plain(self, run.values, &view.state).await? {
+            if let Some(read) = read {
+                transaction.note_key_read(|| read.of_key());
+            }
+            return Ok(Some(PointRows::Stored(rows)));
+        }
         let Some(made) = compiled.run(self, run.values, &view.state).await? else { return Ok(None) };
         if let Some(read) = made.read {
             transaction.note_key_read(|| read.of_key());
         }
-        Ok(Some(vec![made.rows]))
+        Ok(Some(PointRows::Batch(made.rows)))
+    }
+
+    /// As [`Execution::rows_by_key`], as columns.
+    pub(crate) async fn batches_by_key(
+        &self,
+        run: &PointRun<'_>,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<Vec<RecordBatch>>> {
+        let rows = self.rows_by_key(run, transaction).await?;
+        rows.map(|rows| Ok(vec![rows.into_batch()?])).transpose()
     }
 }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use planner::error::from_datafusion;
 use planner::{PLACE, ROW_ID};
-use rowstore::{StoredColumn, batch_of};
+use rowstore::{StoredColumn, Tuple, batch_of};
 use txn::KeyRead;
 use types::{ColumnId, Oid, SqlResult};
 
@@ -46,6 +46,8 @@ pub(super) struct KeyedRows {
     /// Rows come as the first sort wants them; from the last on, where `backwards`.
     pub(super) is_ordered: bool,
     backwards: bool,
+    /// The filters before all other steps say no more than which part of the index is meant.
+    pub(super) is_exact: bool,
 }
 
 /// What was asked of an index, and what was found.
@@ -75,7 +77,7 @@ impl Asked {
 
 /// What was read.
 pub(super) struct Read {
-    pub(super) rows: RecordBatch,
+    pub(super) tuples: Vec<Tuple>,
     pub(super) found: Vec<Found>,
     /// There are no more.
     pub(super) is_all: bool,
@@ -92,9 +94,11 @@ impl KeyedRows {
         let over = DFSchema::try_from(Arc::new(Schema::new(parameters.to_vec()))).map_err(from_datafusion)?;
         let mut conditions = Vec::new();
         let mut constants = Vec::new();
+        let mut conjuncts = 0;
         for step in steps {
             let Effect::Filter(filter) = &step.effect else { break };
             for conjunct in split_conjunction(filter) {
+                conjuncts += 1;
                 let Some((column, comparison, constant)) = condition(conjunct, table, step, &over) else { continue };
                 let constant = compile(constant, &over)?;
                 let of = constant.data_type(over.as_arrow()).map_err(from_datafusion)?;
@@ -116,6 +120,7 @@ impl KeyedRows {
         };
         let fields: Vec<Field> = needed.iter().map(field).chain(parameters.iter().cloned()).collect();
         let order = order_of(steps, table, &access);
+        let is_exact = access.conditions().count() == conjuncts;
         Ok(Some(Self {
             table: Arc::clone(table),
             access,
@@ -126,7 +131,12 @@ impl KeyedRows {
             schema: Arc::new(Schema::new(fields)),
             is_ordered: order.is_some(),
             backwards: order == Some(true),
+            is_exact,
         }))
+    }
+
+    pub(super) fn table(&self) -> &Table {
+        &self.table
     }
 
     /// Of the columns that are read.
@@ -158,7 +168,7 @@ impl KeyedRows {
 
     /// No rows.
     pub(super) fn none(&self, one: &RecordBatch) -> SqlResult<RecordBatch> {
-        self.rows_of(&TableRows::default(), &[], Vec::new(), one)
+        self.rows_of(&TableRows::default(), &[], &[], one)
     }
 
     /// The first `limit` rows of the range, or all; `None` where they are too many to be read one by one.
@@ -168,7 +178,6 @@ impl KeyedRows {
         view: &CatalogState,
         range: &KeyRange,
         limit: Option<usize>,
-        one: &RecordBatch,
     ) -> SqlResult<Option<Read>> {
         let rows = view.rows(self.table.oid);
         let of = KeyColumns { table: &self.table, index: Some(self.access.index), columns: &self.access.columns };
@@ -184,9 +193,13 @@ impl KeyedRows {
             return Ok(None);
         }
         let tuples = execution.fetch(&self.table, rows, &found).await?;
-        let rows = self.rows_of(rows, &found, tuples, one)?;
         let is_all = found.len() < count_max;
-        Ok(Some(Read { rows, found, is_all }))
+        Ok(Some(Read { tuples, found, is_all }))
+    }
+
+    /// What was read as a batch, with the parameters.
+    pub(super) fn batch_of(&self, read: &Read, view: &CatalogState, one: &RecordBatch) -> SqlResult<RecordBatch> {
+        self.rows_of(view.rows(self.table.oid), &read.found, &read.tuples, one)
     }
 
     /// What a run has asked for.
@@ -198,10 +211,10 @@ impl KeyedRows {
         &self,
         rows: &TableRows,
         found: &[Found],
-        tuples: Vec<rowstore::Tuple>,
+        tuples: &[Tuple],
         one: &RecordBatch,
     ) -> SqlResult<RecordBatch> {
-        let mut values = batch_of(&tuples, &self.columns, tuples.len()).map_err(from_rowstore)?.into_iter();
+        let mut values = batch_of(tuples, &self.columns, tuples.len()).map_err(from_rowstore)?.into_iter();
         let width = self.table.columns.len();
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
         for position in &self.needed {
@@ -238,7 +251,7 @@ fn condition<'a>(
 }
 
 /// The column of the step's input that the expression is, by whatever name.
-fn position_of(expr: &Expr, step: &Step) -> Option<usize> {
+pub(super) fn position_of(expr: &Expr, step: &Step) -> Option<usize> {
     match expr {
         Expr::Column(column) => step.input.maybe_index_of_column(column),
         Expr::Alias(alias) => position_of(&alias.expr, step),

@@ -89,7 +89,7 @@ impl Execution {
         if lock_for_rows(&plan.table, transaction, context).await? {
             return Ok(Some(Attempt::Again));
         }
-        let Some(rows) = self.rows_by_key(run, transaction).await? else { return Ok(None) };
+        let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
         self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some)
     }
 }

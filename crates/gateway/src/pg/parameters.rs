@@ -5,6 +5,7 @@ use pgwire::messages::startup::ParameterStatus;
 
 use crate::pg::transport::Outbox;
 use crate::session::Session;
+use crate::session::held::Held;
 
 /// The settings PostgreSQL reports, in its order.
 const REPORTED: [&str; 13] = [
@@ -24,14 +25,20 @@ const REPORTED: [&str; 13] = [
 ];
 
 /// What a client was last told.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Reported {
     values: [Option<String>; REPORTED.len()],
+    /// What the values are of.
+    of: Option<Held>,
 }
 
 impl Reported {
     /// Tells the client what it does not know yet.
     pub(crate) fn report(&mut self, session: &Session, outbox: &mut Outbox) {
+        if self.of.as_ref().is_some_and(|of| of.is(session.held())) {
+            return;
+        }
+        self.of = Some(session.held().clone());
         for (name, known) in REPORTED.iter().zip(&mut self.values) {
             let value = session.reported_value(name);
             if known.as_ref() != Some(&value) {

@@ -1,12 +1,14 @@
 //! Rows on their way out: batches are encoded value by value straight into the buffer that the socket empties.
 
+use std::sync::Arc;
 use std::task::Poll;
 
 use arrow::array::RecordBatch;
 use bytes::{BufMut, BytesMut};
-use execution::encode::{ColumnEncoder, Format, TextStyle};
-use futures::StreamExt;
+use execution::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
+use execution::{PointRows, StoredRows};
 use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use planner::OutputColumn;
 use tokio_util::sync::DropGuard;
@@ -20,10 +22,10 @@ use crate::session::age::too_old;
 
 /// A result that is being sent, and may be sent in parts.
 pub(crate) struct Rows {
-    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) columns: Arc<[OutputColumn]>,
     stream: BoxStream<'static, SqlResult<RecordBatch>>,
     style: TextStyle,
-    batch: Option<Batch>,
+    part: Option<Part>,
     /// Rows sent or passed over so far.
     position: u64,
     finished: bool,
@@ -42,12 +44,23 @@ pub(crate) struct Hold {
     pub(crate) looked_us: i64,
 }
 
-struct Batch {
-    rows: RecordBatch,
+/// Rows that are there.
+struct Part {
+    rows: Source,
     next: usize,
     /// Prepared for the formats they were last asked for.
-    encoders: Vec<ColumnEncoder>,
+    encoder: Option<Encoder>,
     formats: Vec<Format>,
+}
+
+enum Source {
+    Batch(RecordBatch),
+    Stored(StoredRows),
+}
+
+enum Encoder {
+    Columns(Vec<ColumnEncoder>),
+    Stored(Box<StoredEncoder>),
 }
 
 /// How far a send got.
@@ -61,11 +74,21 @@ pub(crate) struct Sent {
 impl Rows {
     pub(crate) fn new(
         stream: BoxStream<'static, SqlResult<RecordBatch>>,
-        columns: Vec<OutputColumn>,
+        columns: impl Into<Arc<[OutputColumn]>>,
         style: TextStyle,
         hold: Option<Hold>,
     ) -> Self {
-        Self { columns, stream, style, batch: None, position: 0, finished: false, hold, too_old: false }
+        let columns = columns.into();
+        Self { columns, stream, style, part: None, position: 0, finished: false, hold, too_old: false }
+    }
+
+    /// Rows that are all there.
+    pub(crate) fn of(rows: PointRows, columns: Arc<[OutputColumn]>, style: TextStyle, hold: Option<Hold>) -> Self {
+        let part = Part::of(match rows {
+            PointRows::Stored(rows) => Source::Stored(rows),
+            PointRows::Batch(rows) => Source::Batch(rows),
+        });
+        Self { part: Some(part), ..Self::new(stream::empty().boxed(), columns, style, hold) }
     }
 
     /// When what they are read from was committed; `None` where nothing is read any more.
@@ -75,7 +98,7 @@ impl Rows {
 
     /// Ends the reading: further rows are an error.
     pub(crate) fn let_go(&mut self) {
-        (self.stream, self.batch, self.hold) = (futures::stream::empty().boxed(), None, None);
+        (self.stream, self.part, self.hold) = (stream::empty().boxed(), None, None);
         self.too_old = true;
     }
 
@@ -92,10 +115,10 @@ impl Rows {
             if !self.fetch(Some(outbox)).await? {
                 return Ok(Sent { rows: sent, finished: true });
             }
-            let batch = self.batch.as_mut().expect("fetch left one");
-            batch.prepare(&self.columns, formats, &self.style)?;
-            while batch.next < batch.rows.num_rows() && rows_max.is_none_or(|rows_max| sent < rows_max) {
-                batch.encode_row(&mut outbox.buffer)?;
+            let part = self.part.as_mut().expect("fetch left one");
+            part.prepare(&self.columns, formats, &self.style)?;
+            while part.next < part.rows.len() && rows_max.is_none_or(|rows_max| sent < rows_max) {
+                part.encode_row(&mut outbox.buffer)?;
                 sent += 1;
                 self.position += 1;
                 outbox.flush_if_full().await.map_err(lost)?;
@@ -116,10 +139,10 @@ impl Rows {
             if !self.fetch(None).await? {
                 return Ok(Sent { rows: skipped, finished: true });
             }
-            let batch = self.batch.as_mut().expect("fetch left one");
-            let left = (batch.rows.num_rows() - batch.next) as u64;
+            let part = self.part.as_mut().expect("fetch left one");
+            let left = (part.rows.len() - part.next) as u64;
             let step = rows_max.map_or(left, |rows_max| left.min(rows_max - skipped));
-            batch.next += usize::try_from(step).expect("at most the rows of a batch");
+            part.next += usize::try_from(step).expect("at most the rows of a batch");
             skipped += step;
             self.position += step;
         }
@@ -133,10 +156,10 @@ impl Rows {
         }
         let mut outbox = outbox;
         while !self.finished {
-            if self.batch.as_ref().is_some_and(|batch| batch.next < batch.rows.num_rows()) {
+            if self.part.as_ref().is_some_and(|part| part.next < part.rows.len()) {
                 return Ok(true);
             }
-            self.batch = None;
+            self.part = None;
             let next = match futures::poll!(self.stream.next()) {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
@@ -147,9 +170,7 @@ impl Rows {
                 }
             };
             match next.transpose()? {
-                Some(rows) => {
-                    self.batch = Some(Batch { rows, next: 0, encoders: Vec::new(), formats: Vec::new() });
-                }
+                Some(rows) => self.part = Some(Part::of(Source::Batch(rows))),
                 None => {
                     self.finished = true;
                     self.hold = None;
@@ -160,26 +181,34 @@ impl Rows {
     }
 }
 
-impl Batch {
+impl Source {
+    fn len(&self) -> usize {
+        match self {
+            Self::Batch(rows) => rows.num_rows(),
+            Self::Stored(rows) => rows.rows().len(),
+        }
+    }
+}
+
+impl Part {
+    fn of(rows: Source) -> Self {
+        Self { rows, next: 0, encoder: None, formats: Vec::new() }
+    }
+
     fn prepare(&mut self, columns: &[OutputColumn], formats: &[Format], style: &TextStyle) -> SqlResult<()> {
-        if self.encoders.len() == columns.len() && self.formats == formats {
+        if self.encoder.is_some() && self.formats == formats {
             return Ok(());
         }
-        if self.rows.num_columns() != columns.len() || formats.len() != columns.len() {
-            return Err(SqlError::internal(format!(
-                "a batch of {} columns for a result of {}",
-                self.rows.num_columns(),
-                columns.len()
-            )));
+        let sent = columns.iter().map(|column| &column.sql_type).zip(formats.iter().copied());
+        if let Source::Stored(rows) = &self.rows {
+            self.encoder = rows.encoder(sent, style).map(|encoder| Encoder::Stored(Box::new(encoder)));
+            if self.encoder.is_none() {
+                self.rows = Source::Batch(rows.to_batch()?);
+            }
         }
-        self.encoders = self
-            .rows
-            .columns()
-            .iter()
-            .zip(columns)
-            .zip(formats)
-            .map(|((values, column), format)| ColumnEncoder::new(*format, values, &column.sql_type, style))
-            .collect::<SqlResult<_>>()?;
+        if let Source::Batch(rows) = &self.rows {
+            self.encoder = Some(Encoder::Columns(column_encoders(rows, columns, formats, style)?));
+        }
         self.formats = formats.to_vec();
         Ok(())
     }
@@ -189,9 +218,18 @@ impl Batch {
         let start = out.len();
         out.put_u8(b'D');
         out.put_u32(0);
-        out.put_u16(column_count(self.encoders.len())?);
-        for encoder in &mut self.encoders {
-            encoder.write_field(self.next, out);
+        match (&mut self.encoder, &self.rows) {
+            (Some(Encoder::Columns(encoders)), _) => {
+                out.put_u16(column_count(encoders.len())?);
+                for encoder in encoders {
+                    encoder.write_field(self.next, out);
+                }
+            }
+            (Some(Encoder::Stored(encoder)), Source::Stored(rows)) => {
+                out.put_u16(column_count(encoder.width())?);
+                encoder.write_row(&rows.rows()[self.next], out);
+            }
+            _ => return Err(SqlError::internal("rows that were not prepared")),
         }
         self.next += 1;
         let Ok(length) = i32::try_from(out.len() - start - 1) else {
@@ -201,6 +239,25 @@ impl Batch {
         out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
         Ok(())
     }
+}
+
+fn column_encoders(
+    rows: &RecordBatch,
+    columns: &[OutputColumn],
+    formats: &[Format],
+    style: &TextStyle,
+) -> SqlResult<Vec<ColumnEncoder>> {
+    if rows.num_columns() != columns.len() || formats.len() != columns.len() {
+        return Err(SqlError::internal(format!(
+            "a batch of {} columns for a result of {}",
+            rows.num_columns(),
+            columns.len()
+        )));
+    }
+    let columns = rows.columns().iter().zip(columns).zip(formats);
+    columns
+        .map(|((values, column), format)| ColumnEncoder::new(*format, values, &column.sql_type, style))
+        .collect::<SqlResult<_>>()
 }
 
 fn column_count(count: usize) -> SqlResult<u16> {

@@ -9,7 +9,7 @@ use execution::modify::Attempt;
 use execution::{PointProgram, PointRun};
 use futures::{StreamExt, stream};
 use planner::semantics;
-use planner::{Planned, Settings};
+use planner::{OutputColumn, Planned, Settings};
 use types::{Oid, SqlResult};
 
 use crate::http::metrics::Kind;
@@ -71,7 +71,7 @@ impl Session {
     ) -> SqlResult<Started> {
         while let Some(kept) = &prepared.program
             && let Some(program) = kept.now(self.block.held(), &self.block.view().state)
-            && let Some(started) = self.run_by_key(program, &values, statement).await?
+            && let Some(started) = self.run_by_key(program, prepared.columns.as_ref(), &values, statement).await?
         {
             if !matches!(started, Started::Again) {
                 return Ok(started);
@@ -79,10 +79,10 @@ impl Session {
             self.enter(prepared.parsed.as_ref(), statement)?;
         }
         let again = |session: &Self| session.plan_again(prepared, &values, statement);
-        let planned = self.with_past(again).await?;
+        let planned = Box::pin(self.with_past(again)).await?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
-        self.start_bound(prepared, &bound, statement, client).await
+        Box::pin(self.start_bound(prepared, &bound, statement, client)).await
     }
 
     /// Begins to run a plan by its program; `None` where it has none, or the plan has to be run.
@@ -95,7 +95,7 @@ impl Session {
             return Ok(None);
         }
         match PointProgram::of(planned) {
-            Some(program) => self.run_by_key(&program, &[], statement).await,
+            Some(program) => self.run_by_key(&program, None, &[], statement).await,
             None => Ok(None),
         }
     }
@@ -103,6 +103,7 @@ impl Session {
     async fn run_by_key(
         &mut self,
         program: &PointProgram,
+        columns: Option<&Arc<[OutputColumn]>>,
         values: &[ScalarValue],
         statement: &Statement,
     ) -> SqlResult<Option<Started>> {
@@ -117,17 +118,17 @@ impl Session {
         let (batches, columns) = match &program.planned {
             Planned::Query(plan) if plan.locks.is_empty() => {
                 statement.is(Kind::Query);
-                let Some(batches) = execution.rows_by_key(&run, self.block.transaction()).await? else {
-                    return Ok(None);
-                };
-                (batches, plan.columns.clone())
+                let Some(rows) = execution.rows_by_key(&run, self.block.transaction()).await? else { return Ok(None) };
+                let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
+                let rows = Rows::of(rows, columns, context.text_style(), Some(hold));
+                return Ok(Some(Started::Rows(Box::new(rows), "SELECT")));
             }
             Planned::Query(plan) => {
                 statement.is(Kind::Query);
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable("SELECT FOR UPDATE")?;
                 }
-                let locked = execution.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let locked = Box::pin(execution.query_locked_by_key(plan, &run, self.block.transaction(), &context)).await?;
                 let Some(locked) = locked else { return Ok(None) };
                 let Attempt::Done(batches) = locked else { return Ok(Some(Started::Again)) };
                 (batches, plan.columns.clone())
@@ -137,7 +138,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable(plan.tag)?;
                 }
-                let written = execution.write_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let written = Box::pin(execution.write_by_key(plan, &run, self.block.transaction(), &context)).await?;
                 let Some(written) = written else { return Ok(None) };
                 let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(written.rows);
@@ -149,7 +150,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable(plan.tag)?;
                 }
-                let changed = execution.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let changed = Box::pin(execution.modify_by_key(plan, &run, self.block.transaction(), &context)).await?;
                 let Some(changed) = changed else { return Ok(None) };
                 let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(changed.rows);

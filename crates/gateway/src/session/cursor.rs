@@ -132,7 +132,7 @@ impl Session {
     }
 
     /// The columns a statement answers with, FETCH and EXECUTE included.
-    pub(crate) fn columns_of(&self, planned: &Planned) -> SqlResult<Option<Vec<OutputColumn>>> {
+    pub(crate) fn columns_of(&self, planned: &Planned) -> SqlResult<Option<Arc<[OutputColumn]>>> {
         match planned {
             Planned::Session(SessionCommand::Fetch { cursor, .. }) => match self.portals.get(cursor) {
                 Some(portal) => Ok(portal.columns.clone()),
@@ -142,7 +142,7 @@ impl Session {
                 Some(prepared) => Ok(prepared.columns.clone()),
                 None => Err(unknown_statement(name)),
             },
-            planned => Ok(planned.columns()),
+            planned => Ok(planned.columns().map(Into::into)),
         }
     }
 

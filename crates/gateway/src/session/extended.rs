@@ -116,17 +116,21 @@ impl Session {
                         return Ok(Portal::by_key(Arc::clone(&prepared), values));
                     }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-                    let planned = self.with_past(|session| session.plan(parsed, &types, &statement)).await?;
+                    // Boxed, as all that is rare: the steps are moved several times before they run.
+                    let planned = Box::pin(self.with_past(|session| session.plan(parsed, &types, &statement))).await?;
                     let planned = planned.with_parameters(values.clone())?;
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;
                     let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
                     Ok(Portal::bound(Arc::clone(&prepared), bound, columns))
                 };
-                let portal = statement.watch(steps).await;
+                let portal = match &prepared.program {
+                    Some(_) => statement.watch_quiet(steps).await,
+                    None => statement.watch(steps).await,
+                };
                 note_failure(&statement, &portal, prepared.text());
                 let mut portal = portal?;
-                let count = portal.columns.as_ref().map_or(0, Vec::len);
+                let count = portal.columns.as_ref().map_or(0, |columns| columns.len());
                 portal.formats = match portal.columns {
                     Some(_) => rows::formats(&bind.result_formats, count, "result", "columns")?,
                     None => Vec::new(),
@@ -152,7 +156,7 @@ impl Session {
     }
 
     /// Describe of a portal: its columns and the format of each.
-    pub(crate) fn describe_portal(&self, name: &str) -> SqlResult<(Option<Vec<OutputColumn>>, Vec<Format>)> {
+    pub(crate) fn describe_portal(&self, name: &str) -> SqlResult<(Option<Arc<[OutputColumn]>>, Vec<Format>)> {
         let portal = self.portals.get(name).ok_or_else(|| unknown_portal(name))?;
         Ok((portal.columns.clone(), portal.formats.clone()))
     }
@@ -179,7 +183,10 @@ impl Session {
             }
             self.advance(&mut portal, rows_max, &statement, client).await
         };
-        let ran = statement.watch(steps).await;
+        let ran = match &prepared.program {
+            Some(_) => statement.watch_quiet(steps).await,
+            None => statement.watch(steps).await,
+        };
         let (ran, suspended) = match ran {
             Ok(Ran { tag, flow }) => (Ok(tag), flow == Flow::Suspended),
             Err(error) => (Err(error), false),

@@ -16,6 +16,13 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// Whether both are one and the same, not only equal.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.settings, &other.settings)
+            && Arc::ptr_eq(&self.session_role, &other.session_role)
+            && Arc::ptr_eq(&self.role, &other.role)
+    }
+
     pub(crate) fn settings_mut(&mut self) -> &mut Settings {
         Arc::make_mut(&mut self.settings)
     }

@@ -35,7 +35,7 @@ mod copy;
 mod cursor;
 mod error;
 mod extended;
-mod held;
+pub(crate) mod held;
 mod numbers;
 mod pasts;
 mod portal;
@@ -350,6 +350,10 @@ impl Session {
 
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         &self.seat.backend
+    }
+
+    pub(crate) fn held(&self) -> &Held {
+        self.block.held()
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {

@@ -15,7 +15,7 @@ use crate::session::prepared::Prepared;
 pub(crate) struct Portal {
     pub(crate) prepared: Arc<Prepared>,
     /// The columns of its rows; `None` where it has none.
-    pub(crate) columns: Option<Vec<OutputColumn>>,
+    pub(crate) columns: Option<Arc<[OutputColumn]>>,
     pub(crate) formats: Vec<Format>,
     pub(crate) progress: Progress,
     pub(crate) life: Life,
@@ -74,7 +74,7 @@ impl Portal {
     }
 
     /// Of a plan with its parameters; the caller says the formats.
-    pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Vec<OutputColumn>>) -> Self {
+    pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Arc<[OutputColumn]>>) -> Self {
         Self {
             prepared,
             columns,

@@ -95,7 +95,9 @@ impl Session {
         let prepared = Arc::clone(&portal.prepared);
         let started = match std::mem::replace(&mut portal.progress, Progress::Spent) {
             Progress::ByKey { values } => self.start_by_key(&prepared, values, statement, client).await.map(Err)?,
-            Progress::Bound(bound) => self.start_bound(&prepared, &bound, statement, client).await.map(Err)?,
+            Progress::Bound(bound) => {
+                Box::pin(self.start_bound(&prepared, &bound, statement, client)).await.map(Err)?
+            }
             resumed => Ok(resumed),
         };
         let progress = match started {

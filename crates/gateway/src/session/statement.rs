@@ -1,6 +1,6 @@
 //! One running statement: its id, its span, its clock, and the ways it can be stopped.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -26,7 +26,8 @@ pub(crate) struct Statement {
     timeout: Option<Duration>,
     limits: Limits,
     started: Duration,
-    span: tracing::Span,
+    /// Of the lines about it in the log; made when there may be one.
+    span: OnceLock<tracing::Span>,
     gateway: Arc<Gateway>,
     backend: Arc<Backend>,
 }
@@ -58,7 +59,7 @@ impl Statement {
             timeout: limits.settings.statement_timeout(),
             limits,
             started: gateway.clock.monotonic(),
-            span: tracing::info_span!("statement", query_id = %query_id),
+            span: OnceLock::new(),
             gateway: Arc::clone(gateway),
             backend: Arc::clone(backend),
         }
@@ -67,6 +68,11 @@ impl Statement {
     /// Runs `work` until it ends or the statement is stopped: by a cancel request, the time limit, the end of the
     /// session or of the client. Work that is stopped is dropped where it waits.
     pub(crate) async fn watch<T>(&self, work: impl Future<Output = SqlResult<T>>) -> SqlResult<T> {
+        self.watch_quiet(work.instrument(self.span().clone())).await
+    }
+
+    /// As [`Statement::watch`], for work that writes nothing to the log: it costs next to nothing where the work need not wait.
+    pub(crate) async fn watch_quiet<T>(&self, work: impl Future<Output = SqlResult<T>>) -> SqlResult<T> {
         let deadline = async {
             match self.timeout {
                 Some(timeout) => self.gateway.clock.sleep(timeout).await,
@@ -75,10 +81,10 @@ impl Statement {
         };
         let result = tokio::select! {
             biased;
+            result = work => result,
             () = self.running.token.cancelled() => return Err(self.stopped(Reason::User)),
             () = self.hung_up.cancelled() => return Err(self.stopped(Reason::Gone)),
             () = deadline => return Err(self.stopped(Reason::Timeout)),
-            result = work.instrument(self.span.clone()) => result,
             // Asked last: most statements are done before it matters.
             () = self.too_old() => return Err(self.stopped(Reason::TooOld)),
         };
@@ -118,7 +124,11 @@ impl Statement {
         let metrics = &self.gateway.metrics;
         metrics.statements.get_or_create(&StatementLabels { kind, outcome }).inc();
         metrics.statement_seconds.get_or_create(&KindLabel { kind }).observe(took.as_secs_f64());
-        self.span.in_scope(|| {
+        let is_slow = logged_from.is_some_and(|limit| took >= limit);
+        if result.is_ok() && !is_slow {
+            return;
+        }
+        self.span().in_scope(|| {
             match result {
                 Err(error) if error.condition == Condition::InternalError => {
                     tracing::error!(%error, detail = error.detail, sql, "statement failed inside");
@@ -126,10 +136,14 @@ impl Statement {
                 Err(error) => tracing::info!(%error, "statement failed"),
                 Ok(()) => {}
             }
-            if logged_from.is_some_and(|limit| took >= limit) {
+            if is_slow {
                 tracing::info!(duration_ms = took.as_secs_f64() * 1e3, sql, "slow statement");
             }
         });
+    }
+
+    fn span(&self) -> &tracing::Span {
+        self.span.get_or_init(|| tracing::info_span!("statement", query_id = %self.query_id))
     }
 }
 

@@ -26,25 +26,28 @@ pub(crate) struct LogMark {
 
 /// Opens the file at `path`, or makes it, for a store with a log.
 pub(crate) fn open_behind_log(path: &Path) -> Result<Store> {
-    let store = open_file(path, FORMAT_BEHIND_LOG)?;
-    store.begin_log()?;
-    Ok(store)
+    open_file(path, FORMAT_BEHIND_LOG)
 }
 
 #[cfg(test)]
 pub(crate) fn open_behind_log_on(backend: impl redb::StorageBackend) -> Result<Store> {
     let store = super::open_on(backend, FORMAT_BEHIND_LOG)?;
-    store.begin_log()?;
+    if !store.has_log()? {
+        store.begin_log()?;
+    }
     Ok(store)
 }
 
 impl Store {
-    /// A file that was whole in itself begins a log that nothing else belongs to.
-    fn begin_log(&self) -> Result<()> {
+    /// Whether its log has begun: else the file is whole in itself.
+    pub(crate) fn has_log(&self) -> Result<bool> {
         let failed = |source| Error::Open { path: self.path.clone(), source };
-        if self.read_log_mark().map_err(failed)?.is_some() {
-            return Ok(());
-        }
+        Ok(self.read_log_mark().map_err(failed)?.is_some())
+    }
+
+    /// Begins a log that nothing else belongs to.
+    pub(crate) fn begin_log(&self) -> Result<()> {
+        let failed = |source| Error::Open { path: self.path.clone(), source };
         commit(&self.database, |transaction| {
             let mut table = transaction.open_table(FORMAT_TABLE)?;
             table.insert("format", FORMAT_BEHIND_LOG)?;

@@ -44,10 +44,19 @@ const OVERGROWTH: u64 = 4;
 pub fn open(path: impl AsRef<Path>, file_bytes: u64) -> Result<Store> {
     let path = path.as_ref();
     let trees = trees::open_behind_log(path)?;
-    let failed = |source: io::Error| Error::Open { path: path.to_owned(), source: source.into() };
-    let media = [medium(&file_path(path, 0)).map_err(failed)?, medium(&file_path(path, 1)).map_err(failed)?];
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    let failed = |file: PathBuf| move |source: io::Error| Error::Open { path: file, source: source.into() };
+    let is_new = !trees.has_log()?;
+    let medium = |number| {
+        let file = file_path(path, number);
+        medium(&file, is_new).map_err(failed(file))
+    };
+    let media = [medium(0)?, medium(1)?];
+    if is_new {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder.to_owned()))?;
+        // From here on a store without its files is known to lack something.
+        trees.begin_log()?;
+    }
     Store::open(trees, media, file_bytes, Flush::ByThread)
 }
 
@@ -58,8 +67,8 @@ fn file_path(path: &Path, number: u32) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn medium(path: &Path) -> io::Result<Medium> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+fn medium(path: &Path, may_create: bool) -> io::Result<Medium> {
+    let file = OpenOptions::new().read(true).write(true).create(may_create).truncate(false).open(path)?;
     Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
 }
 

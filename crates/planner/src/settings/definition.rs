@@ -1,5 +1,8 @@
 //! Every setting there is: name, value at the start, what it can be.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// A setting.
 #[derive(Debug)]
 pub(super) struct Definition {
@@ -42,7 +45,10 @@ pub(super) enum Source {
 
 /// The setting with this name in lower case.
 pub(super) fn find(lower: &str) -> Option<&'static Definition> {
-    DEFINITIONS.iter().find(|definition| definition.name.eq_ignore_ascii_case(lower))
+    static BY_NAME: LazyLock<HashMap<String, &'static Definition>> = LazyLock::new(|| {
+        DEFINITIONS.iter().map(|definition| (definition.name.to_ascii_lowercase(), definition)).collect()
+    });
+    BY_NAME.get(lower).copied()
 }
 
 impl Definition {

@@ -193,8 +193,13 @@ impl Settings {
     }
 
     fn text<'a>(&'a self, definition: &'static Definition) -> &'a str {
-        let key = definition.name.to_ascii_lowercase();
-        self.current.get(&key).map_or(definition.boot, String::as_str)
+        let name = definition.name;
+        let value = if name.bytes().any(|letter| letter.is_ascii_uppercase()) {
+            self.current.get(&name.to_ascii_lowercase())
+        } else {
+            self.current.get(name)
+        };
+        value.map_or(definition.boot, String::as_str)
     }
 
     /// The canonical text of a setting that is known to exist.

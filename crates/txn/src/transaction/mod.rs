@@ -129,6 +129,11 @@ impl Transaction {
         for table in self.own.keys() {
             conflict::written_rows(&self.base.state, &newest.state, *table).map_err(Error::Conflict)?;
         }
+        if self.staged.is_empty() && self.own.is_empty() {
+            self.view = Arc::clone(&newest.state);
+            self.base = newest;
+            return Ok(());
+        }
         let rebased = if self.staged.is_empty() {
             CatalogState::clone(&newest.state)
         } else {

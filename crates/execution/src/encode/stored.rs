@@ -1,0 +1,192 @@
+//! Values of stored rows as PostgreSQL value bytes: for the few rows that an index finds, without columns in between.
+
+use arrow::datatypes::DataType;
+use bytes::{BufMut, BytesMut};
+use rowstore::{StoredColumn, Tuple, Value};
+use types::{Interval, SessionZone, SqlType, text};
+
+use super::binary::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US, with_length};
+use super::numeric::write_numeric;
+use super::{Format, NULL_LENGTH, TextStyle, wire_length};
+
+/// Columns of stored rows, ready to be written row by row.
+#[derive(Debug)]
+pub struct StoredEncoder {
+    fields: Vec<Field>,
+    zone: SessionZone,
+    /// The value that is being formatted.
+    scratch: String,
+}
+
+#[derive(Debug)]
+struct Field {
+    column: StoredColumn,
+    /// Where the last row had the column.
+    position: usize,
+    sql_type: SqlType,
+    scale: u8,
+    format: Format,
+}
+
+impl StoredEncoder {
+    /// For `columns`, each sent as its type and in its format; `None` where one of them is sent as a column only.
+    #[must_use]
+    pub fn new<'a>(
+        columns: &[StoredColumn],
+        sent: impl IntoIterator<Item = (&'a SqlType, Format)>,
+        style: &TextStyle,
+    ) -> Option<Self> {
+        let field = |(column, (sql_type, format)): (&StoredColumn, (&SqlType, Format))| {
+            let scale = match column.sql_type.arrow_type() {
+                DataType::Decimal128(_, scale) => u8::try_from(scale).ok()?,
+                _ => 0,
+            };
+            let (column, sql_type) = (column.clone(), sql_type.clone());
+            is_written(&sql_type).then_some(Field { column, position: 0, sql_type, scale, format })
+        };
+        let fields = columns.iter().zip(sent).map(field).collect::<Option<Vec<_>>>()?;
+        Some(Self { fields, zone: style.zone.clone(), scratch: String::new() })
+    }
+
+    /// Appends the row's values, each with its length before it, -1 for NULL.
+    pub fn write_row(&mut self, row: &Tuple, out: &mut BytesMut) {
+        let row = row.reader();
+        for field in &mut self.fields {
+            let value = match row.find(field.column.id, field.position) {
+                Some(position) => {
+                    field.position = position;
+                    row.value(position)
+                }
+                None => field.missing(),
+            };
+            match field.format {
+                _ if value.is_null() => out.put_i32(NULL_LENGTH),
+                Format::Binary => field.write_binary(value, out),
+                Format::Text => field.write_text(value, &self.zone, &mut self.scratch, out),
+            }
+        }
+    }
+
+    /// How many columns a row has.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.fields.len()
+    }
+}
+
+/// Whether values of the type are written here. Lists and what is shown by its name are not.
+fn is_written(sql_type: &SqlType) -> bool {
+    match sql_type {
+        SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Array(_)
+        | SqlType::Int2Vector
+        | SqlType::OidVector => false,
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Oid
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Char(_)
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Unknown
+        | SqlType::Date
+        | SqlType::Time
+        | SqlType::Timestamp
+        | SqlType::TimestampTz
+        | SqlType::Interval
+        | SqlType::Bytea
+        | SqlType::Uuid => true,
+    }
+}
+
+impl Field {
+    fn missing(&self) -> Value<'_> {
+        let value = self.column.missing.as_ref().map(|array| Value::of(array.as_ref(), 0));
+        value.map_or(Value::Null, |value| value.expect("a column that rows lack has a value that rows can have"))
+    }
+
+    fn write_binary(&self, value: Value<'_>, out: &mut BytesMut) {
+        match (value, &self.sql_type) {
+            (Value::Null, _) | (Value::List(_), _) => out.put_i32(NULL_LENGTH),
+            (Value::Bool(value), _) => {
+                out.put_i32(1);
+                out.put_u8(u8::from(value));
+            }
+            (Value::Int(value), sql_type) => match sql_type {
+                SqlType::Int2 => sized(out, &i16::try_from(value).unwrap_or_default().to_be_bytes()),
+                SqlType::Int4 => sized(out, &i32::try_from(value).unwrap_or_default().to_be_bytes()),
+                SqlType::Oid => sized(out, &u32::try_from(value).unwrap_or_default().to_be_bytes()),
+                SqlType::Date => {
+                    let days = i32::try_from(value).unwrap_or_default().saturating_sub(POSTGRES_EPOCH_DAYS);
+                    sized(out, &days.to_be_bytes());
+                }
+                SqlType::Timestamp | SqlType::TimestampTz => {
+                    sized(out, &value.saturating_sub(POSTGRES_EPOCH_US).to_be_bytes());
+                }
+                _ => sized(out, &value.to_be_bytes()),
+            },
+            (Value::Decimal(value), _) => with_length(out, |out| write_numeric(value, self.scale, out)),
+            (Value::Float4(value), _) => sized(out, &value.to_be_bytes()),
+            (Value::Float8(value), _) => sized(out, &value.to_be_bytes()),
+            (Value::Text(text), SqlType::Jsonb) => {
+                out.put_i32(wire_length(text.len() + 1));
+                out.put_u8(JSONB_VERSION);
+                out.put_slice(text.as_bytes());
+            }
+            (Value::Text(text), _) => sized(out, text.as_bytes()),
+            (Value::Bytes(bytes), _) => sized(out, bytes),
+            (Value::Interval { months, days, nanos }, _) => {
+                out.put_i32(16);
+                out.put_i64(nanos / 1_000);
+                out.put_i32(days);
+                out.put_i32(months);
+            }
+        }
+    }
+
+    fn write_text(&self, value: Value<'_>, zone: &SessionZone, scratch: &mut String, out: &mut BytesMut) {
+        scratch.clear();
+        match (value, &self.sql_type) {
+            (Value::Text(text), _) => return sized(out, text.as_bytes()),
+            (Value::Null, _) | (Value::List(_), _) => return out.put_i32(NULL_LENGTH),
+            (Value::Bool(value), _) => text::format_bool(value, scratch),
+            (Value::Int(value), sql_type) => match sql_type {
+                SqlType::Date => text::format_date(i32::try_from(value).unwrap_or_default(), scratch),
+                SqlType::Time => text::format_time(value, scratch),
+                SqlType::Timestamp => text::format_timestamp(value, scratch),
+                SqlType::TimestampTz => text::format_timestamptz(value, zone, scratch),
+                _ => text::format_int(value, scratch),
+            },
+            (Value::Decimal(value), _) => text::format_numeric(value, self.scale, scratch),
+            (Value::Float4(value), _) => text::format_float4(value, scratch),
+            (Value::Float8(value), _) => text::format_float8(value, scratch),
+            (Value::Bytes(bytes), SqlType::Uuid) => {
+                text::format_uuid(bytes.try_into().expect("a uuid is stored as 16 bytes"), scratch);
+            }
+            (Value::Bytes(bytes), _) => text::format_bytea(bytes, scratch),
+            (Value::Interval { months, days, nanos }, _) => {
+                text::format_interval(&Interval { months, days, microseconds: nanos / 1_000 }, scratch);
+            }
+        }
+        sized(out, scratch.as_bytes());
+    }
+}
+
+fn sized(out: &mut BytesMut, bytes: &[u8]) {
+    out.put_i32(wire_length(bytes.len()));
+    out.put_slice(bytes);
+}
