@@ -67,17 +67,18 @@ impl KeyRange {
 /// A key that is not greater than those of the column's values, and one that is greater than all.
 fn bounds(stats: &ColumnStats) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut least, mut greatest) = (Vec::new(), Vec::new());
-    encode_key_value(value(stats.min.as_ref()?), &mut least);
+    encode_key_value(value_of(stats.min.as_ref()?), &mut least);
     if 0 < stats.nulls {
         greatest.push(NULL_PART);
     } else {
-        encode_key_value(value(stats.max.as_ref()?), &mut greatest);
+        encode_key_value(value_of(stats.max.as_ref()?), &mut greatest);
     }
     greatest.push(AFTER_ALL);
     Some((least, greatest))
 }
 
-fn value(datum: &Datum) -> Value<'_> {
+/// A shard's statistic as a value of a row.
+pub(crate) fn value_of(datum: &Datum) -> Value<'_> {
     match datum {
         Datum::Bool(value) => Value::Bool(*value),
         Datum::Int(value) => Value::Int(*value),

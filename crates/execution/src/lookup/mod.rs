@@ -18,7 +18,7 @@ mod shard_keys;
 
 pub(crate) use access::{Access, Comparison, comparison_of};
 pub(crate) use fetch::pieces;
-pub(crate) use key_range::KeyRange;
+pub(crate) use key_range::{KeyRange, value_of};
 pub(crate) use settled::SettledRows;
 pub(crate) use shard_keys::KeyCache;
 

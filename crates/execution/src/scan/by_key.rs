@@ -1,26 +1,109 @@
 //! Fresh rows found by an index instead of one by one, where filters say which part of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use catalog::{Table, TableRows};
+use catalog::{RowIndex, Table, TableRows};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr};
-use rowstore::Row;
-use types::{ColumnId, RowId};
+use rowstore::{Row, encode_key_value};
+use shards::{Datum, Op, Predicate, Test};
+use types::{ColumnId, Oid, RowId};
 
-use crate::lookup::{self, Access, Comparison, comparison_of};
+use crate::lookup::{self, Access, Comparison, KeyRange, comparison_of, value_of};
 
-/// The fresh rows that `filters` leave, and perhaps more, found by an index; `None` where no index helps.
-pub(super) fn fresh_rows(table: &Table, rows: &TableRows, filters: &[Expr]) -> Option<Vec<(RowId, Arc<Row>)>> {
-    let known = filters.iter().flat_map(split_conjunction).filter_map(|filter| comparison(table, filter));
-    let (conditions, values): (Vec<_>, Vec<_>) = known.unzip();
-    let access = Access::choose(table, &conditions)?;
-    let values = values.iter().map(|value| value.to_array()).collect::<Result<Vec<ArrayRef>, _>>().ok()?;
-    let Some(range) = access.range(&values).ok()? else { return Some(Vec::new()) };
-    let found = lookup::fresh(rows, access.index, &range);
-    found.map(|row| Some((row, Arc::clone(rows.fresh_row(row)?)))).collect()
+/// Keys that are looked up one by one at most.
+const KEYS_MAX: usize = 4_096;
+
+/// Rows of a scan, with their ids.
+pub(super) type FreshRows = Vec<(RowId, Arc<Row>)>;
+
+/// The part of an index that holds all fresh rows that filters leave, and perhaps more.
+#[derive(Debug)]
+pub(super) struct Keyed {
+    index: Oid,
+    /// `None` where no row can be left.
+    range: Option<KeyRange>,
+    /// How many columns of the index it fixes.
+    fixed: usize,
+}
+
+impl Keyed {
+    /// By what is known when a scan is planned; `None` where no index helps.
+    pub(super) fn of(table: &Table, filters: &[Expr]) -> Option<Self> {
+        let known = filters.iter().flat_map(split_conjunction).filter_map(|filter| comparison(table, filter));
+        let (conditions, values): (Vec<_>, Vec<_>) = known.unzip();
+        let access = Access::choose(table, &conditions)?;
+        let values = values.iter().map(|value| value.to_array()).collect::<Result<Vec<ArrayRef>, _>>().ok()?;
+        let fixed = access.columns.len() - access.varying().len();
+        Some(Self { index: access.index, range: access.range(&values).ok()?, fixed })
+    }
+
+    /// The first `count_max` of them.
+    pub(super) fn rows(&self, rows: &TableRows, count_max: usize) -> FreshRows {
+        let Some(range) = &self.range else { return Vec::new() };
+        read(rows, lookup::fresh(rows, self.index, range).take(count_max))
+    }
+}
+
+/// The fresh rows that can pass `predicates`, and perhaps more, by the keys that these list; `None` where that fixes no more columns of an
+/// index than `keyed` does.
+pub(super) fn rows_of_lists(
+    table: &Table,
+    rows: &TableRows,
+    predicates: &[Predicate],
+    keyed: Option<&Keyed>,
+) -> Option<FreshRows> {
+    let mut lists: HashMap<ColumnId, Vec<&Datum>> = HashMap::new();
+    for predicate in predicates {
+        let Some(list) = list(&predicate.test) else { continue };
+        let known = lists.entry(predicate.column).or_insert_with(|| list.clone());
+        if list.len() < known.len() {
+            *known = list;
+        }
+    }
+    let fixed = |index: &RowIndex<'_>| index.columns.iter().take_while(|column| lists.contains_key(column)).count();
+    let index = table.row_indexes().max_by_key(fixed)?;
+    let columns = &index.columns[..fixed(&index)];
+    let count = columns.iter().try_fold(1_usize, |count, column| count.checked_mul(lists[column].len()))?;
+    if columns.len() <= keyed.map_or(0, |keyed| keyed.fixed) || KEYS_MAX < count {
+        return None;
+    }
+    let mut keys = vec![Vec::new()];
+    for column in columns {
+        let longer = keys.iter().flat_map(|key: &Vec<u8>| {
+            lists[column].iter().map(move |datum| {
+                let mut key = key.clone();
+                encode_key_value(value_of(datum), &mut key);
+                key
+            })
+        });
+        keys = longer.collect();
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    let found = keys.iter().flat_map(|key| {
+        let range = KeyRange::starting_with(key);
+        lookup::fresh(rows, index.oid, &range).collect::<Vec<_>>()
+    });
+    Some(read(rows, found))
+}
+
+/// The values that a test lets pass, if it lists them. A float has more than one key, so it is left out.
+fn list(test: &Test) -> Option<Vec<&Datum>> {
+    match test {
+        Test::Compare(Op::Eq, datum) => Some(vec![datum]),
+        Test::In(values) => Some(values.iter().collect()),
+        Test::All(tests) => tests.iter().filter_map(list).min_by_key(Vec::len),
+        _ => None,
+    }
+    .filter(|values| values.iter().all(|value| !matches!(value, Datum::Float(_))))
+}
+
+fn read(rows: &TableRows, found: impl Iterator<Item = RowId>) -> FreshRows {
+    found.filter_map(|row| Some((row, Arc::clone(rows.fresh_row(row)?)))).collect()
 }
 
 /// `column comparison value`, the value of exactly the column's type.

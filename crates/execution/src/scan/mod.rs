@@ -32,8 +32,12 @@ mod tests;
 pub(crate) use exec::ShardScanExec;
 pub(crate) use fresh::{FRESH_PLACE, stored_column};
 pub(crate) use opened::OpenedShards;
+use by_key::{FreshRows, Keyed};
 use parts::Parts;
 pub(crate) use rows::counter;
+
+/// Fresh rows of a part of an index that are read when a scan is planned, so that their number is known.
+const FEW_ROWS: usize = 512;
 
 /// Plans scans over one storage.
 #[derive(Debug)]
@@ -57,8 +61,10 @@ pub(crate) struct Scan {
     /// The shards that are left, in the table's order.
     pub(crate) shards: Vec<ScanShard>,
     pub(crate) rows: Arc<TableRows>,
+    /// The part of an index that says which fresh rows are wanted.
+    keyed: Option<Keyed>,
     /// The fresh rows, listed when the first of them is read.
-    fresh: OnceLock<Vec<(RowId, Arc<Row>)>>,
+    fresh: OnceLock<FreshRows>,
     /// Shards of the table.
     pub(crate) shard_count: usize,
     pub(crate) statistics: Statistics,
@@ -88,7 +94,10 @@ pub(crate) struct ScanShard {
 impl Scan {
     /// The fresh rows in a fixed order.
     pub(crate) fn fresh(&self) -> &[(RowId, Arc<Row>)] {
-        self.fresh.get_or_init(|| self.rows.fresh_rows().map(|(id, row)| (id, Arc::clone(row))).collect())
+        self.fresh.get_or_init(|| match &self.keyed {
+            Some(keyed) => keyed.rows(&self.rows, usize::MAX),
+            None => self.rows.fresh_rows().map(|(id, row)| (id, Arc::clone(row))).collect(),
+        })
     }
 }
 
@@ -142,11 +151,14 @@ impl PlanScan for ScanPlanner {
             statistics,
             shards,
             rows: Arc::clone(rows),
+            keyed: Keyed::of(&table.table, filters),
             fresh: OnceLock::new(),
             _pin: table.pin.clone().map(Held),
         };
-        let fresh = match by_key::fresh_rows(&table.table, rows, filters) {
-            Some(found) => scan.fresh.get_or_init(|| found).len(),
+        let few = scan.keyed.as_ref().map(|keyed| keyed.rows(rows, FEW_ROWS + 1)).filter(|few| few.len() <= FEW_ROWS);
+        let fresh = match few {
+            Some(few) => scan.fresh.get_or_init(|| few).len(),
+            // At most: how many a part of an index holds is known when they are read.
             None => rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len(),
         };
         let parts = Parts::of(&scan.shards, fresh, limit);

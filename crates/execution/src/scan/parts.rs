@@ -1,13 +1,14 @@
 //! The parts of a scan, and who reads which.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use shards::SEGMENT_ROWS;
 
 use super::ScanShard;
+use super::by_key::FreshRows;
 
 /// Neighbouring rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +81,8 @@ impl Parts {
 pub(crate) struct Queue {
     parts: Parts,
     next: AtomicUsize,
+    /// The fresh rows of this run, where filters that it made itself leave few.
+    pub(super) few: OnceLock<Option<FreshRows>>,
 }
 
 impl Queue {
@@ -108,7 +111,7 @@ impl Runs {
         let mut current = self.current.lock();
         let run = current.take().filter(|run| !run.begun[partition]);
         let mut run = run.unwrap_or_else(|| Run {
-            queue: Arc::new(Queue { parts: parts.clone(), next: AtomicUsize::new(0) }),
+            queue: Arc::new(Queue { parts: parts.clone(), next: AtomicUsize::new(0), few: OnceLock::new() }),
             begun: vec![false; partitions],
         });
         run.begun[partition] = true;

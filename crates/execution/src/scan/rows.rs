@@ -17,6 +17,7 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use planner::error::to_datafusion;
 use shards::{ORDINAL_COLUMN, Predicate, RowGroupRead, ShardReader, prune};
 
+use super::by_key::rows_of_lists;
 use super::parts::{Part, Queue};
 use super::{Scan, fresh, predicates};
 use crate::error::from_shards;
@@ -155,12 +156,19 @@ impl Running {
 
     /// The fresh rows in that range.
     fn fresh(&self, rows: Range<usize>) -> Batches {
-        let scan = Arc::clone(&self.scan.scan);
+        let (scan, queue) = (Arc::clone(&self.scan.scan), Arc::clone(&self.scan.queue));
+        let few = || {
+            let is_worth = !self.scan.dynamic.is_empty();
+            is_worth.then(|| rows_of_lists(&scan.table, &scan.rows, &self.predicates(), scan.keyed.as_ref())).flatten()
+        };
+        let end = queue.few.get_or_init(few).as_deref().unwrap_or_else(|| scan.fresh()).len().min(rows.end);
         let step = self.scan.batch_rows.max(1);
         let schema = ShardReader::schema(&scan.columns);
-        let pieces = rows.clone().step_by(step).map(move |start| start..rows.end.min(start + step));
-        let batches = pieces
-            .map(move |piece| fresh::batch_of(&scan.fresh()[piece], &scan.columns, &schema).map_err(to_datafusion));
+        let pieces = (rows.start..end).step_by(step).map(move |start| start..end.min(start + step));
+        let batches = pieces.map(move |piece| {
+            let all = queue.few.get().and_then(Option::as_deref).unwrap_or_else(|| scan.fresh());
+            fresh::batch_of(&all[piece], &scan.columns, &schema).map_err(to_datafusion)
+        });
         stream::iter(batches).boxed()
     }
 

@@ -48,6 +48,8 @@ pub fn configure(mut config: SessionConfig, is_on: bool) -> SessionConfig {
     if is_on {
         // Build sides are chosen with better estimates than operators have.
         config.options_mut().optimizer.join_reordering = false;
+        // Keys of a join's small side that the scan of the other looks up one by one.
+        config.options_mut().optimizer.hash_join_inlist_pushdown_max_distinct_values = 1_024;
     }
     config
 }

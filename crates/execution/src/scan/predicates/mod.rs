@@ -15,7 +15,7 @@ use types::SqlType;
 mod tests;
 
 /// The longest list that is tested value by value; beyond it only the bounds count.
-const LIST_VALUES_MAX: usize = 256;
+const LIST_VALUES_MAX: usize = 1_024;
 
 /// What `filter` says about each of its columns; `columns` are those that its column indexes count.
 pub(super) fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicate> {

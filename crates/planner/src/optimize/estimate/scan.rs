@@ -12,6 +12,9 @@ use super::column::position;
 use super::{ColumnFacts, Relation, UNKNOWN_ROWS};
 use crate::shard_table::{ShardTable, scalar};
 
+/// Values of a column of which nothing is known, as its rows are all fresh; PostgreSQL assumes as many.
+const UNKNOWN_DISTINCT: f64 = 200.0;
+
 /// All rows of the table, the scan's projection applied. Its filters are not: they are pruning hints that a filter above repeats.
 pub(super) fn relation(scan: &TableScan) -> Relation {
     let fields = scan.projected_schema.fields();
@@ -43,7 +46,11 @@ pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> 
 fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
     let rows = table.rows.len() as f64;
     let summary = table.rows.shards.summary(column);
-    let distinct = if summary.unique { rows } else { (summary.distinct as f64).min(rows) }.max(1.0);
+    let alone = |index: &[types::ColumnId]| index == [column.id];
+    let distinct = if table.rows.shards.shards.is_empty() {
+        let is_unique = table.table.row_indexes().any(|index| index.unique && alone(index.columns));
+        if is_unique { rows } else { rows.min(UNKNOWN_DISTINCT) }.max(1.0)
+    } else if summary.unique { rows } else { (summary.distinct as f64).min(rows) }.max(1.0);
     let bound = |datum: &Option<shards::Datum>| {
         datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))
     };
