@@ -97,6 +97,7 @@ fn list(test: &Test) -> Option<Vec<&Datum>> {
         Test::Compare(Op::Eq, datum) => Some(vec![datum]),
         Test::In(values) => Some(values.iter().collect()),
         Test::All(tests) => tests.iter().filter_map(list).min_by_key(Vec::len),
+        Test::Any(tests) => tests.iter().map(list).collect::<Option<Vec<_>>>().map(|lists| lists.concat()),
         _ => None,
     }
     .filter(|values| values.iter().all(|value| !matches!(value, Datum::Float(_))))

@@ -39,6 +39,9 @@ pub(crate) use rows::counter;
 /// Fresh rows of a part of an index that are read when a scan is planned, so that their number is known.
 const FEW_ROWS: usize = 512;
 
+/// A guess at the size of one.
+const FRESH_ROW_BYTES: u64 = 100;
+
 /// Plans scans over one storage.
 #[derive(Debug)]
 pub(crate) struct ScanPlanner {
@@ -137,9 +140,16 @@ impl PlanScan for ScanPlanner {
             })
             .collect();
 
+        let keyed = Keyed::of(&table.table, filters);
+        let few = keyed.as_ref().map(|keyed| keyed.rows(rows, FEW_ROWS + 1)).filter(|few| few.len() <= FEW_ROWS);
+        // At most: how many a part of an index holds is known when they are read.
+        let most = rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len();
+        let fresh = few.as_ref().map_or(most, Vec::len);
+
         let shard_count = rows.shards.shards.len();
         let statistics = table.table_statistics().project(projection);
-        let statistics = if shards.len() == shard_count { statistics } else { scaled(statistics, table, &shards) };
+        let is_whole = shards.len() == shard_count && few.is_none();
+        let statistics = if is_whole { statistics } else { scaled(statistics, table, &shards, fresh) };
         let scan = Scan {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
@@ -151,15 +161,9 @@ impl PlanScan for ScanPlanner {
             statistics,
             shards,
             rows: Arc::clone(rows),
-            keyed: Keyed::of(&table.table, filters),
-            fresh: OnceLock::new(),
+            keyed,
+            fresh: few.map_or_else(OnceLock::new, OnceLock::from),
             _pin: table.pin.clone().map(Held),
-        };
-        let few = scan.keyed.as_ref().map(|keyed| keyed.rows(rows, FEW_ROWS + 1)).filter(|few| few.len() <= FEW_ROWS);
-        let fresh = match few {
-            Some(few) => scan.fresh.get_or_init(|| few).len(),
-            // At most: how many a part of an index holds is known when they are read.
-            None => rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len(),
         };
         let parts = Parts::of(&scan.shards, fresh, limit);
         let partitions = session.config().target_partitions().clamp(1, parts.len().max(1));
@@ -205,12 +209,11 @@ fn unqualified(filter: Expr) -> DfResult<Expr> {
     plain.map(|plain| plain.data)
 }
 
-/// Estimates for the shards that are left.
-fn scaled(statistics: Statistics, table: &ShardTable, shards: &[ScanShard]) -> Statistics {
+/// Estimates for the shards and the fresh rows that are left.
+fn scaled(statistics: Statistics, table: &ShardTable, shards: &[ScanShard], fresh: usize) -> Statistics {
     use datafusion::common::stats::Precision;
-    let fresh = table.rows.len().saturating_sub(table.rows.shards.live_rows());
-    let rows: u64 = shards.iter().map(|shard| shard.meta.rows).sum::<u64>() + fresh;
-    let bytes: u64 = shards.iter().map(|shard| shard.meta.bytes).sum();
+    let rows: u64 = shards.iter().map(|shard| shard.meta.rows).sum::<u64>() + fresh as u64;
+    let bytes: u64 = shards.iter().map(|shard| shard.meta.bytes).sum::<u64>() + fresh as u64 * FRESH_ROW_BYTES;
     let part = |count: Precision<usize>| match count.get_value() {
         #[expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "an estimate")]
         #[expect(clippy::cast_possible_truncation, reason = "not more than the count itself")]
