@@ -11,8 +11,9 @@ use bytes::BytesMut;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use postgres_types::{IsNull, ToSql, Type};
 use proptest::prelude::*;
+use rowstore::{StoredColumn, rows_of};
 use types::text::DateContext;
-use types::{SessionZone, SqlType};
+use types::{ColumnId, SessionZone, SqlType};
 
 use super::*;
 use crate::decode::ColumnBuilder;
@@ -84,6 +85,35 @@ fn examples() -> Vec<(SqlType, Vec<&'static str>)> {
         (SqlType::OidVector, vec!["", "23 25"]),
         (SqlType::Int2Vector, vec!["1 -2"]),
     ]
+}
+
+#[test]
+fn a_stored_row_is_written_as_its_column_is() {
+    let style = text_style(SessionZone::parse("Europe/Berlin").unwrap());
+    let mut written = 0;
+    for (sql_type, values) in examples() {
+        let given: Vec<_> = values.iter().copied().map(Some).chain([None]).collect();
+        let column = column(&sql_type, &given);
+        let missing = Some(column.slice(0, 1));
+        let stored = |id, missing| StoredColumn { id: ColumnId(id), sql_type: sql_type.clone(), missing };
+        let rows = rows_of(std::slice::from_ref(&column), &[ColumnId(3)]).unwrap();
+        for format in [Format::Text, Format::Binary] {
+            // The column itself, and one that is younger than the row.
+            let columns = [stored(3, None), stored(4, missing.clone()), stored(5, None)];
+            let Some(mut encoder) = StoredEncoder::new(&columns, [(&sql_type, format); 3], &style) else { continue };
+            let mut wanted = ColumnEncoder::new(format, &column, &sql_type, &style).unwrap();
+            for (number, row) in rows.iter().enumerate() {
+                let (mut found, mut expected) = (BytesMut::new(), BytesMut::new());
+                encoder.write_row(row, &mut found);
+                wanted.write_field(number, &mut expected);
+                wanted.write_field(0, &mut expected);
+                expected.extend_from_slice(&NULL_LENGTH.to_be_bytes());
+                assert_eq!(hex(&found), hex(&expected), "{sql_type} {:?}", given[number]);
+                written += 1;
+            }
+        }
+    }
+    assert!(100 < written, "{written}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use catalog::TableRows;
 
 use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -149,7 +150,10 @@ impl PlanScan for ScanPlanner {
         let shard_count = rows.shards.shards.len();
         let statistics = table.table_statistics().project(projection);
         let is_whole = shards.len() == shard_count && few.is_none();
-        let statistics = if is_whole { statistics } else { scaled(statistics, table, &shards, fresh) };
+        let mut statistics = if is_whole { statistics } else { scaled(statistics, table, &shards, fresh) };
+        if let Some(few) = few.as_ref().filter(|_| shards.is_empty()) {
+            statistics.num_rows = Precision::Exact(few.len());
+        }
         let scan = Scan {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
@@ -211,7 +215,6 @@ fn unqualified(filter: Expr) -> DfResult<Expr> {
 
 /// Estimates for the shards and the fresh rows that are left.
 fn scaled(statistics: Statistics, table: &ShardTable, shards: &[ScanShard], fresh: usize) -> Statistics {
-    use datafusion::common::stats::Precision;
     let rows: u64 = shards.iter().map(|shard| shard.meta.rows).sum::<u64>() + fresh as u64;
     let bytes: u64 = shards.iter().map(|shard| shard.meta.bytes).sum::<u64>() + fresh as u64 * FRESH_ROW_BYTES;
     let part = |count: Precision<usize>| match count.get_value() {
