@@ -44,13 +44,7 @@ enum Change {
 
 impl CrashDisk {
     pub(crate) fn new(seed: u64) -> Self {
-        let state = State {
-            files: Vec::new(),
-            random: SeededRandom::new(seed),
-            fuse: None,
-            request_count: 0,
-            life: 0,
-        };
+        let state = State { files: Vec::new(), random: SeededRandom::new(seed), fuse: None, request_count: 0, life: 0 };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 

@@ -163,11 +163,7 @@ impl Execution {
     ///
     /// # Errors
     /// What the plan would find.
-    pub async fn rows_by_key(
-        &self,
-        run: &PointRun<'_>,
-        transaction: &mut Transaction,
-    ) -> SqlResult<Option<PointRows>> {
+    pub async fn rows_by_key(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
         let compiled = run.program.rows.compiled(run.values, run.session)?;
         let view = transaction.view();
         if let Some((rows, read)) = compiled.run_plain(self, run.values, &view.state).await? {

@@ -30,10 +30,10 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use by_key::{FreshRows, Keyed};
 pub(crate) use exec::ShardScanExec;
 pub(crate) use fresh::{FRESH_PLACE, stored_column};
 pub(crate) use opened::OpenedShards;
-use by_key::{FreshRows, Keyed};
 use parts::Parts;
 pub(crate) use rows::counter;
 

@@ -1,8 +1,8 @@
 //! The parts of a scan, and who reads which.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use shards::SEGMENT_ROWS;

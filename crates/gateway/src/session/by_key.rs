@@ -128,7 +128,8 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable("SELECT FOR UPDATE")?;
                 }
-                let locked = Box::pin(execution.query_locked_by_key(plan, &run, self.block.transaction(), &context)).await?;
+                let locked =
+                    Box::pin(execution.query_locked_by_key(plan, &run, self.block.transaction(), &context)).await?;
                 let Some(locked) = locked else { return Ok(None) };
                 let Attempt::Done(batches) = locked else { return Ok(Some(Started::Again)) };
                 (batches, plan.columns.clone())

@@ -70,7 +70,9 @@ impl Store {
     fn read_log_mark(&self) -> Result<Option<LogMark>, Source> {
         let table = self.database.begin_read()?.open_table(FORMAT_TABLE)?;
         let (identity, applied) = (table.get("log")?, table.get("applied")?);
-        Ok(identity.zip(applied).map(|(identity, applied)| LogMark { identity: identity.value(), applied: applied.value() }))
+        Ok(identity
+            .zip(applied)
+            .map(|(identity, applied)| LogMark { identity: identity.value(), applied: applied.value() }))
     }
 
     /// Takes the changes of all records up to `through`, durably.

@@ -28,7 +28,8 @@ impl Moment {
 
     /// The entries of a range that is not empty.
     pub(crate) fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Entries> {
-        let read = || -> Result<_, Source> { Ok(self.snapshot.open_table(table(space))?.range::<&[u8]>(range.bounds())?) };
+        let read =
+            || -> Result<_, Source> { Ok(self.snapshot.open_table(table(space))?.range::<&[u8]>(range.bounds())?) };
         let entries = read().map_err(|source| self.failed(space, source))?;
         let path = self.path.clone();
         let copied = move |entry: Result<(Guard, Guard), redb::StorageError>| {

@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use redb::StorageBackend;
 
 use super::frame;
-use crate::log::Record;
 use crate::Batch;
+use crate::log::Record;
 
 /// A file grows by this at least…
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
@@ -49,7 +49,10 @@ pub(super) struct Found {
 pub(super) enum Unreadable {
     Io(io::Error),
     /// A record after `after` is there, and those between are not.
-    Damaged { after: u64, found: u64 },
+    Damaged {
+        after: u64,
+        found: u64,
+    },
 }
 
 impl From<io::Error> for Unreadable {

@@ -27,8 +27,8 @@ mod merge;
 mod tests;
 
 use files::{Found, Medium, Unreadable, Wal};
-pub(crate) use memtable::Memtable;
 use memtable::Changed;
+pub(crate) use memtable::Memtable;
 use merge::Merged;
 
 /// The length of a log file at which the other takes its turn, if nothing else is asked for.
@@ -140,7 +140,8 @@ impl Store {
             Flush::ByThread => {
                 let flushing = Arc::clone(&shared);
                 let thread = std::thread::Builder::new().name("kv-flush".to_owned());
-                let failed = |source: io::Error| Error::Open { path: shared.trees.path().to_owned(), source: source.into() };
+                let failed =
+                    |source: io::Error| Error::Open { path: shared.trees.path().to_owned(), source: source.into() };
                 Some(thread.spawn(move || flushing.keep_flushed()).map_err(failed)?)
             }
             #[cfg(test)]

@@ -144,7 +144,9 @@ fn the_trees_catch_up_beside_writers() {
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let store = &store;
-            scope.spawn(move || (0..100).for_each(|number| store.write(one_put(&format!("{writer} {number}"))).unwrap()));
+            scope.spawn(move || {
+                (0..100).for_each(|number| store.write(one_put(&format!("{writer} {number}"))).unwrap())
+            });
         }
         for _ in 0..50 {
             let count = store.scan(Space::Meta, KeyRange::all(), Direction::Reverse).unwrap().count();

@@ -50,7 +50,12 @@ fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
     let distinct = if table.rows.shards.shards.is_empty() {
         let is_unique = table.table.row_indexes().any(|index| index.unique && alone(index.columns));
         if is_unique { rows } else { rows.min(UNKNOWN_DISTINCT) }.max(1.0)
-    } else if summary.unique { rows } else { (summary.distinct as f64).min(rows) }.max(1.0);
+    } else if summary.unique {
+        rows
+    } else {
+        (summary.distinct as f64).min(rows)
+    }
+    .max(1.0);
     let bound = |datum: &Option<shards::Datum>| {
         datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))
     };
