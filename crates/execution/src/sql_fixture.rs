@@ -37,6 +37,7 @@ impl Sql {
         let statement = StatementContext {
             commit: types::CommitTs(1),
             past: Arc::new(planner::NoPast),
+            arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(planner::NoNumbers),
             settings: Arc::new(self.settings.clone()),

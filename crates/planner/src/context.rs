@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use catalog::{CatalogState, Role, Schema};
+use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
 use types::{Clock, CommitTs, Condition, ObjectNames, Oid, QueryId, Random, SqlError, SqlResult, SqlType};
 
@@ -43,6 +44,8 @@ pub struct StatementContext {
     pub clock: Arc<dyn Clock>,
     /// Gives the numbers of sequences.
     pub sequences: Arc<dyn SequenceNumbers>,
+    /// The values of its parameters, of their types; none where they are not given yet.
+    pub arguments: Arc<[ScalarValue]>,
     /// What functions of the statement want set once it has succeeded.
     pub assignments: Arc<Assignments>,
 }

@@ -50,7 +50,7 @@ impl Planner {
         parameter_types: &[Option<SqlType>],
         context: &Arc<StatementContext>,
     ) -> SqlResult<Planned> {
-        let binder = Binder::new(self, context).with_text(parsed);
+        let binder = Binder::new(self, context).with_text(parsed).with_parameters(parameter_types);
         match &parsed.statement {
             Statement::Query(query) => binder.locking_query(query, parameter_types).map(Planned::Query),
             Statement::Insert(insert) => write::insert(&binder, insert, parameter_types).map(Planned::Write),
@@ -61,7 +61,7 @@ impl Planner {
             Statement::CreateTable(create) => match &create.source {
                 TableSource::Columns { .. } => define::create_table(&binder, create).map(Planned::Define),
                 TableSource::Clone { table, version } => {
-                    define::clone_table(context, create, table, version.as_deref()).map(Planned::Define)
+                    define::clone_table(&binder, create, table, version.as_deref()).map(Planned::Define)
                 }
                 TableSource::Query { .. } => write::create_as(&binder, create, parameter_types),
             },

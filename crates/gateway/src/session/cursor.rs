@@ -49,7 +49,7 @@ impl Session {
         let context = self.context(statement);
         let values = self.gateway.planner.arguments(arguments, &prepared.parameters, &context)?;
         let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-        let planned = self.plan(parsed, &types, statement)?.with_parameters(values)?;
+        let planned = self.plan(parsed, &types, &values, statement)?.with_parameters(values)?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         Ok(Some(planned))
     }

@@ -61,7 +61,7 @@ impl Session {
     ) -> SqlResult<Prepared> {
         self.enter(Some(&parsed), statement)?;
         let step = |session: &Self| match parsed.explained_execute() {
-            Some(_) => session.plan(&parsed, declared, statement),
+            Some(_) => session.plan(&parsed, declared, &[], statement),
             // A plan that is kept keeps no row alive.
             None => session.gateway.planner.plan(&parsed, declared, &session.context_without_rows(statement)),
         };
@@ -117,7 +117,8 @@ impl Session {
                     }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
                     // Boxed, as all that is rare: the steps are moved several times before they run.
-                    let planned = Box::pin(self.with_past(|session| session.plan(parsed, &types, &statement))).await?;
+                    let plan = self.with_past(|session| session.plan(parsed, &types, &values, &statement));
+                    let planned = Box::pin(plan).await?;
                     let planned = planned.with_parameters(values.clone())?;
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;

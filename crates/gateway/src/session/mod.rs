@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{CatalogState, Role};
+use datafusion::scalar::ScalarValue;
 use pgwire::messages::response::TransactionStatus;
 use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext};
 use tokio_util::sync::CancellationToken;
@@ -97,7 +98,7 @@ impl Session {
             self.enter(Some(parsed), &statement)?;
             parsed.check_without_parameters()?;
             loop {
-                let planned = self.with_past(|session| session.plan(parsed, &[], &statement)).await?;
+                let planned = self.with_past(|session| session.plan(parsed, &[], &[], &statement)).await?;
                 if let Some(tag) = self.deliver(planned, place, &statement, client).await? {
                     return Ok(tag);
                 }
@@ -132,13 +133,21 @@ impl Session {
     }
 
     /// Step 3: from text to a plan, by what the catalog and the settings say now.
-    fn plan(&self, parsed: &Parsed, parameters: &[Option<SqlType>], statement: &Statement) -> SqlResult<Planned> {
+    /// `values` are those of its parameters, where they are given.
+    fn plan(
+        &self,
+        parsed: &Parsed,
+        parameters: &[Option<SqlType>],
+        values: &[ScalarValue],
+        statement: &Statement,
+    ) -> SqlResult<Planned> {
         if let Some((explain, name, arguments)) = parsed.explained_execute()
             && let Some(planned) = self.plan_prepared(name, arguments, statement)?
         {
             return self.gateway.planner.explain_execute(explain, planned);
         }
-        let context = self.context(statement);
+        let mut context = self.context(statement);
+        Arc::make_mut(&mut context).arguments = values.into();
         self.gateway.planner.plan(parsed, parameters, &context)
     }
 
@@ -211,6 +220,7 @@ impl Session {
             clock: Arc::clone(&self.gateway.clock),
             assignments: Arc::clone(&self.assignments),
             commit,
+            arguments: Arc::default(),
             past: Arc::clone(&self.pasts) as Arc<dyn planner::Past>,
             sequences: Arc::clone(&self.numbers) as Arc<dyn planner::SequenceNumbers>,
             snapshot,

@@ -291,7 +291,7 @@ impl Session {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
         let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-        self.plan(parsed, &types, statement)?.with_parameters(values.to_vec())
+        self.plan(parsed, &types, values, statement)?.with_parameters(values.to_vec())
     }
 
     /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.

@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::ast;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::provider::Provider;
-use super::{Binder, query, resolve};
+use super::{Binder, parameter, query, resolve};
 use crate::error::from_datafusion;
 use crate::functions::cast::CastKind;
 use crate::semantics::cast::lower as lower_cast;
@@ -84,6 +84,26 @@ pub(super) fn constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlTyp
     ScalarValue::try_from_array(&evaluate(binder, value)?, 0).map_err(from_datafusion)
 }
 
+/// The value of type `wanted` of an expression that stands in `place`, without columns and subqueries: the one column of one row.
+pub(super) fn one_value(
+    binder: &Binder<'_>,
+    written: &ast::Expr,
+    wanted: &SqlType,
+    parameter_types: &[Option<SqlType>],
+    place: &str,
+) -> SqlResult<LogicalPlan> {
+    refuse_subqueries(written, place)?;
+    let analyzed = analyzed_with(binder, written, &[], DFSchema::empty(), place, parameter_types);
+    let (expr, sql_type) = analyzed.map_err(|error| match error.condition {
+        Condition::UndefinedColumn | Condition::UndefinedTable => {
+            SqlError::new(Condition::FeatureNotSupported, format!("cannot use column reference in {place}"))
+        }
+        _ => error,
+    })?;
+    let value = lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)?;
+    projected(value, Arc::new(DFSchema::empty()))
+}
+
 /// The value of an expression without columns, as an array of one.
 pub(super) fn evaluate(binder: &Binder<'_>, expr: Expr) -> SqlResult<Arc<dyn Array>> {
     let schema = DFSchema::empty();
@@ -102,13 +122,25 @@ fn analyzed(
     schema: DFSchema,
     place: &str,
 ) -> SqlResult<(Expr, SqlType)> {
+    analyzed_with(binder, written, columns, schema, place, &[])
+}
+
+/// As [`analyzed`], with the types that are known of parameters.
+fn analyzed_with(
+    binder: &Binder<'_>,
+    written: &ast::Expr,
+    columns: &[String],
+    schema: DFSchema,
+    place: &str,
+    parameter_types: &[Option<SqlType>],
+) -> SqlResult<(Expr, SqlType)> {
     let mut written = written.clone();
     rewrite::expr(&mut written)?;
     semantics::rewrite_expr(&mut written)?;
     resolve::expression(binder.context, &mut written, columns)?;
     let provider = Provider::new(binder);
-    let expr =
-        SqlToRel::new(&provider).sql_to_expr(written, &schema, &mut PlannerContext::new()).map_err(from_datafusion)?;
+    let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(parameter_types));
+    let expr = SqlToRel::new(&provider).sql_to_expr(written, &schema, &mut context).map_err(from_datafusion)?;
     let refused = |what: &str, condition| Err(SqlError::new(condition, format!("{what} are not allowed in {place}")));
     if !find_aggregate_exprs([&expr]).is_empty() {
         return refused("aggregate functions", Condition::GroupingError);
@@ -119,10 +151,7 @@ fn analyzed(
     if expr.exists(|expr| Ok(matches!(expr, Expr::Unnest(_)))).map_err(from_datafusion)? {
         return refused("set-returning functions", Condition::FeatureNotSupported);
     }
-    let schema: DFSchemaRef = Arc::new(schema);
-    let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
-    let plan = Projection::try_new(vec![expr.alias("value")], Arc::new(input)).map_err(from_datafusion)?;
-    match query::analyze(binder, LogicalPlan::Projection(plan))? {
+    match query::analyze(binder, projected(expr, Arc::new(schema))?)? {
         LogicalPlan::Projection(projection) => {
             let expr = projection.expr.into_iter().next().map(Expr::unalias);
             let expr = expr.ok_or_else(|| SqlError::internal("an expression was lost"))?;
@@ -131,6 +160,13 @@ fn analyzed(
         }
         _ => Err(SqlError::internal("an expression's plan is a projection")),
     }
+}
+
+/// The expression as the one column of a plan.
+fn projected(expr: Expr, schema: DFSchemaRef) -> SqlResult<LogicalPlan> {
+    let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
+    let plan = Projection::try_new(vec![expr.alias("value")], Arc::new(input)).map_err(from_datafusion)?;
+    Ok(LogicalPlan::Projection(plan))
 }
 
 fn refuse_subqueries(written: &ast::Expr, place: &str) -> SqlResult<()> {

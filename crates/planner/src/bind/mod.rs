@@ -25,6 +25,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use catalog::{Column, Relation};
@@ -58,6 +59,10 @@ pub(crate) struct Binder<'a> {
     /// Views being expanded, for those that would contain themselves.
     depth: usize,
     text: Text<'a>,
+    /// The types of parameters that the client declared.
+    parameter_types: &'a [Option<SqlType>],
+    /// Those that were found where no plan has them.
+    noted: RefCell<Vec<Option<SqlType>>>,
 }
 
 impl<'a> Binder<'a> {
@@ -71,6 +76,33 @@ impl<'a> Binder<'a> {
             state: OnceLock::new(),
             depth: 0,
             text: Text::default(),
+            parameter_types: &[],
+            noted: RefCell::default(),
+        }
+    }
+
+    /// With the types that the client declared for `$1`, `$2`, …
+    pub(crate) fn with_parameters(self, parameter_types: &'a [Option<SqlType>]) -> Self {
+        Self { parameter_types, ..self }
+    }
+
+    /// Parameters that are nowhere in the plan are of these types.
+    fn note_parameters(&self, types: &[SqlType]) {
+        let mut noted = self.noted.borrow_mut();
+        let count = noted.len().max(types.len());
+        noted.resize(count, None);
+        for (noted, sql_type) in noted.iter_mut().zip(types).filter(|(_, sql_type)| **sql_type != SqlType::Unknown) {
+            noted.get_or_insert_with(|| sql_type.clone());
+        }
+    }
+
+    /// Adds the types that were noted to those that are known.
+    fn add_noted(&self, types: &mut Vec<Option<SqlType>>) {
+        let noted = self.noted.borrow();
+        let count = noted.len().max(types.len());
+        types.resize(count, None);
+        for (known, noted) in types.iter_mut().zip(noted.iter()).filter(|(known, _)| known.is_none()) {
+            known.clone_from(noted);
         }
     }
 

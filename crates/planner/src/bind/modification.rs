@@ -134,8 +134,8 @@ pub(super) fn bind(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<
         select.from = from.unwrap_or_default();
         select.selection = condition.cloned();
     }
-    let rows = prepared(&rows)?;
-    let returning = returning.map(returned).transpose()?;
+    let rows = prepared(binder, &rows)?;
+    let returning = returning.map(|returning| returned(binder, returning)).transpose()?;
     let written = resolve::WrittenModification { rows, clauses, changed: &changed, is_met, returning, kept };
     let bound = resolve::modification(binder.context, binder.text, written)?;
     Ok(Bound { rows: bound.rows, others: bound.others, given, returning: bound.returning })
@@ -148,11 +148,11 @@ pub(super) fn bind_returning(
     changed: &Changed<'_>,
     returning: &Returning,
 ) -> SqlResult<resolve::Returned> {
-    let mut written = returned(returning)?;
+    let mut written = returned(binder, returning)?;
     if let Some(with) = with {
         let mut query = select(Vec::new())?;
         query.with = Some(with.clone());
-        written.query.with = prepared(&query)?.with;
+        written.query.with = prepared(binder, &query)?.with;
     }
     resolve::returning(binder.context, binder.text, written, changed)
 }
@@ -165,7 +165,7 @@ pub(super) fn plan(
     columns: &[String],
     complete: impl Fn(LogicalPlan) -> SqlResult<LogicalPlan>,
 ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
-    let (plan, parameters) = parameter::settle(declared, |types| {
+    let (plan, parameters) = parameter::settle(binder, declared, |types| {
         let rows = analyze(binder, logical_over(binder, bound.rows.clone(), types, &bound.given)?)?;
         let made = complete(rows)?;
         match &bound.returning {
@@ -185,7 +185,7 @@ pub(super) fn plan_returning(
     columns: &[String],
 ) -> SqlResult<(QueryPlan, Option<Vec<OutputColumn>>)> {
     let (plan, parameters) =
-        parameter::settle(declared, |types| returned_plan(binder, returned, made.clone(), types, columns))?;
+        parameter::settle(binder, declared, |types| returned_plan(binder, returned, made.clone(), types, columns))?;
     Ok(finished(binder, plan, parameters, columns.len(), Some(returned)))
 }
 
@@ -234,10 +234,10 @@ fn finished(
 }
 
 /// The items of RETURNING as a SELECT without FROM, and its names for old and new rows.
-fn returned(returning: &Returning) -> SqlResult<resolve::WrittenReturning> {
+fn returned(binder: &Binder<'_>, returning: &Returning) -> SqlResult<resolve::WrittenReturning> {
     let name = |name: &Option<Ident>| name.as_ref().map(|name| name.value.clone());
     Ok(resolve::WrittenReturning {
-        query: prepared(&select(returning.items.clone())?)?,
+        query: prepared(binder, &select(returning.items.clone())?)?,
         old: name(&returning.old),
         new: name(&returning.new),
     })

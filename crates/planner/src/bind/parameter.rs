@@ -10,6 +10,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+use super::Binder;
 use crate::error::from_datafusion;
 
 /// Parameter types as DataFusion's planner takes them.
@@ -34,11 +35,13 @@ pub(crate) fn settled(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
 /// Plans with `plan`, which may be a part of a statement, until every parameter that it has is of a known type. Others are told as
 /// unknown.
 pub(super) fn settle(
+    binder: &Binder<'_>,
     declared: &[Option<SqlType>],
     plan: impl Fn(&[Option<SqlType>]) -> SqlResult<LogicalPlan>,
 ) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
     let mut types: Vec<Option<SqlType>> =
         declared.iter().map(|sql_type| sql_type.clone().filter(|known| *known != SqlType::Unknown)).collect();
+    binder.add_noted(&mut types);
     loop {
         let planned = plan(&types)?;
         let places = places(&planned)?;

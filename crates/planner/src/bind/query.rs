@@ -11,7 +11,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::modification::Given;
 use super::provider::Provider;
 use super::resolve::Locked;
-use super::{Binder, output_name, parameter, resolve, row_count};
+use super::{Binder, as_of, output_name, parameter, resolve, row_count};
 use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OutputColumn, QueryPlan, RowLocks};
 use crate::{rewrite, semantics};
@@ -28,7 +28,7 @@ pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Optio
     if query.locks.is_empty() {
         return plan(binder, query, declared);
     }
-    let (bound, locked) = resolve::locking_query(binder.context, binder.text, prepared(query)?)?;
+    let (bound, locked) = resolve::locking_query(binder.context, binder.text, prepared(binder, query)?)?;
     let has_limit = bound.query.limit_clause.is_some();
     let mut planned = plan_bound(binder, bound, declared)?;
     planned.parameters = parameter::settled(planned.parameters.into_iter().map(Some).collect())?;
@@ -50,7 +50,7 @@ pub(super) fn plan_part(binder: &Binder<'_>, query: &Query, declared: &[Option<S
 
 fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     let (plan, parameters) =
-        parameter::settle(declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))
+        parameter::settle(binder, declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))
             .map_err(|error| if bound.groups_by_key { with_key_hint(error) } else { error })?;
     let columns = bound
         .columns
@@ -93,12 +93,13 @@ pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
 
 /// The query in a form that DataFusion plans as PostgreSQL means it, and its output columns.
 pub(super) fn bind(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::Bound> {
-    resolve::query(binder.context, binder.text, prepared(query)?)
+    resolve::query(binder.context, binder.text, prepared(binder, query)?)
 }
 
-/// The query with its output columns named, in the form in which names are settled.
-pub(super) fn prepared(query: &Query) -> SqlResult<Query> {
+/// The query with its moments decided and its output columns named, in the form in which names are settled.
+pub(super) fn prepared(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
     let mut query = query.clone();
+    as_of::decide(binder, &mut query)?;
     output_name::name_items(&mut query)?;
     rewrite::query(&mut query)?;
     semantics::rewrite_query(&mut query)?;

@@ -1,6 +1,7 @@
 //! Views: the stored query, planned again wherever the view is read, with its owner's rights.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
@@ -36,6 +37,8 @@ pub(super) fn source(
         state: OnceLock::from(binder.state()),
         depth: binder.depth + 1,
         text: Text::default(),
+        parameter_types: &[],
+        noted: RefCell::default(),
     };
     let bound = query::bind(&inner, &definition(view)?)?;
     let plan = query::analyze(&inner, query::logical(&inner, bound.query, &[])?)?;

@@ -11,7 +11,7 @@ use super::constraint_name::{choose_sequence_name, is_relation};
 use super::create_table::already_exists;
 use super::name::{self, Found};
 use super::sequence::next_of;
-use crate::bind::as_of;
+use crate::bind::{Binder, as_of};
 use crate::parse::statement::CreateTable;
 use crate::{DefinePlan, StatementContext};
 
@@ -20,11 +20,12 @@ use crate::{DefinePlan, StatementContext};
 /// # Errors
 /// `42P07` for a name that is taken, `42P01` or `42809` for what is no table, `42501` for a table that belongs to others.
 pub(crate) fn clone_table(
-    context: &StatementContext,
+    binder: &Binder<'_>,
     create: &CreateTable,
     source: &ObjectName,
     version: Option<&TableVersion>,
 ) -> SqlResult<DefinePlan> {
+    let context = binder.context();
     let name::Target { schema, name: new_name, temporary, .. } = name::target(context, &create.name, false)?;
     if temporary {
         return Err(SqlError::unsupported("a clone among temporary tables"));
@@ -38,8 +39,8 @@ pub(crate) fn clone_table(
         return Ok(plan);
     }
     let past = match version {
-        Some(written) => {
-            let (past, pin) = as_of::at(context, as_of::moment(context, written)?)?;
+        Some(version) => {
+            let (past, pin) = as_of::at(context, as_of::written(binder, version)?)?;
             plan.pins.push(pin);
             Some(past)
         }

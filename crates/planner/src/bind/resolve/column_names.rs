@@ -61,7 +61,7 @@ impl Visitor for Names<'_> {
         match factor {
             TableFactor::Table { name, alias, version, .. } => {
                 self.alias(alias.as_ref());
-                let moment = version.as_ref().and_then(|written| as_of::moment(self.context, written).ok());
+                let moment = version.as_ref().and_then(|version| as_of::decided(version).ok());
                 let past = moment.and_then(|moment| as_of::at(self.context, moment).ok());
                 let context = past.as_ref().map_or(self.context, |(context, _)| context);
                 // What does not exist is reported where it is resolved.

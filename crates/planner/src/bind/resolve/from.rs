@@ -60,7 +60,7 @@ impl Resolver<'_> {
                 if sample.is_some() {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
                 }
-                let moment = version.take().map(|written| as_of::moment(self.context, &written)).transpose()?;
+                let moment = version.take().map(|version| as_of::decided(&version)).transpose()?;
                 self.table(name, alias, moment)
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {

@@ -114,6 +114,7 @@ impl Fixture {
         let context = StatementContext {
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
+            arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),
             settings: Arc::new(Settings::default()),

@@ -67,6 +67,7 @@ impl Database {
             clock: Arc::new(types::SystemClock::new()),
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
+            arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),
         })

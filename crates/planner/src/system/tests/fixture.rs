@@ -146,6 +146,7 @@ pub(super) fn context() -> Arc<StatementContext> {
     Arc::new(StatementContext {
         commit: types::CommitTs(1),
         past: Arc::new(crate::NoPast),
+        arguments: Arc::default(),
         assignments: Arc::default(),
         sequences: Arc::new(crate::NoNumbers),
         settings: Arc::new(Settings::default()),

@@ -68,6 +68,7 @@ impl Fixture {
         let mut context = StatementContext {
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
+            arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),
             settings: Arc::new(Settings::default()),
