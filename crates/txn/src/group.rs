@@ -91,15 +91,18 @@ impl Group {
                 _ => {}
             }
         })?;
+        let mut written = Vec::with_capacity(proposal.rows.len());
         for (table, own) in &proposal.rows {
             let rows = after.rows(*table);
             let bound = bind(own, rows, &moves.until(*table, self.ts));
             stored::rows::write(rows, *table, &bound, ts, &mut batch);
             let rows = rows.after(&bound, ts);
             after.set_rows(*table, rows);
+            written.push((*table, bound));
         }
         moved.into_iter().for_each(|(table, known)| moves.note(table, known));
-        writes.note(ts, &proposal.changes, proposal.rows.iter().map(|(table, own)| (*table, own)));
+        // Where rows lie now: serializable transactions that begin before this is visible have found them there.
+        writes.note(ts, &proposal.changes, written.iter().map(|(table, own)| (*table, own)));
         proposal.uploads.iter().for_each(|object| uploads::delete(&mut batch, object));
         for object in garbage {
             let named_until_us = (!proposal.uploads.contains(&object)).then_some(self.now_us);

@@ -111,8 +111,8 @@ impl KeyRead {
         });
         let went = || own.layer.gone().any(|id| self.rows.contains(&id));
         let went_from_shard = || {
-            // Where they lie now is not where they were found.
-            let any = are_moved && !self.places.is_empty() && !own.deleted.is_empty();
+            // Where they lie now is not where they were found, and who was fresh may be in a shard.
+            let any = are_moved && !self.rows.is_empty() && !own.deleted.is_empty();
             any || self
                 .places
                 .iter()

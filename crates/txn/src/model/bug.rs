@@ -47,10 +47,18 @@ pub(super) enum Bug {
     OwnRowsDoNotHide,
     /// A changed row does not hide its version in the sealed layer.
     SealedNotHidden,
+    /// Nobody asks at a serializable transaction's commit whether what it has read is still so.
+    ReadsNotValidated,
+    /// Rows that were fresh when they were read are not thought of as settled since.
+    FreshReadsStay,
+    /// That rows move is not among what was written.
+    MovesNotNoted,
+    /// What was written is said by where it lay for who wrote it, and not where it lies at the commit.
+    WritesNotedUnbound,
 }
 
 impl Bug {
-    pub(super) const ALL: [Bug; 22] = [
+    pub(super) const ALL: [Bug; 26] = [
         Bug::SettleForgetsLate,
         Bug::CompactForgetsLate,
         Bug::CompactKeepsPlaces,
@@ -73,5 +81,9 @@ impl Bug {
         Bug::CleaningIgnoresUploads,
         Bug::OwnRowsDoNotHide,
         Bug::SealedNotHidden,
+        Bug::ReadsNotValidated,
+        Bug::FreshReadsStay,
+        Bug::MovesNotNoted,
+        Bug::WritesNotedUnbound,
     ];
 }

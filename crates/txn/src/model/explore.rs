@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::bug::Bug;
 use super::steps::Step;
+use super::transaction::Level;
 use super::world::World;
 
 /// How much may happen.
@@ -19,6 +20,10 @@ pub(super) struct Bounds {
     pub(super) crashes: usize,
     pub(super) pins: usize,
     pub(super) truncates: usize,
+    /// Otherwise there is one transaction of each level, in their order, which have no savepoints, and before them rows are inserted.
+    pub(super) everything: bool,
+    /// Those of transactions; there is one serializable at a time.
+    pub(super) levels: &'static [Level],
     /// No more worlds than this are looked at.
     pub(super) states: usize,
 }

@@ -3,8 +3,9 @@
 use super::bug::Bug;
 use super::explore::Bounds;
 use super::moves::{Compacted, Move, RowNow, Settled, bind, row_now};
+use super::reads::Written;
 use super::rows::{Mask, Object, Own, ROWS, Rows, has};
-use super::transaction::Transaction;
+use super::transaction::{Level, Transaction};
 use super::world::World;
 
 /// One thing that happens. A number is a row, or a transaction's position.
@@ -13,9 +14,9 @@ pub(super) enum Step {
     Insert,
     Update(usize),
     Delete(usize),
-    Begin {
-        is_repeatable: bool,
-    },
+    Begin(Level),
+    /// A serializable transaction looks for a row.
+    Read(usize, usize),
     InsertIn(usize),
     LookToUpdate(usize, usize),
     LookToDelete(usize, usize),
@@ -77,8 +78,9 @@ impl World {
         };
         let spent = &self.spent;
         let may_commit = usize::from(self.rows.ts) < bounds.commits;
-        add(may_commit && spent.rows < bounds.rows, Step::Insert);
-        for row in (0..ROWS).filter(|row| self.truth[*row] != 0 && may_commit) {
+        let inserts = may_commit && (bounds.everything || spent.transactions == 0);
+        add(inserts && spent.rows < bounds.rows, Step::Insert);
+        for row in (0..ROWS).filter(|row| self.truth[*row] != 0 && may_commit && bounds.everything) {
             add(true, Step::Update(row));
             add(true, Step::Delete(row));
         }
@@ -99,8 +101,10 @@ impl World {
         add(self.store.has_forgotten(), Step::ForgetGenerations);
         add(self.store.is_half_written(), Step::WriteRest);
         add(spent.crashes < bounds.crashes, Step::Crash);
-        for is_repeatable in [true, false] {
-            add(spent.transactions < bounds.transactions, Step::Begin { is_repeatable });
+        let levels = bounds.levels.iter().enumerate().filter(|(at, _)| bounds.everything || *at == spent.transactions);
+        for (_, level) in levels {
+            let is_first = *level != Level::Serializable || self.serializable().is_none();
+            add(is_first && spent.transactions < bounds.transactions, Step::Begin(*level));
         }
         for (at, transaction) in self.transactions.iter().enumerate() {
             let is_looking = transaction.looked.is_some();
@@ -110,8 +114,13 @@ impl World {
                 add(true, Step::LookToUpdate(at, row));
                 add(true, Step::LookToDelete(at, row));
             }
+            for row in
+                (0..ROWS).filter(|row| transaction.level == Level::Serializable && !has(transaction.reads.keys, *row))
+            {
+                add(!is_looking, Step::Read(at, row));
+            }
             add(is_looking, Step::Write(at));
-            add(!is_looking && transaction.savepoint.is_none(), Step::Savepoint(at));
+            add(bounds.everything && !is_looking && transaction.savepoint.is_none(), Step::Savepoint(at));
             add(!is_looking && transaction.savepoint.is_some(), Step::RollbackTo(at));
             add(may_commit && !is_looking, Step::Commit(at));
             add(!is_looking, Step::Rollback(at));
@@ -139,16 +148,17 @@ impl World {
             Step::Insert => self.insert(bounds, bug),
             Step::Update(row) => self.write_one(row, UNCOMMITTED, bug),
             Step::Delete(row) => self.write_one(row, 0, bug),
-            Step::Begin { is_repeatable } => self.begin(is_repeatable, bounds),
+            Step::Begin(level) => self.begin(level, bounds),
+            Step::Read(at, row) => self.read(at, row),
             Step::InsertIn(at) => self.insert_in(at, bounds, bug),
             Step::LookToUpdate(at, row) => self.look(at, row, false, bug),
             Step::LookToDelete(at, row) => self.look(at, row, true, bug),
             Step::Write(at) => return self.write(at, bug),
             Step::Savepoint(at) => self.savepoint(at),
             Step::RollbackTo(at) => self.rollback_to(at, bug),
-            Step::Commit(at) => self.commit(at, bug),
+            Step::Commit(at) => return self.commit(at, bug),
             Step::Rollback(at) => {
-                self.transactions.remove(at);
+                self.end(at);
                 true
             }
             Step::Seal => self.seal(bounds),
@@ -181,6 +191,27 @@ impl World {
         self.rows.after(own, bug);
     }
 
+    fn serializable(&self) -> Option<&Transaction> {
+        self.transactions.iter().find(|transaction| transaction.level == Level::Serializable)
+    }
+
+    fn end(&mut self, at: usize) -> Transaction {
+        let transaction = self.transactions.remove(at);
+        self.forget_written();
+        transaction
+    }
+
+    /// What is its own it need not find again.
+    fn read(&mut self, at: usize, row: usize) -> bool {
+        let transaction = &mut self.transactions[at];
+        if transaction.written[row].is_some() || transaction.looked.is_some() {
+            return false;
+        }
+        let found = transaction.base.place(&Own::default(), row, &self.bucket);
+        transaction.reads.add(row, found);
+        true
+    }
+
     fn insert(&mut self, bounds: &Bounds, bug: Option<Bug>) -> bool {
         let row = self.spent.rows;
         if row == bounds.rows {
@@ -190,6 +221,7 @@ impl World {
         let mut own = Own::default();
         own.change(row, None, UNCOMMITTED, bug);
         self.commit_rows(&own, bug);
+        self.note(Written::Rows(own));
         self.truth[row] = self.rows.ts;
         true
     }
@@ -202,6 +234,7 @@ impl World {
         };
         own.change(row, Some(place), version, bug);
         self.commit_rows(&own, bug);
+        self.note(Written::Rows(own));
         self.truth[row] = if version == 0 { 0 } else { self.rows.ts };
         true
     }
@@ -211,19 +244,19 @@ impl World {
         bug != Some(Bug::NoRowLocks) && others.into_iter().any(|(_, other)| has(other.locks, row))
     }
 
-    fn begin(&mut self, is_repeatable: bool, bounds: &Bounds) -> bool {
+    fn begin(&mut self, level: Level, bounds: &Bounds) -> bool {
         if self.spent.transactions == bounds.transactions {
             return false;
         }
         self.spent.transactions += 1;
-        self.transactions.push(Transaction::new(is_repeatable, &self.rows, self.truth));
+        self.transactions.push(Transaction::new(level, &self.rows, self.truth));
         true
     }
 
     /// Before each statement: under READ COMMITTED the view moves on. False if that is a conflict.
     fn refresh(&mut self, at: usize, bug: Option<Bug>) -> bool {
         let transaction = &mut self.transactions[at];
-        if transaction.is_repeatable {
+        if transaction.is_repeatable() {
             return true;
         }
         let is_emptied = transaction.base.emptied != self.rows.emptied;
@@ -255,7 +288,7 @@ impl World {
             return false;
         }
         if !self.refresh(at, bug) {
-            self.transactions.remove(at);
+            self.end(at);
             return true;
         }
         let transaction = &mut self.transactions[at];
@@ -287,8 +320,8 @@ impl World {
                 RowNow::Same(place) if bug == Some(Bug::PlaceOfAnotherSnapshot) => was = place,
                 RowNow::Same(_) => {}
                 RowNow::Changed | RowNow::Deleted => {
-                    if transaction.is_repeatable {
-                        self.transactions.remove(at);
+                    if transaction.is_repeatable() {
+                        self.end(at);
                     }
                     return Ok(true);
                 }
@@ -321,17 +354,30 @@ impl World {
         true
     }
 
-    fn commit(&mut self, at: usize, bug: Option<Bug>) -> bool {
+    fn commit(&mut self, at: usize, bug: Option<Bug>) -> Result<bool, String> {
         if self.transactions[at].looked.is_some() {
-            return false;
+            return Ok(false);
         }
-        let transaction = self.transactions.remove(at);
+        let since = self.transactions[at].base.ts;
+        let written: Vec<_> =
+            self.written.iter().filter(|(at, _)| since < *at).map(|(_, written)| written.clone()).collect();
+        let transaction = self.end(at);
         let is_emptied = transaction.base.emptied != self.rows.emptied;
         if transaction.own.is_empty() || (is_emptied && bug != Some(Bug::TruncateUnnoticed)) {
-            return true;
+            return Ok(true);
+        }
+        if bug != Some(Bug::ReadsNotValidated) && transaction.reads.are_changed_by(written.iter(), bug) {
+            return Ok(true);
+        }
+        for row in (0..ROWS).filter(|row| has(transaction.reads.keys, *row)) {
+            let (was, is) = (transaction.truth[row], self.truth[row]);
+            if was != is {
+                return Err(format!("row {row} was read as {was} and is {is} when its reader commits"));
+            }
         }
         let bound = bind(&transaction.own, &self.rows, &self.moves, bug);
         self.commit_rows(&bound, bug);
+        self.note(Written::Rows(if bug == Some(Bug::WritesNotedUnbound) { transaction.own.clone() } else { bound }));
         for row in 0..ROWS {
             let is_emptied = is_emptied && transaction.truth[row] != 0;
             match transaction.written[row] {
@@ -340,7 +386,7 @@ impl World {
                 _ => {}
             }
         }
-        true
+        Ok(true)
     }
 
     fn seal(&mut self, bounds: &Bounds) -> bool {
@@ -373,6 +419,7 @@ impl World {
         }
         self.store.settle(&before, &settled, bug);
         self.moves.push((self.rows.ts, Move::Settled(settled)));
+        self.note(Written::Moved);
         true
     }
 
@@ -402,6 +449,7 @@ impl World {
         }
         self.store.compact(&before, &compacted, bug);
         self.moves.push((self.rows.ts, Move::Compacted(compacted)));
+        self.note(Written::Moved);
         true
     }
 
@@ -418,6 +466,7 @@ impl World {
         self.spent.truncates += 1;
         self.store.truncate(&self.rows);
         self.rows.truncate();
+        self.note(Written::Anything);
         self.truth = [0; ROWS];
         true
     }

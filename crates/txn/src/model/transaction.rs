@@ -1,14 +1,22 @@
 //! A transaction of several statements, each of which looks first and writes later.
 
+use super::reads::Reads;
 use super::rows::{Own, Place, ROWS, Rows, Versions};
+
+/// How transactions are kept apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Level {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
 
 /// What a transaction has made of a row.
 pub(super) type Written = [Option<u8>; ROWS];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Transaction {
-    /// REPEATABLE READ, otherwise READ COMMITTED.
-    pub(super) is_repeatable: bool,
+    pub(super) level: Level,
     pub(super) base: Rows,
     /// The truth as of `base`.
     pub(super) truth: Versions,
@@ -23,12 +31,13 @@ pub(super) struct Transaction {
     pub(super) looked: Option<(usize, Place, bool)>,
     pub(super) savepoint: Option<(Own, u8, Written)>,
     pub(super) statements: u8,
+    pub(super) reads: Reads,
 }
 
 impl Transaction {
-    pub(super) fn new(is_repeatable: bool, base: &Rows, truth: Versions) -> Transaction {
+    pub(super) fn new(level: Level, base: &Rows, truth: Versions) -> Transaction {
         Transaction {
-            is_repeatable,
+            level,
             base: base.clone(),
             truth,
             own: Own::default(),
@@ -39,7 +48,13 @@ impl Transaction {
             looked: None,
             savepoint: None,
             statements: 0,
+            reads: Reads::default(),
         }
+    }
+
+    /// Whether all of its statements see the same.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.level != Level::ReadCommitted
     }
 
     /// What it should see.

@@ -2,9 +2,10 @@
 
 use super::bug::Bug;
 use super::moves::{Compacted, Move, Settled};
+use super::reads::Written;
 use super::rows::{Bucket, Own, Rows, Versions};
 use super::store::Store;
-use super::transaction::Transaction;
+use super::transaction::{Level, Transaction};
 
 /// All there is at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -21,6 +22,8 @@ pub(super) struct World {
     pub(super) compacting: Option<Compacted>,
     /// How rows moved, with the commit that moved them.
     pub(super) moves: Vec<(u8, Move)>,
+    /// What was written while serializable transactions ran, with the commit that did.
+    pub(super) written: Vec<(u8, Written)>,
     pub(super) spent: Spent,
 }
 
@@ -61,6 +64,20 @@ impl World {
         let transactions = self.transactions.iter().map(Transaction::horizon);
         let pinned = self.pinned.iter().map(|(rows, _)| rows.ts);
         transactions.chain(pinned).min().unwrap_or(self.rows.ts)
+    }
+
+    /// Takes note of what the newest commit wrote.
+    pub(super) fn note(&mut self, written: Written) {
+        if self.transactions.iter().any(|transaction| transaction.level == Level::Serializable) {
+            self.written.push((self.rows.ts, written));
+        }
+    }
+
+    /// A transaction has ended: what nobody may ask for any more is forgotten.
+    pub(super) fn forget_written(&mut self) {
+        if self.transactions.iter().all(|transaction| transaction.level != Level::Serializable) {
+            self.written.clear();
+        }
     }
 
     /// Deletes objects that nobody needs.

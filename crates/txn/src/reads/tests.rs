@@ -75,6 +75,21 @@ fn rows_of_shards_are_not_told_apart_once_they_have_moved() {
 }
 
 #[test]
+fn a_row_that_was_fresh_may_be_deleted_from_a_shard() {
+    let mut set = ReadSet::default();
+    let (rows, places) = (HashSet::from([RowId(7)]), HashSet::new());
+    set.add_key(KeyRead { table: TABLE, index: INDEX, from: vec![10], to: vec![20], rows, places });
+    let writes = Writes::default();
+    writes.begin();
+    writes.kept.lock().push(Written { at: CommitTs(4), table: TABLE, what: What::Moved });
+    let mut own = OwnRows::default();
+    own.delete_from_shard(shard(10), 0);
+    writes.note(CommitTs(5), &[], [(TABLE, &own)].into_iter());
+    assert!(writes.changed(&set, CommitTs(3)).is_some(), "it settled, and may be the one");
+    assert!(writes.changed(&set, CommitTs(4)).is_none(), "it was fresh when it was read: this is another");
+}
+
+#[test]
 fn nothing_is_kept_for_nobody() {
     let writes = Writes::default();
     let own = OwnRows::default();

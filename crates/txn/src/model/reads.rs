@@ -1,0 +1,63 @@
+//! What serializable transactions have read by key, and whether others have changed it since.
+
+use super::bug::Bug;
+use super::rows::{Mask, Own, Place, ROWS, has};
+
+/// What a transaction has asked for, and what it found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Reads {
+    /// Rows that it looked for: their keys.
+    pub(super) keys: Mask,
+    /// Those that were there.
+    rows: Mask,
+    /// Where those of shards lay.
+    places: Vec<(u8, u8)>,
+}
+
+/// What a commit wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Written {
+    Rows(Own),
+    Anything,
+    Moved,
+}
+
+impl Reads {
+    pub(super) fn add(&mut self, row: usize, found: Option<Place>) {
+        self.keys |= 1 << row;
+        if found.is_some() {
+            self.rows |= 1 << row;
+        }
+        if let Some(Place::Shard(shard, place)) = found {
+            self.places.push((shard, place));
+            self.places.sort_unstable();
+        }
+    }
+
+    /// Whether commits, in their order, have changed what was read.
+    pub(super) fn are_changed_by<'a>(&self, written: impl Iterator<Item = &'a Written>, bug: Option<Bug>) -> bool {
+        let mut are_moved = false;
+        for written in written {
+            match written {
+                Written::Moved => are_moved = bug != Some(Bug::MovesNotNoted),
+                Written::Anything if self.keys != 0 => return true,
+                Written::Anything => {}
+                Written::Rows(own) if self.is_changed_by(own, are_moved, bug) => return true,
+                Written::Rows(_) => {}
+            }
+        }
+        false
+    }
+
+    fn is_changed_by(&self, own: &Own, are_moved: bool, bug: Option<Bug>) -> bool {
+        let came = (0..ROWS).any(|row| own.rows[row] != 0 && has(self.keys, row));
+        let went = own.gone & self.rows != 0;
+        // Rows that were fresh when they were read may have settled since.
+        let can_be_elsewhere = if bug == Some(Bug::FreshReadsStay) { !self.places.is_empty() } else { self.rows != 0 };
+        let elsewhere = are_moved && can_be_elsewhere && !own.deleted.is_empty();
+        let is_deleted = |(shard, place): &(u8, u8)| {
+            own.deleted.iter().any(|(id, places)| id == shard && has(*places, usize::from(*place)))
+        };
+        came || went || elsewhere || self.places.iter().any(is_deleted)
+    }
+}
