@@ -1,4 +1,4 @@
-//! The scripts of `hermitage.txt`, step by step over a connection for each client.
+//! The scripts of `hermitage.txt`, `references.txt` and `definitions.txt`, step by step over a connection for each client.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 use types::{Clock, SystemClock};
 
-use super::script::{Outcome, Script, parse};
+use super::script::{Outcome, Script, parse, setup};
 use crate::postgres::Postgres;
 use crate::server::Server;
 
@@ -19,7 +19,12 @@ const TIME_MAX: Duration = Duration::from_secs(20);
 /// Clients of a script at most.
 const CLIENTS: usize = 3;
 
-const SCRIPTS: &str = include_str!("hermitage.txt");
+/// Scripts, and what they are about.
+const TEXTS: [(&str, &str); 3] = [
+    ("hermitage", include_str!("hermitage.txt")),
+    ("references", include_str!("references.txt")),
+    ("definitions", include_str!("definitions.txt")),
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn interleavings_come_out_as_each_level_promises_on_postgres() {
@@ -31,29 +36,32 @@ async fn interleavings_come_out_as_each_level_promises_on_postgres() {
     for _ in 0..CLIENTS {
         clients.push(postgres.connect().await);
     }
-    run_all(clients, &parse(SCRIPTS, "postgresql")).await;
+    run_all(clients, "postgresql").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn interleavings_come_out_as_each_level_promises_on_kiln() {
     let server = Server::start();
-    let scripts = parse(SCRIPTS, "kiln");
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
         clients.push(server.connect().await);
     }
-    run_all(clients, &scripts).await;
+    run_all(clients, "kiln").await;
 }
 
-async fn run_all(clients: Vec<Client>, scripts: &[Script]) {
+async fn run_all(clients: Vec<Client>, engine: &str) {
     let clients: Vec<Shared> = clients.into_iter().map(Shared::new).collect();
-    let mut failures = Vec::new();
-    for script in scripts {
-        if let Err(failure) = run(&clients, script).await {
-            failures.push(format!("{} at {}: {failure}", script.name, script.level));
+    let (mut count, mut failures) = (0, Vec::new());
+    for (about, text) in TEXTS {
+        let setup = setup(text, engine);
+        for script in parse(text, engine) {
+            count += 1;
+            if let Err(failure) = run(&clients, &setup, &script).await {
+                failures.push(format!("{about}: {} at {}: {failure}", script.name, script.level));
+            }
         }
     }
-    assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), scripts.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{} of {count} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
 type Shared = std::sync::Arc<Client>;
@@ -65,10 +73,10 @@ enum Ended {
     Failed(String),
 }
 
-async fn run(clients: &[Shared], script: &Script) -> Result<(), String> {
-    let table = "DROP TABLE IF EXISTS test; CREATE TABLE test (id int PRIMARY KEY, value int); \
-                 INSERT INTO test VALUES (1, 10), (2, 20)";
-    clients[0].batch_execute(table).await.map_err(|error| format!("the table: {error:?}"))?;
+async fn run(clients: &[Shared], setup: &[String], script: &Script) -> Result<(), String> {
+    for sql in setup {
+        clients[0].batch_execute(sql).await.map_err(|error| format!("{sql}: {error:?}"))?;
+    }
     let clock = SystemClock::new();
     let mut waiting: Vec<Option<JoinHandle<Ended>>> = (0..clients.len()).map(|_| None).collect();
     let mut outcome = Ok(());

@@ -31,13 +31,22 @@ pub(super) enum Outcome {
     Fails(String),
 }
 
+/// The statements that `engine` runs before each script of a text.
+pub(super) fn setup(text: &str, engine: &str) -> Vec<String> {
+    let of_engine = |line: &str| {
+        let (engines, sql) = line.trim().strip_prefix("setup")?.split_once(": ")?;
+        (engines.is_empty() || engines.trim() == engine).then(|| sql.to_owned())
+    };
+    text.lines().filter_map(of_engine).collect()
+}
+
 /// The scripts of a text as `engine` runs them, one for each level.
 pub(super) fn parse(text: &str, engine: &str) -> Vec<Script> {
     let mut scripts: Vec<Script> = Vec::new();
     let mut levels = 0;
     for (line, content) in (1..).zip(text.lines()) {
         let content = content.trim();
-        if content.is_empty() || content.starts_with('#') {
+        if content.is_empty() || content.starts_with('#') || content.starts_with("setup") {
             continue;
         }
         if let Some(head) = content.strip_prefix("== ") {
