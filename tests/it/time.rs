@@ -157,6 +157,42 @@ async fn a_warehouse_is_restored_to_a_snapshot_and_to_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_warehouse_was_restored_elsewhere_stops() {
+    let (house, clock) = (House::new(), SystemClock::new());
+    let mut old = house.start("a");
+    let client = old.connect().await;
+    fill(&client).await;
+    let before = answers(&client).await;
+    clock.sleep(COPIED).await;
+    let (ok, text) = house.restore("b", &[]);
+    assert!(ok, "{text}");
+    // Restoring alone takes nothing away.
+    run(&client, "CREATE TABLE lost (n int)").await;
+    let new = house.start("b");
+    let mut ended = None;
+    for _ in 0..50 {
+        // What it still takes goes nowhere.
+        let _ = client.batch_execute("INSERT INTO lost VALUES (1)").await;
+        ended = old.ended().await;
+        if ended.is_some() {
+            break;
+        }
+    }
+    assert!(!ended.expect("it stops").success(), "it says that it failed");
+    assert!(old.log().contains("belongs to another server now"), "{}", old.log());
+    let again = Server::try_start_on(&house.data("a"), &["--storage", &house.storage]);
+    let refused = again.err().expect("the old data folder is left behind");
+    assert!(refused.contains("left behind"), "{refused}");
+    let client = new.connect().await;
+    assert_eq!(answers(&client).await, before);
+    run(&client, "INSERT INTO orders VALUES (10, 'again'); VACUUM").await;
+    let after = answers(&client).await;
+    assert!(new.stop());
+    let server = house.start("b");
+    assert_eq!(answers(&server.connect().await).await, after);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tables_and_views_are_read_as_they_were() {
     let house = House::new();
     let mut server = house.start("a");
@@ -216,6 +252,54 @@ async fn tables_and_views_are_read_as_they_were() {
     assert_eq!(number(&client, "SELECT count(*) FROM orders").await, 4_501);
     // The word is still a name.
     assert_eq!(number(&client, "SELECT max(of.id) FROM orders AS of").await, 7_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moment_can_be_a_parameter() {
+    let house = House::new();
+    let server = house.start("a");
+    let mut client = server.connect().await;
+    run(
+        &client,
+        "CREATE TABLE t (id bigint PRIMARY KEY, note text) WITH (storage = row); INSERT INTO t VALUES (1, 'a')",
+    )
+    .await;
+    let mut moments: Vec<(i64, i64)> = Vec::new();
+    for id in 2..=20 {
+        run(&client, &format!("INSERT INTO t VALUES ({id}, 'b')")).await;
+        moments.push((id, number(&client, "SELECT kiln_current_snapshot()").await));
+    }
+    let counted = client.prepare("SELECT count(*) FROM t AS OF SNAPSHOT $1 WHERE id <= $2").await.expect("it plans");
+    assert_eq!(counted.params(), [tokio_postgres::types::Type::INT8, tokio_postgres::types::Type::INT8]);
+    for (count, snapshot) in &moments {
+        let row = client.query_one(&counted, &[snapshot, &1_000_i64]).await.expect("it answers");
+        assert_eq!(row.get::<_, i64>(0), *count);
+    }
+    let (first, snapshot) = moments[0];
+    // A transaction that reads the past does not read the table now.
+    let other = server.connect().await;
+    let serializable = client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::Serializable);
+    let transaction = serializable.start().await.expect("it begins");
+    let row = transaction.query_one(&counted, &[&snapshot, &1_000_i64]).await.expect("it answers");
+    assert_eq!(row.get::<_, i64>(0), first);
+    run(&other, "UPDATE t SET note = 'c' WHERE id = 1").await;
+    transaction.batch_execute("INSERT INTO t VALUES (30, 'd')").await.expect("it writes");
+    transaction.commit().await.expect("nothing that it has read was written");
+    // One that reads it now does.
+    let serializable = client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::Serializable);
+    let transaction = serializable.start().await.expect("it begins");
+    transaction.query_one("SELECT count(*) FROM t", &[]).await.expect("it answers");
+    run(&other, "UPDATE t SET note = 'e' WHERE id = 1").await;
+    transaction.batch_execute("INSERT INTO t VALUES (31, 'd')").await.expect("it writes");
+    let error = transaction.commit().await.expect_err("what it has read was written");
+    assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("40001"));
+    // The columns are those of when the statement was prepared.
+    let all = client.prepare("SELECT * FROM t AS OF SNAPSHOT $1").await.expect("it plans");
+    run(&other, "ALTER TABLE t DROP COLUMN note").await;
+    let now = number(&client, "SELECT kiln_current_snapshot()").await;
+    assert_eq!(client.query(&all, &[&snapshot]).await.expect("it answers")[0].len(), 2);
+    let error = client.query(&all, &[&now]).await.expect_err("it has one column now");
+    assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("0A000"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

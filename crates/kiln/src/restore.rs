@@ -1,15 +1,17 @@
 //! `kiln restore`: a data folder rebuilt from a storage alone, as of the newest moment or an earlier one.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use objects::Objects;
-use txn::Progress;
+use txn::{Progress, RESTORING};
 use types::text::{format_timestamptz, parse_timestamptz};
-use types::{Clock, CommitTs, Moment, SessionZone, SystemClock, SystemRandom};
+use types::{Clock, CommitTs, Failpoint, Moment, SessionZone, SystemClock, SystemRandom, failpoint};
 
 use crate::serve::{CATALOG, instance};
 
@@ -38,6 +40,9 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let objects = Objects::open(&arguments.storage, clock, Arc::new(SystemRandom))
         .with_context(|| format!("cannot open the storage {}", arguments.storage))?;
+    failpoint::set_from_environment()?;
+    forget_interrupted(&arguments.data)
+        .with_context(|| format!("cannot remove what an earlier restore has left in {}", arguments.data.display()))?;
     let moment = arguments.to.unwrap_or(Moment::Newest);
     let tell = |progress: Progress<'_>| match progress {
         Progress::Checkpoint { object, bytes } => println!("fetching the checkpoint {object}, {bytes} bytes"),
@@ -59,8 +64,25 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
     println!("restored snapshot {} of {reached} to {}", restored.commit, arguments.data.display());
     println!("record {} of the log is the last", restored.record);
     instance::write(&arguments.data, restored.instance).context("cannot write the instance's id")?;
+    Failpoint::RestoreNamed.pass();
     restored.finish(&arguments.data.join(CATALOG)).context("cannot put the catalog in its place")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes what a restore has left that was cut off: no server starts on that.
+fn forget_interrupted(data: &Path) -> io::Result<()> {
+    let restoring = data.join(RESTORING);
+    if !restoring.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(data)? {
+        let file = entry?.path();
+        let is_of_catalog = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with(CATALOG));
+        if is_of_catalog || file == instance::file(data) || file == instance::draft(data) {
+            fs::remove_file(file)?;
+        }
+    }
+    fs::remove_dir_all(restoring)
 }
 
 fn parse_moment(text: &str) -> Result<Moment, String> {

@@ -16,8 +16,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use txn::{CleanSettings, HistorySettings, Transactions};
-use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom};
+use txn::{CleanSettings, HistorySettings, RESTORING, Transactions};
+use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom, failpoint};
 
 use crate::config::Config;
 pub(crate) use crate::config::ServeArguments;
@@ -42,9 +42,7 @@ const LAST_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let config = Config::load(arguments)?;
     logging::start(&config.log, config.log_json)?;
-    if let Ok(plan) = std::env::var("KILN_FAILPOINT") {
-        plan.parse::<types::failpoint::Plan>()?.set();
-    }
+    failpoint::set_from_environment()?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
 
@@ -74,8 +72,6 @@ pub(crate) struct Server {
     spill_keeper: tokio::task::JoinHandle<()>,
     historian: tokio::task::JoinHandle<()>,
     clock: Arc<dyn Clock>,
-    /// Held for as long as the warehouse may write to its storage.
-    _claim: Claim,
 }
 
 /// Opens everything, from the bottom up, and the doors last: who can connect can query.
@@ -84,6 +80,9 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     std::fs::create_dir_all(&config.data).with_context(|| format!("cannot make {}", config.data.display()))?;
 
+    if config.data.join(RESTORING).exists() {
+        anyhow::bail!("a restore into {} was cut off: run it again", config.data.display());
+    }
     // The catalog's file lock keeps a second process off this folder, so it comes before all else.
     let catalog = config.data.join(CATALOG);
     let kv = kv::wal::open(&catalog, config.max_wal_bytes / 2)
@@ -93,6 +92,9 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let reserve_bytes = config.disk_reserve_bytes;
     let objects = Objects::open_keeping(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
+    txn::refuse_left_behind(&kv, &objects)
+        .await
+        .with_context(|| format!("cannot serve from {}", config.data.display()))?;
     // A start on a full disk takes of the reserve what it needs.
     let claimed = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
@@ -111,6 +113,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         upload_every: UPLOAD_EVERY,
         checkpoint_every: Duration::from_secs(config.checkpoint_interval_seconds),
         retention: Duration::from_secs(config.retention_seconds),
+        claim: Some(Arc::new(claim)),
     };
     let transactions = Transactions::open_with_history(Arc::new(log), objects.clone(), Arc::clone(&clock), history)
         .context("cannot read the catalog")?;
@@ -175,19 +178,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
-    Ok(Server {
-        pg_address,
-        gateway,
-        transactions,
-        shutdown,
-        doors,
-        cleaner,
-        settler,
-        spill_keeper,
-        historian,
-        clock,
-        _claim: claim,
-    })
+    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, settler, spill_keeper, historian, clock })
 }
 
 impl Server {
@@ -199,7 +190,7 @@ impl Server {
     /// Completes when the server cannot go on.
     async fn failed(&mut self) {
         tokio::select! {
-            () = self.transactions.poisoned() => tracing::error!("the catalog could not be written: stopping; a restart recovers"),
+            () = self.transactions.poisoned() => tracing::error!("the server cannot write any more: stopping"),
             ended = self.doors.join_next() => match ended {
                 Some(Ok(Err(error))) => tracing::error!(%error, "a front door failed"),
                 _ => tracing::error!("a front door ended"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Conflict;
+use crate::{Conflict, HistoryError};
 
 /// Result of a transaction's step.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -40,6 +40,12 @@ pub enum Error {
     /// The thread that commits could not be started.
     #[error("failed to start the committer")]
     Committer(#[source] std::io::Error),
+    /// The storage is not this server's any more, or could not be asked whether it is.
+    #[error("failed to make sure of the claim on the storage")]
+    Claim(#[source] objects::Error),
+    /// The log could not be copied, so nothing is deleted.
+    #[error("failed to copy the log to the storage")]
+    History(#[source] Box<HistoryError>),
     /// The bucket could not be listed.
     #[error("failed to list the objects of tables")]
     List(#[source] objects::Error),

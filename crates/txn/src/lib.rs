@@ -24,6 +24,7 @@ mod recover;
 mod room;
 mod row_ids;
 mod sequences;
+mod tenure;
 mod transaction;
 mod transactions;
 mod uploads;
@@ -44,7 +45,9 @@ pub use conflict::{Conflict, Reason};
 pub use dropped::LastDrop;
 pub use error::{Error, Result};
 pub use group::Held;
-pub use history::{Gap, HistoryError, HistorySettings, HistoryStatus, Progress, Restored, restore};
+pub use history::{
+    Gap, HistoryError, HistorySettings, HistoryStatus, Progress, RESTORING, Restored, refuse_left_behind, restore,
+};
 pub use moves::RowNow;
 pub use reads::KeyRead;
 pub use sequences::Exhausted;

@@ -61,11 +61,37 @@ pub enum Failpoint {
     CompactWritten,
     /// They have taken it.
     Compacted,
+    /// Records of the log are read, nothing of them is copied.
+    LogRead,
+    /// … are copied, and the store does not know.
+    LogCopied,
+    /// A checkpoint is made, and still in the data folder.
+    CheckpointMade,
+    /// … is in the storage, and nothing says that it is whole.
+    CheckpointStored,
+    /// … counts; what it makes superfluous is still there.
+    CheckpointNamed,
+    /// An object of the past that nobody needs is deleted, others are not.
+    PastDeleted,
+    /// A restored store's timeline is begun, and the store does not know.
+    TimelineBegun,
+    /// A restore has made its folder.
+    RestoreBegun,
+    /// … has the checkpoint that it starts from.
+    RestoreFetched,
+    /// … has applied the log.
+    RestoreRebuilt,
+    /// … has a store that is to begin a timeline.
+    RestoreForked,
+    /// … has given the data folder its instance.
+    RestoreNamed,
+    /// … has put the store in its place, and not cleaned up.
+    RestorePlaced,
 }
 
 impl Failpoint {
     /// All of them, in the order of a server's life.
-    pub const ALL: [Failpoint; 25] = [
+    pub const ALL: [Failpoint; 38] = [
         Failpoint::StoreMade,
         Failpoint::StoreWrite,
         Failpoint::StoreWritten,
@@ -91,7 +117,32 @@ impl Failpoint {
         Failpoint::Settled,
         Failpoint::CompactWritten,
         Failpoint::Compacted,
+        Failpoint::LogRead,
+        Failpoint::LogCopied,
+        Failpoint::CheckpointMade,
+        Failpoint::CheckpointStored,
+        Failpoint::CheckpointNamed,
+        Failpoint::PastDeleted,
+        Failpoint::TimelineBegun,
+        Failpoint::RestoreBegun,
+        Failpoint::RestoreFetched,
+        Failpoint::RestoreRebuilt,
+        Failpoint::RestoreForked,
+        Failpoint::RestoreNamed,
+        Failpoint::RestorePlaced,
     ];
+
+    /// Those of a server that was not restored: the others are of `kiln restore`, and of the first start after it.
+    #[must_use]
+    pub fn of_serving() -> &'static [Failpoint] {
+        &Self::ALL[..29]
+    }
+
+    /// Those that [`Self::of_serving`] leaves out.
+    #[must_use]
+    pub fn of_restoring() -> &'static [Failpoint] {
+        &Self::ALL[29..]
+    }
 
     /// What it is called in the environment.
     #[must_use]
@@ -162,6 +213,17 @@ impl Plan {
     pub fn set(self) {
         IS_SET.store(PLAN.set(self).is_ok() || IS_SET.load(Ordering::Relaxed), Ordering::Relaxed);
     }
+}
+
+/// Sets what `KILN_FAILPOINT` says, if it says anything.
+///
+/// # Errors
+/// Where it says something else.
+pub fn set_from_environment() -> Result<(), NotAPlan> {
+    if let Ok(plan) = std::env::var("KILN_FAILPOINT") {
+        plan.parse::<Plan>()?.set();
+    }
+    Ok(())
 }
 
 /// Not the form of a [`Plan`].

@@ -29,11 +29,21 @@ pub enum Mutation {
     CleaningIgnoresSnapshots,
     /// Objects are deleted that are on their way into the catalog.
     CleaningIgnoresUploads,
+    /// Objects are deleted before the storage knows of the commits that let go of them.
+    GarbageBeforeLog,
+    /// Records of the log count as copied before they are.
+    CopiedTooEarly,
+    /// A checkpoint is said to contain records after it.
+    CheckpointClaimsMore,
+    /// The log before the newest checkpoint is removed, whatever the retention.
+    LogPrunedTooEarly,
+    /// A restored warehouse goes on in the timeline that it was restored from.
+    RestoreKeepsTimeline,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 12] = [
+    pub const ALL: [Mutation; 17] = [
         Mutation::SettleForgetsLate,
         Mutation::CompactForgetsLate,
         Mutation::MovesUnknown,
@@ -46,6 +56,11 @@ impl Mutation {
         Mutation::UploadNotAnnounced,
         Mutation::CleaningIgnoresSnapshots,
         Mutation::CleaningIgnoresUploads,
+        Mutation::GarbageBeforeLog,
+        Mutation::CopiedTooEarly,
+        Mutation::CheckpointClaimsMore,
+        Mutation::LogPrunedTooEarly,
+        Mutation::RestoreKeepsTimeline,
     ];
 
     /// Whether the rule is forgotten on this thread.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use tempfile::TempDir;
@@ -10,7 +12,7 @@ use types::{Failpoint, SystemClock};
 
 use super::ledger::Ledger;
 use crate::kill::{FORGETFUL, check_files};
-use crate::server::Server;
+use crate::server::{Server, kiln};
 
 /// How often a server comes to a failpoint before it dies there.
 const TIMES: [u64; 3] = [1, 2, 3];
@@ -28,6 +30,8 @@ const ONCE: [Failpoint; 7] = [
 ];
 /// Servers at once.
 const AT_ONCE: usize = 3;
+/// As [`FORGETFUL`], with checkpoints all the time, each of which makes what is older superfluous.
+const CHECKPOINTING: [&str; 4] = [FORGETFUL[0], FORGETFUL[1], "--checkpoint-interval", "1"];
 const ABORT: i32 = 6;
 
 /// One server's end.
@@ -43,7 +47,7 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
     let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
     let ledger = prepare(folder.path()).await;
     let mut plans = Vec::new();
-    for point in Failpoint::ALL {
+    for &point in Failpoint::of_serving() {
         let times = if ONCE.contains(&point) { &TIMES[..1] } else { &TIMES[..] };
         plans.extend(times.iter().map(|&time| Plan { point, time, fails: false }));
         if point.can_fail() {
@@ -70,7 +74,7 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
 /// A folder with tables, and with work for the cleaner: uploads of a transaction that was rolled back, objects and rows that nobody
 /// needs.
 async fn prepare(folder: &Path) -> Ledger {
-    let server = Server::start_on(folder, &FORGETFUL);
+    let server = Server::start_on(folder, &CHECKPOINTING);
     let client = server.connect().await;
     let mut ledger = Ledger::create(&client).await;
     ledger.work(&server, 1, 40).await;
@@ -88,6 +92,7 @@ async fn prepare(folder: &Path) -> Ledger {
         }
     }
     ledger.check(&client, "before all").await;
+    ledger.wait_until_copied(&client).await;
     server.kill();
     ledger
 }
@@ -102,7 +107,7 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
     let ending = if plan.fails { ":error" } else { "" };
     let set = format!("{}:{}{ending}", plan.point.name(), plan.time);
     let variables = [("KILN_FAILPOINT", set.as_str())];
-    let was_met = match Server::try_start_on_with(folder.path(), &FORGETFUL, &variables) {
+    let was_met = match Server::try_start_on_with(folder.path(), &CHECKPOINTING, &variables) {
         Err(log) => is_told(&log),
         Ok(mut server) => {
             if !is_first_start {
@@ -117,6 +122,9 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
             }
         }
     };
+    if plan.time == 1 && !is_first_start {
+        check_restored(folder.path(), ledger.clone(), Duration::ZERO, &set).await;
+    }
     let server = Server::start_on(folder.path(), &FORGETFUL);
     let client = server.connect().await;
     check_files(&client, &folder.path().join("storage"), &SystemClock::new()).await;
@@ -128,6 +136,77 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
     ledger.work(&server, 7, 5).await;
     ledger.check(&client, &format!("{set}, and then")).await;
     was_met
+}
+
+/// A warehouse restored from a copy of the storage alone has what was copied, and goes on.
+pub(super) async fn check_restored(folder: &Path, mut ledger: Ledger, since: Duration, moment: &str) {
+    let house = TempDir::with_prefix("kiln-restored-").expect("a temporary folder can be made");
+    let (data, storage) = (house.path().join("data"), house.path().join("storage"));
+    copy(&folder.join("storage"), &storage);
+    let restored = restore(&data, &storage, None);
+    assert!(restored.status.success(), "{moment}: {}", told(&restored));
+    let url = format!("file://{}", storage.display());
+    let server = Server::start_on(&data, &[FORGETFUL[0], FORGETFUL[1], "--storage", &url]);
+    let client = server.connect().await;
+    ledger.check_restored(&client, since, &format!("{moment}, restored")).await;
+    ledger.work(&server, 11, 3).await;
+    ledger.check(&client, &format!("{moment}, restored, and then")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_ends_at_a_failpoint_is_done_again() {
+    let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
+    let ledger = prepare(folder.path()).await;
+    for &point in Failpoint::of_restoring() {
+        let house = TempDir::with_prefix("kiln-restored-").expect("a temporary folder can be made");
+        let (data, storage) = (house.path().join("data"), house.path().join("storage"));
+        copy(&folder.path().join("storage"), &storage);
+        let url = format!("file://{}", storage.display());
+        let arguments = [FORGETFUL[0], FORGETFUL[1], "--storage", &url];
+        let set = format!("{}:1", point.name());
+        let mut ledger = ledger.clone();
+        let first = restore(&data, &storage, Some(&set));
+        if first.status.success() {
+            // What is left is a moment of the first start.
+            let started = Server::try_start_on_with(&data, &arguments, &[("KILN_FAILPOINT", set.as_str())]);
+            let log = match started {
+                Err(log) => log,
+                Ok(mut server) => {
+                    ledger.work(&server, 3, 5).await;
+                    let ended = server.ended().await.unwrap_or_else(|| panic!("{set} is not met"));
+                    assert_eq!(ended.signal(), Some(ABORT), "{set}: {ended}");
+                    server.log()
+                }
+            };
+            assert!(is_told(&log), "{set}: {log}");
+        } else {
+            assert_eq!(first.status.signal(), Some(ABORT), "{set}: {}", told(&first));
+            let refused = Server::try_start_on(&data, &arguments).err().unwrap_or_else(|| panic!("{set}: it starts"));
+            assert!(refused.contains("was cut off"), "{set}: {refused}");
+            let again = restore(&data, &storage, None);
+            assert!(again.status.success(), "{set}: {}", told(&again));
+        }
+        let server = Server::start_on(&data, &arguments);
+        let client = server.connect().await;
+        ledger.check(&client, &set).await;
+        ledger.work(&server, 5, 5).await;
+        ledger.check(&client, &format!("{set}, and then")).await;
+        ledger.wait_until_copied(&client).await;
+        server.kill();
+        // And once more, from what the restored warehouse has written.
+        check_restored(house.path(), ledger, Duration::ZERO, &format!("{set}, lost again")).await;
+    }
+}
+
+fn restore(data: &Path, storage: &Path, failpoint: Option<&str>) -> Output {
+    let mut command = Command::new(kiln());
+    command.args(["restore", "--storage", &format!("file://{}", storage.display()), "--data"]).arg(data);
+    command.envs(failpoint.map(|set| ("KILN_FAILPOINT", set)));
+    command.output().expect("kiln runs")
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 fn is_told(log: &str) -> bool {

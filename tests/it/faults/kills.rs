@@ -6,6 +6,7 @@ use tempfile::TempDir;
 use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
+use super::failpoints::check_restored;
 use super::ledger::Ledger;
 use crate::kill::{FORGETFUL, check_files};
 use crate::server::{Server, nightly};
@@ -16,6 +17,26 @@ const KILLS_NIGHTLY: u64 = 1_000;
 const TIME_MAX: Duration = Duration::from_secs(75);
 /// A server lives at most so long.
 const LIFE_MS: u64 = 900;
+
+/// What is acknowledged is in the storage within a second; the others that the machine is busy with get one more.
+const COPIED: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_server_has_copied_what_it_acknowledged_a_while_ago() {
+    let folder = TempDir::with_prefix("kiln-kills-").expect("a temporary folder can be made");
+    let server = Server::start_on(folder.path(), &FORGETFUL);
+    let mut ledger = Ledger::create(&server.connect().await).await;
+    let pid = server.pid().to_string();
+    let killer = tokio::spawn(async move {
+        SystemClock::new().sleep(3 * COPIED).await;
+        std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill can be run")
+    });
+    ledger.work(&server, 5, u64::MAX).await;
+    killer.await.expect("the killer does not panic");
+    let since = ledger.now() - COPIED;
+    server.kill();
+    check_restored(folder.path(), ledger, since, "killed").await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_servers_lose_nothing_and_invent_nothing() {

@@ -1,11 +1,13 @@
 //! The tables of these tests, all who work on them at once, and a look at what is there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
-use types::Random;
 use types::random::SeededRandom;
+use types::{Clock, Random, SystemClock};
 
 use super::worker::{RANGE, Worker};
 use crate::server::Server;
@@ -18,7 +20,8 @@ const MONEY: i64 = 1_000;
 /// What is known of the tables.
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
-    pub(super) workers: Vec<Worker>,
+    workers: Vec<Worker>,
+    clock: Arc<SystemClock>,
 }
 
 impl Ledger {
@@ -30,7 +33,8 @@ impl Ledger {
              INSERT INTO account SELECT g, {MONEY} FROM generate_series(1, {ACCOUNTS}) AS g"
         );
         client.batch_execute(&sql).await.expect("the tables are new");
-        Self { workers: (1..=WORKERS).map(Worker::new).collect() }
+        let clock = Arc::new(SystemClock::new());
+        Self { workers: (1..=WORKERS).map(|number| Worker::new(number, Arc::clone(&clock))).collect(), clock }
     }
 
     /// Lets everybody work until the server is gone, or each worker has had so many transactions.
@@ -73,6 +77,31 @@ impl Ledger {
 
     /// Looks at everything, by a scan and by keys.
     pub(super) async fn check(&mut self, client: &Client, moment: &str) {
+        self.look(client, moment, |worker, found| worker.settle(found, moment)).await;
+    }
+
+    /// The same of a warehouse that was restored: it may have gone back, but not to before `since`.
+    pub(super) async fn check_restored(&mut self, client: &Client, since: Duration, moment: &str) {
+        self.look(client, moment, |worker, found| worker.go_back(found, since, moment)).await;
+    }
+
+    /// Waits until all that was acknowledged is in the storage.
+    pub(super) async fn wait_until_copied(&mut self, client: &Client) {
+        let sql = "SELECT newest_record, copied_record FROM sys.history";
+        let position = async || client.query_one(sql, &[]).await.expect("the server answers");
+        let newest: i64 = position().await.get(0);
+        while position().await.get::<_, i64>(1) < newest {
+            self.clock.sleep(Duration::from_millis(20)).await;
+        }
+        self.workers.iter_mut().for_each(Worker::copied);
+    }
+
+    /// The time that workers remember.
+    pub(super) fn now(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    async fn look(&mut self, client: &Client, moment: &str, judge: impl Fn(&mut Worker, &BTreeMap<i64, i64>)) {
         let mut found: BTreeMap<i64, BTreeMap<i64, i64>> = BTreeMap::new();
         for row in client.query("SELECT k, v FROM ledger", &[]).await.expect("the server answers") {
             let (key, value): (i64, i64) = (row.get(0), row.get(1));
@@ -80,7 +109,7 @@ impl Ledger {
             assert_eq!(twice, None, "{moment}: key {key} is there twice");
         }
         for worker in &mut self.workers {
-            worker.settle(&found.remove(&worker.number).unwrap_or_default(), moment);
+            judge(worker, &found.remove(&worker.number).unwrap_or_default());
         }
         assert!(found.is_empty(), "{moment}: rows that nobody wrote: {found:?}");
         for worker in &self.workers {

@@ -1,12 +1,14 @@
 //! A client that writes rows of its own and remembers what it was told about them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::SinkExt;
 use tokio_postgres::{Client, Error};
-use types::Random;
 use types::random::SeededRandom;
+use types::{Clock, Random, SystemClock};
 
 /// Keys from one worker's first to the next one's.
 pub(super) const RANGE: i64 = 1_000_000;
@@ -25,6 +27,9 @@ pub(super) struct Worker {
     pub(super) number: i64,
     /// As acknowledged.
     pub(super) rows: BTreeMap<i64, i64>,
+    /// As it was before that, and until when.
+    past: Vec<(Duration, BTreeMap<i64, i64>)>,
+    clock: Arc<SystemClock>,
     /// What may have happened or not, as a whole.
     doubt: Option<Change>,
     next_value: i64,
@@ -35,8 +40,9 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(number: i64) -> Self {
-        Self { number, rows: BTreeMap::new(), doubt: None, next_value: 1, acknowledged: 0, doubted: 0, happened: 0 }
+    pub(super) fn new(number: i64, clock: Arc<SystemClock>) -> Self {
+        let (rows, past) = (BTreeMap::new(), Vec::new());
+        Self { number, rows, past, clock, doubt: None, next_value: 1, acknowledged: 0, doubted: 0, happened: 0 }
     }
 
     /// Writes until the server is gone, or `transactions` times.
@@ -144,7 +150,30 @@ impl Worker {
     }
 
     fn apply(&mut self, change: &Change) {
-        self.rows = changed(&self.rows, change);
+        let rows = changed(&self.rows, change);
+        self.past.push((self.clock.monotonic(), std::mem::replace(&mut self.rows, rows)));
+    }
+
+    /// All that was acknowledged by now is in the storage.
+    pub(super) fn copied(&mut self) {
+        self.past.clear();
+    }
+
+    /// What was restored is what was acknowledged at one moment, not before `since`, and since it was last known to be copied.
+    pub(super) fn go_back(&mut self, found: &BTreeMap<i64, i64>, since: Duration, moment: &str) {
+        let with_doubt = self.doubt.take().map(|change| changed(&self.rows, &change));
+        let was = self.past.iter().any(|(until, rows)| since <= *until && rows == found);
+        if !was && *found != self.rows && with_doubt.as_ref() != Some(found) {
+            let older = self.past.iter().position(|(_, rows)| rows == found);
+            panic!(
+                "{moment}: worker {}: restored {found:?}, acknowledged {:?}; so it was {older:?} of {} changes after the last copy",
+                self.number,
+                self.rows,
+                self.past.len()
+            );
+        }
+        self.rows.clone_from(found);
+        self.past.clear();
     }
 
     /// What is found is what was acknowledged, and what was in doubt as a whole or not at all.
@@ -157,7 +186,8 @@ impl Worker {
         let with_doubt = doubt.as_ref().map(|change| changed(&self.rows, change));
         if with_doubt.as_ref() == Some(found) {
             self.happened += 1;
-            self.rows.clone_from(found);
+            let before = std::mem::replace(&mut self.rows, found.clone());
+            self.past.push((self.clock.monotonic(), before));
             return;
         }
         let lost: Vec<_> = self.rows.iter().filter(|(key, value)| found.get(key) != Some(value)).collect();

@@ -1,4 +1,4 @@
-//! The scripts of `hermitage.txt`, `references.txt` and `definitions.txt`, step by step over a connection for each client.
+//! The scripts of `hermitage.txt`, `references.txt`, `definitions.txt` and `settling.txt`, step by step over a connection for each client.
 
 use std::time::Duration;
 
@@ -20,10 +20,11 @@ const TIME_MAX: Duration = Duration::from_secs(20);
 const CLIENTS: usize = 3;
 
 /// Scripts, and what they are about.
-const TEXTS: [(&str, &str); 3] = [
+const TEXTS: [(&str, &str); 4] = [
     ("hermitage", include_str!("hermitage.txt")),
     ("references", include_str!("references.txt")),
     ("definitions", include_str!("definitions.txt")),
+    ("settling", include_str!("settling.txt")),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

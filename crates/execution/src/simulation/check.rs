@@ -25,15 +25,28 @@ impl Life {
         let referenced = self.referenced();
         let missing: Vec<_> = referenced.difference(&there).collect();
         assert!(missing.is_empty(), "objects are gone that the catalog names: {missing:?}");
-        let mut known = referenced;
+        let mut known = self.known();
+        known.extend(self.world.left_behind.lock().iter().cloned());
+        let unknown: Vec<_> = there.difference(&known).collect();
+        assert!(unknown.is_empty(), "objects that nothing knows of: {unknown:?}");
+    }
+
+    /// The objects that the catalog names, that are announced, or known to be garbage.
+    fn known(&self) -> BTreeSet<String> {
+        let mut known = self.referenced();
         known.extend(self.names(Space::Uploads, |key| String::from_utf8(key.to_vec()).expect("a name")));
         known.extend(self.names(Space::Garbage, |key| {
             let mut reader = KeyReader::new(key);
             reader.u64().expect("a commit");
             reader.str().expect("a name")
         }));
-        let unknown: Vec<_> = there.difference(&known).collect();
-        assert!(unknown.is_empty(), "objects that nothing knows of: {unknown:?}");
+        known
+    }
+
+    /// After the disk was lost: the objects of what came after are nobody's from now on.
+    pub(super) async fn note_left_behind(&self) {
+        let left: Vec<String> = self.objects().await.difference(&self.known()).cloned().collect();
+        self.world.left_behind.lock().extend(left);
     }
 
     /// Once all is cleaned up, the objects are those of the newest commit.
@@ -48,7 +61,7 @@ impl Life {
         assert_eq!(rows, fresh.active.len() + sealed + gone, "records of rows at commit {}", state.ts.0);
     }
 
-    async fn objects(&self) -> BTreeSet<String> {
+    pub(super) async fn objects(&self) -> BTreeSet<String> {
         let listed = self.world.bucket.list("tables").await.expect("memory does not fail");
         listed.into_iter().map(|object| object.name).collect()
     }

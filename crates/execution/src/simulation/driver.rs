@@ -2,16 +2,15 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use objects::Fault;
 use tokio::runtime::Builder;
 use tokio::task::{JoinHandle, yield_now};
 use txn::{Committer, Snapshot};
 use types::random::SeededRandom;
-use types::{CommitTs, Random};
+use types::{CommitTs, Moment, Random};
 
-use super::client::{Client, below, clean, read, settle};
+use super::client::{Client, below, clean, keep_history, look_back, read, settle};
 use super::life::{Life, World};
 use crate::fixtures::TABLE;
 
@@ -35,6 +34,8 @@ pub(super) struct Tally {
     pub(super) steps: usize,
     pub(super) commits: usize,
     pub(super) crashes: usize,
+    /// Crashes that took the disk along.
+    pub(super) losses: usize,
     pub(super) faults: u64,
 }
 
@@ -44,10 +45,10 @@ pub(super) fn run(plan: Plan, world: &Arc<World>) -> Tally {
     runtime.block_on(async {
         let random = SeededRandom::new(plan.seed ^ 0x5EED);
         if plan.disk_lies {
-            world.disk.lie();
+            world.disk().lie();
         }
         let sorted = below(&random, 2) == 0;
-        let mut driver = Driver::start(Arc::clone(world), random, sorted).await;
+        let mut driver = Driver::start(Arc::clone(world), random, sorted, plan.disk_lies).await;
         for step in 0..plan.steps {
             driver.step(step).await;
         }
@@ -63,14 +64,17 @@ struct Driver {
     committer: Committer,
     actors: Vec<JoinHandle<()>>,
     checked: CommitTs,
+    disk_lies: bool,
     crashes: usize,
+    losses: usize,
 }
 
 impl Driver {
-    async fn start(world: Arc<World>, random: SeededRandom, sorted: bool) -> Self {
+    async fn start(world: Arc<World>, random: SeededRandom, sorted: bool, disk_lies: bool) -> Self {
         let (life, committer) = Life::start(&world, sorted).await.expect("nothing fails yet");
+        let (actors, checked) = (Vec::new(), CommitTs(0));
         let mut driver =
-            Self { world, random, sorted, life, committer, actors: Vec::new(), checked: CommitTs(0), crashes: 0 };
+            Self { world, random, sorted, life, committer, actors, checked, disk_lies, crashes: 0, losses: 0 };
         driver.employ().await;
         driver
     }
@@ -82,6 +86,8 @@ impl Driver {
         let movers = [
             tokio::spawn(settle(Arc::clone(&self.life), random())),
             tokio::spawn(clean(Arc::clone(&self.life), random())),
+            tokio::spawn(keep_history(Arc::clone(&self.life), random())),
+            tokio::spawn(look_back(Arc::clone(&self.life), random())),
         ];
         self.actors.extend(movers);
         self.calm().await;
@@ -104,6 +110,7 @@ impl Driver {
         }
         if self.life.newest().ts != self.checked {
             self.checked = self.life.check_newest().await.ts;
+            self.world.visible.lock().insert(self.checked);
         }
         if step.is_multiple_of(4) {
             self.life.check_objects().await;
@@ -149,12 +156,8 @@ impl Driver {
 
     /// Lets requests fail, or no more.
     fn change_weather(&self) {
-        let is_faulty = !self.world.is_faulty.fetch_xor(true, Ordering::Relaxed);
-        if is_faulty {
-            self.world.faults.fail_one_in(2 + below(&self.random, 10), &Fault::DETECTABLE);
-        } else {
-            self.world.faults.heal();
-        }
+        let is_faulty = !self.world.is_faulty();
+        self.world.set_weather(is_faulty.then(|| 2 + below(&self.random, 10)));
         self.world.note(format!("requests fail: {is_faulty}"));
     }
 
@@ -185,20 +188,61 @@ impl Driver {
         self.world.note(format!("the server {how}"));
         self.crashes += 1;
         let last = self.life.newest();
-        self.world.disk.crash();
+        self.world.disk().crash();
         self.dismiss().await;
+        // Of a warehouse that has not copied anything yet nothing can be restored.
+        let has_copy = CommitTs(0) < *self.world.copied.lock();
+        let lost = !self.disk_lies && has_copy && below(&self.random, 3) == 0;
+        let restored = if lost { Some(self.lose_disk().await) } else { None };
         loop {
             if below(&self.random, 2) == 0 {
-                self.world.disk.fail_after(below(&self.random, 60));
+                self.world.disk().fail_after(below(&self.random, 60));
             }
             if let Some((life, committer)) = Life::start(&self.world, self.sorted).await {
                 (self.life, self.committer) = (life, committer);
                 break;
             }
-            self.world.disk.crash();
+            self.world.disk().crash();
         }
-        self.compare(&last).await;
+        match restored {
+            Some(commit) => self.compare_restored(commit).await,
+            None => self.compare(&last).await,
+        }
         self.employ().await;
+    }
+
+    /// The disk is gone, and the bucket tells what there was; which commit is the newest now.
+    async fn lose_disk(&mut self) -> CommitTs {
+        let copied = *self.world.copied.lock();
+        let earlier = self.earlier(copied).filter(|_| !self.world.forgets() && below(&self.random, 2) == 0);
+        let commit = self.world.lose_disk(earlier.map_or(Moment::Newest, Moment::Commit)).await;
+        match earlier {
+            Some(earlier) => assert_eq!(commit, earlier, "the commit that was asked for"),
+            None => assert!(copied <= commit, "commit {} was copied, and restored is {}", copied.0, commit.0),
+        }
+        self.world.visible.lock().retain(|visible| *visible <= commit);
+        *self.world.copied.lock() = commit;
+        self.losses += 1;
+        self.world.note(format!("the disk is lost, and commit {} restored", commit.0));
+        commit
+    }
+
+    /// Any commit from before that one.
+    fn earlier(&self, than: CommitTs) -> Option<CommitTs> {
+        let visible = self.world.visible.lock();
+        let earlier: Vec<CommitTs> = visible.range(..than).copied().collect();
+        let count = earlier.len() as u64;
+        (0 < count).then(|| earlier[below(&self.random, count) as usize])
+    }
+
+    /// What the new server found is what was at the commit that was restored.
+    async fn compare_restored(&mut self, commit: CommitTs) {
+        let now = self.life.newest();
+        assert_eq!(now.ts, commit, "the commit that was restored");
+        let seen = self.world.look.rows(&self.life.table, now.state.rows(TABLE)).await;
+        self.world.history.lock().go_back(now.ts, &seen);
+        self.life.note_left_behind().await;
+        self.checked = now.ts;
     }
 
     async fn dismiss(&mut self) {
@@ -229,17 +273,21 @@ impl Driver {
 
     /// Nothing fails any more: all that is nobody's is cleaned up, and a last start finds the same.
     async fn end(mut self, plan: Plan) -> Tally {
-        self.world.faults.heal();
-        self.world.is_faulty.store(false, Ordering::Relaxed);
+        self.world.set_weather(None);
         self.dismiss().await;
-        self.world.disk.crash();
+        self.world.disk().crash();
         let last = self.life.newest();
         (self.life, self.committer) = Life::start(&self.world, self.sorted).await.expect("nothing fails any more");
         self.compare(&last).await;
         drop(last);
+        self.world.forget_all();
         let cleaning = tokio::spawn({
             let life = Arc::clone(&self.life);
-            async move { life.transactions.clean_once().await }
+            async move {
+                let cleaned = life.transactions.clean_once().await?;
+                life.transactions.delete_orphans(Duration::ZERO).await?;
+                Ok::<_, txn::Error>(cleaned)
+            }
         });
         while !cleaning.is_finished() {
             if 0 < self.world.pace.waiting() {
@@ -256,6 +304,7 @@ impl Driver {
             steps: plan.steps,
             commits: self.world.history.lock().commits(),
             crashes: self.crashes,
+            losses: self.losses,
             faults: self.world.faults.fault_count(),
         }
     }

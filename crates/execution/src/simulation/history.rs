@@ -150,6 +150,20 @@ impl History {
         self.states.insert(ts, found.clone());
     }
 
+    /// What came after a commit is lost: the rows as of it are what is there.
+    pub(super) fn go_back(&mut self, ts: CommitTs, found: &Rows) {
+        let expected = self.at(ts);
+        assert!(*found == expected, "restored to commit {}: {found:?}, not {expected:?}", ts.0);
+        self.states.retain(|commit, _| *commit <= ts);
+        self.asked.clear();
+        self.in_doubt.clear();
+    }
+
+    /// The oldest commit that changed rows.
+    pub(super) fn oldest(&self) -> Option<CommitTs> {
+        self.states.keys().next().copied()
+    }
+
     /// How many commits changed rows.
     pub(super) fn commits(&self) -> usize {
         self.states.len()

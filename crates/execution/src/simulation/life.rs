@@ -1,18 +1,22 @@
 //! The world that outlives crashes, and a server in it that does not.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use catalog::{Change, Constraint, ConstraintKind, SortColumn, Storage, Table, TableOrder};
-use kv::TxKv;
+use kv::log::Logged;
 use kv::sim::{Disk, Store};
-use objects::{FaultStore, Objects};
+use kv::{Batch, Direction, KeyRange, Space, TxKv};
+use objects::{Fault, FaultStore, Objects};
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use txn::{Committer, Isolation, Snapshot, Transactions};
+use txn::{Committer, HistoryError, HistorySettings, Isolation, Snapshot, Transactions};
 use types::random::SeededRandom;
-use types::{ColumnId, Condition, Oid, Random, SqlError, SqlType};
+use types::{ColumnId, CommitTs, Condition, Moment, Oid, Random, SqlError, SqlType};
+use uuid::Uuid;
 
 use super::history::History;
 use super::look::{Look, Scanner};
@@ -25,24 +29,49 @@ pub(super) const KEY: Oid = Oid(20_001);
 pub(super) const KEY_COLUMNS: [ColumnId; 1] = [ColumnId(2)];
 /// What is told of a failure.
 const LOG_LINES: usize = 60;
+/// A statement that asks for several things at once hears of a failure when the others have come: within so many stops of anyone.
+const NEWS_TAKE: u64 = 100;
+/// Longer than a run.
+const KEEP_ALL: Duration = Duration::from_secs(24 * 3_600);
+/// How long the past is kept, by the seed.
+const RETENTIONS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), KEEP_ALL];
 
 /// Disk, bucket, time, and what is known of them.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) pace: Arc<Pace>,
-    pub(super) disk: Disk,
+    disk: Mutex<Disk>,
     /// The bucket as it is.
     pub(super) bucket: Objects,
     /// The bucket as servers see it.
     storage: Objects,
     pub(super) faults: Arc<FaultStore>,
-    pub(super) is_faulty: AtomicBool,
+    is_faulty: AtomicBool,
+    /// How often anyone had stopped when requests last ceased to fail.
+    healed: Mutex<Option<u64>>,
     pub(super) history: Mutex<History>,
     pub(super) look: Look,
     pub(super) log: Mutex<VecDeque<String>>,
+    /// The newest commit that was there when the log was copied last: no loss of the disk may take it.
+    pub(super) copied: Mutex<CommitTs>,
+    /// Commits that were the newest ones.
+    pub(super) visible: Mutex<BTreeSet<CommitTs>>,
+    /// Objects that only a future knows of that was lost.
+    pub(super) left_behind: Mutex<BTreeSet<String>>,
     next: AtomicI64,
-    spill: TempDir,
+    /// Numbers folders and disks.
+    folders: AtomicU64,
+    folder: TempDir,
+    seed: u64,
+    retention: Duration,
     random: Arc<SeededRandom>,
+}
+
+/// Files there need not reach a disk, which takes nine tenths of the time elsewhere.
+fn folder_in_memory() -> TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a folder can be made")
 }
 
 impl World {
@@ -54,16 +83,23 @@ impl World {
         let (storage, faults) = bucket.with_faults(seed, Arc::clone(&pace) as _, Arc::clone(&pace) as _);
         Arc::new(Self {
             pace,
-            disk: Disk::new(seed),
+            disk: Mutex::new(Disk::new(seed)),
             look: Look::new(bucket.clone()),
             bucket,
             storage,
             faults,
             is_faulty: AtomicBool::new(false),
+            healed: Mutex::default(),
             history: Mutex::default(),
             log: Mutex::default(),
+            copied: Mutex::default(),
+            visible: Mutex::default(),
+            left_behind: Mutex::default(),
             next: AtomicI64::new(1),
-            spill: tempfile::tempdir().expect("a folder can be made"),
+            folders: AtomicU64::new(0),
+            folder: folder_in_memory(),
+            seed,
+            retention: RETENTIONS[usize::try_from(seed % 3).expect("small")],
             random,
         })
     }
@@ -71,6 +107,69 @@ impl World {
     /// A number that nothing else has: of a row, or of a version of one.
     pub(super) fn number(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Lets requests fail, one in so many, or no more.
+    pub(super) fn set_weather(&self, fail_one_in: Option<u64>) {
+        match fail_one_in {
+            Some(count) => self.faults.fail_one_in(count, &Fault::DETECTABLE),
+            None => {
+                self.faults.heal();
+                *self.healed.lock() = Some(self.pace.stops());
+            }
+        }
+        self.is_faulty.store(fail_one_in.is_some(), Ordering::Relaxed);
+    }
+
+    pub(super) fn is_faulty(&self) -> bool {
+        self.is_faulty.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request can have failed that is heard of now.
+    fn may_have_failed(&self) -> bool {
+        self.is_faulty() || self.healed.lock().is_some_and(|healed| self.pace.stops() < healed + NEWS_TAKE)
+    }
+
+    pub(super) fn disk(&self) -> Disk {
+        self.disk.lock().clone()
+    }
+
+    fn new_folder(&self) -> PathBuf {
+        self.folder.path().join(self.folders.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// Whether a moment of the past can be too old to be gone back to.
+    pub(super) fn forgets(&self) -> bool {
+        self.retention != KEEP_ALL
+    }
+
+    /// So much time passes that nothing of the past is kept.
+    pub(super) fn forget_all(&self) {
+        self.pace.pass(KEEP_ALL * 3);
+    }
+
+    /// The disk is lost: a new one has what the bucket tells as of the moment; the newest commit in it.
+    pub(super) async fn lose_disk(&self, moment: Moment) -> CommitTs {
+        let folder = self.new_folder();
+        let restored = txn::restore(&self.bucket, &folder, moment, false, &|_| ()).await;
+        let restored = restored.unwrap_or_else(|error| panic!("the bucket holds what was copied: {error:?}"));
+        let commit = restored.commit;
+        let file = folder.join("catalog");
+        restored.finish(&file).expect("the folder is ours");
+        let kv = kv::redb::open(&file).expect("it was just written");
+        let mut batch = Batch::new();
+        for space in Space::ALL {
+            for entry in kv.scan(space, KeyRange::all(), Direction::Forward).expect("it reads") {
+                let (key, value) = entry.expect("it reads");
+                batch.put(space, key, value);
+            }
+        }
+        drop(kv);
+        std::fs::remove_dir_all(&folder).expect("the folder is ours");
+        let disk = Disk::new(self.seed + self.folders.load(Ordering::Relaxed));
+        disk.open().and_then(|store| store.write(batch)).expect("a new disk does not fail");
+        *self.disk.lock() = disk;
+        commit
     }
 
     pub(super) fn note(&self, line: String) {
@@ -95,13 +194,24 @@ pub(super) struct Life {
 impl Life {
     /// Starts a server on what is there; `None` where the disk fails meanwhile.
     pub(super) async fn start(world: &Arc<World>, sorted: bool) -> Option<(Arc<Self>, Committer)> {
-        let store = Arc::new(world.disk.open().expect("nobody else has the disk"));
+        let store = Arc::new(world.disk().open().expect("nobody else has the disk"));
         let clock: Arc<dyn types::Clock> = Arc::clone(&world.pace) as _;
         let kv = Arc::clone(&store) as Arc<dyn TxKv>;
+        let log = Arc::new(Logged::open(kv, Arc::clone(&clock), u64::MAX).ok()?);
+        let settings = HistorySettings {
+            instance: Uuid::from_u128(1),
+            folder: world.new_folder(),
+            store: PathBuf::new(),
+            reserve: None,
+            upload_every: Duration::from_millis(400),
+            checkpoint_every: Duration::from_secs(3_600),
+            retention: world.retention,
+            claim: None,
+        };
         let (transactions, committer) =
-            Transactions::open_driven(kv, world.storage.clone(), Arc::clone(&clock)).ok()?;
+            Transactions::open_driven(log, world.storage.clone(), Arc::clone(&clock), settings).ok()?;
         let random: Arc<dyn Random> = Arc::clone(&world.random) as _;
-        let config = Config { spill_folder: world.spill.path().join("spill"), threads: 0, ..Config::default() };
+        let config = Config { spill_folder: world.folder.path().join("spill"), threads: 0, ..Config::default() };
         let execution = Execution::new(world.storage.clone(), Arc::clone(&transactions), clock, random, config);
         let execution = execution.expect("nothing is in the way of a server");
         if transactions.current().state.table(TABLE).is_none() {
@@ -129,6 +239,19 @@ impl Life {
         self.world.pace.stop(what).await;
     }
 
+    /// The same of what is done with the past.
+    pub(super) fn expect_history_fit(&self, error: &HistoryError) {
+        let is_fit = match error {
+            // What the retention does not cover may go while it is looked for.
+            HistoryError::Objects(objects::Error::NotFound { .. }) | HistoryError::Gap { .. } => self.world.forgets(),
+            HistoryError::Objects(_) => self.world.may_have_failed() || self.transactions.is_poisoned(),
+            HistoryError::Store(_) | HistoryError::Recover(_) => self.transactions.is_poisoned(),
+            _ => false,
+        };
+        self.world.note(format!("the past: {error}"));
+        assert!(is_fit, "{error:?}");
+    }
+
     /// Refuses what must not happen in whatever order things happen.
     pub(super) fn expect_fit(&self, error: &SqlError) {
         let is_fit = match error.condition {
@@ -136,7 +259,7 @@ impl Life {
             // A request that was to fail may still be under way when none shall fail any more.
             Condition::IoError if error.message.contains("injected: ") => true,
             Condition::IoError | Condition::DataCorrupted => {
-                self.world.is_faulty.load(Ordering::Relaxed) || self.transactions.is_poisoned()
+                self.world.may_have_failed() || self.transactions.is_poisoned()
             }
             Condition::CannotConnectNow => self.transactions.is_poisoned(),
             _ => false,

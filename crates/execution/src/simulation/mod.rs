@@ -1,4 +1,4 @@
-//! Transactions, settling, compaction, cleaning, failing storage and crashes on one thread, in an order that follows from a seed,
+//! Transactions, settling, compaction, cleaning, history, failing storage, crashes and lost disks on one thread, in an order that follows from a seed,
 //! checked against what was acknowledged.
 //!
 //! Everything below a statement's plan is the real code. Whoever has to wait for time or for the storage waits in [`pace::Pace`] until

@@ -47,6 +47,11 @@ impl Pace {
         gone.map(drop)
     }
 
+    /// Time passes.
+    pub(super) fn pass(&self, time: Duration) {
+        self.state.lock().now += time;
+    }
+
     /// How often anyone has stopped.
     pub(super) fn stops(&self) -> u64 {
         self.state.lock().stops

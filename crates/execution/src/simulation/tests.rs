@@ -8,7 +8,7 @@ use types::{Clock, Mutation, SystemClock};
 use super::driver::{Plan, Tally, run};
 use super::life::World;
 
-const STEPS: usize = 600;
+const STEPS: usize = 800;
 /// Seeds of every run, unless the machine is slow, and of a night.
 const SEEDS: u64 = 300;
 const SEEDS_NIGHTLY: u64 = 5_000;
@@ -50,10 +50,11 @@ fn seeds() {
         all.steps += one.steps;
         all.commits += one.commits;
         all.crashes += one.crashes;
+        all.losses += one.losses;
         all.faults += one.faults;
     }
     println!("{seeds} seeds in {:?}: {all:?}", clock.monotonic());
-    assert!(0 < all.commits && 0 < all.crashes && 0 < all.faults, "something happens: {all:?}");
+    assert!(0 < all.commits && 0 < all.crashes && 0 < all.losses && 0 < all.faults, "something happens: {all:?}");
 }
 
 #[test]

@@ -33,9 +33,11 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         txn::Error::Store(source) => {
             SqlError::new(Condition::IoError, "failed to read the store").with_detail(source.to_string())
         }
-        txn::Error::Ended { .. } | txn::Error::Committer(_) | txn::Error::List(_) => {
-            SqlError::internal(error.to_string())
-        }
+        txn::Error::Ended { .. }
+        | txn::Error::Committer(_)
+        | txn::Error::List(_)
+        | txn::Error::Claim(_)
+        | txn::Error::History(_) => SqlError::internal(error.to_string()),
     }
 }
 

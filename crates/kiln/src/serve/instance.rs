@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use types::Random;
@@ -16,7 +16,7 @@ const NAME: &str = "instance";
 
 /// The instance's id; drawn and made durable on the first start, so that a claim on the storage is recognised ever after.
 pub(crate) fn load_or_draw(data: &Path, random: &dyn Random) -> anyhow::Result<Uuid> {
-    let path = data.join(NAME);
+    let path = file(data);
     match fs::read_to_string(&path) {
         Ok(text) => {
             let text = text.trim();
@@ -33,10 +33,20 @@ pub(crate) fn load_or_draw(data: &Path, random: &dyn Random) -> anyhow::Result<U
 
 /// Whole or not at all, whenever the machine stops.
 pub(crate) fn write(data: &Path, instance: Uuid) -> std::io::Result<()> {
-    let draft = data.join(format!("{NAME}.new"));
-    let mut file = File::create(&draft)?;
-    writeln!(file, "{instance}")?;
-    file.sync_all()?;
-    fs::rename(&draft, data.join(NAME))?;
+    let draft = draft(data);
+    let mut written = File::create(&draft)?;
+    writeln!(written, "{instance}")?;
+    written.sync_all()?;
+    fs::rename(&draft, file(data))?;
     File::open(data)?.sync_all()
+}
+
+/// Where it lies.
+pub(crate) fn file(data: &Path) -> PathBuf {
+    data.join(NAME)
+}
+
+/// Where it is written first.
+pub(crate) fn draft(data: &Path) -> PathBuf {
+    data.join(format!("{NAME}.new"))
 }

@@ -48,6 +48,14 @@ impl Folder {
         reserve.check(bytes).map_err(|source| failed(source.into()))
     }
 
+    /// Whether there is room for a whole object of so many bytes. Those are small, and the log is among them, without which nothing is
+    /// deleted: they may use most of the reserve.
+    pub(super) fn check_room_for_whole(&self, bytes: u64) -> Result<()> {
+        let Some(reserve) = &self.reserve else { return Ok(()) };
+        let last = Reserve { disk: Arc::clone(&reserve.disk), bytes: reserve.bytes / 4 };
+        last.check(bytes).map_err(|source| failed(source.into()))
+    }
+
     pub(super) fn root(&self) -> &FilePath {
         &self.root
     }

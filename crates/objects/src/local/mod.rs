@@ -64,7 +64,7 @@ impl ObjectStore for LocalStore {
         refuse_attributes(&options.attributes)?;
         let location = location.clone();
         blocking(&self.folder, move |folder| {
-            folder.check_room(payload.content_length() as u64)?;
+            folder.check_room_for_whole(payload.content_length() as u64)?;
             let mut file = folder.temporary()?;
             file.write(payload.iter()).map_err(|source| failed(source.into()))?;
             folder.publish(file, &location, &options.mode)

@@ -228,8 +228,9 @@ async fn a_write_for_which_there_is_no_room_leaves_nothing() {
     let store = LocalStore::keeping(root.path(), Arc::new(SystemClock::new()), Some(reserve)).unwrap();
     let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom));
     let objects = Objects::new(Arc::new(store), Path::default(), "file:///small", clock, random);
-    objects.put("fits", Bytes::from(vec![0; 40])).await.unwrap();
-    let refused = objects.put("too much", Bytes::from(vec![0; 41])).await.unwrap_err();
+    // Whole objects may use three quarters of the reserve.
+    objects.put("fits", Bytes::from(vec![0; 85])).await.unwrap();
+    let refused = objects.put("too much", Bytes::from(vec![0; 86])).await.unwrap_err();
     assert!(refused.is_disk_full(), "{refused:?}");
     // By parts: the first fits, the second does not.
     disk.0.store((9 << 20) + 60, std::sync::atomic::Ordering::Relaxed);
@@ -243,7 +244,7 @@ async fn a_write_for_which_there_is_no_room_leaves_nothing() {
     let names: Vec<String> = objects.list("").await.unwrap().into_iter().map(|object| object.name).collect();
     assert_eq!(names, ["fits"]);
     disk.0.store(1_000, std::sync::atomic::Ordering::Relaxed);
-    objects.put("too much", Bytes::from(vec![0; 41])).await.unwrap();
+    objects.put("too much", Bytes::from(vec![0; 86])).await.unwrap();
     assert!(!objects.get("not there").await.unwrap_err().is_disk_full());
 }
 

@@ -95,6 +95,7 @@ impl Transactions {
     pub async fn clean_once(&self) -> Result<CleanReport> {
         let core = &self.core;
         let _alone = core.cleaning.lock().await;
+        core.tenure.check().await.map_err(Error::Claim)?;
         core.moves.forget(core.visible.horizon());
         self.remove_retired_rows().await?;
         let cutoff_us = core.cutoff_us();
@@ -122,6 +123,8 @@ impl Transactions {
             let Some(end) = chunk.last() else { break };
             last = Some(end.clone());
             core.retire(&mut chunk).await?;
+            core.copy_log_before_deleting().await?;
+            core.tenure.check().await.map_err(Error::Claim)?;
             let deleted: HashSet<String> = core
                 .delete(chunk.iter().map(|garbage| garbage.object.clone()).collect(), &mut report)
                 .await
@@ -183,6 +186,7 @@ impl Transactions {
             catalog: core.visible.current().state,
             garbage: core.all_garbage().await?,
         };
+        core.tenure.check().await.map_err(Error::Claim)?;
         let (orphans, strange) = known.orphans(listed);
         for object in strange {
             tracing::warn!(object, "an object among those of tables is none of this warehouse's");
@@ -256,6 +260,16 @@ impl Core {
         let outcomes: Vec<Option<String>> = deletes.buffer_unordered(DELETES_AT_ONCE).collect().await;
         report.failed += outcomes.iter().filter(|outcome| outcome.is_none()).count();
         outcomes.into_iter().flatten().collect()
+    }
+
+    /// A restore from the storage must not come to a state that names what is deleted: the commits that let go of it have to be there.
+    async fn copy_log_before_deleting(&self) -> Result<()> {
+        match &self.history {
+            Some(history) if !Mutation::GarbageBeforeLog.is_on() => {
+                history.upload().await.map_err(|error| Error::History(Box::new(error)))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn read_garbage(&self, after: Option<Garbage>, horizon: CommitTs, cutoff_us: i64) -> Result<Vec<Garbage>> {

@@ -13,7 +13,7 @@ use kv::TxKv;
 use kv::log::Record;
 use objects::Objects;
 use serde::{Deserialize, Serialize};
-use types::CommitTs;
+use types::{CommitTs, Failpoint, Mutation};
 use uuid::Uuid;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -75,7 +75,7 @@ impl History {
         // Due at the start where there is none, or the newest is too old.
         let mut newest: Option<i64> = None;
         let mut is_known = false;
-        while !self.log.store().is_poisoned() {
+        while !self.is_over() {
             if !is_known {
                 match self.newest_checkpoint().await {
                     Ok(found) => {
@@ -106,6 +106,7 @@ impl History {
         let timeline = self.timeline().await?;
         self.check_room()?;
         let (log, instance) = (Arc::clone(&self.log), self.settings.instance);
+        self.tenure.check().await?;
         let made = blocking(move || {
             let made = write_files(&*log, &folder, instance, timeline);
             if made.is_err() {
@@ -115,11 +116,15 @@ impl History {
             made
         });
         let (manifest, file) = made.await?;
-        let sent = send(&self.objects, &manifest, &file).await;
+        Failpoint::CheckpointMade.pass();
+        // Once it counts a restore may begin with it: then the log before it must be there, for moments before.
+        let sent = match self.upload().await {
+            Ok(()) => send(&self.objects, &manifest, &file).await,
+            Err(error) => Err(error),
+        };
         let _ = fs::remove_file(&file);
         sent?;
-        // A checkpoint is of use with the log after it; what lies before it must be there too, for moments before.
-        self.upload().await?;
+        Failpoint::CheckpointNamed.pass();
         tracing::info!(
             record = manifest.record,
             commit = manifest.commit,
@@ -166,7 +171,7 @@ fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> R
         format: FORMAT,
         instance: instance.to_string(),
         timeline,
-        record: record.number,
+        record: record.number + if Mutation::CheckpointClaimsMore.is_on() { 3 } else { 0 },
         written_us: record.written_us,
         commit: commit.0,
         bytes,
@@ -212,6 +217,7 @@ async fn send(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()>
         writer.write(piece).await?;
     }
     writer.finish().await?;
+    Failpoint::CheckpointStored.pass();
     let bytes = Bytes::from(serde_json::to_vec_pretty(manifest).expect("a manifest is text and numbers"));
     objects.put(&manifest.name().manifest(), bytes).await?;
     Ok(())

@@ -37,6 +37,11 @@ pub enum HistoryError {
     NotEmpty { path: PathBuf },
     #[error("{count} objects that the warehouse needs are missing, the first is {first}")]
     Missing { count: usize, first: String },
+    /// Another data folder was restored from the storage, and is the warehouse now.
+    #[error(
+        "the warehouse was restored and has gone on in timeline {newer}; this data folder is of timeline {own} and left behind"
+    )]
+    LeftBehind { own: u32, newer: u32 },
     #[error("{url} holds no log and no checkpoint")]
     Nothing { url: String },
 }

@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use kv::log::{LogPosition, Logged};
 use kv::{Batch, TxKv};
-use objects::Objects;
+use objects::{Claim, Objects};
 use parking_lot::Mutex;
 use types::{Clock, Reserve};
 use uuid::Uuid;
@@ -43,10 +43,12 @@ pub(crate) use names::{CHECKPOINTS, LOG, is_history};
 pub use plan::Gap;
 pub use rebuild::Progress;
 pub(crate) use recent::Recent;
-pub use restore::{Restored, restore};
+pub use restore::{RESTORING, Restored, restore};
+pub use timeline::refuse_left_behind;
 
 use self::timeline::Timeline;
 use crate::Transactions;
+use crate::tenure::Tenure;
 
 /// Result of a step in the past.
 pub(crate) type Result<T, E = HistoryError> = std::result::Result<T, E>;
@@ -67,6 +69,8 @@ pub struct HistorySettings {
     pub checkpoint_every: Duration,
     /// How long a moment can be gone back to.
     pub retention: Duration,
+    /// The claim on the storage; `None` where nobody else can come to it.
+    pub claim: Option<Arc<Claim>>,
 }
 
 /// The history of one store.
@@ -83,6 +87,7 @@ pub(crate) struct History {
     /// The record of the newest checkpoint; 0 for none yet.
     checkpointed: AtomicU64,
     rebuilt: past::Rebuilt,
+    tenure: Tenure,
 }
 
 #[derive(Debug, Default)]
@@ -129,6 +134,7 @@ impl History {
         {
             tracing::warn!(folder = %settings.folder.display(), %error, "failed to empty the folder of the history");
         }
+        let tenure = Tenure::new(settings.claim.clone());
         Ok(Self {
             log,
             objects,
@@ -139,6 +145,7 @@ impl History {
             status: Mutex::default(),
             checkpointed: AtomicU64::new(0),
             rebuilt: past::Rebuilt::default(),
+            tenure,
         })
     }
 
@@ -148,11 +155,26 @@ impl History {
         match &*timeline {
             Timeline::Begun(number) => Ok(*number),
             Timeline::Forked(begin) => {
-                let number = timeline::begin(&self.objects, self.log.store(), begin).await?;
+                let begun = timeline::begin(&self.objects, self.log.store(), begin).await;
+                if let Err(error @ HistoryError::Store(_)) = &begun {
+                    let error = error as &dyn std::error::Error;
+                    tracing::error!(error, "a write to the catalog failed; the server has to stop");
+                    self.tenure.end();
+                }
+                let number = begun?;
                 *timeline = Timeline::Begun(number);
                 Ok(number)
             }
         }
+    }
+
+    pub(crate) fn tenure(&self) -> Tenure {
+        self.tenure.clone()
+    }
+
+    /// Whether there is nothing more to be written.
+    fn is_over(&self) -> bool {
+        self.tenure.is_over() || self.log.store().is_poisoned()
     }
 
     pub(crate) fn retention(&self) -> Duration {
@@ -200,6 +222,28 @@ impl Transactions {
         let Some(history) = &self.core.history else { return Ok(()) };
         history.log.end();
         history.upload().await
+    }
+
+    /// Copies what the log holds by now. Without a history there is nothing to do.
+    ///
+    /// # Errors
+    /// As [`Self::end_history`].
+    pub async fn copy_log(&self) -> Result<()> {
+        match &self.core.history {
+            Some(history) => history.upload().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a checkpoint now, and removes what no moment within the retention needs. Without a history there is nothing to do.
+    ///
+    /// # Errors
+    /// As [`Self::end_history`], and where the data folder cannot be written.
+    pub async fn make_checkpoint(&self) -> Result<()> {
+        match &self.core.history {
+            Some(history) => history.checkpoint().await,
+            None => Ok(()),
+        }
     }
 
     /// How far the history has come; `None` for a warehouse that keeps none.

@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use kv::log::Record;
 use kv::{Batch, Space, TxKv};
 use objects::Objects;
-use types::{CommitTs, Moment};
+use types::{CommitTs, Failpoint, Moment};
 use uuid::Uuid;
 
 use super::checkpoint::{Manifest, fetch};
@@ -147,7 +147,10 @@ async fn fetch_start(
         let object = manifest.name().data();
         tell(Progress::Checkpoint { object: &object, bytes: manifest.bytes });
         match fetch(objects, &manifest, file).await {
-            Ok(()) => return Ok(Some(manifest)),
+            Ok(()) => {
+                Failpoint::RestoreFetched.pass();
+                return Ok(Some(manifest));
+            }
             Err(error @ (HistoryError::Damaged { .. } | HistoryError::Objects(objects::Error::NotFound { .. }))) => {
                 tell(Progress::DamagedCheckpoint { object: &object });
                 damage = Some(error);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use catalog::stored;
 use kv::Batch;
 use objects::Objects;
-use types::{CommitTs, Moment};
+use types::{CommitTs, Failpoint, Moment, Mutation};
 use uuid::Uuid;
 
 use super::plan::Gap;
@@ -17,7 +17,8 @@ use super::upload::blocking;
 use super::{CHECKPOINTS, HistoryError, LOG, Result};
 use crate::clean::TABLES;
 
-const FOLDER: &str = "restoring";
+/// The folder in a data folder that is there while it is being restored.
+pub const RESTORING: &str = "restoring";
 const FILE: &str = "catalog.redb";
 
 /// A restored store that has no place yet.
@@ -62,8 +63,9 @@ pub async fn restore(
     }
     let newest = timeline::newest(listed.iter().map(|object| object.name.as_str()));
     let path = timeline::path(objects, newest).await?;
-    let folder = data.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(failed)?;
+    let folder = data.join(RESTORING);
+    fs::create_dir_all(&folder).and_then(|()| sync(data)).map_err(failed)?;
+    Failpoint::RestoreBegun.pass();
     let outcome = restore_into(objects, &path, newest, moment, incomplete, &folder, tell).await;
     if outcome.is_err() {
         // The first failure is what is told.
@@ -82,6 +84,7 @@ async fn restore_into(
     tell: &(dyn Fn(Progress<'_>) + Send + Sync),
 ) -> Result<Restored> {
     let rebuilt = rebuild(objects, path, moment, &folder.join(FILE), tell).await?;
+    Failpoint::RestoreRebuilt.pass();
     match rebuilt.gap {
         Some(Gap { from, to }) if !incomplete => return Err(HistoryError::Gap { from, to }),
         _ => {}
@@ -104,10 +107,13 @@ async fn restore_into(
     blocking(move || {
         let mut batch = Batch::new();
         kv::log::begin_after(&*kv, &last, &mut batch)?;
-        timeline::fork(&mut batch, &begin);
+        if !Mutation::RestoreKeepsTimeline.is_on() {
+            timeline::fork(&mut batch, &begin);
+        }
         Ok(kv.write(batch)?)
     })
     .await?;
+    Failpoint::RestoreForked.pass();
     Ok(Restored {
         instance: rebuilt.instance,
         record: rebuilt.last.number,
@@ -126,9 +132,30 @@ impl Restored {
     /// Where the disk refuses.
     pub fn finish(self, to: &Path) -> Result<()> {
         let failed = |source| HistoryError::File { path: to.to_owned(), source };
-        fs::rename(self.folder.join(FILE), to).map_err(failed)?;
-        fs::remove_dir_all(&self.folder).map_err(failed)?;
         let folder = to.parent().unwrap_or_else(|| Path::new("."));
-        fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+        self.place(to).and_then(|()| sync(folder)).map_err(failed)?;
+        Failpoint::RestorePlaced.pass();
+        // As long as the folder is there no server starts.
+        fs::remove_dir_all(&self.folder).and_then(|()| sync(folder)).map_err(failed)
     }
+}
+
+impl Restored {
+    /// What a store keeps beside its file comes first: with the file the store is there.
+    fn place(&self, to: &Path) -> std::io::Result<()> {
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let beside = name.to_str().and_then(|name| name.strip_prefix(FILE)).filter(|beside| !beside.is_empty());
+            if let Some(beside) = beside {
+                let mut target = to.as_os_str().to_owned();
+                target.push(beside);
+                fs::rename(self.folder.join(&name), target)?;
+            }
+        }
+        fs::rename(self.folder.join(FILE), to)
+    }
+}
+
+fn sync(folder: &Path) -> std::io::Result<()> {
+    fs::File::open(folder)?.sync_all()
 }

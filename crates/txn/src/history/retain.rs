@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream};
+use types::{Failpoint, Mutation};
 
 use super::checkpoint::Manifest;
 use super::names::{CheckpointName, LogName};
@@ -16,7 +17,8 @@ impl History {
     /// `newest` is the checkpoint that was made last, by this server, which makes one at a time.
     pub(super) async fn remove_old(&self, newest: CheckpointName) -> Result<()> {
         let retention = i64::try_from(self.settings.retention.as_micros()).unwrap_or(i64::MAX);
-        let cutoff_us = self.clock.now_us().saturating_sub(retention);
+        let now_us = self.clock.now_us();
+        let cutoff_us = if Mutation::LogPrunedTooEarly.is_on() { now_us } else { now_us.saturating_sub(retention) };
         let path = timeline::path(&self.objects, self.timeline().await?).await?;
         let listed = self.objects.list(CHECKPOINTS).await?;
         let mut checkpoints = Vec::new();
@@ -52,7 +54,12 @@ impl History {
             }
         }
         let count = objects.len();
-        let deletes = stream::iter(objects).map(|object| async move { self.objects.delete(&object).await });
+        self.tenure.check().await?;
+        let deletes = stream::iter(objects).map(|object| async move {
+            let deleted = self.objects.delete(&object).await;
+            Failpoint::PastDeleted.pass();
+            deleted
+        });
         let outcomes: Vec<_> = deletes.buffered(DELETES_AT_ONCE).collect().await;
         outcomes.into_iter().collect::<Result<(), _>>()?;
         if count != 0 {

@@ -70,6 +70,7 @@ impl House {
             upload_every: Duration::from_secs(1),
             checkpoint_every: Duration::from_secs(3_600),
             retention: Duration::from_secs(86_400),
+            claim: None,
         };
         Transactions::open_with_history(log, self.objects.clone(), self.clock(), settings).unwrap()
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use kv::{Batch, Space, TxKv};
 use objects::Objects;
 use serde::{Deserialize, Serialize};
+use types::Failpoint;
 
 use super::names::{self, LogName};
 use super::upload::blocking;
@@ -53,6 +54,20 @@ pub(super) fn of(kv: &dyn TxKv) -> crate::Result<Timeline> {
     Ok(Timeline::Begun(u32::from_be_bytes(bytes)))
 }
 
+/// Refuses a store whose warehouse was restored since and has gone on in a newer timeline.
+///
+/// # Errors
+/// [`HistoryError::LeftBehind`]; others where the store or the storage does not answer.
+pub async fn refuse_left_behind(kv: &dyn TxKv, objects: &Objects) -> Result<()> {
+    let Timeline::Begun(own) = of(kv).map_err(|error| HistoryError::Recover(Box::new(error)))? else { return Ok(()) };
+    let newer = own + 1;
+    match objects.get(&names::begin(newer)).await {
+        Ok(_) => Err(HistoryError::LeftBehind { own, newer }),
+        Err(objects::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The store is to begin a timeline.
 pub(super) fn fork(batch: &mut Batch, begin: &Begin) {
     batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("numbers"));
@@ -66,6 +81,7 @@ pub(super) async fn begin(objects: &Objects, kv: &Arc<dyn TxKv>, begin: &Begin) 
     while !write_begin(objects, timeline, begin).await? {
         timeline += 1;
     }
+    Failpoint::TimelineBegun.pass();
     let kv = Arc::clone(kv);
     blocking(move || {
         let mut batch = Batch::new();

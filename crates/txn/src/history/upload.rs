@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kv::log::Record;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use types::{Failpoint, Mutation};
 
 use super::names::LogName;
 use super::{History, Result, log_object};
@@ -17,7 +19,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 impl History {
     pub(super) async fn keep_uploading(&self) {
         let mut pause = self.settings.upload_every;
-        while !self.log.store().is_poisoned() {
+        while !self.is_over() {
             match self.upload().await {
                 Ok(()) => pause = self.settings.upload_every,
                 Err(error) => {
@@ -38,10 +40,16 @@ impl History {
             let log = Arc::clone(&self.log);
             let records = blocking(move || Ok(log.waiting(OBJECT_BYTES)?)).await?;
             let (Some(first), Some(last)) = (records.first(), records.last()) else { break };
+            Failpoint::LogRead.pass();
             let name = LogName { timeline, first: number(first)?, last: number(last)? };
             let instance = self.settings.instance;
             let bytes = blocking(move || Ok(log_object::encode(instance, name, &records))).await?;
+            self.tenure.check().await?;
+            if Mutation::CopiedTooEarly.is_on() {
+                self.log.copied_to(name.last);
+            }
             self.objects.put(&name.object(), bytes).await?;
+            Failpoint::LogCopied.pass();
             self.log.copied_to(name.last);
             let mut status = self.status.lock();
             status.uploads += 1;
@@ -77,6 +85,10 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 /// Runs `step` where it may wait for a disk.
 pub(super) async fn blocking<T: Send + 'static>(step: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    // A runtime of one thread is a test's, and a simulation's steps must not depend on a second thread.
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return step();
+    }
     tokio::task::spawn_blocking(step)
         .await
         .expect("the step does not panic, and is cancelled only when the process ends")

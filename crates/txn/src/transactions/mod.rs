@@ -8,7 +8,7 @@ use catalog::{Sequence, SequencePosition};
 use kv::log::Logged;
 use kv::{Batch, TxKv};
 use objects::Objects;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use types::{Clock, CommitTs, Oid, RowId};
 
 use crate::committer::{Committer, Request};
@@ -23,6 +23,7 @@ use crate::recover::{Recovered, recover};
 use crate::room::Room;
 use crate::row_ids::RowIds;
 use crate::sequences::{Exhausted, Sequences};
+use crate::tenure::Tenure;
 use crate::uploads::InFlight;
 use crate::visible::Visible;
 use crate::{Error, Isolation, Result, Snapshot, Transaction};
@@ -61,12 +62,12 @@ pub(crate) struct Core {
     pub(crate) history: Option<History>,
     pub(crate) recent: Recent,
     pub(crate) room: Room,
-    poisoned: watch::Sender<bool>,
+    pub(crate) tenure: Tenure,
 }
 
 impl Core {
     pub(crate) fn is_poisoned(&self) -> bool {
-        *self.poisoned.borrow()
+        self.tenure.is_over()
     }
 
     /// Writes commits; when that was.
@@ -83,7 +84,7 @@ impl Core {
             error = error as &dyn std::error::Error,
             "a write to the catalog failed; the server has to stop"
         );
-        self.poisoned.send_replace(true);
+        self.tenure.end();
     }
 }
 
@@ -119,9 +120,18 @@ impl Transactions {
         Ok(Arc::new(transactions))
     }
 
-    /// As [`Self::open`], without a thread: commits wait until the caller lets the committer serve them. For simulations.
-    pub fn open_driven(kv: Arc<dyn TxKv>, objects: Objects, clock: Arc<dyn Clock>) -> Result<(Arc<Self>, Committer)> {
-        let (transactions, committer) = Self::recover(kv, objects, clock, None)?;
+    /// As [`Self::open_with_history`], without a thread: commits wait until the caller lets the committer serve them. For simulations.
+    ///
+    /// # Errors
+    /// As [`Transactions::open`].
+    pub fn open_driven(
+        log: Arc<Logged>,
+        objects: Objects,
+        clock: Arc<dyn Clock>,
+        settings: HistorySettings,
+    ) -> Result<(Arc<Self>, Committer)> {
+        let history = History::open(Arc::clone(&log), objects.clone(), Arc::clone(&clock), settings)?;
+        let (transactions, committer) = Self::recover(log, objects, clock, Some(history))?;
         Ok((Arc::new(transactions), committer))
     }
 
@@ -135,6 +145,7 @@ impl Transactions {
         tracing::info!(commit = ts.0, uploads = uploads.len(), "catalog opened");
         let sequences = Sequences::recover(&*kv, &catalog)?;
         let catalog = Arc::new(catalog);
+        let tenure = history.as_ref().map_or_else(|| Tenure::new(None), History::tenure);
         let since_us = history.as_ref().map_or_else(|| clock.now_us(), History::newest_us);
         let core = Arc::new(Core {
             recent: Recent::new(ts, Arc::clone(&catalog), since_us),
@@ -150,7 +161,7 @@ impl Transactions {
             row_ids: RowIds::recover(&*kv)?,
             next_transaction: AtomicU64::new(1),
             sequences,
-            poisoned: watch::Sender::new(false),
+            tenure,
             kv,
             objects,
             clock,
@@ -244,11 +255,9 @@ impl Transactions {
         self.core.is_poisoned()
     }
 
-    /// Completes when a write failed, see [`Self::is_poisoned`].
+    /// Completes when a write failed or the storage was lost to another server, see [`Self::is_poisoned`].
     pub async fn poisoned(&self) {
-        let mut poisoned = self.core.poisoned.subscribe();
-        // The sender lives in `core`: waiting ends with the value alone.
-        let _ = poisoned.wait_for(|poisoned| *poisoned).await;
+        self.core.tenure.over().await;
     }
 
     pub(crate) async fn commit(&self, proposal: Proposal, holder: Holder) -> Result<CommitTs> {
