@@ -186,6 +186,8 @@ impl Transactions {
             catalog: core.visible.current().state,
             garbage: core.all_garbage().await?,
         };
+        // Until a restored warehouse has begun its timeline, a restore comes to the old one, whose objects are orphans here.
+        core.copy_log_before_deleting().await?;
         core.tenure.check().await.map_err(Error::Claim)?;
         let (orphans, strange) = known.orphans(listed);
         for object in strange {
