@@ -52,7 +52,7 @@ impl Wanted {
         let mut wanted = Self { bytes: changes.len() as u64 * CHANGE_BYTES, frees: changes.iter().all(frees) };
         for (_, own) in rows {
             wanted.bytes += own.layer.memory_bytes() * WRITTEN_PER_BYTE;
-            wanted.frees &= own.layer.len() == 0;
+            wanted.frees &= own.layer.rows().next().is_none();
         }
         wanted
     }

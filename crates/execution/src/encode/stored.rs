@@ -45,7 +45,7 @@ impl StoredEncoder {
             is_written(&sql_type).then_some(Field { column, position: 0, sql_type, scale, format })
         };
         let fields = columns.iter().zip(sent).map(field).collect::<Option<Vec<_>>>()?;
-        Some(Self { fields, zone: style.zone.clone(), scratch: String::new() })
+        Some(Self { fields, zone: style.zone, scratch: String::new() })
     }
 
     /// Appends the row's values, each with its length before it, -1 for NULL.

@@ -20,9 +20,12 @@ use crate::pg::frontend::violation;
 use crate::pg::transport::Outbox;
 use crate::session::age::too_old;
 
+/// The columns of a result, which a statement, its portals and their rows share.
+pub(crate) type Columns = Arc<[OutputColumn]>;
+
 /// A result that is being sent, and may be sent in parts.
 pub(crate) struct Rows {
-    pub(crate) columns: Arc<[OutputColumn]>,
+    pub(crate) columns: Columns,
     stream: BoxStream<'static, SqlResult<RecordBatch>>,
     style: TextStyle,
     part: Option<Part>,
@@ -74,7 +77,7 @@ pub(crate) struct Sent {
 impl Rows {
     pub(crate) fn new(
         stream: BoxStream<'static, SqlResult<RecordBatch>>,
-        columns: impl Into<Arc<[OutputColumn]>>,
+        columns: impl Into<Columns>,
         style: TextStyle,
         hold: Option<Hold>,
     ) -> Self {
@@ -83,7 +86,7 @@ impl Rows {
     }
 
     /// Rows that are all there.
-    pub(crate) fn of(rows: PointRows, columns: Arc<[OutputColumn]>, style: TextStyle, hold: Option<Hold>) -> Self {
+    pub(crate) fn of(rows: PointRows, columns: Columns, style: TextStyle, hold: Option<Hold>) -> Self {
         let part = Part::of(match rows {
             PointRows::Stored(rows) => Source::Stored(rows),
             PointRows::Batch(rows) => Source::Batch(rows),

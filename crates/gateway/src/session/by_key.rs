@@ -9,12 +9,12 @@ use execution::modify::Attempt;
 use execution::{PointProgram, PointRun};
 use futures::{StreamExt, stream};
 use planner::semantics;
-use planner::{OutputColumn, Planned, Settings};
+use planner::{Planned, Settings};
 use types::{Oid, SqlResult};
 
 use crate::http::metrics::Kind;
 use crate::pg::client::Client;
-use crate::pg::rows::Rows;
+use crate::pg::rows::{Columns, Rows};
 use crate::session::Session;
 use crate::session::held::Held;
 use crate::session::portal::Bound;
@@ -103,7 +103,7 @@ impl Session {
     async fn run_by_key(
         &mut self,
         program: &PointProgram,
-        columns: Option<&Arc<[OutputColumn]>>,
+        columns: Option<&Columns>,
         values: &[ScalarValue],
         statement: &Statement,
     ) -> SqlResult<Option<Started>> {

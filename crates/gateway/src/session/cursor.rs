@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use execution::encode::Format;
-use planner::{FetchDirection, OutputColumn, Planned, QueryPlan, SessionCommand};
+use planner::{FetchDirection, Planned, QueryPlan, SessionCommand};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::pg::client::Client;
-use crate::pg::rows::Rows;
+use crate::pg::rows::{Columns, Rows};
 use crate::session::block::outside;
 use crate::session::portal::{Life, Portal, Progress, unknown_cursor};
 use crate::session::prepared::{Prepared, unknown_statement};
@@ -75,7 +75,7 @@ impl Session {
             return Err(SqlError::new(Condition::DuplicateCursor, format!("cursor \"{name}\" already exists")));
         }
         let rows = self.query(query, statement).await?;
-        let prepared = Prepared::of_cursor(rows.columns.clone());
+        let prepared = Prepared::of_cursor(Arc::clone(&rows.columns));
         let format = if binary { Format::Binary } else { Format::Text };
         let life = if hold { Life::HeldByCommit } else { Life::Transaction };
         self.portals.insert(name, Portal::cursor(prepared, rows, format, life, self.declared));
@@ -132,7 +132,7 @@ impl Session {
     }
 
     /// The columns a statement answers with, FETCH and EXECUTE included.
-    pub(crate) fn columns_of(&self, planned: &Planned) -> SqlResult<Option<Arc<[OutputColumn]>>> {
+    pub(crate) fn columns_of(&self, planned: &Planned) -> SqlResult<Option<Columns>> {
         match planned {
             Planned::Session(SessionCommand::Fetch { cursor, .. }) => match self.portals.get(cursor) {
                 Some(portal) => Ok(portal.columns.clone()),

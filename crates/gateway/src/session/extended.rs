@@ -12,12 +12,12 @@ use execution::encode::Format;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::EmptyQueryResponse;
-use planner::{OutputColumn, Parsed};
+use planner::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::pg::client::Client;
 use crate::pg::frontend::{Bind, Target, violation};
-use crate::pg::rows;
+use crate::pg::rows::{self, Columns};
 use crate::session::Session;
 use crate::session::by_key::KeptProgram;
 use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};
@@ -157,7 +157,7 @@ impl Session {
     }
 
     /// Describe of a portal: its columns and the format of each.
-    pub(crate) fn describe_portal(&self, name: &str) -> SqlResult<(Option<Arc<[OutputColumn]>>, Vec<Format>)> {
+    pub(crate) fn describe_portal(&self, name: &str) -> SqlResult<(Option<Columns>, Vec<Format>)> {
         let portal = self.portals.get(name).ok_or_else(|| unknown_portal(name))?;
         Ok((portal.columns.clone(), portal.formats.clone()))
     }

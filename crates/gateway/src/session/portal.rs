@@ -5,17 +5,17 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use execution::encode::Format;
-use planner::{OutputColumn, Planned};
+use planner::Planned;
 use types::{Condition, SqlError};
 
-use crate::pg::rows::Rows;
+use crate::pg::rows::{Columns, Rows};
 use crate::session::prepared::Prepared;
 
 /// A statement with its parameters, somewhere between bound and finished.
 pub(crate) struct Portal {
     pub(crate) prepared: Arc<Prepared>,
     /// The columns of its rows; `None` where it has none.
-    pub(crate) columns: Option<Arc<[OutputColumn]>>,
+    pub(crate) columns: Option<Columns>,
     pub(crate) formats: Vec<Format>,
     pub(crate) progress: Progress,
     pub(crate) life: Life,
@@ -74,7 +74,7 @@ impl Portal {
     }
 
     /// Of a plan with its parameters; the caller says the formats.
-    pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Arc<[OutputColumn]>>) -> Self {
+    pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Columns>) -> Self {
         Self {
             prepared,
             columns,
@@ -94,7 +94,7 @@ impl Portal {
 
     /// A portal over rows already flowing, as DECLARE CURSOR makes it.
     pub(crate) fn cursor(prepared: Arc<Prepared>, rows: Rows, format: Format, life: Life, declared: u64) -> Self {
-        let columns = rows.columns.clone();
+        let columns = Arc::clone(&rows.columns);
         Self {
             prepared,
             formats: vec![format; columns.len()],

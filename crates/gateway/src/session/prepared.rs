@@ -5,6 +5,7 @@ use std::sync::Arc;
 use planner::{OutputColumn, Parsed};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+use crate::pg::rows::Columns;
 use crate::session::by_key::KeptProgram;
 
 /// A statement that Parse or PREPARE named.
@@ -14,7 +15,7 @@ pub(crate) struct Prepared {
     /// Types as found when it was prepared; they stay.
     pub(crate) parameters: Vec<SqlType>,
     /// Columns as found when it was prepared; `None` where it gives no rows.
-    pub(crate) columns: Option<Arc<[OutputColumn]>>,
+    pub(crate) columns: Option<Columns>,
     /// What runs it while it holds; `None` where it is planned for each use.
     pub(crate) program: Option<KeptProgram>,
 }
@@ -26,7 +27,7 @@ impl Prepared {
     }
 
     /// What stands behind a cursor that DECLARE made.
-    pub(crate) fn of_cursor(columns: Arc<[OutputColumn]>) -> Arc<Self> {
+    pub(crate) fn of_cursor(columns: Columns) -> Arc<Self> {
         Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns), program: None })
     }
 

@@ -23,7 +23,6 @@ pub(crate) use behind_log::open_behind_log;
 pub(crate) use behind_log::open_behind_log_on;
 pub(crate) use create::checkpoint;
 use create::create;
-pub(crate) use moment::Moment;
 
 /// The table that holds the entries of one space.
 pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;

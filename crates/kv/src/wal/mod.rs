@@ -16,7 +16,7 @@ use redb::backends::FileBackend;
 use types::Failpoint;
 
 use crate::error::Source;
-use crate::redb::{self as trees, Moment};
+use crate::redb as trees;
 use crate::{Batch, Direction, Entries, Error, KeyRange, Result, Space, TxKv};
 
 mod files;
@@ -217,13 +217,6 @@ impl Shared {
         self.changed.notify_all();
         Ok(())
     }
-
-    /// The trees and what lies over them, of one moment.
-    fn moment(&self) -> Result<(Moment, Vec<(Space, Vec<Changed>)>)> {
-        let layers = self.layers.lock();
-        let changes = Space::ALL.map(|space| (space, layers.range(space, &KeyRange::all())));
-        Ok((self.trees.moment()?, Vec::from(changes)))
-    }
 }
 
 impl Layers {
@@ -300,7 +293,10 @@ impl TxKv for Store {
 
     fn checkpoint(&self, path: &Path) -> Result<()> {
         self.shared.check_usable()?;
-        let (below, changes) = self.shared.moment()?;
+        let layers = self.shared.layers.lock();
+        let changes = Space::ALL.map(|space| (space, layers.range(space, &KeyRange::all())));
+        let below = self.shared.trees.moment()?;
+        drop(layers);
         trees::checkpoint(path, |copy| {
             for (space, changes) in changes {
                 let mut target = copy.open_table(trees::table(space))?;
