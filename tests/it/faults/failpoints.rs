@@ -31,7 +31,7 @@ const ONCE: [Failpoint; 7] = [
 /// Servers at once.
 const AT_ONCE: usize = 3;
 /// As [`FORGETFUL`], with checkpoints all the time, each of which makes what is older superfluous.
-const CHECKPOINTING: [&str; 4] = [FORGETFUL[0], FORGETFUL[1], "--checkpoint-interval", "1"];
+const CHECKPOINTING: [&str; 6] = [FORGETFUL[0], FORGETFUL[1], FORGETFUL[2], FORGETFUL[3], "--checkpoint-interval", "1"];
 const ABORT: i32 = 6;
 
 /// One server's end.
@@ -146,7 +146,7 @@ pub(super) async fn check_restored(folder: &Path, mut ledger: Ledger, since: Dur
     let restored = restore(&data, &storage, None);
     assert!(restored.status.success(), "{moment}: {}", told(&restored));
     let url = format!("file://{}", storage.display());
-    let server = Server::start_on(&data, &[FORGETFUL[0], FORGETFUL[1], "--storage", &url]);
+    let server = Server::start_on(&data, &[&FORGETFUL[..], &["--storage", &url]].concat());
     let client = server.connect().await;
     ledger.check_restored(&client, since, &format!("{moment}, restored")).await;
     ledger.work(&server, 11, 3).await;
@@ -162,7 +162,7 @@ async fn a_restore_that_ends_at_a_failpoint_is_done_again() {
         let (data, storage) = (house.path().join("data"), house.path().join("storage"));
         copy(&folder.path().join("storage"), &storage);
         let url = format!("file://{}", storage.display());
-        let arguments = [FORGETFUL[0], FORGETFUL[1], "--storage", &url];
+        let arguments = [&FORGETFUL[..], &["--storage", &url]].concat();
         let set = format!("{}:1", point.name());
         let mut ledger = ledger.clone();
         let first = restore(&data, &storage, Some(&set));
