@@ -95,6 +95,12 @@ impl KeyRange {
         Self::new(Bound::Included(start.into()), Bound::Unbounded)
     }
 
+    /// The part that follows `key`.
+    #[must_use]
+    pub fn after(self, key: Bytes) -> Self {
+        Self { start: Bound::Excluded(key), ..self }
+    }
+
     /// Whether no key can lie in the range, as when its start lies after its end.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,16 +1,22 @@
 //! Changes in memory that the trees do not have yet.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::vec;
 
 use bytes::Bytes;
+use imbl::OrdMap;
 
 use crate::log::Record;
-use crate::{Batch, KeyRange, Op, Space};
+use crate::{Batch, Direction, KeyRange, Op, Space};
 
-/// The newest change of each key: its value, or `None` where it was removed.
+/// What became of keys: their value, or `None` where they were removed. A copy costs a pointer and holds its moment.
+type Keys = OrdMap<Bytes, Option<Bytes>>;
+
+/// The newest change of each key.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
-    spaces: BTreeMap<Space, BTreeMap<Bytes, Option<Bytes>>>,
+    spaces: BTreeMap<Space, Keys>,
 }
 
 /// A key and what became of it.
@@ -40,14 +46,54 @@ impl Memtable {
         self.spaces.get(&space)?.get(key).cloned()
     }
 
-    /// The changes in `range`, in key order.
-    pub(super) fn range(&self, space: Space, range: &KeyRange) -> impl Iterator<Item = (&Bytes, &Option<Bytes>)> {
-        let within = if range.is_empty() { None } else { self.spaces.get(&space) };
-        within.into_iter().flat_map(|keys| keys.range::<[u8], _>(range.bounds()))
+    /// The changes in `range`, as of now.
+    pub(super) fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> Changes {
+        let keys = if range.is_empty() { Keys::new() } else { self.spaces.get(&space).cloned().unwrap_or_default() };
+        Changes { keys, left: range.clone(), direction, piece: Vec::new().into_iter(), piece_length: 1 }
     }
 
     /// All changes, space by space, in key order.
-    pub(crate) fn spaces(&self) -> impl Iterator<Item = (Space, &BTreeMap<Bytes, Option<Bytes>>)> {
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = (Space, &Keys)> {
         self.spaces.iter().map(|(space, keys)| (*space, keys))
+    }
+}
+
+/// Changes of a range in the order of a direction, looked up piece by piece: whoever wants a few pays for a few.
+#[derive(Debug)]
+pub(super) struct Changes {
+    keys: Keys,
+    left: KeyRange,
+    direction: Direction,
+    piece: vec::IntoIter<Changed>,
+    piece_length: usize,
+}
+
+/// The most that is looked up at once.
+const PIECE_LENGTH_MAX: usize = 256;
+
+impl Iterator for Changes {
+    type Item = Changed;
+
+    fn next(&mut self) -> Option<Changed> {
+        if let Some(changed) = self.piece.next() {
+            return Some(changed);
+        }
+        if self.left.is_empty() {
+            return None;
+        }
+        let copied = |(key, value): (&Bytes, &Option<Bytes>)| (key.clone(), value.clone());
+        let range = self.keys.range::<_, [u8]>(self.left.bounds());
+        let piece: Vec<Changed> = match self.direction {
+            Direction::Forward => range.take(self.piece_length).map(copied).collect(),
+            Direction::Reverse => range.rev().take(self.piece_length).map(copied).collect(),
+        };
+        let last = piece.last()?.0.clone();
+        match self.direction {
+            Direction::Forward => self.left.start = Bound::Excluded(last),
+            Direction::Reverse => self.left.end = Bound::Excluded(last),
+        }
+        self.piece_length = (self.piece_length * 4).min(PIECE_LENGTH_MAX);
+        self.piece = piece.into_iter();
+        self.piece.next()
     }
 }

@@ -2,24 +2,23 @@
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
-use std::vec;
 
-use super::memtable::Changed;
+use bytes::Bytes;
+
+use super::memtable::{Changed, Changes};
 use crate::{Direction, Entries, Entry, Result};
 
-/// `below` and `changes` both lie in the order of `direction`.
+/// Entries with changes over them; all lie in the order of `direction`.
 pub(super) struct Merged {
     below: Peekable<Entries>,
-    changes: Peekable<vec::IntoIter<Changed>>,
+    changes: Peekable<Newest>,
     direction: Direction,
 }
 
 impl Merged {
-    pub(super) fn new(below: Entries, mut changes: Vec<Changed>, direction: Direction) -> Self {
-        if direction == Direction::Reverse {
-            changes.reverse();
-        }
-        Self { below: below.peekable(), changes: changes.into_iter().peekable(), direction }
+    pub(super) fn new(below: Entries, changes: Newest) -> Self {
+        let direction = changes.direction;
+        Self { below: below.peekable(), changes: changes.peekable(), direction }
     }
 }
 
@@ -29,11 +28,10 @@ impl Iterator for Merged {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let Some((changed, _)) = self.changes.peek() else { return self.below.next() };
-            let order = match (self.below.peek(), self.direction) {
-                (Some(Ok((key, _))), Direction::Forward) => key.cmp(changed),
-                (Some(Ok((key, _))), Direction::Reverse) => changed.cmp(key),
-                (Some(Err(_)), _) => return self.below.next(),
-                (None, _) => Ordering::Greater,
+            let order = match self.below.peek() {
+                Some(Ok((key, _))) => compare(self.direction, key, changed),
+                Some(Err(_)) => return self.below.next(),
+                None => Ordering::Greater,
             };
             if order == Ordering::Less {
                 return self.below.next();
@@ -45,5 +43,45 @@ impl Iterator for Merged {
                 return Some(Ok((key, value)));
             }
         }
+    }
+}
+
+/// The newest change of each key, of two layers.
+pub(super) struct Newest {
+    above: Peekable<Changes>,
+    below: Option<Peekable<Changes>>,
+    direction: Direction,
+}
+
+impl Newest {
+    pub(super) fn new(above: Changes, below: Option<Changes>, direction: Direction) -> Self {
+        Self { above: above.peekable(), below: below.map(Iterator::peekable), direction }
+    }
+}
+
+impl Iterator for Newest {
+    type Item = Changed;
+
+    fn next(&mut self) -> Option<Changed> {
+        let Some(below) = &mut self.below else { return self.above.next() };
+        let order = match (self.above.peek(), below.peek()) {
+            (Some((above, _)), Some((below, _))) => compare(self.direction, below, above),
+            (Some(_), None) => Ordering::Greater,
+            (None, _) => Ordering::Less,
+        };
+        if order == Ordering::Less {
+            return below.next();
+        }
+        if order == Ordering::Equal {
+            below.next();
+        }
+        self.above.next()
+    }
+}
+
+fn compare(direction: Direction, left: &Bytes, right: &Bytes) -> Ordering {
+    match direction {
+        Direction::Forward => left.cmp(right),
+        Direction::Reverse => right.cmp(left),
     }
 }

@@ -27,9 +27,8 @@ mod merge;
 mod tests;
 
 use files::{Found, Medium, Unreadable, Wal};
-use memtable::Changed;
 pub(crate) use memtable::Memtable;
-use merge::Merged;
+use merge::{Merged, Newest};
 
 /// The length of a log file at which the other takes its turn, if nothing else is asked for.
 pub const FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -225,16 +224,10 @@ impl Layers {
         self.active.get(space, key).or_else(frozen)
     }
 
-    /// The changes in `range`, in key order.
-    fn range(&self, space: Space, range: &KeyRange) -> Vec<Changed> {
-        let copied = |(key, value): (&Bytes, &Option<Bytes>)| (key.clone(), value.clone());
-        let active = self.active.range(space, range).map(copied);
-        let Some(frozen) = &self.frozen else { return active.collect() };
-        // Sorting is stable and runs that are sorted cost it little: of a key's two changes the newer one comes first.
-        let mut both: Vec<Changed> = active.chain(frozen.changes.range(space, range).map(copied)).collect();
-        both.sort_by(|left, right| left.0.cmp(&right.0));
-        both.dedup_by(|later, first| later.0 == first.0);
-        both
+    /// The changes in `range`, as of now.
+    fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> Newest {
+        let frozen = self.frozen.as_ref().map(|frozen| frozen.changes.range(space, range, direction));
+        Newest::new(self.active.range(space, range, direction), frozen, direction)
     }
 }
 
@@ -276,11 +269,10 @@ impl TxKv for Store {
             return Ok(Box::new(std::iter::empty()));
         }
         let layers = self.shared.layers.lock();
-        let changes = layers.range(space, &range);
+        let changes = layers.range(space, &range, direction);
         let below = self.shared.trees.moment()?;
         drop(layers);
-        let below = below.scan(space, &range, direction)?;
-        Ok(if changes.is_empty() { below } else { Box::new(Merged::new(below, changes, direction)) })
+        Ok(Box::new(Merged::new(below.scan(space, &range, direction)?, changes)))
     }
 
     fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
@@ -294,14 +286,14 @@ impl TxKv for Store {
     fn checkpoint(&self, path: &Path) -> Result<()> {
         self.shared.check_usable()?;
         let layers = self.shared.layers.lock();
-        let changes = Space::ALL.map(|space| (space, layers.range(space, &KeyRange::all())));
+        let changes = Space::ALL.map(|space| (space, layers.range(space, &KeyRange::all(), Direction::Forward)));
         let below = self.shared.trees.moment()?;
         drop(layers);
         trees::checkpoint(path, |copy| {
             for (space, changes) in changes {
                 let mut target = copy.open_table(trees::table(space))?;
                 let below = below.scan(space, &KeyRange::all(), Direction::Forward)?;
-                for entry in Merged::new(below, changes, Direction::Forward) {
+                for entry in Merged::new(below, changes) {
                     let (key, value) = entry?;
                     target.insert(&key[..], &value[..])?;
                 }

@@ -142,16 +142,17 @@ impl Transactions {
     async fn remove_retired_rows(&self) -> Result<()> {
         let core = &self.core;
         for prefix in core.blocking(|kv| Ok(stored::rows::retired(kv)?)).await? {
+            let mut left = KeyRange::prefix(&prefix);
             loop {
-                let prefix = prefix.clone();
+                let range = left.clone();
                 let read = move |kv: &dyn TxKv| {
-                    let entries = kv.scan(Space::Rows, KeyRange::prefix(&prefix), Direction::Forward)?;
+                    let entries = kv.scan(Space::Rows, range, Direction::Forward)?;
                     entries.take(CHUNK).map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>>>()
                 };
                 let keys = core.blocking(read).await?;
-                if keys.is_empty() {
-                    break;
-                }
+                let Some(last) = keys.last() else { break };
+                // What was removed lies there until the store's trees are told: it is not to be passed over each time.
+                left = left.after(last.clone());
                 core.write(|batch| {
                     for key in keys {
                         batch.delete(Space::Rows, key);
