@@ -16,7 +16,9 @@ fn main() -> ExitCode {
         complain("usage: cargo xtask tidy");
         return ExitCode::FAILURE;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's root");
+    // Asked when it runs: a build folder that checkouts share keeps the binary of another one.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let root = Path::new(&here).parent().expect("xtask lies in the workspace's root");
     let workspace = match Workspace::read(root) {
         Ok(workspace) => workspace,
         Err(problem) => {
