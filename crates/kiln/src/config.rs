@@ -64,7 +64,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_CHECKPOINT_INTERVAL", value_name = "SECONDS")]
     pub(crate) checkpoint_interval: Option<u64>,
 
-    /// Kilobytes of write-ahead log after which the catalog's file takes what it says [default: 65536]
+    /// Kilobytes of write-ahead log after which the catalog's file takes what it says; a quarter of the disk's reserve at most [default: 65536]
     #[arg(long, env = "KILN_MAX_WAL_KB", value_name = "KB")]
     pub(crate) max_wal_kb: Option<u64>,
 
@@ -163,6 +163,7 @@ impl ServeArguments {
             _ => anyhow::bail!("TLS needs both --tls-cert and --tls-key"),
         };
         let memory_bytes = self.memory_mb.map_or_else(default_memory_bytes, |megabytes| megabytes << 20);
+        let reserve_bytes = self.disk_reserve_mb.unwrap_or(64) << 20;
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Ok(Config {
             data,
@@ -175,10 +176,10 @@ impl ServeArguments {
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
-            max_wal_bytes: self.max_wal_kb.map_or(2 * kv::wal::FILE_BYTES, |kilobytes| kilobytes.saturating_mul(1024)),
+            max_wal_bytes: max_wal_bytes(self.max_wal_kb, reserve_bytes),
             settle_rows: self.settle_rows,
             fresh_memory_bytes: self.fresh_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
-            disk_reserve_bytes: self.disk_reserve_mb.unwrap_or(64) << 20,
+            disk_reserve_bytes: reserve_bytes,
             log: self.log.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_format.as_deref() == Some("json"),
         })
@@ -188,6 +189,12 @@ impl ServeArguments {
 fn read_file(path: &Path) -> anyhow::Result<ServeArguments> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     toml::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+}
+
+/// What the log says has room in the reserve, and so have the trees that take it.
+fn max_wal_bytes(kilobytes: Option<u64>, reserve_bytes: u64) -> u64 {
+    let wanted = kilobytes.map_or(2 * kv::wal::FILE_BYTES, |kilobytes| kilobytes.saturating_mul(1024));
+    if reserve_bytes == 0 { wanted } else { wanted.min(reserve_bytes / 4) }
 }
 
 /// 60 % of the machine's memory: the rest is for the page cache, buffers in flight and everything uncounted.
