@@ -1,7 +1,9 @@
 //! What the fresh rows of a table are found by: its keys and its indexes.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use rowstore::{IndexEntry, Tuple, Value, encode_key};
+use rowstore::{IndexEntry, OwnRows, Row, Tuple, Value, encode_key};
 use types::{ColumnId, Oid, RowId};
 
 use crate::{ConstraintKind, Error, ObjectKind, Result, Table};
@@ -45,6 +47,20 @@ impl Table {
                 Ok((index.oid, Bytes::from(entry)))
             })
             .collect()
+    }
+
+    /// `own` with the entries of the table's indexes: some may have come or gone since its rows were written.
+    ///
+    /// # Errors
+    /// As [`Table::index_entries`].
+    pub fn indexed<'a>(&self, own: &'a OwnRows) -> Result<Cow<'a, OwnRows>> {
+        let is_indexed =
+            |row: &Row| row.keys.iter().map(|(index, _)| *index).eq(self.row_indexes().map(|index| index.oid));
+        if own.layer.rows().all(|(_, row)| is_indexed(row)) {
+            return Ok(Cow::Borrowed(own));
+        }
+        let layer = own.layer.reindexed(|id, row| self.index_entries(id, &row.tuple))?;
+        Ok(Cow::Owned(OwnRows { layer, deleted: own.deleted.clone() }))
     }
 
     /// The row's values in these columns as a key, and whether one of them is NULL.

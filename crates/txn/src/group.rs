@@ -1,6 +1,7 @@
 //! Several commits as one write. Pure: states, changes and keys.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -94,7 +95,11 @@ impl Group {
         let mut written = Vec::with_capacity(proposal.rows.len());
         for (table, own) in &proposal.rows {
             let rows = after.rows(*table);
-            let bound = bind(own, rows, &moves.until(*table, self.ts));
+            let indexed = after.table(*table).map_or(Ok(Cow::Borrowed(own)), |definition| definition.indexed(own));
+            // The rows are of the table as it is now: that was asked above.
+            let own =
+                indexed.map_err(|_| Conflict { kind: ObjectKind::Table, oid: *table, reason: Reason::Changed })?;
+            let bound = bind(&own, rows, &moves.until(*table, self.ts));
             stored::rows::write(rows, *table, &bound, ts, &mut batch);
             let rows = rows.after(&bound, ts);
             after.set_rows(*table, rows);

@@ -1,5 +1,6 @@
 //! One transaction: its view, what it has staged, its savepoints, its end.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -141,7 +142,7 @@ impl Transaction {
             rebased.map_err(Error::Conflict)?
         };
         self.base = newest;
-        self.view = Arc::new(self.with_own(rebased));
+        self.view = Arc::new(self.with_own(rebased)?);
         if self.anchor.is_some() && self.savepoints.is_empty() {
             // The rows are bound to this commit now, and no savepoint keeps them as they were bound before.
             self.anchor = Some(self.base.clone());
@@ -150,7 +151,7 @@ impl Transaction {
     }
 
     /// The state of `base` with the rows that this transaction has written.
-    fn with_own(&mut self, mut state: CatalogState) -> CatalogState {
+    fn with_own(&mut self, mut state: CatalogState) -> Result<CatalogState> {
         let moves = &self.transactions.core.moves;
         for (table, own) in self.own.iter_mut() {
             let mut rows = TableRows::clone(state.rows(*table));
@@ -158,10 +159,15 @@ impl Transaction {
                 *own =
                     Own { rows: bind(&own.rows, &rows, &moves.until(*table, self.base.ts)), moved: rows.history.moved };
             }
+            if let Some(definition) = state.table(*table)
+                && let Cow::Owned(indexed) = definition.indexed(&own.rows)?
+            {
+                own.rows = indexed;
+            }
             rows.own = own.rows.clone();
             state.set_rows(*table, rows);
         }
-        state
+        Ok(state)
     }
 
     /// Changes rows of a table, which the view has.
@@ -372,7 +378,7 @@ impl Transaction {
         for change in &self.staged {
             view = view.apply(change)?;
         }
-        self.view = Arc::new(self.with_own(view));
+        self.view = Arc::new(self.with_own(view)?);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
-use catalog::Table;
-use types::Oid;
+use catalog::{Index, Table};
+use rowstore::Value;
+use types::{ColumnId, Oid};
 
 use super::*;
 use crate::fixtures::*;
@@ -110,4 +111,39 @@ async fn an_ended_transaction_announces_nothing_more() {
     let uploads = transaction.uploads();
     transaction.rollback();
     assert!(matches!(uploads.announce("tables/1/x").await, Err(Error::Ended { .. })));
+}
+
+#[tokio::test]
+async fn rows_written_before_an_index_came_are_found_by_it() {
+    let index = Index {
+        oid: Oid(200),
+        name: "t_a".to_owned(),
+        columns: vec![ColumnId(1)],
+        unique: false,
+        orders: Vec::new(),
+        included: Vec::new(),
+        options: Vec::new(),
+    };
+    let indexed = || put(Table { indexes: vec![index.clone()], ..table(100, "t") });
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        for (is_own, is_refreshed) in [(false, false), (false, true), (true, true)] {
+            let transactions = fresh();
+            commit(&transactions, vec![put(table(100, "t"))]).await;
+            let mut writer = transactions.begin(isolation);
+            let tuple = Tuple::encode([(ColumnId(1), Value::Int(7))]).unwrap();
+            writer.write(Oid(100), [RowChange { id: RowId(1), was: None, now: Some(tuple) }]).unwrap();
+            if is_own {
+                writer.stage(vec![indexed()]).unwrap();
+            } else {
+                commit(&transactions, vec![indexed()]).await;
+            }
+            if is_refreshed {
+                writer.refresh().unwrap();
+            }
+            writer.commit().await.unwrap();
+            let state = transactions.current().state;
+            let entries = state.rows(Oid(100)).fresh.active.entries(Oid(200), &[], &[0xff]).count();
+            assert_eq!(entries, 1, "{isolation:?}, own index: {is_own}, refreshed: {is_refreshed}");
+        }
+    }
 }
