@@ -43,37 +43,59 @@ pub(crate) fn terminated() -> SqlError {
 
 /// One running statement, as those see it who may want to stop it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Running {
-    /// Fires at the interruption, whatever its reason.
-    pub(crate) token: CancellationToken,
-    reason: Arc<Mutex<Option<Reason>>>,
+pub(crate) struct Running(Arc<Stop>);
+
+#[derive(Debug, Default)]
+struct Stop {
+    token: CancellationToken,
+    reason: Mutex<Option<Reason>>,
 }
 
 impl Running {
     /// Stops the statement; the first reason counts.
     pub(crate) fn stop(&self, reason: Reason) {
-        self.reason.lock().get_or_insert(reason);
-        self.token.cancel();
+        self.0.reason.lock().get_or_insert(reason);
+        self.0.token.cancel();
+    }
+
+    /// Completes at the interruption, whatever its reason.
+    pub(crate) async fn stopped(&self) {
+        self.0.token.cancelled().await;
     }
 
     /// Why it was stopped; `None` while it may go on.
     pub(crate) fn reason(&self) -> Option<Reason> {
-        *self.reason.lock()
+        *self.0.reason.lock()
     }
+}
+
+/// What a stop is meant for.
+#[derive(Debug, Default)]
+struct Current {
+    /// Of statement after statement, until one of them is stopped.
+    running: Running,
+    /// Between statements there is nothing to stop.
+    is_running: bool,
 }
 
 /// The handle on one connection that others hold.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupt {
-    running: Mutex<Option<Running>>,
+    current: Mutex<Current>,
     terminate: CancellationToken,
 }
 
 impl Interrupt {
     /// A statement begins; it can be stopped from now until `end`.
     pub(crate) fn begin(&self) -> Running {
-        let running = Running::default();
-        *self.running.lock() = Some(running.clone());
+        let running = {
+            let mut current = self.current.lock();
+            if current.running.reason().is_some() {
+                current.running = Running::default();
+            }
+            current.is_running = true;
+            current.running.clone()
+        };
         if self.terminate.is_cancelled() {
             running.stop(Reason::Terminated);
         }
@@ -81,13 +103,14 @@ impl Interrupt {
     }
 
     pub(crate) fn end(&self) {
-        *self.running.lock() = None;
+        self.current.lock().is_running = false;
     }
 
     /// Stops the running statement, if there is one.
     pub(crate) fn stop_statement(&self, reason: Reason) {
-        if let Some(running) = self.running.lock().as_ref() {
-            running.stop(reason);
+        let current = self.current.lock();
+        if current.is_running {
+            current.running.stop(reason);
         }
     }
 

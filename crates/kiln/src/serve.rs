@@ -101,7 +101,9 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let claim = Claim::acquire(&claimed, instance, &about(&config)).await.context("cannot claim the storage")?;
     Failpoint::Claimed.pass();
 
-    let log = kv::log::Logged::open(Arc::new(kv), Arc::clone(&clock), LOG_WAITING_MAX)
+    let kv: Arc<dyn kv::TxKv> = Arc::new(kv);
+    txn::begin_timeline(&kv, &claimed).await.context("cannot begin a timeline in the storage")?;
+    let log = kv::log::Logged::open(kv, Arc::clone(&clock), LOG_WAITING_MAX)
         .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
     let reserve = (0 < reserve_bytes)
         .then(|| Reserve { disk: Arc::new(FolderDisk::of(&config.data)) as Arc<dyn Disk>, bytes: reserve_bytes });

@@ -37,6 +37,9 @@ pub enum Error {
     /// A record of the store that this crate keeps is not what was written.
     #[error("the stored {what} is damaged")]
     Damaged { what: &'static str },
+    /// Nobody may be served from a restored store before its timeline is known to the storage.
+    #[error("the restored store has not begun its timeline")]
+    TimelineNotBegun,
     /// The thread that commits could not be started.
     #[error("failed to start the committer")]
     Committer(#[source] std::io::Error),

@@ -7,7 +7,7 @@ use types::{Interval, SessionZone, SqlType, text};
 
 use super::binary::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US, with_length};
 use super::numeric::write_numeric;
-use super::{Format, NULL_LENGTH, TextStyle, wire_length};
+use super::{Format, NULL_LENGTH, wire_length};
 
 /// Columns of stored rows, ready to be written row by row.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl StoredEncoder {
     pub fn new<'a>(
         columns: &[StoredColumn],
         sent: impl IntoIterator<Item = (&'a SqlType, Format)>,
-        style: &TextStyle,
+        zone: SessionZone,
     ) -> Option<Self> {
         let field = |(column, (sql_type, format)): (&StoredColumn, (&SqlType, Format))| {
             let scale = match column.sql_type.arrow_type() {
@@ -45,7 +45,7 @@ impl StoredEncoder {
             is_written(&sql_type).then_some(Field { column, position: 0, sql_type, scale, format })
         };
         let fields = columns.iter().zip(sent).map(field).collect::<Option<Vec<_>>>()?;
-        Some(Self { fields, zone: style.zone, scratch: String::new() })
+        Some(Self { fields, zone, scratch: String::new() })
     }
 
     /// Appends the row's values, each with its length before it, -1 for NULL.

@@ -1,13 +1,11 @@
 //! Which index a statement's conditions are found by.
 
-use arrow::array::ArrayRef;
 use catalog::{RowIndex, Table};
 use datafusion::logical_expr::Operator;
 use rowstore::{Value, encode_key_value};
 use types::{ColumnId, Oid, SqlResult};
 
 use super::key_range::{KeyBound, KeyRange};
-use crate::error::from_rowstore;
 
 /// How a condition compares a column with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,10 +119,9 @@ impl Access {
         &self.columns[self.equal.len()..]
     }
 
-    /// The part of the index that is meant where the conditions compare with `values`, of exactly the columns' types; `None` where nothing
-    /// is, because one of them is NULL.
-    pub(crate) fn range(&self, values: &[ArrayRef]) -> SqlResult<Option<KeyRange>> {
-        let value = |condition: usize| Value::of(&*values[condition], 0).map_err(from_rowstore);
+    /// The part of the index that is meant where the conditions compare with the `value` of each, of exactly the columns' types; `None`
+    /// where nothing is, because one of them is NULL.
+    pub(crate) fn range<'a>(&self, value: impl Fn(usize) -> SqlResult<Value<'a>>) -> SqlResult<Option<KeyRange>> {
         let mut start = Vec::new();
         for condition in &self.equal {
             let value = value(*condition)?;
@@ -134,7 +131,7 @@ impl Access {
             encode_key_value(value, &mut start);
         }
         let bound = |bound: KeyBound<usize>| {
-            Ok::<_, types::SqlError>(match bound {
+            SqlResult::Ok(match bound {
                 KeyBound::None => KeyBound::None,
                 KeyBound::Included(condition) => KeyBound::Included(value(condition)?),
                 KeyBound::Excluded(condition) => KeyBound::Excluded(value(condition)?),

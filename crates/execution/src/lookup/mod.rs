@@ -93,7 +93,17 @@ impl Execution {
 
 /// The fresh rows of a range of an index, in its order.
 pub(crate) fn fresh(rows: &TableRows, index: Oid, range: &KeyRange) -> impl Iterator<Item = RowId> {
-    InOrder::new(rows, index, range, Vec::new(), false).map(|found| found.row)
+    fresh_in_order(rows, index, range, false).map(|found| found.row)
+}
+
+/// As [`fresh`], from the last on where `backwards`.
+pub(crate) fn fresh_in_order(
+    rows: &TableRows,
+    index: Oid,
+    range: &KeyRange,
+    backwards: bool,
+) -> impl Iterator<Item = Found> {
+    InOrder::new(rows, index, range, Vec::new(), backwards)
 }
 
 fn fresh_by_scan(of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<Found>>> {

@@ -28,14 +28,14 @@ pub(super) struct Compiled {
     /// Of the parameters.
     types: Vec<DataType>,
     schema: SchemaRef,
-    source: Rows,
-    steps: Vec<Run>,
+    pub(super) source: Rows,
+    pub(super) steps: Vec<Run>,
     /// The columns that are given as they are stored, where no step does more.
-    plain: Option<Arc<[StoredColumn]>>,
+    pub(super) plain: Option<Arc<[StoredColumn]>>,
 }
 
 #[derive(Debug)]
-enum Rows {
+pub(super) enum Rows {
     Keyed(Box<KeyedRows>),
     /// No index helps.
     Scanned,
@@ -55,7 +55,7 @@ type Aggregate = (Arc<AggregateFunctionExpr>, Option<Expression>);
 pub(super) type Expression = Arc<dyn PhysicalExpr>;
 
 #[derive(Debug)]
-enum Run {
+pub(super) enum Run {
     Filter(Expression),
     Project(Vec<Expression>, SchemaRef),
     Aggregate(Vec<Aggregate>, SchemaRef),
@@ -71,9 +71,9 @@ pub(super) struct Made {
 
 /// OFFSET and LIMIT of one run.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    skip: usize,
-    fetch: Option<usize>,
+pub(super) struct Counts {
+    pub(super) skip: usize,
+    pub(super) fetch: Option<usize>,
 }
 
 impl Compiled {
@@ -222,7 +222,7 @@ impl Compiled {
     }
 
     /// How many rows of the source may be enough: known where they come in order and nothing but filters lies before LIMIT.
-    fn wanted(&self, counts: Counts) -> Option<usize> {
+    pub(super) fn wanted(&self, counts: Counts) -> Option<usize> {
         let before = self.steps.iter().take_while(|step| !matches!(step, Run::Cut { .. }));
         let is_plain = before.clone().all(|step| matches!(step, Run::Filter(_) | Run::Project(..)));
         let fetch = counts.fetch.filter(|_| is_plain && before.count() < self.steps.len())?;

@@ -19,6 +19,7 @@ use self::chain::Chain;
 use self::compiled::Compiled;
 use crate::Execution;
 
+mod at_once;
 mod chain;
 mod compiled;
 mod plain;

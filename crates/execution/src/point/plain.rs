@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use rowstore::{StoredColumn, Tuple, batch_of};
-use types::SqlResult;
+use types::{SessionZone, SqlResult};
 
 use super::chain::{Effect, Step};
 use super::compiled::internal;
 use super::source::{KeyedRows, position_of};
-use crate::encode::{Format, StoredEncoder, TextStyle};
+use crate::encode::{Format, StoredEncoder};
 use crate::error::from_rowstore;
 use crate::table_columns::column_defs;
 
@@ -33,9 +33,9 @@ impl StoredRows {
     pub fn encoder<'a>(
         &self,
         sent: impl IntoIterator<Item = (&'a types::SqlType, Format)>,
-        style: &TextStyle,
+        zone: SessionZone,
     ) -> Option<StoredEncoder> {
-        StoredEncoder::new(&self.columns, sent, style)
+        StoredEncoder::new(&self.columns, sent, zone)
     }
 
     /// The same rows as columns.

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use planner::error::from_datafusion;
 use planner::{PLACE, ROW_ID};
-use rowstore::{StoredColumn, Tuple, batch_of};
+use rowstore::{StoredColumn, Tuple, Value, batch_of};
 use txn::KeyRead;
 use types::{ColumnId, Oid, SqlResult};
 
@@ -34,18 +34,18 @@ const INDEXED_ROWS_MAX_OF_RANGE: u64 = 1 << 20;
 /// Where the rows of a run come from.
 #[derive(Debug)]
 pub(super) struct KeyedRows {
-    table: Arc<Table>,
-    access: Access,
+    pub(super) table: Arc<Table>,
+    pub(super) access: Access,
     /// Each with what it compares with.
     conditions: Vec<(ColumnId, Comparison)>,
-    constants: Vec<Expression>,
+    pub(super) constants: Vec<Expression>,
     /// Of the table's columns and those that say which row each is, those that are read, in order.
     pub(super) needed: Vec<usize>,
     columns: Vec<StoredColumn>,
     schema: SchemaRef,
     /// Rows come as the first sort wants them; from the last on, where `backwards`.
     pub(super) is_ordered: bool,
-    backwards: bool,
+    pub(super) backwards: bool,
     /// The filters before all other steps say no more than which part of the index is meant.
     pub(super) is_exact: bool,
 }
@@ -148,7 +148,7 @@ impl KeyedRows {
     pub(super) fn range(&self, one: &RecordBatch) -> SqlResult<Option<KeyRange>> {
         let values: Vec<ArrayRef> =
             self.constants.iter().map(|constant| evaluate(constant, one)).collect::<SqlResult<_>>()?;
-        self.access.range(&values)
+        self.access.range(|at| Value::of(&*values[at], 0).map_err(from_rowstore))
     }
 
     /// The index, and the conditions that say which part of it is meant, as SQL.

@@ -8,10 +8,11 @@ use catalog::{RowIndex, Table, TableRows};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr};
-use rowstore::{Row, encode_key_value};
+use rowstore::{Row, Value, encode_key_value};
 use shards::{Datum, Op, Predicate, Test};
 use types::{ColumnId, Oid, RowId};
 
+use crate::error::from_rowstore;
 use crate::lookup::{self, Access, Comparison, KeyRange, comparison_of, value_of};
 
 /// Keys that are looked up one by one at most.
@@ -38,7 +39,8 @@ impl Keyed {
         let access = Access::choose(table, &conditions)?;
         let values = values.iter().map(|value| value.to_array()).collect::<Result<Vec<ArrayRef>, _>>().ok()?;
         let fixed = access.columns.len() - access.varying().len();
-        Some(Self { index: access.index, range: access.range(&values).ok()?, fixed })
+        let range = access.range(|at| Value::of(&*values[at], 0).map_err(from_rowstore)).ok()?;
+        Some(Self { index: access.index, range, fixed })
     }
 
     /// The first `count_max` of them.

@@ -197,6 +197,7 @@ impl Life {
         let store = Arc::new(world.disk().open().expect("nobody else has the disk"));
         let clock: Arc<dyn types::Clock> = Arc::clone(&world.pace) as _;
         let kv = Arc::clone(&store) as Arc<dyn TxKv>;
+        txn::begin_timeline(&kv, &world.bucket).await.ok()?;
         let log = Arc::new(Logged::open(kv, Arc::clone(&clock), u64::MAX).ok()?);
         let settings = HistorySettings {
             instance: Uuid::from_u128(1),

@@ -1,5 +1,8 @@
 //! What `/metrics` counts.
 
+use std::sync::OnceLock;
+use std::time::Duration;
+
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,8 +16,10 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) connections_total: Counter,
     pub(crate) connections_refused: Counter,
-    pub(crate) statements: Family<StatementLabels, Counter>,
-    pub(crate) statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
+    statements: Family<StatementLabels, Counter>,
+    statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
+    /// The two of them by kind and outcome, found once.
+    found: [[OnceLock<(Counter, Histogram)>; Outcome::COUNT]; Kind::COUNT],
     pub(crate) rows_out: Counter,
     pub(crate) rows_in: Counter,
     pub(crate) bytes_in: Counter,
@@ -23,15 +28,15 @@ pub(crate) struct Metrics {
 
 /// Which statements a counter counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct StatementLabels {
-    pub(crate) kind: Kind,
-    pub(crate) outcome: Outcome,
+struct StatementLabels {
+    kind: Kind,
+    outcome: Outcome,
 }
 
 /// Which statements a histogram times.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct KindLabel {
-    pub(crate) kind: Kind,
+struct KindLabel {
+    kind: Kind,
 }
 
 /// What a statement does.
@@ -44,6 +49,14 @@ pub(crate) enum Kind {
     Session,
     /// It failed before anyone knew.
     Unknown,
+}
+
+impl Kind {
+    const COUNT: usize = 6;
+}
+
+impl Outcome {
+    const COUNT: usize = 3;
 }
 
 /// How a statement ended.
@@ -64,11 +77,22 @@ impl Metrics {
             connections_refused: Counter::default(),
             statements: Family::default(),
             statement_seconds: Family::new_with_constructor(latency),
+            found: Default::default(),
             rows_out: Counter::default(),
             rows_in: Counter::default(),
             bytes_in: Counter::default(),
             bytes_out: Counter::default(),
         }
+    }
+
+    /// A statement of this kind has ended so, after so long.
+    pub(crate) fn count_statement(&self, kind: Kind, outcome: Outcome, took: Duration) {
+        let (count, seconds) = self.found[kind as usize][outcome as usize].get_or_init(|| {
+            let count = self.statements.get_or_create(&StatementLabels { kind, outcome }).clone();
+            (count, self.statement_seconds.get_or_create(&KindLabel { kind }).clone())
+        });
+        count.inc();
+        seconds.observe(took.as_secs_f64());
     }
 
     /// A registry under `kiln_` names; other crates' numbers may be added to it.

@@ -15,12 +15,13 @@ use crate::activity::Backend;
 use crate::gateway::Gateway;
 use crate::interrupt::terminated;
 use crate::pg::client::Client;
+use crate::pg::hang_up::HangUp;
 use crate::pg::frontend::{Decoded, Frontend, Target, violation};
 use crate::pg::parameters::Reported;
 use crate::pg::rows::row_description;
 use crate::pg::sqlstate::Severity;
 use crate::pg::startup::Opened;
-use crate::pg::transport::{Outbox, start_reading};
+use crate::pg::transport::{Inbox, Outbox};
 use crate::session::{Place, Session};
 
 /// A client that is in.
@@ -49,6 +50,7 @@ impl Connection {
     /// Tells an authenticated client that it is in, and everything it wants to know beforehand.
     pub(crate) fn new(gateway: Arc<Gateway>, opened: Opened, mut session: Session) -> Self {
         let backend = Arc::clone(session.backend());
+        session.hung_up = Arc::new(HangUp::of(&opened.stream));
         let (read_half, write_half) = tokio::io::split(opened.stream);
         let metrics = Arc::clone(&gateway.metrics);
         let mut outbox = Outbox::new(write_half, Arc::clone(&metrics));
@@ -57,8 +59,7 @@ impl Connection {
         let mut reported = Reported::default();
         reported.report(&session, &mut outbox);
         outbox.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(backend.pid, secret)));
-        let inbox = start_reading(read_half, opened.read, metrics);
-        session.hung_up = inbox.gone();
+        let inbox = Inbox::new(read_half, opened.read, metrics);
         Self { gateway, backend, session, client: Client { inbox, outbox }, reported, skipping: false }
     }
 
@@ -72,7 +73,7 @@ impl Connection {
             // Between the messages of one extended query a session is not idle: its answer ends with Sync.
             let idle = next == Next::Ready;
             next = match self.listen(&shutdown, idle).await {
-                Ok(Some(decoded)) => Box::pin(self.handle(decoded)).await,
+                Ok(Some(decoded)) => self.handle(decoded).await,
                 Ok(None) => Next::Close,
                 Err(fatal) => {
                     self.client.error(Severity::Fatal, &fatal, None);
@@ -105,6 +106,11 @@ impl Connection {
 
     /// The next message; `None` once the client is gone.
     async fn listen(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<Decoded>> {
+        if !idle && let Some(decoded) = self.client.inbox.next_read() {
+            // However many messages have come at once, others get their turn.
+            tokio::task::consume_budget().await;
+            return decoded.map(Some);
+        }
         let timeout = self.session.idle_timeout();
         let clock = &self.gateway.clock;
         let idle_for_long = async {
@@ -142,13 +148,16 @@ impl Connection {
             return Next::Listen;
         }
         let result = match decoded.message {
-            Ok(message) => Box::pin(self.answer(message)).await,
+            Ok(message) => match self.answer_at_once(&message) {
+                Some(result) => result,
+                None => Box::pin(self.answer(message)).await,
+            },
             Err(error) => Err(error),
         };
         match result {
             Ok(next) => {
                 self.session.take_query_id();
-                next
+                if self.client.outbox.flush_if_full().await.is_ok() { next } else { Next::Close }
             }
             Err(error) => {
                 self.session.fail();
@@ -165,6 +174,30 @@ impl Connection {
         }
     }
 
+    /// The answer to what needs no waiting; `None` where it may, and nothing has happened.
+    fn answer_at_once(&mut self, message: &Frontend) -> Option<SqlResult<Next>> {
+        match message {
+            Frontend::Bind(bind) => {
+                let bound = self.session.bind_at_once(bind)?;
+                Some(bound.map(|()| {
+                    self.client.put(PgWireBackendMessage::BindComplete(BindComplete::new()));
+                    Next::Listen
+                }))
+            }
+            Frontend::Execute { portal, rows_max: 0 } => {
+                let ran = self.session.execute_at_once(portal, &mut self.client)?;
+                Some(ran.map(|()| Next::Listen))
+            }
+            Frontend::Sync => {
+                self.session.sync_at_once().then(|| {
+                    self.skipping = false;
+                    Ok(Next::Ready)
+                })
+            }
+            _ => None,
+        }
+    }
+
     async fn answer(&mut self, message: Frontend) -> SqlResult<Next> {
         match message {
             Frontend::Query(sql) => {
@@ -176,7 +209,7 @@ impl Connection {
                 self.client.put(PgWireBackendMessage::ParseComplete(ParseComplete::new()));
             }
             Frontend::Bind(bind) => {
-                self.session.bind(bind).await?;
+                self.session.bind(&bind).await?;
                 self.client.put(PgWireBackendMessage::BindComplete(BindComplete::new()));
             }
             Frontend::Describe(target) => self.describe(&target)?,
@@ -184,7 +217,6 @@ impl Connection {
                 let rows_max = u64::try_from(rows_max).ok().filter(|rows_max| *rows_max > 0);
                 self.session.execute_portal(&portal, rows_max, &mut self.client).await?;
                 self.tell_notices();
-                self.client.outbox.flush_if_full().await.map_err(crate::pg::client::lost)?;
             }
             Frontend::Close(target) => {
                 self.session.close(&target);

@@ -6,6 +6,7 @@ mod authenticate;
 pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod frontend;
+pub(crate) mod hang_up;
 mod parameters;
 pub(crate) mod rows;
 pub(crate) mod scram;

@@ -204,7 +204,7 @@ impl Part {
         }
         let sent = columns.iter().map(|column| &column.sql_type).zip(formats.iter().copied());
         if let Source::Stored(rows) = &self.rows {
-            self.encoder = rows.encoder(sent, style).map(|encoder| Encoder::Stored(Box::new(encoder)));
+            self.encoder = rows.encoder(sent, style.zone).map(|encoder| Encoder::Stored(Box::new(encoder)));
             if self.encoder.is_none() {
                 self.rows = Source::Batch(rows.to_batch()?);
             }
@@ -218,30 +218,43 @@ impl Part {
 
     /// Appends the next row as one DataRow message.
     fn encode_row(&mut self, out: &mut BytesMut) -> SqlResult<()> {
-        let start = out.len();
-        out.put_u8(b'D');
-        out.put_u32(0);
         match (&mut self.encoder, &self.rows) {
-            (Some(Encoder::Columns(encoders)), _) => {
-                out.put_u16(column_count(encoders.len())?);
+            (Some(Encoder::Columns(encoders)), _) => put_row(encoders.len(), out, |out| {
                 for encoder in encoders {
                     encoder.write_field(self.next, out);
                 }
-            }
-            (Some(Encoder::Stored(encoder)), Source::Stored(rows)) => {
-                out.put_u16(column_count(encoder.width())?);
-                encoder.write_row(&rows.rows()[self.next], out);
-            }
+            })?,
+            (Some(Encoder::Stored(encoder)), Source::Stored(rows)) => put_stored(encoder, rows, self.next, out)?,
             _ => return Err(SqlError::internal("rows that were not prepared")),
         }
         self.next += 1;
-        let Ok(length) = i32::try_from(out.len() - start - 1) else {
-            out.truncate(start);
-            return Err(SqlError::new(Condition::ProgramLimitExceeded, "a row is larger than a message can be"));
-        };
-        out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
         Ok(())
     }
+}
+
+/// Appends one of the rows as a DataRow message.
+pub(crate) fn put_stored(
+    encoder: &mut StoredEncoder,
+    rows: &StoredRows,
+    at: usize,
+    out: &mut BytesMut,
+) -> SqlResult<()> {
+    put_row(encoder.width(), out, |out| encoder.write_row(&rows.rows()[at], out))
+}
+
+/// Appends a DataRow message of `width` values, which `write` appends.
+fn put_row(width: usize, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) -> SqlResult<()> {
+    let start = out.len();
+    out.put_u8(b'D');
+    out.put_u32(0);
+    out.put_u16(column_count(width)?);
+    write(out);
+    let Ok(length) = i32::try_from(out.len() - start - 1) else {
+        out.truncate(start);
+        return Err(SqlError::new(Condition::ProgramLimitExceeded, "a row is larger than a message can be"));
+    };
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
 fn column_encoders(

@@ -1,7 +1,7 @@
-//! Bytes to and from one client: a reader that runs ahead of the statement, and a buffered writer.
+//! Bytes to and from one client: messages cut from what has come, and a buffered writer.
 //!
-//! The reader is its own task so that a client that hangs up is noticed while its query runs. How far it may run ahead is
-//! bounded; beyond that the socket itself holds the client back.
+//! The session reads them itself, when it is ready for the next: until then the socket holds the client back. That a client hangs up
+//! while its statement runs is noticed from aside (`hang_up.rs`).
 
 use std::io;
 use std::sync::Arc;
@@ -10,111 +10,58 @@ use bytes::BytesMut;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::tokio::server::MaybeTls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio_util::sync::CancellationToken;
 use types::SqlResult;
 
 use crate::http::metrics::Metrics;
 use crate::pg::frontend::{self, Decoded};
 
-/// Bytes of decoded messages that may wait for the session.
-const READ_AHEAD_BYTES_MAX: usize = 4 << 20;
-/// What one waiting message costs at least, so that many empty ones are bounded too.
-const MESSAGE_COST_BYTES_MIN: usize = 64;
 /// The writer sends once so much is buffered.
 const FLUSH_BYTES: usize = 64 << 10;
+/// Room for what comes next: made anew once less than an eighth of it is left.
 const READ_BYTES: usize = 64 << 10;
 
 /// The messages of one client, in order.
-#[derive(Debug)]
 pub(crate) struct Inbox {
-    messages: mpsc::UnboundedReceiver<Waiting>,
-    gone: CancellationToken,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    decoded: SqlResult<Decoded>,
-    _room: OwnedSemaphorePermit,
-}
-
-impl Inbox {
-    /// The next message; `None` once the client has hung up. An `Err` is the last: the stream has lost step.
-    pub(crate) async fn next(&mut self) -> Option<SqlResult<Decoded>> {
-        self.messages.recv().await.map(|waiting| waiting.decoded)
-    }
-
-    /// Fires when the client has hung up, even while its messages still wait.
-    pub(crate) fn gone(&self) -> CancellationToken {
-        self.gone.clone()
-    }
-}
-
-/// Starts reading from a client whose start-up is done; `read` holds what came with its last packet.
-pub(crate) fn start_reading(half: ReadHalf<MaybeTls>, read: BytesMut, metrics: Arc<Metrics>) -> Inbox {
-    let (sender, messages) = mpsc::unbounded_channel();
-    let gone = CancellationToken::new();
-    let reader = Reader { half, buffer: read, sender, room: Arc::new(Semaphore::new(READ_AHEAD_BYTES_MAX)), metrics };
-    let hung_up = gone.clone();
-    tokio::spawn(async move {
-        reader.run().await;
-        hung_up.cancel();
-    });
-    Inbox { messages, gone }
-}
-
-struct Reader {
     half: ReadHalf<MaybeTls>,
     buffer: BytesMut,
-    sender: mpsc::UnboundedSender<Waiting>,
-    room: Arc<Semaphore>,
+    /// The stream has lost step: what follows means nothing.
+    lost: bool,
     metrics: Arc<Metrics>,
 }
 
-impl Reader {
-    /// Returns when the client hangs up, loses step, or the session is over.
-    async fn run(mut self) {
-        loop {
-            let before = self.buffer.len();
-            match frontend::decode(&mut self.buffer, frontend::MESSAGE_BYTES_MAX) {
-                Ok(Some(decoded)) => {
-                    let cost = (before - self.buffer.len()).clamp(MESSAGE_COST_BYTES_MIN, READ_AHEAD_BYTES_MAX);
-                    if !self.pass_on(Ok(decoded), cost).await {
-                        return;
-                    }
-                }
-                Ok(None) => {
-                    self.buffer.reserve(READ_BYTES);
-                    let closed = tokio::select! {
-                        read = self.half.read_buf(&mut self.buffer) => match read {
-                            Ok(0) | Err(_) => true,
-                            Ok(bytes) => {
-                                self.metrics.bytes_in.inc_by(bytes as u64);
-                                false
-                            }
-                        },
-                        () = self.sender.closed() => true,
-                    };
-                    if closed {
-                        return;
-                    }
-                }
-                Err(error) => {
-                    self.pass_on(Err(error), MESSAGE_COST_BYTES_MIN).await;
-                    return;
-                }
-            }
-        }
+impl Inbox {
+    /// Of a client whose start-up is done; `read` holds what came with its last packet.
+    pub(crate) fn new(half: ReadHalf<MaybeTls>, read: BytesMut, metrics: Arc<Metrics>) -> Self {
+        Self { half, buffer: read, lost: false, metrics }
     }
 
-    async fn pass_on(&self, decoded: SqlResult<Decoded>, cost: usize) -> bool {
-        let cost = u32::try_from(cost).expect("at most the read-ahead limit");
-        let room = Arc::clone(&self.room).acquire_many_owned(cost);
-        let permit = tokio::select! {
-            permit = room => permit.expect("the semaphore is never closed"),
-            () = self.sender.closed() => return false,
-        };
-        self.sender.send(Waiting { decoded, _room: permit }).is_ok()
+    /// The next message, if the whole of it has been read.
+    pub(crate) fn next_read(&mut self) -> Option<SqlResult<Decoded>> {
+        if self.lost {
+            return None;
+        }
+        let decoded = frontend::decode(&mut self.buffer, frontend::MESSAGE_BYTES_MAX);
+        self.lost = decoded.is_err();
+        decoded.transpose()
+    }
+
+    /// The next message; `None` once the client has hung up. An `Err` is the last: the stream has lost step. Safe to drop half-way.
+    pub(crate) async fn next(&mut self) -> Option<SqlResult<Decoded>> {
+        loop {
+            if let Some(decoded) = self.next_read() {
+                return Some(decoded);
+            }
+            if self.lost {
+                return None;
+            }
+            if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 8 {
+                self.buffer.reserve(READ_BYTES);
+            }
+            match self.half.read_buf(&mut self.buffer).await {
+                Ok(0) | Err(_) => return None,
+                Ok(bytes) => self.metrics.bytes_in.inc_by(bytes as u64),
+            };
+        }
     }
 }
 

@@ -163,7 +163,7 @@ impl Block {
         };
         let read_only = if modes.read_only { "on" } else { "off" };
         for (name, value) in [("transaction_isolation", isolation), ("transaction_read_only", read_only)] {
-            if self.held.settings.get(name).is_ok_and(|shown| shown != value) {
+            if !self.held.settings.is(name, value) {
                 self.held.settings_mut().set_internal(name, value);
             }
         }
@@ -261,6 +261,19 @@ impl Block {
                 Err(error)
             }
         }
+    }
+
+    /// Ends a transaction that has written nothing; `false` where there is something to commit, or to tell.
+    pub(crate) fn end_unwritten(&mut self) -> bool {
+        let is_unwritten =
+            |open: &Open| open.transaction.as_ref().is_some_and(|transaction| !transaction.is_dirty());
+        if self.transactions.is_poisoned() || !self.open.as_ref().is_none_or(is_unwritten) {
+            return false;
+        }
+        if let Some(open) = self.open.take() {
+            self.held = open.after;
+        }
+        true
     }
 
     /// Ends the transaction and forgets what it did.

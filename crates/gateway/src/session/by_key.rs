@@ -47,6 +47,11 @@ impl KeptProgram {
         Some(Self { program, definitions: state.definitions(), settings, roles })
     }
 
+    /// Whether it gives rows and changes nothing, not even a lock, and does not ask who runs it.
+    pub(crate) fn is_select(&self) -> bool {
+        matches!(&self.program.planned, Planned::Query(query) if query.locks.is_empty()) && !self.program.needs_session()
+    }
+
     /// The program, if its plan would be made the same now.
     pub(crate) fn now(&self, held: &Held, state: &CatalogState) -> Option<&PointProgram> {
         let holds = (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plan_as(&held.settings))

@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Bind: a portal of a prepared statement and its parameters.
-    pub(crate) async fn bind(&mut self, bind: Bind) -> SqlResult<()> {
+    pub(crate) async fn bind(&mut self, bind: &Bind) -> SqlResult<()> {
         let prepared = self.prepared.get(&bind.statement).ok_or_else(|| unknown_statement(&bind.statement))?;
         let prepared = Arc::clone(prepared);
         if !bind.portal.is_empty() && self.portals.contains_key(&bind.portal) {
@@ -111,24 +111,16 @@ impl Session {
                             },
                         );
                     }
-                    let kept = prepared.program.as_ref();
-                    if kept.and_then(|kept| kept.now(self.block.held(), &self.block.view().state)).is_some() {
-                        return Ok(Portal::by_key(Arc::clone(&prepared), values));
-                    }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-                    // Boxed, as all that is rare: the steps are moved several times before they run.
                     let plan = self.with_past(|session| session.plan(parsed, &types, &values, &statement));
-                    let planned = Box::pin(plan).await?;
+                    let planned = plan.await?;
                     let planned = planned.with_parameters(values.clone())?;
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;
                     let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
                     Ok(Portal::bound(Arc::clone(&prepared), bound, columns))
                 };
-                let portal = match &prepared.program {
-                    Some(_) => statement.watch_quiet(steps).await,
-                    None => statement.watch(steps).await,
-                };
+                let portal = statement.watch(steps).await;
                 note_failure(&statement, &portal, prepared.text());
                 let mut portal = portal?;
                 let count = portal.columns.as_ref().map_or(0, |columns| columns.len());
@@ -139,7 +131,7 @@ impl Session {
                 portal
             }
         };
-        self.portals.insert(bind.portal, portal);
+        self.portals.insert(bind.portal.clone(), portal);
         Ok(())
     }
 

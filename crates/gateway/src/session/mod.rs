@@ -11,13 +11,13 @@ use catalog::{CatalogState, Role};
 use datafusion::scalar::ScalarValue;
 use pgwire::messages::response::TransactionStatus;
 use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext};
-use tokio_util::sync::CancellationToken;
 use txn::Isolation;
 use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::activity::{Backend, Guard};
 use crate::gateway::Gateway;
 use crate::pg::client::Client;
+use crate::pg::hang_up::HangUp;
 use crate::pg::sqlstate::Severity;
 use crate::session::block::{Block, Modes};
 use crate::session::held::Held;
@@ -28,6 +28,7 @@ use crate::session::prepared::Prepared;
 use crate::session::statement::{Limits, Statement};
 
 pub(crate) mod age;
+mod at_once;
 mod block;
 mod by_key;
 mod check_storage;
@@ -70,8 +71,8 @@ pub(crate) struct Session {
     pasts: Arc<Pasts>,
     /// Of the newest statement, until its failure is told.
     query_id: Option<QueryId>,
-    /// Fires when the client has hung up.
-    pub(crate) hung_up: CancellationToken,
+    /// Tells when the client has hung up.
+    pub(crate) hung_up: Arc<HangUp>,
 }
 
 /// How a transaction block is to end.
@@ -115,9 +116,13 @@ impl Session {
 
     /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
     fn begin(&mut self, sql: &str) -> Statement {
-        self.pasts = Pasts::new(&self.gateway.transactions);
+        // Who has it still reads by it what an earlier statement saw.
+        match Arc::get_mut(&mut self.pasts) {
+            Some(pasts) => pasts.clear(),
+            None => self.pasts = Pasts::new(&self.gateway.transactions),
+        }
         let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
-        let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, limits, self.hung_up.clone());
+        let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
         self.query_id = Some(statement.query_id);
         statement
     }
@@ -156,19 +161,23 @@ impl Session {
     /// Step 5: commit where the statement ends its transaction, or take note of the failure.
     async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
         let ending = self.ending.take();
-        self.pasts.forget();
-        let tag = match outcome {
-            Ok(tag) => tag,
-            Err(error) => {
-                self.fail();
-                return Err(error);
-            }
-        };
-        self.take_assignments()?;
+        let tag = self.note_outcome(outcome)?;
         match ending {
             Some(ending) => self.end_block(ending).await,
             None if last && !self.block.is_explicit() => self.commit().await.map(|()| tag),
             None => Ok(tag),
+        }
+    }
+
+    /// A statement is over, but for its transaction's end.
+    fn note_outcome(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
+        self.pasts.forget();
+        match outcome {
+            Ok(tag) => self.take_assignments().map(|()| tag),
+            Err(error) => {
+                self.fail();
+                Err(error)
+            }
         }
     }
 
@@ -263,7 +272,7 @@ impl Session {
             numbers,
             pasts,
             query_id: None,
-            hung_up: CancellationToken::new(),
+            hung_up: Arc::default(),
         };
         session.application_name_changed();
         Ok(session)
@@ -343,6 +352,9 @@ impl Session {
 
     /// What there is to say beside results, as far as the client wants to hear it.
     pub(crate) fn take_notices(&mut self) -> Vec<(Severity, SqlError)> {
+        if self.notices.is_empty() {
+            return Vec::new();
+        }
         let least = match self.settings().client_min_messages() {
             "error" => Severity::Error,
             "warning" => Severity::Warning,

@@ -25,6 +25,12 @@ impl Pasts {
         Arc::new(Self { transactions: Arc::clone(transactions), known, wanted })
     }
 
+    /// As new.
+    pub(crate) fn clear(&mut self) {
+        self.known.get_mut().clear();
+        *self.wanted.get_mut() = None;
+    }
+
     /// The statement is over: who still reads earlier states holds them.
     pub(crate) fn forget(&self) {
         self.known.lock().clear();

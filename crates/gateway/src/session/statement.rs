@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use planner::Settings;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use types::{Condition, QueryId, SqlError, SqlResult};
 
 use crate::activity::Backend;
 use crate::gateway::Gateway;
-use crate::http::metrics::{Kind, KindLabel, Outcome, StatementLabels};
+use crate::http::metrics::{Kind, Outcome};
 use crate::interrupt::{Reason, Running};
+use crate::pg::hang_up::HangUp;
 use crate::session::age::age;
 
 /// From a statement's arrival to its end; dropped, it can no longer be stopped.
@@ -22,8 +22,7 @@ pub(crate) struct Statement {
     /// What it turned out to be, for the counters.
     kind: Mutex<Kind>,
     running: Running,
-    hung_up: CancellationToken,
-    timeout: Option<Duration>,
+    hung_up: Arc<HangUp>,
     limits: Limits,
     started: Duration,
     /// Of the lines about it in the log; made when there may be one.
@@ -45,7 +44,7 @@ impl Statement {
         backend: &Arc<Backend>,
         sql: &str,
         limits: Limits,
-        hung_up: CancellationToken,
+        hung_up: Arc<HangUp>,
     ) -> Self {
         let query_id = QueryId(gateway.random.next_u64());
         let started_us = gateway.clock.now_us();
@@ -56,7 +55,6 @@ impl Statement {
             kind: Mutex::new(Kind::Unknown),
             running: backend.interrupt.begin(),
             hung_up,
-            timeout: limits.settings.statement_timeout(),
             limits,
             started: gateway.clock.monotonic(),
             span: OnceLock::new(),
@@ -73,25 +71,33 @@ impl Statement {
 
     /// As [`Statement::watch`], for work that writes nothing to the log: it costs next to nothing where the work need not wait.
     pub(crate) async fn watch_quiet<T>(&self, work: impl Future<Output = SqlResult<T>>) -> SqlResult<T> {
-        let deadline = async {
-            match self.timeout {
-                Some(timeout) => self.gateway.clock.sleep(timeout).await,
-                None => std::future::pending().await,
-            }
-        };
         let result = tokio::select! {
             biased;
             result = work => result,
-            () = self.running.token.cancelled() => return Err(self.stopped(Reason::User)),
-            () = self.hung_up.cancelled() => return Err(self.stopped(Reason::Gone)),
-            () = deadline => return Err(self.stopped(Reason::Timeout)),
             // Asked last: most statements are done before it matters.
-            () = self.too_old() => return Err(self.stopped(Reason::TooOld)),
+            reason = self.interrupted() => return Err(self.stopped(reason)),
         };
         match (result, self.running.reason()) {
             // Execution noticed first: the client is told why all the same.
             (Err(error), Some(reason)) if error.condition == Condition::QueryCanceled => Err(reason.error()),
             (result, _) => result,
+        }
+    }
+
+    /// Completes when the statement has to stop.
+    async fn interrupted(&self) -> Reason {
+        let timeout = async {
+            match self.limits.settings.statement_timeout() {
+                Some(timeout) => self.gateway.clock.sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.running.stopped() => Reason::User,
+            () = self.hung_up.noticed(&*self.gateway.clock) => Reason::Gone,
+            () = timeout => Reason::Timeout,
+            () = self.too_old() => Reason::TooOld,
         }
     }
 
@@ -121,9 +127,7 @@ impl Statement {
             Err(_) if self.running.reason().is_some() => Outcome::Cancelled,
             Err(_) => Outcome::Failed,
         };
-        let metrics = &self.gateway.metrics;
-        metrics.statements.get_or_create(&StatementLabels { kind, outcome }).inc();
-        metrics.statement_seconds.get_or_create(&KindLabel { kind }).observe(took.as_secs_f64());
+        self.gateway.metrics.count_statement(kind, outcome, took);
         let is_slow = logged_from.is_some_and(|limit| took >= limit);
         if result.is_ok() && !is_slow {
             return;

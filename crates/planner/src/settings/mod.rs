@@ -4,6 +4,7 @@
 //! others; `definition.rs` lists everything.
 
 mod definition;
+mod obeyed;
 mod value;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use types::text::DateContext;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use self::definition::{DEFINITIONS, Definition, Source};
+use self::obeyed::{Kept, Obeyed};
 pub(crate) use self::value::{parse_bool, quote_list, split_list};
 use crate::session::IsolationLevel;
 
@@ -26,6 +28,7 @@ pub struct Settings {
     current: BTreeMap<String, String>,
     /// What RESET goes back to: from the start-up packet, the role or the configuration.
     reset: BTreeMap<String, String>,
+    kept: Kept,
 }
 
 /// One setting as `pg_settings` and SHOW ALL show it.
@@ -82,6 +85,7 @@ impl Settings {
     /// `42704` for an unknown name, `22023` for a value it cannot have, `0A000` for one that Kiln does not honour, `55P02` for a
     /// setting that sessions cannot change.
     pub fn set(&mut self, name: &str, value: &str) -> SqlResult<()> {
+        self.kept.forget();
         let lower = name.to_ascii_lowercase();
         let Some(definition) = definition::find(&lower) else {
             if is_custom(&lower) {
@@ -110,9 +114,16 @@ impl Settings {
 
     /// Tells clients what they cannot set: `is_superuser`, `session_authorization` and their like.
     pub fn set_internal(&mut self, name: &str, value: &str) {
+        self.kept.forget();
         let lower = name.to_ascii_lowercase();
         self.reset.insert(lower.clone(), value.to_owned());
         self.current.insert(lower, value.to_owned());
+    }
+
+    /// Whether the setting, which is known to exist, has this value.
+    #[must_use]
+    pub fn is(&self, name: &'static str, value: &str) -> bool {
+        self.known(name) == value
     }
 
     /// Whether statements mean the same under both: all is equal but what tells of the transaction.
@@ -130,6 +141,7 @@ impl Settings {
     /// # Errors
     /// `42704` for an unknown name, `55P02` for one that sessions cannot change.
     pub fn reset(&mut self, name: &str) -> SqlResult<()> {
+        self.kept.forget();
         let lower = name.to_ascii_lowercase();
         if let Some(definition) = definition::find(&lower) {
             definition.check_changeable()?;
@@ -145,6 +157,7 @@ impl Settings {
 
     /// RESET ALL.
     pub fn reset_all(&mut self) {
+        self.kept.forget();
         self.current = self.reset.clone();
     }
 
@@ -217,7 +230,7 @@ impl Settings {
     /// `TimeZone`.
     #[must_use]
     pub fn zone(&self) -> SessionZone {
-        SessionZone::parse(self.known("timezone")).unwrap_or(SessionZone::UTC)
+        self.obeyed().zone
     }
 
     /// `DateStyle` and `TimeZone`, as dates are read.
@@ -229,47 +242,47 @@ impl Settings {
     /// How texts of dates and times are read, with `now_us` for words like `today`.
     #[must_use]
     pub fn date_context(&self, now_us: i64) -> DateContext {
-        value::date_context(self.date_style(), self.zone(), now_us)
+        DateContext { order: self.obeyed().date_order, zone: self.zone(), now_us: Some(now_us) }
     }
 
     /// `None` is no limit.
     #[must_use]
     pub fn statement_timeout(&self) -> Option<Duration> {
-        self.milliseconds("statement_timeout").filter(|limit| !limit.is_zero())
+        self.obeyed().statement_timeout
     }
 
     /// How long a statement may wait for each lock; `None` is no limit.
     #[must_use]
     pub fn lock_timeout(&self) -> Option<Duration> {
-        self.milliseconds("lock_timeout").filter(|limit| !limit.is_zero())
+        self.obeyed().lock_timeout
     }
 
     /// How long a session may wait for its client within a transaction; `None` is no limit.
     #[must_use]
     pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
-        self.milliseconds("idle_in_transaction_session_timeout").filter(|limit| !limit.is_zero())
+        self.obeyed().idle_in_transaction_session_timeout
     }
 
     /// How long a session may wait for its client outside of transactions; `None` is no limit.
     #[must_use]
     pub fn idle_session_timeout(&self) -> Option<Duration> {
-        self.milliseconds("idle_session_timeout").filter(|limit| !limit.is_zero())
+        self.obeyed().idle_session_timeout
     }
 
     /// For how long anyone may go on seeing what was committed before; `None` is no limit.
     #[must_use]
     pub fn max_snapshot_age(&self) -> Option<Duration> {
-        self.milliseconds("max_snapshot_age").filter(|limit| !limit.is_zero())
+        self.obeyed().max_snapshot_age
     }
 
     /// From how long on a statement is logged; `None` is never.
     #[must_use]
     pub fn log_min_duration_statement(&self) -> Option<Duration> {
-        self.milliseconds("log_min_duration_statement")
+        self.obeyed().log_min_duration_statement
     }
 
-    fn milliseconds(&self, name: &'static str) -> Option<Duration> {
-        self.known(name).parse::<u64>().ok().map(Duration::from_millis)
+    fn obeyed(&self) -> &Obeyed {
+        self.kept.of(self)
     }
 
     /// `application_name`.
@@ -287,18 +300,13 @@ impl Settings {
     /// `default_transaction_isolation`.
     #[must_use]
     pub fn default_isolation(&self) -> IsolationLevel {
-        match self.known("default_transaction_isolation") {
-            "read uncommitted" => IsolationLevel::ReadUncommitted,
-            "repeatable read" => IsolationLevel::RepeatableRead,
-            "serializable" => IsolationLevel::Serializable,
-            _ => IsolationLevel::ReadCommitted,
-        }
+        self.obeyed().default_isolation
     }
 
     /// `default_transaction_read_only`.
     #[must_use]
     pub fn default_read_only(&self) -> bool {
-        self.known("default_transaction_read_only") == "on"
+        self.obeyed().default_read_only
     }
 
     /// `kiln.optimizer`: join order by cost.
@@ -310,7 +318,7 @@ impl Settings {
     /// `enable_indexscan`: whether rows of a few keys are found by an index.
     #[must_use]
     pub fn index_scan(&self) -> bool {
-        self.known("enable_indexscan") == "on"
+        self.obeyed().index_scan
     }
 
     /// `kiln.target_partitions`: how many parts of a query run at the same time; `None` is one per core.

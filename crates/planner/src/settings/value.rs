@@ -1,6 +1,6 @@
 //! Texts of settings: read, checked, brought to one form, and shown.
 
-use types::text::{DateContext, DateOrder};
+use types::text::DateOrder;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use super::definition::{Definition, Kind};
@@ -214,11 +214,10 @@ fn date_style(value: &str) -> Option<Option<String>> {
 }
 
 /// How dates are read under a canonical `DateStyle`.
-pub(super) fn date_context(style: &str, zone: SessionZone, now_us: i64) -> DateContext {
-    let order = match style.rsplit(", ").next() {
+pub(super) fn date_order(style: &str) -> DateOrder {
+    match style.rsplit(", ").next() {
         Some("DMY") => DateOrder::DayMonthYear,
         Some("YMD") => DateOrder::YearMonthDay,
         _ => DateOrder::MonthDayYear,
-    };
-    DateContext { order, zone, now_us: Some(now_us) }
+    }
 }

@@ -103,7 +103,7 @@ impl History {
     /// Makes a checkpoint, then removes what no moment within the retention needs any more.
     pub(crate) async fn checkpoint(&self) -> Result<()> {
         let folder = self.settings.folder.join("checkpoint");
-        let timeline = self.timeline().await?;
+        let timeline = self.timeline;
         self.check_room()?;
         let (log, instance) = (Arc::clone(&self.log), self.settings.instance);
         self.tenure.check().await?;
@@ -146,7 +146,7 @@ impl History {
     async fn newest_checkpoint(&self) -> Result<Option<Manifest>> {
         let listed = self.objects.list(super::CHECKPOINTS).await?;
         let names = listed.iter().filter_map(|object| CheckpointName::parse_manifest(&object.name));
-        let timeline = self.timeline().await?;
+        let timeline = self.timeline;
         let newest = names.filter(|name| name.timeline == timeline).max();
         match newest {
             Some(name) => Manifest::read(&self.objects, name).await.map(Some),

@@ -44,7 +44,7 @@ pub use plan::Gap;
 pub use rebuild::Progress;
 pub(crate) use recent::Recent;
 pub use restore::{RESTORING, Restored, restore};
-pub use timeline::refuse_left_behind;
+pub use timeline::{begin_timeline, refuse_left_behind};
 
 use self::timeline::Timeline;
 use crate::Transactions;
@@ -80,7 +80,7 @@ pub(crate) struct History {
     objects: Objects,
     clock: Arc<dyn Clock>,
     settings: HistorySettings,
-    timeline: tokio::sync::Mutex<Timeline>,
+    timeline: u32,
     /// One copying at a time.
     uploading: tokio::sync::Mutex<()>,
     status: Mutex<Status>,
@@ -120,14 +120,16 @@ impl History {
     /// The history of what is written to `log`.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// Where the store cannot be read, or has not begun its timeline: [`begin_timeline`].
     pub(crate) fn open(
         log: Arc<Logged>,
         objects: Objects,
         clock: Arc<dyn Clock>,
         settings: HistorySettings,
     ) -> crate::Result<Self> {
-        let timeline = timeline::of(&*log as &dyn TxKv)?;
+        let Timeline::Begun(timeline) = timeline::of(&*log as &dyn TxKv)? else {
+            return Err(crate::Error::TimelineNotBegun);
+        };
         // What an earlier server had begun.
         if settings.folder.exists()
             && let Err(error) = std::fs::remove_dir_all(&settings.folder)
@@ -140,32 +142,13 @@ impl History {
             objects,
             clock,
             settings,
-            timeline: tokio::sync::Mutex::new(timeline),
+            timeline,
             uploading: tokio::sync::Mutex::new(()),
             status: Mutex::default(),
             checkpointed: AtomicU64::new(0),
             rebuilt: past::Rebuilt::default(),
             tenure,
         })
-    }
-
-    /// The timeline that the store is on; begins it where that is still to be done.
-    async fn timeline(&self) -> Result<u32> {
-        let mut timeline = self.timeline.lock().await;
-        match &*timeline {
-            Timeline::Begun(number) => Ok(*number),
-            Timeline::Forked(begin) => {
-                let begun = timeline::begin(&self.objects, self.log.store(), begin).await;
-                if let Err(error @ HistoryError::Store(_)) = &begun {
-                    let error = error as &dyn std::error::Error;
-                    tracing::error!(error, "a write to the catalog failed; the server has to stop");
-                    self.tenure.end();
-                }
-                let number = begun?;
-                *timeline = Timeline::Begun(number);
-                Ok(number)
-            }
-        }
     }
 
     pub(crate) fn tenure(&self) -> Tenure {

@@ -66,7 +66,7 @@ impl History {
             return Ok(known);
         }
         self.upload().await?;
-        let path = timeline::path(&self.objects, self.timeline().await?).await?;
+        let path = timeline::path(&self.objects, self.timeline).await?;
         let number = self.rebuilt.folders.fetch_add(1, Ordering::Relaxed);
         let folder = self.settings.folder.join(format!("past{number}"));
         let failed = |source| HistoryError::File { path: folder.clone(), source };

@@ -40,7 +40,7 @@ pub struct Restored {
 }
 
 /// Rebuilds the store of the storage's warehouse as of `moment` in the folder `data`, which must be empty or not there. It begins a new
-/// timeline once it is written to; until then the storage knows nothing of it. With `incomplete`, a gap in the log ends it early, and objects may be missing; else both are errors.
+/// timeline at its first start; until then the storage knows nothing of it. With `incomplete`, a gap in the log ends it early, and objects may be missing; else both are errors.
 ///
 /// # Errors
 /// Where the storage does not hold what is needed, or holds it damaged.

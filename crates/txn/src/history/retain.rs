@@ -19,7 +19,7 @@ impl History {
         let retention = i64::try_from(self.settings.retention.as_micros()).unwrap_or(i64::MAX);
         let now_us = self.clock.now_us();
         let cutoff_us = if Mutation::LogPrunedTooEarly.is_on() { now_us } else { now_us.saturating_sub(retention) };
-        let path = timeline::path(&self.objects, self.timeline().await?).await?;
+        let path = timeline::path(&self.objects, self.timeline).await?;
         let listed = self.objects.list(CHECKPOINTS).await?;
         let mut checkpoints = Vec::new();
         for name in listed.iter().filter_map(|object| CheckpointName::parse_manifest(&object.name)) {

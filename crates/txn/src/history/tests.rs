@@ -250,7 +250,12 @@ async fn a_restored_warehouse_goes_on_and_what_the_old_one_did_later_is_not_mixe
     add(&house, &transactions, 4).await;
     history(&transactions).upload().await.unwrap();
 
-    let again = house.open_over(Arc::new(kv::redb::open(data.join("catalog.redb")).unwrap()));
+    let kv: Arc<dyn TxKv> = Arc::new(kv::redb::open(data.join("catalog.redb")).unwrap());
+    begin_timeline(&kv, &house.objects).await.unwrap();
+    // Nothing was written yet, and the old server's commits are left behind all the same.
+    let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
+    assert_eq!(shard_ids(&state, 100), [1]);
+    let again = house.open_over(kv);
     assert_eq!(shard_ids(&again.current().state, 100), [1]);
     add(&house, &again, 5).await;
     history(&again).upload().await.unwrap();

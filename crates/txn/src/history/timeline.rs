@@ -1,5 +1,5 @@
-//! Timelines: what follows from what. A restored warehouse begins one when it first writes to the bucket, so that restoring alone
-//! leaves no trace.
+//! Timelines: what follows from what. A restored warehouse begins one at its first start, before it serves anyone, so that restoring
+//! alone leaves no trace, and whoever was served is on the newest timeline.
 
 use std::sync::Arc;
 
@@ -68,17 +68,22 @@ pub async fn refuse_left_behind(kv: &dyn TxKv, objects: &Objects) -> Result<()> 
     }
 }
 
-/// The store is to begin a timeline.
+/// The store is to begin a timeline at its first start.
 pub(super) fn fork(batch: &mut Batch, begin: &Begin) {
     batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("numbers"));
 }
 
-/// Begins the timeline of a restored store; its number.
-pub(super) async fn begin(objects: &Objects, kv: &Arc<dyn TxKv>, begin: &Begin) -> Result<u32> {
+/// Begins the timeline of a restored store that has not begun it; to be called before it is served from.
+///
+/// # Errors
+/// Where the store or the storage refuses; it is begun at the next start then.
+pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()> {
+    let timeline = of(&**kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    let Timeline::Forked(begin) = timeline else { return Ok(()) };
     let mut listed = objects.list(super::LOG).await?;
     listed.extend(objects.list(super::CHECKPOINTS).await?);
     let mut timeline = newest(listed.iter().map(|object| object.name.as_str())) + 1;
-    while !write_begin(objects, timeline, begin).await? {
+    while !write_begin(objects, timeline, &begin).await? {
         timeline += 1;
     }
     Failpoint::TimelineBegun.pass();
@@ -91,7 +96,7 @@ pub(super) async fn begin(objects: &Objects, kv: &Arc<dyn TxKv>, begin: &Begin) 
     })
     .await?;
     tracing::info!(timeline, parent = begin.parent, after = begin.after, "began a timeline");
-    Ok(timeline)
+    Ok(())
 }
 
 /// The highest timeline that objects of these names belong to.

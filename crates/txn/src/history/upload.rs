@@ -35,7 +35,7 @@ impl History {
     pub(crate) async fn upload(&self) -> Result<()> {
         let _alone = self.uploading.lock().await;
         let until = self.log.position().newest;
-        let timeline = self.timeline().await?;
+        let timeline = self.timeline;
         while self.log.position().copied < until {
             let log = Arc::clone(&self.log);
             let records = blocking(move || Ok(log.waiting(OBJECT_BYTES)?)).await?;

@@ -1,0 +1,125 @@
+//! What needs no waiting: a statement with a program that finds its rows among fresh ones is bound, run and ended without futures and
+//! contexts around its steps. Whatever turns out to be no case for it takes the long way of `extended.rs`, from the start.
+
+use std::sync::Arc;
+
+use execution::{PointRun, decode};
+use types::{SqlResult, SqlType};
+
+use crate::http::metrics::Kind;
+use crate::pg::client::Client;
+use crate::pg::frontend::Bind;
+use crate::pg::rows;
+use crate::session::Session;
+use crate::session::portal::{Portal, Progress};
+use crate::session::run::tag;
+use crate::session::statement::Statement;
+
+impl Session {
+    /// Bind of a statement that has a program: whether that still holds is asked when it runs. `None`: the long way.
+    pub(crate) fn bind_at_once(&mut self, bind: &Bind) -> Option<SqlResult<()>> {
+        let prepared = self.prepared.get(&bind.statement)?;
+        let types = &prepared.parameters;
+        let is_plain = prepared.program.is_some()
+            && bind.parameters.len() == types.len()
+            && !types.iter().any(SqlType::names_objects)
+            && !self.block.is_failed()
+            && (bind.portal.is_empty() || !self.portals.contains_key(&bind.portal));
+        if !is_plain {
+            return None;
+        }
+        let prepared = Arc::clone(prepared);
+        let bound = self.bound_at_once(bind, Portal::by_key(Arc::clone(&prepared), Vec::new()));
+        Some(match bound {
+            Ok(portal) => {
+                self.portals.insert(bind.portal.clone(), portal);
+                Ok(())
+            }
+            Err(error) => {
+                self.portals.remove(&bind.portal);
+                self.begin(prepared.text()).note(prepared.text(), Err(&error), None);
+                Err(error)
+            }
+        })
+    }
+
+    fn bound_at_once(&self, bind: &Bind, mut portal: Portal) -> SqlResult<Portal> {
+        let types = &portal.prepared.parameters;
+        let formats = rows::formats(&bind.parameter_formats, types.len(), "parameter", "parameters")?;
+        let dates = self.settings().date_context(self.gateway.clock.now_us());
+        let parameters = bind.parameters.iter().zip(formats).zip(types).enumerate();
+        let values = parameters.map(|(index, ((bytes, format), sql_type))| {
+            decode::parameter(index + 1, bytes.as_deref(), format, sql_type, &dates)
+        });
+        portal.progress = Progress::ByKey { values: values.collect::<SqlResult<_>>()? };
+        if let Some(columns) = &portal.columns {
+            portal.formats = rows::formats(&bind.result_formats, columns.len(), "result", "columns")?;
+        }
+        Ok(portal)
+    }
+
+    /// Execute of all rows of a portal. `None`: the long way.
+    pub(crate) fn execute_at_once(&mut self, name: &str, client: &mut Client) -> Option<SqlResult<()>> {
+        let portal = self.portals.get(name)?;
+        let Progress::ByKey { .. } = portal.progress else { return None };
+        let prepared = Arc::clone(&portal.prepared);
+        if !prepared.program.as_ref().is_some_and(|kept| kept.is_select()) {
+            return None;
+        }
+        let mut portal = self.portals.remove(name)?;
+        let statement = self.begin(prepared.text());
+        let ran = match self.select_at_once(&portal, &statement, client) {
+            Ok(Some(rows)) => Ok(tag("SELECT", rows)),
+            Ok(None) => {
+                self.portals.insert(name.to_owned(), portal);
+                return None;
+            }
+            Err(error) => Err(error),
+        };
+        let outcome = self.note_outcome(ran);
+        statement.note(prepared.text(), outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        Some(outcome.map(|tag| {
+            portal.progress = Progress::Finished { word: "SELECT" };
+            self.portals.insert(name.to_owned(), portal);
+            self.complete(tag, client);
+        }))
+    }
+
+    /// Buffers the rows of a portal; how many there are.
+    fn select_at_once(
+        &mut self,
+        portal: &Portal,
+        statement: &Statement,
+        client: &mut Client,
+    ) -> SqlResult<Option<u64>> {
+        let (Progress::ByKey { values }, Some(kept)) = (&portal.progress, &portal.prepared.program) else {
+            return Ok(None);
+        };
+        self.enter(portal.prepared.parsed.as_ref(), statement)?;
+        let Some(program) = kept.now(self.block.held(), &self.block.view().state) else { return Ok(None) };
+        let run = PointRun { program, values, session: None };
+        let Some(found) = self.gateway.execution.rows_at_once(&run, self.block.transaction())? else { return Ok(None) };
+        let Some(columns) = &portal.columns else { return Ok(None) };
+        let sent = columns.iter().map(|column| &column.sql_type).zip(portal.formats.iter().copied());
+        let Some(mut encoder) = found.encoder(sent, self.settings().zone()) else { return Ok(None) };
+        statement.is(Kind::Query);
+        for at in 0..found.rows().len() {
+            rows::put_stored(&mut encoder, &found, at, &mut client.outbox.buffer)?;
+        }
+        let count = found.rows().len() as u64;
+        self.gateway.metrics.rows_out.inc_by(count);
+        Ok(Some(count))
+    }
+
+    /// Sync where there is nothing to commit; `false`: the long way.
+    pub(crate) fn sync_at_once(&mut self) -> bool {
+        if self.block.is_explicit() {
+            return true;
+        }
+        if self.stage_on_commit().is_err() || !self.block.end_unwritten() {
+            return false;
+        }
+        self.end_portals(true);
+        true
+    }
+}
