@@ -51,6 +51,25 @@ impl Tuple {
         writer.finish()
     }
 
+    /// The row with these values in the place of its own. Columns must come by ascending id.
+    pub fn with<'a>(&self, changes: impl IntoIterator<Item = (ColumnId, Value<'a>)>) -> Result<Tuple> {
+        let row = self.reader();
+        let mut writer = TupleWriter::with_capacity(row.len() + 1, self.0.len());
+        let mut position = 0;
+        for (column, value) in changes {
+            while position < row.len() && row.column(position) < column {
+                writer.keep(row, position);
+                position += 1;
+            }
+            if position < row.len() && row.column(position) == column {
+                position += 1;
+            }
+            writer.push(column, value)?;
+        }
+        (position..row.len()).for_each(|position| writer.keep(row, position));
+        writer.finish()
+    }
+
     /// Takes bytes from anywhere for a row, if they are one.
     pub fn parse(bytes: Bytes) -> Result<Tuple> {
         TupleReader::open(&bytes)?.check()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::Table;
 use rowstore::Tuple;
 use txn::Transaction;
-use types::{RowId, SqlResult};
+use types::{ColumnId, RowId, SqlResult};
 
 use super::{Attempt, Waits, foreign, unique};
 use crate::Execution;
@@ -18,7 +18,8 @@ pub(crate) struct NewRow {
     pub(crate) tuple: Tuple,
 }
 
-/// Whether the rows may be put into the table in the place of those they replace. What refers to these is asked once they are written.
+/// Whether the rows may be put into the table in the place of those they replace, of which they differ in the columns `set` at most
+/// (`None`: in all). What refers to these is asked once they are written.
 ///
 /// # Errors
 /// `23505`, `23503`.
@@ -27,10 +28,16 @@ pub(crate) async fn check(
     table: &Arc<Table>,
     new: &[NewRow],
     old: &[NewRow],
+    set: Option<&[ColumnId]>,
     transaction: &Transaction,
     waits: &Waits,
 ) -> SqlResult<Attempt<()>> {
-    unique::check(execution, table, new, old, transaction, waits).await?;
-    foreign::check_references(execution, table, new, transaction, waits).await?;
+    unique::check(execution, table, new, old, set, transaction, waits).await?;
+    foreign::check_references(execution, table, new, set, transaction, waits).await?;
     Ok(Attempt::Done(()))
+}
+
+/// Whether the values of one of these columns may differ: what holds of a key stays so where none does.
+pub(super) fn may_differ(columns: &[ColumnId], set: Option<&[ColumnId]>) -> bool {
+    set.is_none_or(|set| columns.iter().any(|column| set.contains(column)))
 }

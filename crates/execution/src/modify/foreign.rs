@@ -9,6 +9,7 @@ use txn::Transaction;
 use txn::locks::KeyLock;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
+use super::constraints::may_differ;
 use super::shown::shown;
 use super::unique::newest;
 use super::{NewRow, Waits};
@@ -21,12 +22,16 @@ pub(super) async fn check_references(
     execution: &Execution,
     table: &Arc<Table>,
     new: &[NewRow],
+    set: Option<&[ColumnId]>,
     transaction: &Transaction,
     waits: &Waits,
 ) -> SqlResult<()> {
     let view = transaction.view();
     for constraint in table.constraints.iter().filter(|constraint| constraint.enforced) {
         let ConstraintKind::ForeignKey { columns, references, referenced, .. } = &constraint.kind else { continue };
+        if !may_differ(columns, set) {
+            continue;
+        }
         let target = view.state.table(*references);
         let target = target.ok_or_else(|| SqlError::internal("a foreign key to a table that is not there"))?;
         let mut wanted: BTreeMap<Vec<u8>, &Tuple> = BTreeMap::new();

@@ -92,6 +92,12 @@ impl Execution {
         if lock_for_rows(&plan.table, transaction, context).await? {
             return Ok(Some(Attempt::Again));
         }
+        if let Some(patched) = self.patched_by_key(run, transaction).await?
+            && patched.rows.len() <= changed_rows_max(plan.table.storage, context)
+        {
+            let targets = Targets::patched(&plan.table, patched);
+            return self.modify_targets(plan, targets, transaction, context).await.map(Some);
+        }
         let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
         self.modify_rows(plan, rows, transaction, context).await.map(Some)
     }
@@ -103,9 +109,19 @@ impl Execution {
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<Modified>> {
-        let waits = Waits::of(context);
         let (fresh_rows_max, once) = (changed_rows_max(plan.table.storage, context), plan.tag == "MERGE");
         let targets = Targets::of_at_most(fresh_rows_max, &plan.table, &plan.old, once, batches, transaction)?;
+        self.modify_targets(plan, targets, transaction, context).await
+    }
+
+    async fn modify_targets(
+        &self,
+        plan: &ModifyPlan,
+        targets: Targets,
+        transaction: &mut Transaction,
+        context: &RunContext,
+    ) -> SqlResult<Attempt<Modified>> {
+        let waits = Waits::of(context);
         if self.claim(&plan.table, &plan.old, &targets, transaction, &waits).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
@@ -154,7 +170,7 @@ impl Execution {
         if targets.were_changed(transaction)? {
             return Ok(Attempt::Again);
         }
-        check(self, table, &targets.new_rows, &targets.old_rows, transaction, waits).await
+        check(self, table, &targets.new_rows, &targets.old_rows, targets.set.as_deref(), transaction, waits).await
     }
 }
 

@@ -15,6 +15,7 @@ use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 
 use super::{NewRow, refused};
 use crate::error::{from_rowstore, from_txn};
+use crate::point::Patched;
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;
@@ -30,6 +31,8 @@ pub(crate) struct Targets {
     pub(crate) new_rows: Vec<NewRow>,
     /// Old keys that foreign keys of others may refer to, with the columns they are of.
     pub(crate) old_rows: Vec<NewRow>,
+    /// The columns of `new_rows` that are not as they were; `None` where that is not known.
+    pub(super) set: Option<Arc<[ColumnId]>>,
     /// What is put into the table goes to shards at once: `new_rows` are there only where constraints ask for them.
     pub(crate) are_many: bool,
 }
@@ -45,6 +48,15 @@ impl Targets {
         transaction: &Transaction,
     ) -> SqlResult<Self> {
         Self::of_at_most(usize::MAX, table, old, once, batches, transaction)
+    }
+
+    /// Rows that an UPDATE by key changes.
+    pub(super) fn patched(table: &Table, patched: Patched) -> Self {
+        let Patched { found, rows, columns } = patched;
+        let actions = found.iter().map(|found| (Action::Update, Some((found.row, found.place)))).collect();
+        let new_rows = found.iter().zip(rows).map(|(found, tuple)| NewRow { id: Some(found.row), tuple }).collect();
+        let (batches, old_rows) = (Vec::new(), Vec::new());
+        Self { table: table.oid, batches, actions, new_rows, old_rows, set: Some(columns), are_many: false }
     }
 
     /// As [`Targets::of`]; more than `fresh_rows_max` rows that are put into the table are many.
@@ -65,6 +77,7 @@ impl Targets {
             actions: Vec::new(),
             new_rows: Vec::new(),
             old_rows: Vec::new(),
+            set: None,
             are_many: false,
         };
         for batch in batches {

@@ -7,8 +7,9 @@ use catalog::{RowIndex, Table, TableRows};
 use rowstore::Tuple;
 use txn::Transaction;
 use txn::locks::KeyLock;
-use types::{Condition, Oid, RowId, SqlError, SqlResult};
+use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 
+use super::constraints::may_differ;
 use super::shown::shown;
 use super::{NewRow, Waits};
 use crate::Execution;
@@ -21,11 +22,12 @@ pub(super) async fn check(
     table: &Arc<Table>,
     new: &[NewRow],
     old: &[NewRow],
+    set: Option<&[ColumnId]>,
     transaction: &Transaction,
     waits: &Waits,
 ) -> SqlResult<()> {
     let replaced: HashSet<RowId> = new.iter().chain(old).filter_map(|row| row.id).collect();
-    for index in table.row_indexes().filter(|index| index.unique) {
+    for index in table.row_indexes().filter(|index| index.unique && may_differ(index.columns, set)) {
         let mut keys = Vec::with_capacity(new.len());
         let mut known = HashMap::with_capacity(new.len());
         for row in new {

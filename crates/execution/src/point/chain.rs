@@ -23,6 +23,8 @@ pub(super) struct Chain {
     pub(super) source: Source,
     pub(super) steps: Vec<Step>,
     pub(super) settled: Settled,
+    /// Its rows are those of an UPDATE, which may be patched.
+    pub(super) is_patch: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -61,7 +63,7 @@ pub(super) enum Effect {
 impl Chain {
     /// The plan as a chain, if it is one.
     pub(super) fn of(plan: &LogicalPlan) -> Option<Self> {
-        let mut chain = Self { source: Source::of(leaf(plan))?, steps: Vec::new(), settled: Settled::WhenPlanned };
+        let mut chain = Self { source: Source::of(leaf(plan))?, steps: Vec::new(), settled: Settled::WhenPlanned, is_patch: false };
         chain.add(plan)?;
         if let Source::Rows { rows, .. } = &chain.source {
             let cells: Vec<Expr> = rows.iter().flatten().cloned().collect();

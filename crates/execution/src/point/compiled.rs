@@ -16,7 +16,8 @@ use planner::error::from_datafusion;
 use rowstore::StoredColumn;
 use types::{SqlError, SqlResult};
 
-use super::IndexUse;
+use super::patch::Patch;
+use super::{IndexUse, Patched};
 use super::chain::{Chain, Effect, Source, Step, parameter_column};
 use super::plain::{self, StoredRows};
 use super::source::{Asked, KeyedRows};
@@ -32,6 +33,8 @@ pub(super) struct Compiled {
     pub(super) steps: Vec<Run>,
     /// The columns that are given as they are stored, where no step does more.
     pub(super) plain: Option<Arc<[StoredColumn]>>,
+    /// What an UPDATE does, where it can be done to the rows as they are stored.
+    patch: Option<Patch>,
 }
 
 #[derive(Debug)]
@@ -89,7 +92,7 @@ impl Compiled {
                     ordered = keyed.is_ordered;
                     Rows::Keyed(Box::new(keyed))
                 }
-                None => return Ok(Self { types, schema, source: Rows::Scanned, steps: Vec::new(), plain: None }),
+                None => return Ok(Self { types, schema, source: Rows::Scanned, steps: Vec::new(), plain: None, patch: None }),
             },
             Source::Rows { rows, schema } => {
                 let over = Arc::new(Schema::new(parameters.clone()));
@@ -135,7 +138,11 @@ impl Compiled {
             Rows::Keyed(keyed) => plain::columns(&chain.steps, keyed)?,
             _ => None,
         };
-        Ok(Self { types, schema, source, steps, plain })
+        let patch = match &source {
+            Rows::Keyed(keyed) if chain.is_patch && keyed.is_exact => Patch::of(&keyed.table, &chain.steps, &parameters)?,
+            _ => None,
+        };
+        Ok(Self { types, schema, source, steps, plain, patch })
     }
 
     /// Whether it is for parameters of the types of these.
@@ -192,6 +199,25 @@ impl Compiled {
         rows.drain(..counts.skip.min(rows.len()));
         rows.truncate(counts.fetch.unwrap_or(usize::MAX));
         Ok(Some((StoredRows { rows, columns }, Some(keyed.asked(range, found)))))
+    }
+
+    /// What an UPDATE makes of its rows, with what was read; `None` where it is no patch, or the plan has to be run.
+    pub(super) async fn run_patch(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<(Patched, Option<Asked>)>> {
+        let (Some(patch), Rows::Keyed(keyed)) = (&self.patch, &self.source) else { return Ok(None) };
+        let columns = Arc::clone(&patch.columns);
+        let one = self.one_row(values)?;
+        let Some(range) = keyed.range(&one)? else {
+            return Ok(Some((Patched { found: Vec::new(), rows: Vec::new(), columns }, None)));
+        };
+        let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
+        let Some(rows) = patch.apply(&read.tuples, &one)? else { return Ok(None) };
+        let found = read.found.clone();
+        Ok(Some((Patched { found, rows, columns }, Some(keyed.asked(range, read.found)))))
     }
 
     /// One row of the parameters.
@@ -362,7 +388,7 @@ fn aggregated((aggregate, filter): &Aggregate, rows: &RecordBatch) -> SqlResult<
 }
 
 /// What the expressions of a step are over: the columns at `narrowed` of its input, or all, as they really are, then the parameters.
-fn schema_over(
+pub(super) fn schema_over(
     step: &Step,
     narrowed: Option<&[usize]>,
     actual: &[DataType],

@@ -12,16 +12,19 @@ use parking_lot::Mutex;
 use planner::functions::Settled;
 use planner::semantics::Session;
 use planner::{Planned, QueryPlan};
+use rowstore::Tuple;
 use txn::Transaction;
-use types::{SqlError, SqlResult};
+use types::{ColumnId, SqlError, SqlResult};
 
 use self::chain::Chain;
 use self::compiled::Compiled;
 use crate::Execution;
+use crate::lookup::Found;
 
 mod at_once;
 mod chain;
 mod compiled;
+mod patch;
 mod plain;
 mod source;
 
@@ -53,7 +56,8 @@ impl PointProgram {
     /// with it the rows that the plan was made for, if any.
     #[must_use]
     pub fn of(planned: &Planned) -> Option<Self> {
-        let rows = Kept::of(input(planned)?)?;
+        let mut rows = Kept::of(input(planned)?)?;
+        rows.chain.is_patch = matches!(planned, Planned::Modify(plan) if patch::is_patch(plan));
         let update = match planned {
             Planned::Write(write) => write.conflict.as_ref().and_then(|conflict| conflict.update.as_ref()),
             _ => None,
@@ -139,6 +143,15 @@ impl PointRun<'_> {
     }
 }
 
+/// Rows and what becomes of them.
+#[derive(Debug)]
+pub(crate) struct Patched {
+    pub(crate) found: Vec<Found>,
+    pub(crate) rows: Vec<Tuple>,
+    /// The columns that are set.
+    pub(crate) columns: Arc<[ColumnId]>,
+}
+
 /// What a run gives.
 #[derive(Debug)]
 pub enum PointRows {
@@ -178,6 +191,21 @@ impl Execution {
             transaction.note_key_read(|| read.of_key());
         }
         Ok(Some(PointRows::Batch(made.rows)))
+    }
+
+    /// What an UPDATE makes of the rows that its program finds, without columns in between; `None` where that is not all it does.
+    pub(crate) async fn patched_by_key(
+        &self,
+        run: &PointRun<'_>,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<Patched>> {
+        let compiled = run.program.rows.compiled(run.values, run.session)?;
+        let view = transaction.view();
+        let Some((patched, read)) = compiled.run_patch(self, run.values, &view.state).await? else { return Ok(None) };
+        if let Some(read) = read {
+            transaction.note_key_read(|| read.of_key());
+        }
+        Ok(Some(patched))
     }
 
     /// As [`Execution::rows_by_key`], as columns.

@@ -115,7 +115,7 @@ impl Client {
         let new = tuples(table, &columns)?.into_iter().map(|tuple| NewRow { id: None, tuple });
         let new: Vec<NewRow> = new.collect();
         let begun = transaction.view().ts;
-        let checked = check(&life.execution, table, &new, &[], transaction, &waits).await;
+        let checked = check(&life.execution, table, &new, &[], None, transaction, &waits).await;
         self.judge(&checked, &keys, begun, writes).await;
         if checked? == Attempt::Again {
             return Ok(Attempt::Again);

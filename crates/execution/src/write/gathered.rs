@@ -68,7 +68,7 @@ impl Execution {
                 updates = Some(targets);
             }
         }
-        if check(self, table, &rows, &[], transaction, &waits).await? == Attempt::Again {
+        if check(self, table, &rows, &[], None, transaction, &waits).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
         let mut count = rows.len() as u64;
@@ -224,7 +224,7 @@ impl Execution {
             }
         };
         let targets = Targets::of(table, &update.old, false, batches, transaction)?;
-        if check(self, table, &targets.new_rows, &targets.old_rows, transaction, &waits).await? == Attempt::Again {
+        if check(self, table, &targets.new_rows, &targets.old_rows, None, transaction, &waits).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
         Ok(Attempt::Done(targets))

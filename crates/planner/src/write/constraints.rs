@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use catalog::{ConstraintKind, Table};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use types::{Condition, SqlError, SqlType};
 
@@ -84,6 +84,15 @@ impl Constrained {
         });
         values.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The value that the expression gives back once it has asked NOT NULL of a row; `None` for all other expressions, and where there are
+/// CHECKs.
+#[must_use]
+pub fn value_asked_of(expr: &Expr) -> Option<&Expr> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let constrained = call.func.inner().downcast_ref::<Constrained>()?;
+    call.args.first().filter(|_| checks(&constrained.table).is_empty())
 }
 
 /// The CHECKs of a table in the order they are asked: names and SQL texts.

@@ -27,6 +27,7 @@ mod tests;
 pub(crate) use self::assign::is_assignable;
 pub(crate) use self::assigned::ASSIGNED;
 pub(crate) use self::constraints::Constrained;
+pub use self::constraints::value_asked_of;
 pub(crate) use self::copy::copy;
 pub(crate) use self::create_as::create_as;
 pub(crate) use self::delete::delete;

@@ -192,3 +192,23 @@ fn a_writer_is_used_again_after_a_failure() {
     assert_eq!(writer.finish().unwrap(), tuple([(1, Value::Int(8))]));
     assert!(writer.finish().unwrap().reader().is_empty());
 }
+
+#[test]
+fn a_row_with_other_values_is_as_one_that_was_encoded_with_them() {
+    let id = |id| ColumnId(id);
+    let long = "x".repeat(70_000);
+    let row = Tuple::encode([(id(2), Value::Int(5)), (id(4), Value::Text("ab")), (id(7), Value::Null)]).unwrap();
+    let cases: [Vec<(ColumnId, Value<'_>)>; 6] = [
+        vec![],
+        vec![(id(4), Value::Text("other"))],
+        vec![(id(1), Value::Bool(true)), (id(9), Value::Float8(0.5))],
+        vec![(id(2), Value::Null), (id(3), Value::Int(1 << 40)), (id(7), Value::Bytes(b"z"))],
+        vec![(id(4), Value::Text(&long))],
+        vec![(id(300), Value::Int(1))],
+    ];
+    for changes in cases {
+        let mut expected: std::collections::BTreeMap<_, _> = row.reader().iter().collect();
+        expected.extend(changes.iter().copied());
+        assert_eq!(row.with(changes).unwrap(), Tuple::encode(expected).unwrap());
+    }
+}

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use types::ColumnId;
 
-use super::{HEADER, NARROW, Tuple, WIDE, entry_bytes, stored};
+use super::{HEADER, NARROW, Tuple, TupleReader, WIDE, entry_bytes, stored};
 use crate::{Error, Result, Value};
 
 /// Writes rows one after another, with the same buffers.
@@ -29,6 +29,19 @@ impl TupleWriter {
         let tag = stored::put(value, &mut self.body)?;
         self.entries.push(Entry { id, tag, end: self.body.len() });
         Ok(())
+    }
+
+    /// With room for so many columns and bytes of values.
+    pub(super) fn with_capacity(columns: usize, bytes: usize) -> Self {
+        Self { entries: Vec::with_capacity(columns), body: Vec::with_capacity(bytes) }
+    }
+
+    /// Adds a value of another row as it is. Columns must come by ascending id.
+    pub(super) fn keep(&mut self, row: TupleReader<'_>, position: usize) {
+        let start = if position == 0 { 0 } else { row.entry(position - 1).2 };
+        let (id, tag, end) = row.entry(position);
+        self.body.extend_from_slice(&row.body[start..end]);
+        self.entries.push(Entry { id, tag, end: self.body.len() });
     }
 
     /// The row of what was pushed; the writer is empty again, also after a failure.

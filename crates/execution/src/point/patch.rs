@@ -1,0 +1,161 @@
+//! What an UPDATE makes of stored rows: the columns that it sets are computed, all others stay as they are stored.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, SchemaRef};
+use catalog::Table;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchemaRef, Result as DfResult, ScalarValue};
+use datafusion::logical_expr::Expr;
+use planner::error::from_datafusion;
+use planner::write::value_asked_of;
+use planner::{Action, ModifyPlan};
+use rowstore::{ColumnValues, StoredColumn, Tuple, batch_of};
+use types::{ColumnId, SqlResult};
+
+use super::chain::{Effect, Step};
+use super::compiled::{Expression, batch, compile, evaluate, repeated, schema_over};
+use super::source::position_of;
+use crate::error::from_rowstore;
+use crate::scan::stored_column;
+use crate::table_columns::column_defs;
+
+/// The columns of a [`ModifyPlan`] before those of the table.
+const LEADING: usize = 3;
+
+/// An UPDATE of the rows that an index finds.
+#[derive(Debug)]
+pub(super) struct Patch {
+    /// The columns that new values are computed of.
+    needed: Vec<StoredColumn>,
+    /// Theirs, then the parameters.
+    schema: SchemaRef,
+    /// By ascending column.
+    set: Vec<Set>,
+    pub(super) columns: Arc<[ColumnId]>,
+}
+
+#[derive(Debug)]
+struct Set {
+    value: Expression,
+    is_required: bool,
+}
+
+/// Whether nothing is asked of the plan's rows but what the columns become, and NOT NULL.
+pub(super) fn is_patch(plan: &ModifyPlan) -> bool {
+    plan.tag == "UPDATE" && plan.returning.is_none() && plan.old.is_empty() && plan.references.is_empty()
+}
+
+impl Patch {
+    /// Of an UPDATE's steps; `None` where they are more than that.
+    pub(super) fn of(table: &Table, steps: &[Step], parameters: &[Field]) -> SqlResult<Option<Self>> {
+        let mut projections = Vec::new();
+        for step in steps {
+            match &step.effect {
+                Effect::Project(exprs) => projections.push((exprs.as_slice(), &step.input)),
+                // It says which part of the index is meant: that was asked of the rows.
+                Effect::Filter(_) if projections.is_empty() => {}
+                _ => return Ok(None),
+            }
+        }
+        let Some(first) = steps.iter().find(|step| matches!(step.effect, Effect::Project(_))) else { return Ok(None) };
+        let width = table.columns.len();
+        let made = (0..LEADING + width).map(|position| over_source(&projections, position));
+        let made = made.collect::<DfResult<Option<Vec<Expr>>>>().map_err(from_datafusion)?;
+        let Some(made) = made else { return Ok(None) };
+        let is_update = matches!(&made[0], Expr::Literal(ScalarValue::Int8(Some(action)), _)
+            if Action::of(*action) == Some(Action::Update));
+        let says_which = (width..width + 2).eq(made[1..LEADING].iter().filter_map(|expr| position_of(expr, first)));
+        if !is_update || !says_which {
+            return Ok(None);
+        }
+        let changed = made[LEADING..].iter().enumerate();
+        let mut changed: Vec<(usize, &Expr)> =
+            changed.filter(|(position, expr)| position_of(expr, first) != Some(*position)).collect();
+        changed.sort_unstable_by_key(|(position, _)| table.columns[*position].id);
+
+        let mut needed: Vec<usize> = Vec::new();
+        for (_, expr) in &changed {
+            needed.extend(expr.column_refs().into_iter().filter_map(|column| first.input.maybe_index_of_column(column)));
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        if changed.iter().any(|(_, expr)| expr.is_volatile()) || needed.last().is_some_and(|last| width <= *last) {
+            return Ok(None);
+        }
+        let defs = column_defs(table);
+        let types: Vec<_> = needed.iter().map(|position| defs[*position].sql_type.arrow_type()).collect();
+        let over = schema_over(first, Some(&needed), &types, parameters)?;
+        let mut set = Vec::with_capacity(changed.len());
+        for (position, expr) in &changed {
+            let column = &table.columns[*position];
+            let value = compile(expr, &over)?;
+            if value.data_type(over.as_arrow()).map_err(from_datafusion)? != column.sql_type.arrow_type() {
+                return Ok(None);
+            }
+            set.push(Set { value, is_required: column.not_null });
+        }
+        Ok(Some(Self {
+            needed: needed.iter().map(|position| stored_column(&defs[*position])).collect::<SqlResult<_>>()?,
+            schema: Arc::clone(over.inner()),
+            set,
+            columns: changed.iter().map(|(position, _)| table.columns[*position].id).collect(),
+        }))
+    }
+
+    /// What becomes of the rows; `None` where one may not be so, which the plan has words for.
+    ///
+    /// # Errors
+    /// What computing the new values finds.
+    pub(super) fn apply(&self, rows: &[Tuple], one: &RecordBatch) -> SqlResult<Option<Vec<Tuple>>> {
+        if rows.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let mut columns = batch_of(rows, &self.needed, rows.len()).map_err(from_rowstore)?;
+        columns.extend(repeated(one, rows.len())?);
+        let over = batch(&self.schema, columns, rows.len())?;
+        let mut values: Vec<ArrayRef> = Vec::with_capacity(self.set.len());
+        for set in &self.set {
+            let value = evaluate(&set.value, &over)?;
+            if set.is_required && value.null_count() != 0 {
+                return Ok(None);
+            }
+            values.push(value);
+        }
+        let values = ColumnValues::of_all(&values).map_err(from_rowstore)?;
+        let patched = rows.iter().enumerate().map(|(at, row)| {
+            row.with(self.columns.iter().copied().zip(values.iter().map(|values| values.get(at))))
+        });
+        patched.collect::<Result<_, _>>().map(Some).map_err(from_rowstore)
+    }
+}
+
+/// The expression at `position` of the last of these projections, over the input of the first; `None` where it is computed more
+/// than once, and may be something else each time.
+fn over_source(projections: &[(&[Expr], &DFSchemaRef)], position: usize) -> DfResult<Option<Expr>> {
+    let Some(((exprs, input), before)) = projections.split_last() else { return Ok(None) };
+    let Some(expr) = exprs.get(position) else { return Ok(None) };
+    let expr = expr.clone().unalias();
+    let expr = value_asked_of(&expr).cloned().unwrap_or(expr);
+    if before.is_empty() {
+        return Ok(Some(expr));
+    }
+    if expr.is_volatile() {
+        return Ok(None);
+    }
+    let mut is_whole = true;
+    let made = expr.transform_up(|node| {
+        let Expr::Column(column) = &node else { return Ok(Transformed::no(node)) };
+        // Parameters are columns that no projection makes.
+        let Some(at) = input.maybe_index_of_column(column) else { return Ok(Transformed::no(node)) };
+        Ok(match over_source(before, at)? {
+            Some(made) => Transformed::yes(made),
+            None => {
+                is_whole = false;
+                Transformed::no(node)
+            }
+        })
+    })?;
+    Ok(is_whole.then_some(made.data))
+}
