@@ -52,10 +52,10 @@ impl Targets {
 
     /// Rows that an UPDATE by key changes.
     pub(super) fn patched(table: &Table, patched: Patched) -> Self {
-        let Patched { found, rows, columns } = patched;
+        let Patched { found, rows, columns, returning } = patched;
         let actions = found.iter().map(|found| (Action::Update, Some((found.row, found.place)))).collect();
         let new_rows = found.iter().zip(rows).map(|(found, tuple)| NewRow { id: Some(found.row), tuple }).collect();
-        let (batches, old_rows) = (Vec::new(), Vec::new());
+        let (batches, old_rows) = (vec![returning], Vec::new());
         Self { table: table.oid, batches, actions, new_rows, old_rows, set: Some(columns), are_many: false }
     }
 

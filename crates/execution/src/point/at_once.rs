@@ -10,8 +10,8 @@ use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use super::compiled::{Compiled, Counts, Expression, Rows, Run};
-use super::source::{Asked, KeyedRows};
-use super::{PointRun, StoredRows};
+use super::source::{Asked, KeyedRows, Read};
+use super::{PointRows, PointRun, StoredRows};
 use crate::Execution;
 use crate::lookup::{Found, fresh_in_order};
 
@@ -19,11 +19,11 @@ use crate::lookup::{Found, fresh_in_order};
 const ROWS_MAX: usize = 1024;
 
 impl Execution {
-    /// As [`Execution::rows_by_key`], where the rows are given as they are stored and none of a shard is meant; else `None`.
+    /// As [`Execution::rows_by_key`], where no row of a shard is meant; else `None`.
     ///
     /// # Errors
     /// What the plan would find.
-    pub fn rows_at_once(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<StoredRows>> {
+    pub fn rows_at_once(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
         let compiled = run.program.rows.compiled(run.values, run.session)?;
         let view = transaction.view();
         let Some((rows, read)) = compiled.run_at_once(run.values, &view.state)? else { return Ok(None) };
@@ -39,32 +39,41 @@ impl Compiled {
         &self,
         values: &[ScalarValue],
         view: &CatalogState,
-    ) -> SqlResult<Option<(StoredRows, Option<Asked>)>> {
-        let (Some(columns), Rows::Keyed(keyed)) = (&self.plain, &self.source) else { return Ok(None) };
+    ) -> SqlResult<Option<(PointRows, Option<Asked>)>> {
+        let Rows::Keyed(keyed) = &self.source else { return Ok(None) };
         let Some(counts) = self.counts_at_once(values) else { return Ok(None) };
-        let columns = Arc::clone(columns);
         let Some(constants) = keyed.constants_at_once(values) else { return Ok(None) };
-        let Some(range) = keyed.access.range(|at| Ok(constants[at]))? else {
-            return Ok(Some((StoredRows { rows: Vec::new(), columns }, None)));
-        };
+        // Where no row can be meant, the long way is short.
+        let Some(range) = keyed.access.range(|at| Ok(constants[at]))? else { return Ok(None) };
         let fresh = view.rows(keyed.table.oid);
         let first = keyed.access.columns[0];
         if fresh.shards.shards.iter().any(|shard| range.may_be_in(shard, first)) {
             return Ok(None);
         }
-        let count_max = self.wanted(counts).unwrap_or(ROWS_MAX + 1).min(ROWS_MAX + 1);
+        let limit = self.wanted(counts);
+        let count_max = limit.unwrap_or(ROWS_MAX + 1).min(ROWS_MAX + 1);
         let found = fresh_in_order(fresh, keyed.access.index, &range, keyed.backwards);
         let found: Vec<Found> = found.take(count_max).collect();
         if ROWS_MAX < found.len() {
             return Ok(None);
         }
-        let given = found.iter().skip(counts.skip).take(counts.fetch.unwrap_or(usize::MAX));
+        let is_all = found.len() < count_max;
         let row = |found: &Found| {
             let row = fresh.fresh_row(found.row).ok_or_else(|| SqlError::internal("a found row is not there"))?;
             Ok(row.tuple.clone())
         };
-        let rows = given.map(row).collect::<SqlResult<Vec<_>>>()?;
-        Ok(Some((StoredRows { rows, columns }, Some(keyed.asked(range, found)))))
+        let Some(columns) = &self.plain else {
+            let tuples = found.iter().map(row).collect::<SqlResult<_>>()?;
+            let (one, read) = (self.one_row(values)?, Read { tuples, found, is_all });
+            let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
+            if limit.is_some() && !is_all && Some(rows.num_rows()) != counts.fetch {
+                return Ok(None);
+            }
+            return Ok(Some((PointRows::Batch(self.visible(&rows)), Some(keyed.asked(range, read.found)))));
+        };
+        let given = found.iter().skip(counts.skip).take(counts.fetch.unwrap_or(usize::MAX));
+        let rows = StoredRows { rows: given.map(row).collect::<SqlResult<_>>()?, columns: Arc::clone(columns) };
+        Ok(Some((PointRows::Stored(rows), Some(keyed.asked(range, found)))))
     }
 
     /// OFFSET and LIMIT; `None` where they have to be computed, or are refused.

@@ -16,7 +16,7 @@ use planner::error::from_datafusion;
 use rowstore::StoredColumn;
 use types::{SqlError, SqlResult};
 
-use super::patch::Patch;
+use super::patch::{Applied, Patch};
 use super::{IndexUse, Patched};
 use super::chain::{Chain, Effect, Source, Step, parameter_column};
 use super::plain::{self, StoredRows};
@@ -207,21 +207,20 @@ impl Compiled {
         execution: &Execution,
         values: &[ScalarValue],
         view: &CatalogState,
-    ) -> SqlResult<Option<(Patched, Option<Asked>)>> {
+    ) -> SqlResult<Option<(Patched, Asked)>> {
         let (Some(patch), Rows::Keyed(keyed)) = (&self.patch, &self.source) else { return Ok(None) };
         let columns = Arc::clone(&patch.columns);
         let one = self.one_row(values)?;
-        let Some(range) = keyed.range(&one)? else {
-            return Ok(Some((Patched { found: Vec::new(), rows: Vec::new(), columns }, None)));
-        };
+        // Where no row can be meant, the plan is as fast.
+        let Some(range) = keyed.range(&one)? else { return Ok(None) };
         let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
-        let Some(rows) = patch.apply(&read.tuples, &one)? else { return Ok(None) };
+        let Some(Applied { rows, returning }) = patch.apply(&read.tuples, &one)? else { return Ok(None) };
         let found = read.found.clone();
-        Ok(Some((Patched { found, rows, columns }, Some(keyed.asked(range, read.found)))))
+        Ok(Some((Patched { found, rows, columns, returning }, keyed.asked(range, read.found))))
     }
 
     /// One row of the parameters.
-    fn one_row(&self, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
+    pub(super) fn one_row(&self, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
         let parameters = values.iter().map(|value| value.to_array().map_err(from_datafusion));
         batch(&self.schema, parameters.collect::<SqlResult<_>>()?, 1)
     }
@@ -275,7 +274,7 @@ impl Compiled {
         Ok(Some(counts))
     }
 
-    fn take_steps(&self, rows: RecordBatch, one: &RecordBatch, counts: Counts) -> SqlResult<RecordBatch> {
+    pub(super) fn take_steps(&self, rows: RecordBatch, one: &RecordBatch, counts: Counts) -> SqlResult<RecordBatch> {
         let mut rows = rows;
         for step in &self.steps {
             rows = match step {
@@ -318,7 +317,7 @@ impl Compiled {
     }
 
     /// The rows without the parameters.
-    fn visible(&self, rows: &RecordBatch) -> RecordBatch {
+    pub(super) fn visible(&self, rows: &RecordBatch) -> RecordBatch {
         let visible: Vec<usize> = (0..rows.num_columns() - self.types.len()).collect();
         rows.project(&visible).expect("columns that are there")
     }

@@ -150,6 +150,8 @@ pub(crate) struct Patched {
     pub(crate) rows: Vec<Tuple>,
     /// The columns that are set.
     pub(crate) columns: Arc<[ColumnId]>,
+    /// What RETURNING gives.
+    pub(crate) returning: RecordBatch,
 }
 
 /// What a run gives.
@@ -202,9 +204,7 @@ impl Execution {
         let compiled = run.program.rows.compiled(run.values, run.session)?;
         let view = transaction.view();
         let Some((patched, read)) = compiled.run_patch(self, run.values, &view.state).await? else { return Ok(None) };
-        if let Some(read) = read {
-            transaction.note_key_read(|| read.of_key());
-        }
+        transaction.note_key_read(|| read.of_key());
         Ok(Some(patched))
     }
 

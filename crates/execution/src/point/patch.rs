@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use catalog::Table;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchemaRef, Result as DfResult, ScalarValue};
@@ -34,6 +34,15 @@ pub(super) struct Patch {
     /// By ascending column.
     set: Vec<Set>,
     pub(super) columns: Arc<[ColumnId]>,
+    /// What RETURNING gives.
+    returning: Vec<Expression>,
+    returned: SchemaRef,
+}
+
+/// New versions of rows, and what RETURNING gives of them.
+pub(super) struct Applied {
+    pub(super) rows: Vec<Tuple>,
+    pub(super) returning: RecordBatch,
 }
 
 #[derive(Debug)]
@@ -42,9 +51,9 @@ struct Set {
     is_required: bool,
 }
 
-/// Whether nothing is asked of the plan's rows but what the columns become, and NOT NULL.
+/// Whether nothing is asked of the plan's rows but what the columns become, NOT NULL and RETURNING.
 pub(super) fn is_patch(plan: &ModifyPlan) -> bool {
-    plan.tag == "UPDATE" && plan.returning.is_none() && plan.old.is_empty() && plan.references.is_empty()
+    plan.tag == "UPDATE" && plan.old.is_empty() && plan.references.is_empty()
 }
 
 impl Patch {
@@ -61,7 +70,8 @@ impl Patch {
         }
         let Some(first) = steps.iter().find(|step| matches!(step.effect, Effect::Project(_))) else { return Ok(None) };
         let width = table.columns.len();
-        let made = (0..LEADING + width).map(|position| over_source(&projections, position));
+        let count = projections.last().map_or(0, |(exprs, _)| exprs.len()).max(LEADING + width);
+        let made = (0..count).map(|position| over_source(&projections, position));
         let made = made.collect::<DfResult<Option<Vec<Expr>>>>().map_err(from_datafusion)?;
         let Some(made) = made else { return Ok(None) };
         let is_update = matches!(&made[0], Expr::Literal(ScalarValue::Int8(Some(action)), _)
@@ -70,18 +80,20 @@ impl Patch {
         if !is_update || !says_which {
             return Ok(None);
         }
-        let changed = made[LEADING..].iter().enumerate();
+        let (columns, returning) = made[LEADING..].split_at(width);
+        let changed = columns.iter().enumerate();
         let mut changed: Vec<(usize, &Expr)> =
             changed.filter(|(position, expr)| position_of(expr, first) != Some(*position)).collect();
         changed.sort_unstable_by_key(|(position, _)| table.columns[*position].id);
 
         let mut needed: Vec<usize> = Vec::new();
-        for (_, expr) in &changed {
+        let computed = || changed.iter().map(|(_, expr)| *expr).chain(returning);
+        for expr in computed() {
             needed.extend(expr.column_refs().into_iter().filter_map(|column| first.input.maybe_index_of_column(column)));
         }
         needed.sort_unstable();
         needed.dedup();
-        if changed.iter().any(|(_, expr)| expr.is_volatile()) || needed.last().is_some_and(|last| width <= *last) {
+        if computed().any(Expr::is_volatile) || needed.last().is_some_and(|last| width <= *last) {
             return Ok(None);
         }
         let defs = column_defs(table);
@@ -96,7 +108,15 @@ impl Patch {
             }
             set.push(Set { value, is_required: column.not_null });
         }
+        let returning = returning.iter().map(|expr| compile(expr, &over)).collect::<SqlResult<Vec<_>>>()?;
+        let field = |expr: &Expression| {
+            let of = expr.data_type(over.as_arrow()).map_err(from_datafusion)?;
+            Ok(Field::new("", of, true))
+        };
+        let returned = Arc::new(Schema::new(returning.iter().map(field).collect::<SqlResult<Vec<_>>>()?));
         Ok(Some(Self {
+            returning,
+            returned,
             needed: needed.iter().map(|position| stored_column(&defs[*position])).collect::<SqlResult<_>>()?,
             schema: Arc::clone(over.inner()),
             set,
@@ -108,10 +128,7 @@ impl Patch {
     ///
     /// # Errors
     /// What computing the new values finds.
-    pub(super) fn apply(&self, rows: &[Tuple], one: &RecordBatch) -> SqlResult<Option<Vec<Tuple>>> {
-        if rows.is_empty() {
-            return Ok(Some(Vec::new()));
-        }
+    pub(super) fn apply(&self, rows: &[Tuple], one: &RecordBatch) -> SqlResult<Option<Applied>> {
         let mut columns = batch_of(rows, &self.needed, rows.len()).map_err(from_rowstore)?;
         columns.extend(repeated(one, rows.len())?);
         let over = batch(&self.schema, columns, rows.len())?;
@@ -127,7 +144,10 @@ impl Patch {
         let patched = rows.iter().enumerate().map(|(at, row)| {
             row.with(self.columns.iter().copied().zip(values.iter().map(|values| values.get(at))))
         });
-        patched.collect::<Result<_, _>>().map(Some).map_err(from_rowstore)
+        let patched = patched.collect::<Result<_, _>>().map_err(from_rowstore)?;
+        let returning = self.returning.iter().map(|expr| evaluate(expr, &over)).collect::<SqlResult<_>>()?;
+        let returning = batch(&self.returned, returning, rows.len())?;
+        Ok(Some(Applied { rows: patched, returning }))
     }
 }
 

@@ -87,10 +87,7 @@ impl Rows {
 
     /// Rows that are all there.
     pub(crate) fn of(rows: PointRows, columns: Columns, style: TextStyle, hold: Option<Hold>) -> Self {
-        let part = Part::of(match rows {
-            PointRows::Stored(rows) => Source::Stored(rows),
-            PointRows::Batch(rows) => Source::Batch(rows),
-        });
+        let part = Part::of(Source::of(rows));
         Self { part: Some(part), ..Self::new(stream::empty().boxed(), columns, style, hold) }
     }
 
@@ -185,6 +182,13 @@ impl Rows {
 }
 
 impl Source {
+    fn of(rows: PointRows) -> Self {
+        match rows {
+            PointRows::Stored(rows) => Self::Stored(rows),
+            PointRows::Batch(rows) => Self::Batch(rows),
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Batch(rows) => rows.num_rows(),
@@ -232,8 +236,24 @@ impl Part {
     }
 }
 
+/// Appends rows that are all there as DataRow messages; how many they are.
+pub(crate) fn put_all(
+    rows: PointRows,
+    columns: &[OutputColumn],
+    formats: &[Format],
+    style: &TextStyle,
+    out: &mut BytesMut,
+) -> SqlResult<u64> {
+    let mut part = Part::of(Source::of(rows));
+    part.prepare(columns, formats, style)?;
+    while part.next < part.rows.len() {
+        part.encode_row(out)?;
+    }
+    Ok(part.next as u64)
+}
+
 /// Appends one of the rows as a DataRow message.
-pub(crate) fn put_stored(
+fn put_stored(
     encoder: &mut StoredEncoder,
     rows: &StoredRows,
     at: usize,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use execution::encode::TextStyle;
 use execution::{PointRun, decode};
 use types::{SqlResult, SqlType};
 
@@ -100,13 +101,9 @@ impl Session {
         let run = PointRun { program, values, session: None };
         let Some(found) = self.gateway.execution.rows_at_once(&run, self.block.transaction())? else { return Ok(None) };
         let Some(columns) = &portal.columns else { return Ok(None) };
-        let sent = columns.iter().map(|column| &column.sql_type).zip(portal.formats.iter().copied());
-        let Some(mut encoder) = found.encoder(sent, self.settings().zone()) else { return Ok(None) };
         statement.is(Kind::Query);
-        for at in 0..found.rows().len() {
-            rows::put_stored(&mut encoder, &found, at, &mut client.outbox.buffer)?;
-        }
-        let count = found.rows().len() as u64;
+        let style = TextStyle { zone: self.settings().zone(), names: self.context(statement) };
+        let count = rows::put_all(found, columns, &portal.formats, &style, &mut client.outbox.buffer)?;
         self.gateway.metrics.rows_out.inc_by(count);
         Ok(Some(count))
     }
