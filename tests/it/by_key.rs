@@ -9,7 +9,7 @@ use crate::server::{Server, nightly};
 
 const ROUNDS: usize = 6;
 const ROUNDS_NIGHTLY: usize = 100;
-const QUERIES: [&str; 17] = [
+const QUERIES: [&str; 22] = [
     "SELECT count(*), min(b), max(c), sum(d) FROM t WHERE a = $1 AND b > $2",
     "SELECT count(DISTINCT c) + 1, count(d) FILTER (WHERE b < $2) FROM t WHERE a = $1",
     "SELECT coalesce(sum(d), 0), avg(b) FROM t WHERE c = 'text ' || $1::int AND b <> $2",
@@ -27,6 +27,11 @@ const QUERIES: [&str; 17] = [
     "SELECT a, b FROM t WHERE d IS NULL AND a = $1 AND b <= $2 ORDER BY b",
     "SELECT x.b, x.c FROM t AS x WHERE x.a = $1 AND x.b = $2 FOR UPDATE",
     "SELECT a, b FROM t WHERE (a, b) = ($1, $2)",
+    "SELECT min(b) FROM t WHERE a = $1 AND b > $2",
+    "SELECT max(b) + 1 FROM t WHERE a = $1 AND b < $2",
+    "SELECT max(d) FROM t WHERE d < $1::int + $2::int",
+    "SELECT min(a) FROM t WHERE c = 'text ' || $1::int AND a > $2",
+    "SELECT b, c, d FROM t WHERE a = $1 AND b >= $2 ORDER BY b LIMIT 3 OFFSET 1 FOR NO KEY UPDATE",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use types::{RowId, SqlError, SqlResult};
 
 use super::targets::{columns_from, place_of, were_changed};
 use super::{Attempt, Waits};
-use crate::point::PointRun;
+use crate::point::{PointRows, PointRun};
 use crate::{Execution, RunContext};
 
 impl Execution {
@@ -39,9 +39,64 @@ impl Execution {
         run: &PointRun<'_>,
         transaction: &mut Transaction,
         context: &RunContext,
-    ) -> SqlResult<Option<Attempt<Vec<RecordBatch>>>> {
+    ) -> SqlResult<Option<Attempt<Vec<PointRows>>>> {
+        let waits = Waits::of(context);
+        if let Some((found, mut rows)) = self.locking_by_key(run, transaction).await?
+            && let [locks] = plan.locks.as_slice()
+        {
+            let mut wanted = Wanted::of(plan)?;
+            for found in found {
+                let outcome = match wanted.is_full() {
+                    true => Outcome::Skipped,
+                    false => lock(locks, found.row, found.place, transaction, &waits).await?,
+                };
+                if !wanted.note(&outcome) {
+                    return Ok(Some(Attempt::Again));
+                }
+            }
+            rows.retain(&wanted.rows);
+            return Ok(Some(Attempt::Done(vec![PointRows::Stored(rows)])));
+        }
         let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
-        lock_rows(plan, rows, transaction, &Waits::of(context)).await.map(Some)
+        Ok(Some(match lock_rows(plan, rows, transaction, &waits).await? {
+            Attempt::Done(rows) => Attempt::Done(rows.into_iter().map(PointRows::Batch).collect()),
+            Attempt::Again => Attempt::Again,
+        }))
+    }
+}
+
+/// Which rows of a result are given.
+struct Wanted {
+    /// Rows that OFFSET leaves out still.
+    skip: u64,
+    /// Rows that LIMIT lets through still.
+    left: u64,
+    rows: Vec<bool>,
+}
+
+impl Wanted {
+    fn of(plan: &QueryPlan) -> SqlResult<Self> {
+        let (skip, limit) = plan.locked_limit.counts()?;
+        Ok(Self { skip, left: limit.unwrap_or(u64::MAX), rows: Vec::new() })
+    }
+
+    /// Whether no further row is given, so that none is locked.
+    fn is_full(&self) -> bool {
+        self.left == 0
+    }
+
+    /// What became of the next row; `false` where the query has to run again.
+    fn note(&mut self, outcome: &Outcome) -> bool {
+        let is_had = match outcome {
+            Outcome::Locked => true,
+            Outcome::Skipped => false,
+            Outcome::Changed => return false,
+        };
+        let is_given = is_had && self.skip == 0;
+        self.skip -= u64::from(is_had && !is_given);
+        self.left -= u64::from(is_given);
+        self.rows.push(is_given);
+        true
     }
 }
 
@@ -52,36 +107,27 @@ async fn lock_rows(
     transaction: &Transaction,
     waits: &Waits,
 ) -> SqlResult<Attempt<Vec<RecordBatch>>> {
-    let (mut skip, limit) = plan.locked_limit.counts()?;
-    let mut left = limit.unwrap_or(u64::MAX);
+    let mut wanted = Wanted::of(plan)?;
     let mut given = Vec::new();
     for batch in batches {
-        if left == 0 {
+        if wanted.is_full() {
             break;
         }
-        let mut wanted = Vec::with_capacity(batch.num_rows());
+        wanted.rows.clear();
         for row in 0..batch.num_rows() {
-            let mut is_wanted = 0 < left;
-            for locks in plan.locks.iter().filter(|_| is_wanted) {
-                match lock(locks, &batch, row, transaction, waits).await? {
-                    Outcome::Locked => {}
-                    Outcome::Skipped => {
-                        is_wanted = false;
-                        break;
-                    }
-                    Outcome::Changed => return Ok(Attempt::Again),
+            let mut outcome = if wanted.is_full() { Outcome::Skipped } else { Outcome::Locked };
+            for locks in &plan.locks {
+                if !matches!(outcome, Outcome::Locked) {
+                    break;
                 }
+                outcome = lock_row(locks, &batch, row, transaction, waits).await?;
             }
-            if is_wanted && 0 < skip {
-                skip -= 1;
-                is_wanted = false;
-            } else if is_wanted {
-                left -= 1;
+            if !wanted.note(&outcome) {
+                return Ok(Attempt::Again);
             }
-            wanted.push(is_wanted);
         }
         let visible = columns_from(&batch, 0, plan.columns.len())?;
-        let visible = filter_record_batch(&visible, &BooleanArray::from(wanted));
+        let visible = filter_record_batch(&visible, &BooleanArray::from(wanted.rows.clone()));
         given.push(visible.map_err(|error| SqlError::internal(format!("locked rows: {error}")))?);
     }
     Ok(Attempt::Done(given))
@@ -95,7 +141,7 @@ enum Outcome {
     Changed,
 }
 
-async fn lock(
+async fn lock_row(
     locks: &RowLocks,
     batch: &RecordBatch,
     row: usize,
@@ -110,7 +156,17 @@ async fn lock(
     let id = RowId(ids.value(row).cast_unsigned());
     let view = transaction.view();
     let places = batch.column(locks.column + 1).as_primitive::<Int64Type>();
-    let place: RowPlace = place_of(places.value(row), view.state.rows(locks.table.oid))?;
+    let place = place_of(places.value(row), view.state.rows(locks.table.oid))?;
+    lock(locks, id, place, transaction, waits).await
+}
+
+async fn lock(
+    locks: &RowLocks,
+    id: RowId,
+    place: RowPlace,
+    transaction: &Transaction,
+    waits: &Waits,
+) -> SqlResult<Outcome> {
     let wait = match locks.wait {
         types::LockWait::Block => waits.wait(),
         types::LockWait::NoWait => LockWait::NoWait,

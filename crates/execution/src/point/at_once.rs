@@ -66,7 +66,7 @@ impl Compiled {
             let tuples = found.iter().map(row).collect::<SqlResult<_>>()?;
             let (one, read) = (self.one_row(values)?, Read { tuples, found, is_all });
             let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
-            if limit.is_some() && !is_all && Some(rows.num_rows()) != counts.fetch {
+            if limit.is_some() && !self.is_extreme() && !is_all && Some(rows.num_rows()) != counts.fetch {
                 return Ok(None);
             }
             return Ok(Some((PointRows::Batch(self.visible(&rows)), Some(keyed.asked(range, read.found)))));
@@ -95,7 +95,7 @@ impl Compiled {
 
 impl KeyedRows {
     /// What the conditions compare with; `None` where that has to be computed.
-    fn constants_at_once<'a>(&'a self, values: &'a [ScalarValue]) -> Option<Vec<Value<'a>>> {
+    pub(super) fn constants_at_once<'a>(&'a self, values: &'a [ScalarValue]) -> Option<Vec<Value<'a>>> {
         self.constants.iter().map(|constant| value_of(constant, values)).collect()
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Chain {
     pub(super) settled: Settled,
     /// Its rows are those of an UPDATE, which may be patched.
     pub(super) is_patch: bool,
+    /// Its rows are to be locked: the last two columns say which they are.
+    pub(super) is_locking: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -63,7 +65,7 @@ pub(super) enum Effect {
 impl Chain {
     /// The plan as a chain, if it is one.
     pub(super) fn of(plan: &LogicalPlan) -> Option<Self> {
-        let mut chain = Self { source: Source::of(leaf(plan))?, steps: Vec::new(), settled: Settled::WhenPlanned, is_patch: false };
+        let mut chain = Self { source: Source::of(leaf(plan))?, steps: Vec::new(), settled: Settled::WhenPlanned, is_patch: false, is_locking: false };
         chain.add(plan)?;
         if let Source::Rows { rows, .. } = &chain.source {
             let cells: Vec<Expr> = rows.iter().flatten().cloned().collect();

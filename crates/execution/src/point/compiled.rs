@@ -20,7 +20,7 @@ use super::patch::{Applied, Patch};
 use super::{IndexUse, Patched};
 use super::chain::{Chain, Effect, Source, Step, parameter_column};
 use super::plain::{self, StoredRows};
-use super::source::{Asked, KeyedRows};
+use super::source::{Asked, KeyedRows, Read};
 use crate::Execution;
 
 /// A chain that can run.
@@ -33,6 +33,8 @@ pub(super) struct Compiled {
     pub(super) steps: Vec<Run>,
     /// The columns that are given as they are stored, where no step does more.
     pub(super) plain: Option<Arc<[StoredColumn]>>,
+    /// As `plain`, of a query that locks its rows.
+    locked: Option<Arc<[StoredColumn]>>,
     /// What an UPDATE does, where it can be done to the rows as they are stored.
     patch: Option<Patch>,
 }
@@ -92,7 +94,7 @@ impl Compiled {
                     ordered = keyed.is_ordered;
                     Rows::Keyed(Box::new(keyed))
                 }
-                None => return Ok(Self { types, schema, source: Rows::Scanned, steps: Vec::new(), plain: None, patch: None }),
+                None => return Ok(Self { types, schema, source: Rows::Scanned, steps: Vec::new(), plain: None, locked: None, patch: None }),
             },
             Source::Rows { rows, schema } => {
                 let over = Arc::new(Schema::new(parameters.clone()));
@@ -135,14 +137,15 @@ impl Compiled {
             steps.push(run);
         }
         let plain = match &source {
-            Rows::Keyed(keyed) => plain::columns(&chain.steps, keyed)?,
+            Rows::Keyed(keyed) => plain::columns(&chain.steps, keyed, chain.is_locking)?,
             _ => None,
         };
+        let (plain, locked) = if chain.is_locking { (None, plain) } else { (plain, None) };
         let patch = match &source {
             Rows::Keyed(keyed) if chain.is_patch && keyed.is_exact => Patch::of(&keyed.table, &chain.steps, &parameters)?,
             _ => None,
         };
-        Ok(Self { types, schema, source, steps, plain, patch })
+        Ok(Self { types, schema, source, steps, plain, locked, patch })
     }
 
     /// Whether it is for parameters of the types of these.
@@ -172,7 +175,7 @@ impl Compiled {
                 loop {
                     let Some(read) = keyed.read(execution, view, &range, limit).await? else { return Ok(None) };
                     let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
-                    match limit.filter(|_| !read.is_all && Some(rows.num_rows()) != counts.fetch) {
+                    match limit.filter(|_| !self.is_extreme() && !read.is_all && Some(rows.num_rows()) != counts.fetch) {
                         // Filters have left too few.
                         Some(tried) => limit = Some(tried * 4),
                         None => return made(&rows, Some(keyed.asked(range, read.found))),
@@ -201,6 +204,29 @@ impl Compiled {
         Ok(Some((StoredRows { rows, columns }, Some(keyed.asked(range, found)))))
     }
 
+    /// The rows that are to be locked, and their columns that are given; `None` where they are not given as they are stored, or the plan
+    /// has to be run.
+    pub(super) async fn run_locking(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<(Read, Arc<[StoredColumn]>, Asked)>> {
+        let (Some(columns), Rows::Keyed(keyed)) = (&self.locked, &self.source) else { return Ok(None) };
+        if self.steps.iter().any(|step| matches!(step, Run::Cut { .. })) {
+            return Ok(None);
+        }
+        let range = match keyed.constants_at_once(values) {
+            Some(constants) => keyed.access.range(|at| Ok(constants[at]))?,
+            None => keyed.range(&self.one_row(values)?)?,
+        };
+        // Where no row can be meant, the plan is as fast.
+        let Some(range) = range else { return Ok(None) };
+        let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
+        let asked = keyed.asked(range, read.found.clone());
+        Ok(Some((read, Arc::clone(columns), asked)))
+    }
+
     /// What an UPDATE makes of its rows, with what was read; `None` where it is no patch, or the plan has to be run.
     pub(super) async fn run_patch(
         &self,
@@ -211,8 +237,12 @@ impl Compiled {
         let (Some(patch), Rows::Keyed(keyed)) = (&self.patch, &self.source) else { return Ok(None) };
         let columns = Arc::clone(&patch.columns);
         let one = self.one_row(values)?;
+        let range = match keyed.constants_at_once(values) {
+            Some(constants) => keyed.access.range(|at| Ok(constants[at]))?,
+            None => keyed.range(&one)?,
+        };
         // Where no row can be meant, the plan is as fast.
-        let Some(range) = keyed.range(&one)? else { return Ok(None) };
+        let Some(range) = range else { return Ok(None) };
         let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
         let Some(Applied { rows, returning }) = patch.apply(&read.tuples, &one)? else { return Ok(None) };
         let found = read.found.clone();
@@ -246,8 +276,16 @@ impl Compiled {
         }
     }
 
+    /// Whether the first row of the source tells all.
+    pub(super) fn is_extreme(&self) -> bool {
+        matches!(&self.source, Rows::Keyed(keyed) if keyed.is_extreme)
+    }
+
     /// How many rows of the source may be enough: known where they come in order and nothing but filters lies before LIMIT.
     pub(super) fn wanted(&self, counts: Counts) -> Option<usize> {
+        if self.is_extreme() {
+            return Some(1);
+        }
         let before = self.steps.iter().take_while(|step| !matches!(step, Run::Cut { .. }));
         let is_plain = before.clone().all(|step| matches!(step, Run::Filter(_) | Run::Project(..)));
         let fetch = counts.fetch.filter(|_| is_plain && before.count() < self.steps.len())?;

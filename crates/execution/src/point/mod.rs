@@ -57,6 +57,7 @@ impl PointProgram {
     #[must_use]
     pub fn of(planned: &Planned) -> Option<Self> {
         let mut rows = Kept::of(input(planned)?)?;
+        rows.chain.is_locking = matches!(planned, Planned::Query(plan) if plan.locks.len() == 1);
         rows.chain.is_patch = matches!(planned, Planned::Modify(plan) if patch::is_patch(plan));
         let update = match planned {
             Planned::Write(write) => write.conflict.as_ref().and_then(|conflict| conflict.update.as_ref()),
@@ -193,6 +194,20 @@ impl Execution {
             transaction.note_key_read(|| read.of_key());
         }
         Ok(Some(PointRows::Batch(made.rows)))
+    }
+
+    /// The rows that a query is to lock, where it gives them as they are stored; `None` where the plan has to be run.
+    pub(crate) async fn locking_by_key(
+        &self,
+        run: &PointRun<'_>,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<(Vec<Found>, StoredRows)>> {
+        let compiled = run.program.rows.compiled(run.values, run.session)?;
+        let view = transaction.view();
+        let locking = compiled.run_locking(self, run.values, &view.state).await?;
+        let Some((read, columns, asked)) = locking else { return Ok(None) };
+        transaction.note_key_read(|| asked.of_key());
+        Ok(Some((read.found, StoredRows { rows: read.tuples, columns })))
     }
 
     /// What an UPDATE makes of the rows that its program finds, without columns in between; `None` where that is not all it does.

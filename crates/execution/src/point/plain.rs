@@ -22,6 +22,12 @@ pub struct StoredRows {
 }
 
 impl StoredRows {
+    /// Of the rows those that are `wanted`, one by one.
+    pub(crate) fn retain(&mut self, wanted: &[bool]) {
+        let mut wanted = wanted.iter();
+        self.rows.retain(|_| wanted.next().is_some_and(|wanted| *wanted));
+    }
+
     /// The rows, in order.
     #[must_use]
     pub fn rows(&self) -> &[Tuple] {
@@ -51,10 +57,16 @@ impl StoredRows {
     }
 }
 
-/// The columns that the steps give, if all they do is to choose some, and the index finds no row that they leave out.
-pub(super) fn columns(steps: &[Step], keyed: &KeyedRows) -> SqlResult<Option<Arc<[StoredColumn]>>> {
-    let defs = column_defs(keyed.table());
-    let mut chosen: Vec<usize> = (0..defs.len()).collect();
+/// The columns that the steps give, if all they do is to choose some, and the index finds no row that they leave out. Where rows are to be
+/// locked (`is_locking`), those that say which row each is come last, and are left out.
+pub(super) fn columns(
+    steps: &[Step],
+    keyed: &KeyedRows,
+    is_locking: bool,
+) -> SqlResult<Option<Arc<[StoredColumn]>>> {
+    let defs = column_defs(&keyed.table);
+    let width = defs.len();
+    let mut chosen: Vec<usize> = (0..width + if is_locking { 2 } else { 0 }).collect();
     let mut is_leading = true;
     let mut is_sorted = keyed.is_ordered;
     for step in steps {
@@ -72,6 +84,15 @@ pub(super) fn columns(steps: &[Step], keyed: &KeyedRows) -> SqlResult<Option<Arc
             Effect::Cut { .. } => is_leading = false,
             Effect::Filter(_) | Effect::Sort(_) | Effect::Aggregate(_) => return Ok(None),
         }
+    }
+    if is_locking {
+        if !chosen.ends_with(&[width, width + 1]) {
+            return Ok(None);
+        }
+        chosen.truncate(chosen.len() - 2);
+    }
+    if chosen.iter().any(|position| width <= *position) {
+        return Ok(None);
     }
     let columns = chosen.into_iter().map(|position| crate::scan::stored_column(&defs[position]));
     columns.collect::<SqlResult<Vec<_>>>().map(|columns| Some(columns.into()))

@@ -45,6 +45,8 @@ pub(super) struct KeyedRows {
     schema: SchemaRef,
     /// Rows come as the first sort wants them; from the last on, where `backwards`.
     pub(super) is_ordered: bool,
+    /// Only the first row counts: its value is the least or the greatest that is asked for.
+    pub(super) is_extreme: bool,
     pub(super) backwards: bool,
     /// The filters before all other steps say no more than which part of the index is meant.
     pub(super) is_exact: bool,
@@ -119,8 +121,9 @@ impl KeyedRows {
             None => Field::new(if *position == defs.len() { ROW_ID } else { PLACE }, DataType::Int64, false),
         };
         let fields: Vec<Field> = needed.iter().map(field).chain(parameters.iter().cloned()).collect();
-        let order = order_of(steps, table, &access);
         let is_exact = access.conditions().count() == conjuncts;
+        let extreme = extreme_of(steps, table, &access).filter(|_| is_exact);
+        let order = order_of(steps, table, &access).or(extreme);
         Ok(Some(Self {
             table: Arc::clone(table),
             access,
@@ -130,13 +133,10 @@ impl KeyedRows {
             columns,
             schema: Arc::new(Schema::new(fields)),
             is_ordered: order.is_some(),
+            is_extreme: extreme.is_some(),
             backwards: order == Some(true),
             is_exact,
         }))
-    }
-
-    pub(super) fn table(&self) -> &Table {
-        &self.table
     }
 
     /// Of the columns that are read.
@@ -285,6 +285,34 @@ fn needed(steps: &[Step], width: usize) -> Vec<usize> {
         }
     }
     (0..width).filter(|position| !is_projected || needed[*position]).collect()
+}
+
+/// Whether all that is asked of the rows is the least or the greatest value of the column that varies first in the index:
+/// `Some(true)` where it is found from the end on.
+fn extreme_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
+    let mut origin: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
+    for step in steps {
+        let of = |expr: &Expr| position_of(expr, step).and_then(|position| origin.get(position).copied());
+        match &step.effect {
+            Effect::Filter(_) => {}
+            Effect::Project(exprs) => origin = exprs.iter().map(of).collect::<Option<_>>()?,
+            Effect::Aggregate(exprs) => {
+                let [Expr::AggregateFunction(call)] = exprs.as_slice() else { return None };
+                let [argument] = call.params.args.as_slice() else { return None };
+                let column = of(argument).filter(|column| access.varying().first() == Some(column))?;
+                // NULLs do not count, and come last.
+                let is_required = table.column(column).is_some_and(|column| column.not_null);
+                return match call.func.name() {
+                    _ if call.params.filter.is_some() => None,
+                    "min" => Some(false),
+                    "max" if is_required => Some(true),
+                    _ => None,
+                };
+            }
+            Effect::Sort(_) | Effect::Cut { .. } => return None,
+        }
+    }
+    None
 }
 
 /// Whether the index gives the rows as the first sort wants them: `Some(true)` from its end on.

@@ -150,7 +150,7 @@ impl Connection {
         let result = match decoded.message {
             Ok(message) => match self.answer_at_once(&message) {
                 Some(result) => result,
-                None => Box::pin(self.answer(message)).await,
+                None => self.answer(message).await,
             },
             Err(error) => Err(error),
         };
@@ -201,21 +201,21 @@ impl Connection {
     async fn answer(&mut self, message: Frontend) -> SqlResult<Next> {
         match message {
             Frontend::Query(sql) => {
-                self.query(&sql).await?;
+                Box::pin(self.query(&sql)).await?;
                 return Ok(Next::Ready);
             }
             Frontend::Parse { name, sql, parameter_types } => {
-                self.session.prepare(&name, &sql, &parameter_types).await?;
+                Box::pin(self.session.prepare(&name, &sql, &parameter_types)).await?;
                 self.client.put(PgWireBackendMessage::ParseComplete(ParseComplete::new()));
             }
             Frontend::Bind(bind) => {
-                self.session.bind(&bind).await?;
+                Box::pin(self.session.bind(&bind)).await?;
                 self.client.put(PgWireBackendMessage::BindComplete(BindComplete::new()));
             }
             Frontend::Describe(target) => self.describe(&target)?,
             Frontend::Execute { portal, rows_max } => {
                 let rows_max = u64::try_from(rows_max).ok().filter(|rows_max| *rows_max > 0);
-                self.session.execute_portal(&portal, rows_max, &mut self.client).await?;
+                Box::pin(self.session.execute_portal(&portal, rows_max, &mut self.client)).await?;
                 self.tell_notices();
             }
             Frontend::Close(target) => {
@@ -227,7 +227,7 @@ impl Connection {
             }
             Frontend::Sync => {
                 self.skipping = false;
-                self.session.sync().await?;
+                Box::pin(self.session.sync()).await?;
                 return Ok(Next::Ready);
             }
             // The rest of a COPY that failed: its sender has not noticed yet.

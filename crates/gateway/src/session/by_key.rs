@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::{CatalogState, Definitions};
 use datafusion::scalar::ScalarValue;
 use execution::modify::Attempt;
-use execution::{PointProgram, PointRun};
+use execution::{PointProgram, PointRows, PointRun};
 use futures::{StreamExt, stream};
 use planner::semantics;
 use planner::{Planned, Settings};
@@ -136,7 +136,15 @@ impl Session {
                 let locked =
                     Box::pin(execution.query_locked_by_key(plan, &run, self.block.transaction(), &context)).await?;
                 let Some(locked) = locked else { return Ok(None) };
-                let Attempt::Done(batches) = locked else { return Ok(Some(Started::Again)) };
+                let Attempt::Done(mut parts) = locked else { return Ok(Some(Started::Again)) };
+                if let [PointRows::Stored(_)] = parts.as_slice()
+                    && let Some(part) = parts.pop()
+                {
+                    let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
+                    let rows = Rows::of(part, columns, context.text_style(), Some(hold));
+                    return Ok(Some(Started::Rows(Box::new(rows), "SELECT")));
+                }
+                let batches = parts.into_iter().map(PointRows::into_batch).collect::<SqlResult<Vec<_>>>()?;
                 (batches, plan.columns.clone())
             }
             Planned::Write(plan) => {

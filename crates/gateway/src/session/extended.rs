@@ -3,6 +3,7 @@
 //! Parse plans once to learn the parameters' and columns' types, Bind plans again with what is known by then, Execute runs
 //! and may stop half-way. All up to Sync is one implicit transaction.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use datafusion::scalar::ScalarValue;
@@ -42,7 +43,7 @@ impl Session {
             Some(parsed) => {
                 let statement = self.begin(&parsed.text);
                 let steps = self.prepare_in(parsed, &declared, &statement);
-                let prepared = statement.watch(steps).await;
+                let prepared = statement.watch(pin!(steps)).await;
                 note_failure(&statement, &prepared, sql);
                 prepared?
             }
@@ -120,7 +121,7 @@ impl Session {
                     let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
                     Ok(Portal::bound(Arc::clone(&prepared), bound, columns))
                 };
-                let portal = statement.watch(steps).await;
+                let portal = statement.watch(pin!(steps)).await;
                 note_failure(&statement, &portal, prepared.text());
                 let mut portal = portal?;
                 let count = portal.columns.as_ref().map_or(0, |columns| columns.len());
@@ -176,9 +177,12 @@ impl Session {
             }
             self.advance(&mut portal, rows_max, &statement, client).await
         };
-        let ran = match &prepared.program {
-            Some(_) => statement.watch_quiet(steps).await,
-            None => statement.watch(steps).await,
+        let ran = {
+            let steps = pin!(steps);
+            match &prepared.program {
+                Some(_) => statement.watch_quiet(steps).await,
+                None => statement.watch(steps).await,
+            }
         };
         let (ran, suspended) = match ran {
             Ok(Ran { tag, flow }) => (Ok(tag), flow == Flow::Suspended),

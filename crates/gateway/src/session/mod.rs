@@ -4,6 +4,7 @@
 //! the same steps in three messages (`extended.rs`).
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,7 +108,7 @@ impl Session {
                 self.enter(Some(parsed), &statement)?;
             }
         };
-        let outcome = statement.watch(steps).await;
+        let outcome = statement.watch(pin!(steps)).await;
         let outcome = self.end(outcome, place.last).await;
         statement.note(&parsed.text, outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
         self.complete(outcome?, client);

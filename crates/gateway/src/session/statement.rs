@@ -1,5 +1,6 @@
 //! One running statement: its id, its span, its clock, and the ways it can be stopped.
 
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -65,12 +66,12 @@ impl Statement {
 
     /// Runs `work` until it ends or the statement is stopped: by a cancel request, the time limit, the end of the
     /// session or of the client. Work that is stopped is dropped where it waits.
-    pub(crate) async fn watch<T>(&self, work: impl Future<Output = SqlResult<T>>) -> SqlResult<T> {
-        self.watch_quiet(work.instrument(self.span().clone())).await
+    pub(crate) async fn watch<T>(&self, work: Pin<&mut impl Future<Output = SqlResult<T>>>) -> SqlResult<T> {
+        self.watch_quiet(pin!(work.instrument(self.span().clone()))).await
     }
 
     /// As [`Statement::watch`], for work that writes nothing to the log: it costs next to nothing where the work need not wait.
-    pub(crate) async fn watch_quiet<T>(&self, work: impl Future<Output = SqlResult<T>>) -> SqlResult<T> {
+    pub(crate) async fn watch_quiet<T>(&self, work: impl Future<Output = SqlResult<T>> + Unpin) -> SqlResult<T> {
         let result = tokio::select! {
             biased;
             result = work => result,
