@@ -46,7 +46,8 @@ pub use dropped::LastDrop;
 pub use error::{Error, Result};
 pub use group::Held;
 pub use history::{
-    Gap, HistoryError, HistorySettings, HistoryStatus, Progress, RESTORING, Restored, begin_timeline, refuse_left_behind, restore,
+    Gap, HistoryError, HistorySettings, HistoryStatus, Progress, RESTORING, Restored, begin_timeline,
+    refuse_left_behind, restore,
 };
 pub use moves::RowNow;
 pub use reads::KeyRead;

@@ -100,7 +100,9 @@ fn a_stored_row_is_written_as_its_column_is() {
         for format in [Format::Text, Format::Binary] {
             // The column itself, and one that is younger than the row.
             let columns = [stored(3, None), stored(4, missing.clone()), stored(5, None)];
-            let Some(mut encoder) = StoredEncoder::new(&columns, [(&sql_type, format); 3], style.zone) else { continue };
+            let Some(mut encoder) = StoredEncoder::new(&columns, [(&sql_type, format); 3], style.zone) else {
+                continue;
+            };
             let mut wanted = ColumnEncoder::new(format, &column, &sql_type, &style).unwrap();
             for (number, row) in rows.iter().enumerate() {
                 let (mut found, mut expected) = (BytesMut::new(), BytesMut::new());

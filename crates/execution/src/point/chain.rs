@@ -65,7 +65,13 @@ pub(super) enum Effect {
 impl Chain {
     /// The plan as a chain, if it is one.
     pub(super) fn of(plan: &LogicalPlan) -> Option<Self> {
-        let mut chain = Self { source: Source::of(leaf(plan))?, steps: Vec::new(), settled: Settled::WhenPlanned, is_patch: false, is_locking: false };
+        let mut chain = Self {
+            source: Source::of(leaf(plan))?,
+            steps: Vec::new(),
+            settled: Settled::WhenPlanned,
+            is_patch: false,
+            is_locking: false,
+        };
         chain.add(plan)?;
         if let Source::Rows { rows, .. } = &chain.source {
             let cells: Vec<Expr> = rows.iter().flatten().cloned().collect();

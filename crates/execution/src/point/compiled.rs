@@ -16,11 +16,11 @@ use planner::error::from_datafusion;
 use rowstore::StoredColumn;
 use types::{SqlError, SqlResult};
 
-use super::patch::{Applied, Patch};
-use super::{IndexUse, Patched};
 use super::chain::{Chain, Effect, Source, Step, parameter_column};
+use super::patch::{Applied, Patch};
 use super::plain::{self, StoredRows};
 use super::source::{Asked, KeyedRows, Read};
+use super::{IndexUse, Patched};
 use crate::Execution;
 
 /// A chain that can run.
@@ -94,7 +94,17 @@ impl Compiled {
                     ordered = keyed.is_ordered;
                     Rows::Keyed(Box::new(keyed))
                 }
-                None => return Ok(Self { types, schema, source: Rows::Scanned, steps: Vec::new(), plain: None, locked: None, patch: None }),
+                None => {
+                    return Ok(Self {
+                        types,
+                        schema,
+                        source: Rows::Scanned,
+                        steps: Vec::new(),
+                        plain: None,
+                        locked: None,
+                        patch: None,
+                    });
+                }
             },
             Source::Rows { rows, schema } => {
                 let over = Arc::new(Schema::new(parameters.clone()));
@@ -142,7 +152,9 @@ impl Compiled {
         };
         let (plain, locked) = if chain.is_locking { (None, plain) } else { (plain, None) };
         let patch = match &source {
-            Rows::Keyed(keyed) if chain.is_patch && keyed.is_exact => Patch::of(&keyed.table, &chain.steps, &parameters)?,
+            Rows::Keyed(keyed) if chain.is_patch && keyed.is_exact => {
+                Patch::of(&keyed.table, &chain.steps, &parameters)?
+            }
             _ => None,
         };
         Ok(Self { types, schema, source, steps, plain, locked, patch })
@@ -175,7 +187,8 @@ impl Compiled {
                 loop {
                     let Some(read) = keyed.read(execution, view, &range, limit).await? else { return Ok(None) };
                     let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
-                    match limit.filter(|_| !self.is_extreme() && !read.is_all && Some(rows.num_rows()) != counts.fetch) {
+                    match limit.filter(|_| !self.is_extreme() && !read.is_all && Some(rows.num_rows()) != counts.fetch)
+                    {
                         // Filters have left too few.
                         Some(tried) => limit = Some(tried * 4),
                         None => return made(&rows, Some(keyed.asked(range, read.found))),

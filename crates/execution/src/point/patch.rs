@@ -89,7 +89,8 @@ impl Patch {
         let mut needed: Vec<usize> = Vec::new();
         let computed = || changed.iter().map(|(_, expr)| *expr).chain(returning);
         for expr in computed() {
-            needed.extend(expr.column_refs().into_iter().filter_map(|column| first.input.maybe_index_of_column(column)));
+            needed
+                .extend(expr.column_refs().into_iter().filter_map(|column| first.input.maybe_index_of_column(column)));
         }
         needed.sort_unstable();
         needed.dedup();
@@ -141,9 +142,10 @@ impl Patch {
             values.push(value);
         }
         let values = ColumnValues::of_all(&values).map_err(from_rowstore)?;
-        let patched = rows.iter().enumerate().map(|(at, row)| {
-            row.with(self.columns.iter().copied().zip(values.iter().map(|values| values.get(at))))
-        });
+        let patched = rows
+            .iter()
+            .enumerate()
+            .map(|(at, row)| row.with(self.columns.iter().copied().zip(values.iter().map(|values| values.get(at)))));
         let patched = patched.collect::<Result<_, _>>().map_err(from_rowstore)?;
         let returning = self.returning.iter().map(|expr| evaluate(expr, &over)).collect::<SqlResult<_>>()?;
         let returning = batch(&self.returned, returning, rows.len())?;

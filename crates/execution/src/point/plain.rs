@@ -59,11 +59,7 @@ impl StoredRows {
 
 /// The columns that the steps give, if all they do is to choose some, and the index finds no row that they leave out. Where rows are to be
 /// locked (`is_locking`), those that say which row each is come last, and are left out.
-pub(super) fn columns(
-    steps: &[Step],
-    keyed: &KeyedRows,
-    is_locking: bool,
-) -> SqlResult<Option<Arc<[StoredColumn]>>> {
+pub(super) fn columns(steps: &[Step], keyed: &KeyedRows, is_locking: bool) -> SqlResult<Option<Arc<[StoredColumn]>>> {
     let defs = column_defs(&keyed.table);
     let width = defs.len();
     let mut chosen: Vec<usize> = (0..width + if is_locking { 2 } else { 0 }).collect();

@@ -224,7 +224,8 @@ impl Execution {
             }
         };
         let targets = Targets::of(table, &update.old, false, batches, transaction)?;
-        if check(self, table, &targets.new_rows, &targets.old_rows, None, transaction, &waits).await? == Attempt::Again {
+        if check(self, table, &targets.new_rows, &targets.old_rows, None, transaction, &waits).await? == Attempt::Again
+        {
             return Ok(Attempt::Again);
         }
         Ok(Attempt::Done(targets))

@@ -15,8 +15,8 @@ use crate::activity::Backend;
 use crate::gateway::Gateway;
 use crate::interrupt::terminated;
 use crate::pg::client::Client;
-use crate::pg::hang_up::HangUp;
 use crate::pg::frontend::{Decoded, Frontend, Target, violation};
+use crate::pg::hang_up::HangUp;
 use crate::pg::parameters::Reported;
 use crate::pg::rows::row_description;
 use crate::pg::sqlstate::Severity;
@@ -188,12 +188,10 @@ impl Connection {
                 let ran = self.session.execute_at_once(portal, &mut self.client)?;
                 Some(ran.map(|()| Next::Listen))
             }
-            Frontend::Sync => {
-                self.session.sync_at_once().then(|| {
-                    self.skipping = false;
-                    Ok(Next::Ready)
-                })
-            }
+            Frontend::Sync => self.session.sync_at_once().then(|| {
+                self.skipping = false;
+                Ok(Next::Ready)
+            }),
             _ => None,
         }
     }

@@ -253,12 +253,7 @@ pub(crate) fn put_all(
 }
 
 /// Appends one of the rows as a DataRow message.
-fn put_stored(
-    encoder: &mut StoredEncoder,
-    rows: &StoredRows,
-    at: usize,
-    out: &mut BytesMut,
-) -> SqlResult<()> {
+fn put_stored(encoder: &mut StoredEncoder, rows: &StoredRows, at: usize, out: &mut BytesMut) -> SqlResult<()> {
     put_row(encoder.width(), out, |out| encoder.write_row(&rows.rows()[at], out))
 }
 

@@ -265,8 +265,7 @@ impl Block {
 
     /// Ends a transaction that has written nothing; `false` where there is something to commit, or to tell.
     pub(crate) fn end_unwritten(&mut self) -> bool {
-        let is_unwritten =
-            |open: &Open| open.transaction.as_ref().is_some_and(|transaction| !transaction.is_dirty());
+        let is_unwritten = |open: &Open| open.transaction.as_ref().is_some_and(|transaction| !transaction.is_dirty());
         if self.transactions.is_poisoned() || !self.open.as_ref().is_none_or(is_unwritten) {
             return false;
         }

@@ -49,7 +49,8 @@ impl KeptProgram {
 
     /// Whether it gives rows and changes nothing, not even a lock, and does not ask who runs it.
     pub(crate) fn is_select(&self) -> bool {
-        matches!(&self.program.planned, Planned::Query(query) if query.locks.is_empty()) && !self.program.needs_session()
+        matches!(&self.program.planned, Planned::Query(query) if query.locks.is_empty())
+            && !self.program.needs_session()
     }
 
     /// The program, if its plan would be made the same now.
