@@ -11,7 +11,7 @@ use types::{SqlError, SqlResult};
 
 use super::compiled::{Compiled, Counts, Expression, Rows, Run};
 use super::source::{Asked, KeyedRows, Read};
-use super::{PointRows, PointRun, StoredRows};
+use super::{PointRows, PointRun, Ready, StoredRows};
 use crate::Execution;
 use crate::lookup::{Found, fresh_in_order};
 
@@ -24,9 +24,9 @@ impl Execution {
     /// # Errors
     /// What the plan would find.
     pub fn rows_at_once(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
-        let compiled = run.program.rows.compiled(run.values, run.session)?;
+        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
         let view = transaction.view();
-        let Some((rows, read)) = compiled.run_at_once(run.values, &view.state)? else { return Ok(None) };
+        let Some((rows, read)) = compiled.run_at_once(&values, &view.state)? else { return Ok(None) };
         if let Some(read) = read {
             transaction.note_key_read(|| read.of_key());
         }

@@ -1,9 +1,10 @@
 //! A plan as a chain: rows of one table or rows written out, and steps that each follow from the one before.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use catalog::Table;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, Result as DfResult, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::expr::Case;
@@ -23,6 +24,8 @@ pub(super) struct Chain {
     pub(super) source: Source,
     pub(super) steps: Vec<Step>,
     pub(super) settled: Settled,
+    /// What each statement computes once, before it begins: parameters before its own.
+    pub(super) moments: Vec<Expr>,
     /// Its rows are those of an UPDATE, which may be patched.
     pub(super) is_patch: bool,
     /// Its rows are to be locked: the last two columns say which they are.
@@ -69,6 +72,7 @@ impl Chain {
             source: Source::of(leaf(plan))?,
             steps: Vec::new(),
             settled: Settled::WhenPlanned,
+            moments: Vec::new(),
             is_patch: false,
             is_locking: false,
         };
@@ -78,6 +82,36 @@ impl Chain {
             chain.admit(&cells)?;
         }
         Some(chain)
+    }
+
+    /// The same with what is one value for all rows of a statement, as the time is, as parameters before its own.
+    pub(super) fn with_moments(mut self) -> DfResult<Self> {
+        if self.settled == Settled::WhenPlanned {
+            return Ok(self);
+        }
+        let moments = RefCell::new(std::mem::take(&mut self.moments));
+        let left = Cell::new(Settled::WhenPlanned);
+        let mut chain = self.mapped(|expr| {
+            let expr = expr.transform_down(|node| {
+                if !is_moment(&node) {
+                    return Ok(Transformed::no(node));
+                }
+                let mut moments = moments.borrow_mut();
+                let at = moments.iter().position(|moment| *moment == node).unwrap_or(moments.len());
+                if at == moments.len() {
+                    moments.push(node);
+                }
+                let column = Column::new_unqualified(moment_column(at));
+                Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
+            })?;
+            left.set(functions::settled(&expr.data).map_or(Settled::ByStatement, |settled| left.get().max(settled)));
+            Ok(expr.data)
+        })?;
+        chain.moments = moments.into_inner();
+        // Aggregates are asked about their arguments only.
+        let is_aggregated = chain.steps.iter().any(|step| matches!(step.effect, Effect::Aggregate(_)));
+        chain.settled = if is_aggregated { chain.settled } else { left.get() };
+        Ok(chain)
     }
 
     /// The chain as it means for a statement.
@@ -199,6 +233,14 @@ impl Source {
     }
 }
 
+/// Whether the expression means something else for each statement, and the same for all of its rows.
+fn is_moment(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(_) | Expr::Cast(_))
+        && functions::settled(expr) == Some(Settled::ByStatement)
+        && !expr.is_volatile()
+        && !expr.any_column_refs()
+}
+
 fn leaf(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
         LogicalPlan::Projection(it) => leaf(&it.input),
@@ -214,6 +256,11 @@ fn leaf(plan: &LogicalPlan) -> &LogicalPlan {
 /// The column that the parameter `$1`, `$2`, … is: no other has such a name.
 pub(super) fn parameter_column(id: &str) -> String {
     format!("parameter\u{1}{id}")
+}
+
+/// The column that a moment is.
+pub(super) fn moment_column(at: usize) -> String {
+    parameter_column(&format!("moment {at}"))
 }
 
 /// The expression over parameter columns, in forms that can be evaluated.

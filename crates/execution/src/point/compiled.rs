@@ -13,10 +13,12 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregate, LoweredAggregateBuilder};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use planner::error::from_datafusion;
+use planner::functions;
+use planner::semantics::Session;
 use rowstore::StoredColumn;
 use types::{SqlError, SqlResult};
 
-use super::chain::{Chain, Effect, Source, Step, parameter_column};
+use super::chain::{Chain, Effect, Source, Step, moment_column, parameter_column};
 use super::patch::{Applied, Patch};
 use super::plain::{self, StoredRows};
 use super::source::{Asked, KeyedRows, Read};
@@ -85,7 +87,7 @@ impl Compiled {
     /// The chain for parameters of the types of `values`.
     pub(super) fn of(chain: &Chain, values: &[ScalarValue]) -> SqlResult<Self> {
         let types: Vec<DataType> = values.iter().map(ScalarValue::data_type).collect();
-        let parameters = parameter_fields(&types);
+        let parameters = parameter_fields(&types, chain.moments.len());
         let schema = Arc::new(Schema::new(parameters.clone()));
         let mut ordered = false;
         let source = match &chain.source {
@@ -459,16 +461,29 @@ pub(super) fn schema_over(
     DFSchema::new_with_metadata(fields, std::collections::HashMap::default()).map_err(from_datafusion)
 }
 
-/// The parameters as columns.
-fn parameter_fields(types: &[DataType]) -> Vec<Field> {
-    let field =
-        |(number, of): (usize, &DataType)| Field::new(parameter_column(&format!("${number}")), of.clone(), true);
-    (1..).zip(types).map(field).collect()
+/// The parameters as columns, of which the first are moments.
+fn parameter_fields(types: &[DataType], moments: usize) -> Vec<Field> {
+    let name = |at: usize| match at.checked_sub(moments) {
+        None => moment_column(at),
+        Some(at) => parameter_column(&format!("${}", at + 1)),
+    };
+    types.iter().enumerate().map(|(at, of)| Field::new(name(at), of.clone(), true)).collect()
 }
 
 pub(super) fn compile(expr: &Expr, over: &DFSchema) -> SqlResult<Expression> {
     create_physical_expr(expr, over, &ExecutionProps::new(), &PhysicalPlanningContext::default())
         .map_err(from_datafusion)
+}
+
+/// What the expression, which is of no column, means for a statement; without one, what it meant when it was planned.
+pub(super) fn moment(expr: &Expr, session: Option<&Arc<Session>>) -> SqlResult<ScalarValue> {
+    let expr = match session {
+        Some(session) => functions::for_statement(expr.clone(), session).map_err(from_datafusion)?,
+        None => expr.clone(),
+    };
+    let one = batch(&Arc::new(Schema::empty()), Vec::new(), 1)?;
+    let value = evaluate(&compile(&expr, &DFSchema::empty())?, &one)?;
+    ScalarValue::try_from_array(&value, 0).map_err(from_datafusion)
 }
 
 /// Whether the expression is of parameters alone.

@@ -4,6 +4,7 @@
 //! (`compiled.rs`); a run reads the rows (`source.rs`) and takes the steps. Parameters are columns beside those of the rows, so
 //! that nothing is compiled for their values. What turns out to be no case for it is run by the plan.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -73,22 +74,39 @@ impl PointProgram {
     /// Whether each statement has to give its session.
     #[must_use]
     pub fn needs_session(&self) -> bool {
-        self.rows.is_by_statement() || self.update.as_ref().is_some_and(Kept::is_by_statement)
+        self.rows.needs_session() || self.update.as_ref().is_some_and(Kept::needs_session)
     }
 
     /// The index that finds its rows; `None` where it is no table's rows, or an index is of no help.
     pub(crate) fn index(&self) -> Option<IndexUse> {
-        self.rows.compiled(&[], None).ok()?.described()
+        self.rows.ready(&[], None).ok()?.compiled.described()
     }
 }
 
 impl Kept {
     fn of(query: &QueryPlan) -> Option<Self> {
-        Some(Self { chain: Chain::of(&query.plan)?, compiled: Mutex::default() })
+        let chain = Chain::of(&query.plan)?.with_moments().ok()?;
+        Some(Self { chain, compiled: Mutex::default() })
+    }
+
+    /// Whether it needs to know the statement's session.
+    fn needs_session(&self) -> bool {
+        self.is_by_statement() || !self.chain.moments.is_empty()
     }
 
     fn is_by_statement(&self) -> bool {
         self.chain.settled == Settled::ByStatement
+    }
+
+    /// The chain for a statement, and its parameters.
+    fn ready<'a>(&self, values: &'a [ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Ready<'a>> {
+        let mut values = Cow::Borrowed(values);
+        if !self.chain.moments.is_empty() {
+            let moments = self.chain.moments.iter().map(|moment| compiled::moment(moment, session));
+            let moments = moments.collect::<SqlResult<Vec<_>>>()?;
+            values.to_mut().splice(0..0, moments);
+        }
+        Ok(Ready { compiled: self.compiled(&values, session)?, values })
     }
 
     fn compiled(&self, values: &[ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Arc<Compiled>> {
@@ -103,6 +121,12 @@ impl Kept {
         *compiled = Some(Arc::clone(&fresh));
         Ok(fresh)
     }
+}
+
+/// What a run takes.
+struct Ready<'a> {
+    compiled: Arc<Compiled>,
+    values: Cow<'a, [ScalarValue]>,
 }
 
 /// An index and the part of it that is meant.
@@ -140,7 +164,8 @@ impl PointRun<'_> {
     pub(crate) fn update(&self, met: &RecordBatch) -> SqlResult<RecordBatch> {
         let update = self.program.update.as_ref();
         let update = update.ok_or_else(|| SqlError::internal("a program without DO UPDATE"))?;
-        update.compiled(self.values, self.session)?.run_over(met, self.values)
+        let Ready { compiled, values } = update.ready(self.values, self.session)?;
+        compiled.run_over(met, &values)
     }
 }
 
@@ -181,15 +206,15 @@ impl Execution {
     /// # Errors
     /// What the plan would find.
     pub async fn rows_by_key(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
-        let compiled = run.program.rows.compiled(run.values, run.session)?;
+        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
         let view = transaction.view();
-        if let Some((rows, read)) = compiled.run_plain(self, run.values, &view.state).await? {
+        if let Some((rows, read)) = compiled.run_plain(self, &values, &view.state).await? {
             if let Some(read) = read {
                 transaction.note_key_read(|| read.of_key());
             }
             return Ok(Some(PointRows::Stored(rows)));
         }
-        let Some(made) = compiled.run(self, run.values, &view.state).await? else { return Ok(None) };
+        let Some(made) = compiled.run(self, &values, &view.state).await? else { return Ok(None) };
         if let Some(read) = made.read {
             transaction.note_key_read(|| read.of_key());
         }
@@ -202,9 +227,9 @@ impl Execution {
         run: &PointRun<'_>,
         transaction: &mut Transaction,
     ) -> SqlResult<Option<(Vec<Found>, StoredRows)>> {
-        let compiled = run.program.rows.compiled(run.values, run.session)?;
+        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
         let view = transaction.view();
-        let locking = compiled.run_locking(self, run.values, &view.state).await?;
+        let locking = compiled.run_locking(self, &values, &view.state).await?;
         let Some((read, columns, asked)) = locking else { return Ok(None) };
         transaction.note_key_read(|| asked.of_key());
         Ok(Some((read.found, StoredRows { rows: read.tuples, columns })))
@@ -216,9 +241,9 @@ impl Execution {
         run: &PointRun<'_>,
         transaction: &mut Transaction,
     ) -> SqlResult<Option<Patched>> {
-        let compiled = run.program.rows.compiled(run.values, run.session)?;
+        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
         let view = transaction.view();
-        let Some((patched, read)) = compiled.run_patch(self, run.values, &view.state).await? else { return Ok(None) };
+        let Some((patched, read)) = compiled.run_patch(self, &values, &view.state).await? else { return Ok(None) };
         transaction.note_key_read(|| read.of_key());
         Ok(Some(patched))
     }
