@@ -9,7 +9,7 @@ use crate::server::{Server, nightly};
 
 const ROUNDS: usize = 6;
 const ROUNDS_NIGHTLY: usize = 100;
-const QUERIES: [&str; 22] = [
+const QUERIES: [&str; 26] = [
     "SELECT count(*), min(b), max(c), sum(d) FROM t WHERE a = $1 AND b > $2",
     "SELECT count(DISTINCT c) + 1, count(d) FILTER (WHERE b < $2) FROM t WHERE a = $1",
     "SELECT coalesce(sum(d), 0), avg(b) FROM t WHERE c = 'text ' || $1::int AND b <> $2",
@@ -30,6 +30,10 @@ const QUERIES: [&str; 22] = [
     "SELECT min(b) FROM t WHERE a = $1 AND b > $2",
     "SELECT max(b) + 1 FROM t WHERE a = $1 AND b < $2",
     "SELECT max(d) FROM t WHERE d < $1::int + $2::int",
+    "SELECT min(b) FROM (SELECT b, c FROM t WHERE a = $1) x WHERE b > $2 AND c > 'text 2'",
+    "SELECT b FROM (SELECT b FROM t WHERE a = $1 AND b > $2 ORDER BY b LIMIT 3) x LIMIT 10",
+    "SELECT b FROM (SELECT b FROM t WHERE a = $1 AND b > $2 ORDER BY b LIMIT 3) x ORDER BY b OFFSET 1",
+    "SELECT count(*) FROM (SELECT b FROM t WHERE a = $1 AND b > $2 LIMIT 2) x LIMIT 1",
     "SELECT min(a) FROM t WHERE c = 'text ' || $1::int AND a > $2",
     "SELECT b, c, d FROM t WHERE a = $1 AND b >= $2 ORDER BY b LIMIT 3 OFFSET 1 FOR NO KEY UPDATE",
 ];

@@ -95,8 +95,13 @@ impl Group {
         let mut written = Vec::with_capacity(proposal.rows.len());
         for (table, own) in &proposal.rows {
             let rows = after.rows(*table);
-            let indexed = after.table(*table).map_or(Ok(Cow::Borrowed(own)), |definition| definition.indexed(own));
-            // The rows are of the table as it is now: that was asked above.
+            let definition = after.table(*table);
+            let is_same = proposal.base.table(*table).zip(definition).is_some_and(|(base, now)| Arc::ptr_eq(base, now));
+            let indexed = match definition {
+                Some(definition) if !is_same => definition.indexed(own),
+                _ => Ok(Cow::Borrowed(own)),
+            };
+            // That the table takes the rows was asked above.
             let own =
                 indexed.map_err(|_| Conflict { kind: ObjectKind::Table, oid: *table, reason: Reason::Changed })?;
             let bound = bind(&own, rows, &moves.until(*table, self.ts));

@@ -23,7 +23,7 @@ const LEADING: usize = 3;
 /// The rows that a statement changes.
 pub(crate) struct Targets {
     table: Oid,
-    /// The plan's rows without those that do nothing.
+    /// The plan's rows without those that do nothing; of rows that are patched what RETURNING gives alone.
     batches: Vec<RecordBatch>,
     /// For each row of `batches` what happens, and where the statement saw a row that was there.
     actions: Vec<(Action, Option<(RowId, RowPlace)>)>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use datafusion::common::ScalarValue;
 use datafusion::physical_expr::expressions::{Column, Literal};
-use rowstore::Value;
+use rowstore::{Tuple, Value};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
@@ -15,8 +15,9 @@ use super::{PointRows, PointRun, Ready, StoredRows};
 use crate::Execution;
 use crate::lookup::{Found, fresh_in_order};
 
-/// Rows that are given so at most: they are buffered before any is sent.
+/// Rows that are given so at most, and bytes of them: they are buffered before any is sent.
 const ROWS_MAX: usize = 1024;
+const BYTES_MAX: usize = 256 << 10;
 
 impl Execution {
     /// As [`Execution::rows_by_key`], where no row of a shard is meant; else `None`.
@@ -62,8 +63,11 @@ impl Compiled {
             let row = fresh.fresh_row(found.row).ok_or_else(|| SqlError::internal("a found row is not there"))?;
             Ok(row.tuple.clone())
         };
+        let tuples = found.iter().map(row).collect::<SqlResult<Vec<Tuple>>>()?;
+        if BYTES_MAX < tuples.iter().map(|tuple| tuple.as_bytes().len()).sum() {
+            return Ok(None);
+        }
         let Some(columns) = &self.plain else {
-            let tuples = found.iter().map(row).collect::<SqlResult<_>>()?;
             let (one, read) = (self.one_row(values)?, Read { tuples, found, is_all });
             let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
             if limit.is_some() && !self.is_extreme() && !is_all && Some(rows.num_rows()) != counts.fetch {
@@ -71,8 +75,8 @@ impl Compiled {
             }
             return Ok(Some((PointRows::Batch(self.visible(&rows)), Some(keyed.asked(range, read.found)))));
         };
-        let given = found.iter().skip(counts.skip).take(counts.fetch.unwrap_or(usize::MAX));
-        let rows = StoredRows { rows: given.map(row).collect::<SqlResult<_>>()?, columns: Arc::clone(columns) };
+        let given = tuples.into_iter().skip(counts.skip).take(counts.fetch.unwrap_or(usize::MAX));
+        let rows = StoredRows { rows: given.collect(), columns: Arc::clone(columns) };
         Ok(Some((PointRows::Stored(rows), Some(keyed.asked(range, found)))))
     }
 

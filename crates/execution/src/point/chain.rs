@@ -173,6 +173,11 @@ impl Chain {
             _ => return None,
         };
         self.add(input)?;
+        let is_cut = |effect: &Effect| matches!(effect, Effect::Cut { .. });
+        if is_cut(&effect) && self.steps.iter().any(|step| is_cut(&step.effect)) {
+            // A run knows one LIMIT.
+            return None;
+        }
         self.steps.push(Step { effect, input: Arc::clone(input.schema()) });
         Some(())
     }

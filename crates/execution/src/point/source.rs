@@ -291,11 +291,17 @@ fn needed(steps: &[Step], width: usize) -> Vec<usize> {
 /// `Some(true)` where it is found from the end on.
 fn extreme_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
     let mut origin: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
+    let mut is_leading = true;
     for step in steps {
         let of = |expr: &Expr| position_of(expr, step).and_then(|position| origin.get(position).copied());
         match &step.effect {
-            Effect::Filter(_) => {}
-            Effect::Project(exprs) => origin = exprs.iter().map(of).collect::<Option<_>>()?,
+            // It says which part of the index is meant.
+            Effect::Filter(_) if is_leading => {}
+            Effect::Filter(_) => return None,
+            Effect::Project(exprs) => {
+                origin = exprs.iter().map(of).collect::<Option<_>>()?;
+                is_leading = false;
+            }
             Effect::Aggregate(exprs) => {
                 let [Expr::AggregateFunction(call)] = exprs.as_slice() else { return None };
                 let [argument] = call.params.args.as_slice() else { return None };

@@ -113,7 +113,7 @@ impl Session {
         if self.block.is_explicit() {
             return true;
         }
-        if self.stage_on_commit().is_err() || !self.block.end_unwritten() {
+        if self.block.check_live().is_err() || self.stage_on_commit().is_err() || !self.block.end_unwritten() {
             return false;
         }
         self.end_portals(true);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogState, Change, ConstraintKind, ObjectKind, Relation, Table};
+use catalog::{CatalogState, Change, Constraint, ConstraintKind, ObjectKind, Relation, Table};
 use types::Oid;
 
 #[cfg(test)]
@@ -176,13 +176,24 @@ fn tightens(old: &Table, new: &Table) -> bool {
         // Older rows answer `missing`; without one they would lack a value, or one each from a volatile DEFAULT.
         None => column.missing.is_none() && (column.not_null || column.default.is_some()),
     });
-    columns || has_new_check(old, new)
+    columns || has_new_check(old, new) || has_new_key(old, new)
 }
 
 /// Whether rows made for `old` are rows of `new`.
 fn accepts_rows_of(new: &Table, old: &Table) -> bool {
     let all_kept = old.columns.iter().all(|column| new.column(column.id).is_some());
     all_kept && !tightens(old, new)
+}
+
+/// Whether a key or a reference is enforced that was not.
+fn has_new_key(old: &Table, new: &Table) -> bool {
+    let mut keys = new.row_indexes().filter(|index| index.unique);
+    let is_reference =
+        |constraint: &&Constraint| constraint.enforced && matches!(constraint.kind, ConstraintKind::ForeignKey { .. });
+    let mut references = new.constraints.iter().filter(is_reference);
+    keys.any(|key| !old.row_indexes().any(|known| known.unique && known.oid == key.oid))
+        || references
+            .any(|reference| !old.constraints.iter().filter(is_reference).any(|known| known.oid == reference.oid))
 }
 
 fn has_new_check(old: &Table, new: &Table) -> bool {

@@ -142,7 +142,8 @@ impl Transaction {
             rebased.map_err(Error::Conflict)?
         };
         self.base = newest;
-        self.view = Arc::new(self.with_own(rebased)?);
+        let indexed_for = Arc::clone(&self.view);
+        self.view = Arc::new(self.with_own(rebased, Some(&indexed_for))?);
         if self.anchor.is_some() && self.savepoints.is_empty() {
             // The rows are bound to this commit now, and no savepoint keeps them as they were bound before.
             self.anchor = Some(self.base.clone());
@@ -150,8 +151,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The state of `base` with the rows that this transaction has written.
-    fn with_own(&mut self, mut state: CatalogState) -> Result<CatalogState> {
+    /// The state of `base` with the rows that this transaction has written, whose index entries are those of the tables of `indexed_for`.
+    fn with_own(&mut self, mut state: CatalogState, indexed_for: Option<&CatalogState>) -> Result<CatalogState> {
         let moves = &self.transactions.core.moves;
         for (table, own) in self.own.iter_mut() {
             let mut rows = TableRows::clone(state.rows(*table));
@@ -160,6 +161,9 @@ impl Transaction {
                     Own { rows: bind(&own.rows, &rows, &moves.until(*table, self.base.ts)), moved: rows.history.moved };
             }
             if let Some(definition) = state.table(*table)
+                && !indexed_for
+                    .and_then(|state| state.table(*table))
+                    .is_some_and(|known| Arc::ptr_eq(known, definition))
                 && let Cow::Owned(indexed) = definition.indexed(&own.rows)?
             {
                 own.rows = indexed;
@@ -320,6 +324,17 @@ impl Transaction {
         for change in &changes {
             view = view.apply(change)?;
         }
+        for table in self.own.keys() {
+            let (Some(known), Some(definition)) = (self.view.table(*table), view.table(*table)) else { continue };
+            if Arc::ptr_eq(known, definition) {
+                continue;
+            }
+            if let Cow::Owned(indexed) = definition.indexed(&view.rows(*table).own)? {
+                let mut rows = TableRows::clone(view.rows(*table));
+                rows.own = indexed;
+                view.set_rows(*table, rows);
+            }
+        }
         if changes.iter().any(|change| matches!(change, Change::Clone { .. })) {
             self.held.push(Arc::new(self.base.clone()));
         }
@@ -378,7 +393,8 @@ impl Transaction {
         for change in &self.staged {
             view = view.apply(change)?;
         }
-        self.view = Arc::new(self.with_own(view)?);
+        // The rows are those that were there at the savepoint, and the tables may have changed since.
+        self.view = Arc::new(self.with_own(view, None)?);
         Ok(())
     }
 

@@ -113,18 +113,33 @@ async fn an_ended_transaction_announces_nothing_more() {
     assert!(matches!(uploads.announce("tables/1/x").await, Err(Error::Ended { .. })));
 }
 
-#[tokio::test]
-async fn rows_written_before_an_index_came_are_found_by_it() {
+fn indexed(unique: bool) -> Change {
     let index = Index {
         oid: Oid(200),
         name: "t_a".to_owned(),
         columns: vec![ColumnId(1)],
-        unique: false,
+        unique,
         orders: Vec::new(),
         included: Vec::new(),
         options: Vec::new(),
     };
-    let indexed = || put(Table { indexes: vec![index.clone()], ..table(100, "t") });
+    put(Table { indexes: vec![index], ..table(100, "t") })
+}
+
+#[tokio::test]
+async fn rows_are_refused_where_a_key_came_that_they_were_not_asked_for() {
+    let transactions = fresh();
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    let mut writer = transactions.begin(Isolation::RepeatableRead);
+    let tuple = Tuple::encode([(ColumnId(1), Value::Int(7))]).unwrap();
+    writer.write(Oid(100), [RowChange { id: RowId(1), was: None, now: Some(tuple) }]).unwrap();
+    commit(&transactions, vec![indexed(true)]).await;
+    assert!(matches!(writer.commit().await, Err(Error::Conflict(_))));
+}
+
+#[tokio::test]
+async fn rows_written_before_an_index_came_are_found_by_it() {
+    let indexed = || indexed(false);
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
         for (is_own, is_refreshed) in [(false, false), (false, true), (true, true)] {
             let transactions = fresh();
@@ -134,6 +149,8 @@ async fn rows_written_before_an_index_came_are_found_by_it() {
             writer.write(Oid(100), [RowChange { id: RowId(1), was: None, now: Some(tuple) }]).unwrap();
             if is_own {
                 writer.stage(vec![indexed()]).unwrap();
+                let view = writer.view().state;
+                assert_eq!(view.rows(Oid(100)).own.layer.entries(Oid(200), &[], &[0xff]).count(), 1, "seen at once");
             } else {
                 commit(&transactions, vec![indexed()]).await;
             }
