@@ -15,8 +15,8 @@ use planner::semantics::Session;
 use planner::{ShardTable, StreamTable};
 use types::SqlResult;
 
-/// Cells of the rows written out at most.
-const CELLS_MAX: usize = 1024;
+/// Cells of the rows written out at most: as many as a statement can have parameters.
+const CELLS_MAX: usize = 65_535;
 
 /// A plan without joins and subqueries. Parameters are columns, see [`parameter_column`].
 #[derive(Debug, Clone)]
@@ -258,9 +258,26 @@ fn leaf(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// The column that the parameter `$1`, `$2`, … is: no other has such a name.
+/// What names of parameters' columns begin with, and no others.
+const PARAMETER: &str = "parameter\u{1}";
+
+/// The column that the parameter `$1`, `$2`, … is.
 pub(super) fn parameter_column(id: &str) -> String {
-    format!("parameter\u{1}{id}")
+    format!("{PARAMETER}{id}")
+}
+
+impl Step {
+    /// Whether it reads a parameter beside the rows.
+    pub(super) fn reads_parameters(&self) -> bool {
+        let reads = |expr: &Expr| expr.column_refs().iter().any(|column| column.name.starts_with(PARAMETER));
+        match &self.effect {
+            Effect::Filter(expr) => reads(expr),
+            Effect::Project(exprs) | Effect::Aggregate(exprs) => exprs.iter().any(reads),
+            Effect::Sort(sorts) => sorts.iter().any(|sort| reads(&sort.expr)),
+            // It counts before there are rows.
+            Effect::Cut { .. } => false,
+        }
+    }
 }
 
 /// The column that a moment is.

@@ -30,6 +30,8 @@ use crate::Execution;
 pub(super) struct Compiled {
     /// Of the parameters.
     types: Vec<DataType>,
+    /// How many parameters lie beside the rows: all, or none where no step reads one.
+    carried: usize,
     schema: SchemaRef,
     pub(super) source: Rows,
     pub(super) steps: Vec<Run>,
@@ -99,6 +101,7 @@ impl Compiled {
                 None => {
                     return Ok(Self {
                         types,
+                        carried: 0,
                         schema,
                         source: Rows::Scanned,
                         steps: Vec::new(),
@@ -134,15 +137,17 @@ impl Compiled {
             Rows::Keyed(keyed) => Some(keyed.needed.clone()),
             _ => None,
         };
+        let is_apart = matches!(source, Rows::Written { .. }) && !chain.steps.iter().any(Step::reads_parameters);
+        let carried = if is_apart { &[] } else { parameters.as_slice() };
         let mut steps = Vec::with_capacity(chain.steps.len());
         for step in &chain.steps {
             if matches!(step.effect, Effect::Sort(_)) && std::mem::take(&mut ordered) {
                 continue;
             }
-            let over = schema_over(step, narrowed.as_deref(), &actual, &parameters)?;
-            let run = Run::of(&step.effect, &over, &parameters)?;
+            let over = schema_over(step, narrowed.as_deref(), &actual, carried)?;
+            let run = Run::of(&step.effect, &over, carried, &parameters)?;
             if let Run::Project(_, schema) | Run::Aggregate(_, schema) = &run {
-                let count = schema.fields().len() - parameters.len();
+                let count = schema.fields().len() - carried.len();
                 actual = schema.fields()[..count].iter().map(|field| field.data_type().clone()).collect();
                 narrowed = None;
             }
@@ -159,7 +164,8 @@ impl Compiled {
             }
             _ => None,
         };
-        Ok(Self { types, schema, source, steps, plain, locked, patch })
+        let carried = carried.len();
+        Ok(Self { types, carried, schema, source, steps, plain, locked, patch })
     }
 
     /// Whether it is for parameters of the types of these.
@@ -180,7 +186,7 @@ impl Compiled {
         match &self.source {
             Rows::Scanned | Rows::Given { .. } => Ok(None),
             Rows::One => made(&self.take_steps(one.clone(), &one, counts)?, None),
-            Rows::Written { rows, schema } => made(&self.take_steps(written(rows, schema, &one)?, &one, counts)?, None),
+            Rows::Written { rows, schema } => made(&self.take_steps(written(rows, schema, &one, self.carried)?, &one, counts)?, None),
             Rows::Keyed(keyed) => {
                 let Some(range) = keyed.range(&one)? else {
                     return made(&self.take_steps(keyed.none(&one)?, &one, counts)?, None);
@@ -340,7 +346,7 @@ impl Compiled {
                     for column in columns {
                         made.push(evaluate(column, &rows)?);
                     }
-                    made.extend_from_slice(&rows.columns()[rows.num_columns() - self.types.len()..]);
+                    made.extend_from_slice(&rows.columns()[rows.num_columns() - self.carried..]);
                     batch(schema, made, rows.num_rows())?
                 }
                 Run::Aggregate(aggregates, schema) => {
@@ -348,7 +354,7 @@ impl Compiled {
                     for aggregate in aggregates {
                         made.push(aggregated(aggregate, &rows)?);
                     }
-                    made.extend_from_slice(one.columns());
+                    made.extend_from_slice(&one.columns()[..self.carried]);
                     batch(schema, made, 1)?
                 }
                 Run::Sort(sorts) if 1 < rows.num_rows() => {
@@ -371,29 +377,29 @@ impl Compiled {
 
     /// The rows without the parameters.
     pub(super) fn visible(&self, rows: &RecordBatch) -> RecordBatch {
-        let visible: Vec<usize> = (0..rows.num_columns() - self.types.len()).collect();
+        let visible: Vec<usize> = (0..rows.num_columns() - self.carried).collect();
         rows.project(&visible).expect("columns that are there")
     }
 }
 
 impl Run {
-    fn of(effect: &Effect, over: &DFSchema, parameters: &[Field]) -> SqlResult<Self> {
+    fn of(effect: &Effect, over: &DFSchema, carried: &[Field], parameters: &[Field]) -> SqlResult<Self> {
         Ok(match effect {
             Effect::Filter(condition) => Self::Filter(compile(condition, over)?),
             Effect::Project(exprs) => {
                 let columns: Vec<Expression> =
                     exprs.iter().map(|expr| compile(expr, over)).collect::<SqlResult<_>>()?;
-                let mut fields = Vec::with_capacity(columns.len() + parameters.len());
+                let mut fields = Vec::with_capacity(columns.len() + carried.len());
                 for (column, expr) in columns.iter().zip(exprs) {
                     let made = column.data_type(over.as_arrow()).map_err(from_datafusion)?;
                     fields.push(Field::new(expr.schema_name().to_string(), made, true));
                 }
-                fields.extend_from_slice(parameters);
+                fields.extend_from_slice(carried);
                 Self::Project(columns, Arc::new(Schema::new(fields)))
             }
             Effect::Aggregate(exprs) => {
                 let mut aggregates = Vec::with_capacity(exprs.len());
-                let mut fields = Vec::with_capacity(exprs.len() + parameters.len());
+                let mut fields = Vec::with_capacity(exprs.len() + carried.len());
                 for expr in exprs {
                     let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
                     let made = LoweredAggregateBuilder::new(expr, over, over.as_arrow(), &props, &context).build();
@@ -402,7 +408,7 @@ impl Run {
                     fields.push(Field::new(expr.schema_name().to_string(), of, true));
                     aggregates.push((aggregate, filter));
                 }
-                fields.extend_from_slice(parameters);
+                fields.extend_from_slice(carried);
                 Self::Aggregate(aggregates, Arc::new(Schema::new(fields)))
             }
             Effect::Sort(sorts) => {
@@ -491,8 +497,13 @@ pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
     expr.column_refs().into_iter().all(|column: &Column| over.maybe_index_of_column(column).is_some())
 }
 
-/// Rows written out, each with the parameters.
-fn written(rows: &[Vec<Expression>], schema: &SchemaRef, one: &RecordBatch) -> SqlResult<RecordBatch> {
+/// Rows written out, each with the `carried` parameters.
+fn written(
+    rows: &[Vec<Expression>],
+    schema: &SchemaRef,
+    one: &RecordBatch,
+    carried: usize,
+) -> SqlResult<RecordBatch> {
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len() + one.num_columns());
     for column in 0..schema.fields().len() {
         let cells = rows.iter().map(|row| evaluate(&row[column], one)).collect::<SqlResult<Vec<_>>>()?;
@@ -500,6 +511,9 @@ fn written(rows: &[Vec<Expression>], schema: &SchemaRef, one: &RecordBatch) -> S
             [cell] => Arc::clone(cell),
             cells => concat(&cells.iter().map(|cell| &**cell).collect::<Vec<_>>()).map_err(internal)?,
         });
+    }
+    if carried == 0 {
+        return batch(schema, columns, rows.len());
     }
     columns.extend(repeated(one, rows.len())?);
     let fields = schema.fields().iter().chain(one.schema_ref().fields()).cloned();
