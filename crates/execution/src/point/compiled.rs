@@ -186,7 +186,9 @@ impl Compiled {
         match &self.source {
             Rows::Scanned | Rows::Given { .. } => Ok(None),
             Rows::One => made(&self.take_steps(one.clone(), &one, counts)?, None),
-            Rows::Written { rows, schema } => made(&self.take_steps(written(rows, schema, &one, self.carried)?, &one, counts)?, None),
+            Rows::Written { rows, schema } => {
+                made(&self.take_steps(written(rows, schema, &one, self.carried)?, &one, counts)?, None)
+            }
             Rows::Keyed(keyed) => {
                 let Some(range) = keyed.range(&one)? else {
                     return made(&self.take_steps(keyed.none(&one)?, &one, counts)?, None);
@@ -498,12 +500,7 @@ pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
 }
 
 /// Rows written out, each with the `carried` parameters.
-fn written(
-    rows: &[Vec<Expression>],
-    schema: &SchemaRef,
-    one: &RecordBatch,
-    carried: usize,
-) -> SqlResult<RecordBatch> {
+fn written(rows: &[Vec<Expression>], schema: &SchemaRef, one: &RecordBatch, carried: usize) -> SqlResult<RecordBatch> {
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len() + one.num_columns());
     for column in 0..schema.fields().len() {
         let cells = rows.iter().map(|row| evaluate(&row[column], one)).collect::<SqlResult<Vec<_>>>()?;
