@@ -1,0 +1,73 @@
+//! Validity as it comes from outside: one bit a row, from any bit of a slice of bytes.
+
+/// A borrowed bitmap; a set bit is a row that has a value.
+#[derive(Debug, Clone, Copy)]
+pub struct Bitmap<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Bitmap<'a> {
+    /// Bit 0 is bit `offset` of the bytes, least significant first.
+    pub fn new(bytes: &'a [u8], offset: usize) -> Self {
+        Self { bytes, offset }
+    }
+
+    /// Whether the bytes hold that many bits.
+    pub(crate) fn covers(self, rows: usize) -> bool {
+        self.offset.checked_add(rows).is_some_and(|bits| bits.div_ceil(8) <= self.bytes.len())
+    }
+
+    /// Whether a row has a value.
+    pub fn get(self, row: usize) -> bool {
+        let bit = self.offset + row;
+        self.bytes[bit / 8] >> (bit % 8) & 1 == 1
+    }
+
+    /// The bits of `rows` rows from `start`, at most 1,024.
+    pub(crate) fn mask(self, start: usize, rows: usize) -> crate::Mask {
+        let mut mask = crate::Mask::default();
+        for (word, bits) in mask.iter_mut().enumerate() {
+            let first = word * 64;
+            let bit = self.offset + start + first;
+            if first < rows {
+                *bits = self.word(bit) & low_bits(rows - first);
+            }
+        }
+        mask
+    }
+
+    /// 64 bits from any bit, zeros behind the end.
+    fn word(self, bit: usize) -> u64 {
+        let tail = &self.bytes[bit / 8..];
+        let mut wide = [0; 16];
+        let taken = tail.len().min(9);
+        wide[..taken].copy_from_slice(&tail[..taken]);
+        (u128::from_le_bytes(wide) >> (bit % 8)) as u64
+    }
+}
+
+/// A word of the lowest `count` bits.
+fn low_bits(count: usize) -> u64 {
+    if count < 64 { (1 << count) - 1 } else { u64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_holds_the_bits_from_any_offset() {
+        let bytes: Vec<u8> = (0..200u32).map(|byte| (byte * 73 + 5) as u8).collect();
+        for offset in [0, 1, 7, 8, 13] {
+            let bitmap = Bitmap::new(&bytes, offset);
+            for (start, rows) in [(0, 1024), (3, 1), (64, 100), (500, 64), (0, 0)] {
+                let mask = bitmap.mask(start, rows);
+                for row in 0..1024 {
+                    let set = mask[row / 64] >> (row % 64) & 1 == 1;
+                    assert_eq!(set, row < rows && bitmap.get(start + row), "offset {offset}, start {start}, row {row}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Where the sections of a body lie, and whether they are what their block relies on.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::format::{aligned, array};
+use crate::kernels::Word;
+use crate::{BLOCK_ROWS, Block, Error, Head, Result, Scheme, VECTOR_ROWS};
+
+/// The sections of a block, checked.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    Constant,
+    Packed(Packed),
+    Runs(Runs),
+    Plain(Plain),
+}
+
+/// Packed vectors, and the values that did not fit.
+#[derive(Debug, Clone)]
+pub(crate) struct Packed {
+    words: Bytes,
+    width: usize,
+    patch_values: Bytes,
+    patch_rows: Bytes,
+}
+
+/// Where runs end, and their values.
+#[derive(Debug, Clone)]
+pub(crate) struct Runs {
+    /// The last row of each.
+    lasts: Bytes,
+    pub(crate) values: Box<Block>,
+}
+
+/// Values of a fixed number of bytes, in row order.
+#[derive(Debug, Clone)]
+pub(crate) struct Plain {
+    bitmap: Option<Bytes>,
+    values: Bytes,
+}
+
+impl Body {
+    /// Cuts the body into its sections. `depth` is how many blocks this one lies in.
+    pub(crate) fn open(head: &Head, block: &Bytes, depth: usize) -> Result<Self> {
+        let mut sections = Sections { block, at: Head::bytes(head.rows) };
+        let body = match head.scheme {
+            Scheme::Constant => {
+                check(head.nulls == 0 || head.nulls == head.rows, "a constant with some NULLs")?;
+                check((head.nulls == 0) != head.null_is_zero || head.rows == 0, "a constant's NULLs")?;
+                Self::Constant
+            }
+            Scheme::Packed => Self::Packed(Packed::open(head, &mut sections)?),
+            Scheme::Runs => Self::Runs(Runs::open(head, &mut sections, depth)?),
+            Scheme::Plain => Self::Plain(Plain::open(head, &mut sections, 8)?),
+            Scheme::PlainWide => Self::Plain(Plain::open(head, &mut sections, 16)?),
+            Scheme::Heap | Scheme::CompressedHeap => return Err(Error::Damaged("its scheme")),
+        };
+        check(sections.at == block.len(), "bytes behind the last section")?;
+        Ok(body)
+    }
+}
+
+/// Takes sections from the front of what is left.
+struct Sections<'a> {
+    block: &'a Bytes,
+    at: usize,
+}
+
+impl Sections<'_> {
+    fn take(&mut self, bytes: usize) -> Result<Bytes> {
+        if bytes == 0 {
+            return Ok(Bytes::new());
+        }
+        let start = aligned(self.at);
+        let end = start.checked_add(bytes).filter(|end| *end <= self.block.len());
+        self.at = end.ok_or(Error::Damaged("a section that ends behind the block"))?;
+        Ok(self.block.slice(start..self.at))
+    }
+
+    fn rest(&mut self) -> Result<Bytes> {
+        let bytes =
+            self.block.len().checked_sub(aligned(self.at)).ok_or(Error::Damaged("a section that is not there"))?;
+        self.take(bytes)
+    }
+}
+
+impl Packed {
+    fn open(head: &Head, sections: &mut Sections<'_>) -> Result<Self> {
+        let width = usize::from(head.width);
+        let words = sections.take(head.vectors() * width * size_of::<Word>())?;
+        let patch_values = sections.take(head.parts * 8)?;
+        let patch_rows = sections.take(head.parts * 2)?;
+        let packed = Self { words, width, patch_values, patch_rows };
+        let mut next = 0;
+        for (vector, entry) in head.entries.iter().enumerate() {
+            check(entry.first_patch as usize == next, "patches of no vector")?;
+            next += usize::from(entry.patches);
+            check(next <= head.parts, "more patches than there are")?;
+            let rows = packed.patches(entry.first_patch as usize..next).map(|(row, _)| row);
+            check(rows.is_sorted_by(|one, other| one < other), "patches in no order")?;
+            let last = packed.patches(entry.first_patch as usize..next).map(|(row, _)| row).last();
+            check(last.is_none_or(|row| row < head.rows_in(vector)), "a patch of no row")?;
+        }
+        check(next == head.parts, "patches of no vector")?;
+        Ok(packed)
+    }
+
+    /// The packed words of a vector.
+    pub(crate) fn words(&self, vector: usize) -> &[Word] {
+        &self.words.as_chunks().0[vector * self.width..][..self.width]
+    }
+
+    /// Rows within their vector, with their values.
+    pub(crate) fn patches(&self, patches: Range<usize>) -> impl Iterator<Item = (usize, i64)> + Clone + '_ {
+        patches.map(|patch| {
+            let row = u16::from_le_bytes(array(&self.patch_rows, patch * 2));
+            (usize::from(row), i64::from_le_bytes(array(&self.patch_values, patch * 8)))
+        })
+    }
+
+    /// The patch of a row, of its vector's patches.
+    pub(crate) fn patch(&self, patches: Range<usize>, row: usize) -> Option<i64> {
+        self.patches(patches).find(|(patched, _)| *patched == row).map(|(_, value)| value)
+    }
+}
+
+impl Runs {
+    fn open(head: &Head, sections: &mut Sections<'_>, depth: usize) -> Result<Self> {
+        check(depth == 0, "runs of runs")?;
+        let lasts = sections.take(head.parts * 2)?;
+        let values = Block::open_within(sections.rest()?, depth + 1)?;
+        check(values.head().rows == head.parts, "runs without values")?;
+        check(values.head().kind == head.kind && values.head().offset == head.offset, "runs of another kind")?;
+        let runs = Self { lasts, values: Box::new(values) };
+        let ascending = (1..runs.len()).all(|run| runs.last(run - 1) < runs.last(run));
+        check(ascending, "runs in no order")?;
+        check(runs.end(head.parts) == head.rows, "runs that end elsewhere than their block")?;
+        Ok(runs)
+    }
+
+    /// How many runs there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lasts.len() / 2
+    }
+
+    /// The row behind the last one of the first `runs` runs.
+    pub(crate) fn end(&self, runs: usize) -> usize {
+        if runs == 0 { 0 } else { self.last(runs - 1) + 1 }
+    }
+
+    /// The rows of a run.
+    pub(crate) fn rows(&self, run: usize) -> Range<usize> {
+        self.end(run)..self.end(run + 1)
+    }
+
+    /// The runs of a vector of so many rows, each with its rows within the vector.
+    pub(crate) fn in_vector(&self, vector: usize, rows: usize) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
+        let first = vector * VECTOR_ROWS;
+        let end = first + rows;
+        (self.of_row(first)..self.len())
+            .map(|run| (run, self.rows(run)))
+            .take_while(move |(_, run)| run.start < end)
+            .map(move |(run, rows)| (run, rows.start.max(first) - first..rows.end.min(end) - first))
+    }
+
+    fn last(&self, run: usize) -> usize {
+        usize::from(u16::from_le_bytes(array(&self.lasts, run * 2)))
+    }
+
+    /// The run that a row lies in.
+    pub(crate) fn of_row(&self, row: usize) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.last(middle) < row { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+impl Plain {
+    fn open(head: &Head, sections: &mut Sections<'_>, bytes: usize) -> Result<Self> {
+        let bitmap = head.has_bitmap.then(|| sections.take(head.vectors() * VECTOR_ROWS / 8)).transpose()?;
+        check(head.rows <= BLOCK_ROWS, "more rows than a block holds")?;
+        Ok(Self { bitmap, values: sections.take(head.rows * bytes)? })
+    }
+
+    /// Which rows of a vector have a value; rows behind the block's may be said to.
+    pub(crate) fn validity(&self, vector: usize) -> crate::Mask {
+        let Some(bitmap) = &self.bitmap else { return crate::mask_of(VECTOR_ROWS) };
+        std::array::from_fn(|word| u64::from_le_bytes(array(bitmap, vector * VECTOR_ROWS / 8 + word * 8)))
+    }
+
+    /// Whether a row has a value.
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.bitmap.as_ref().is_none_or(|bitmap| bitmap[row / 8] >> (row % 8) & 1 == 1)
+    }
+
+    /// The values of a vector, each in so many bytes.
+    pub(crate) fn values<const BYTES: usize>(&self, vector: usize) -> &[[u8; BYTES]] {
+        let values = self.values.as_chunks().0;
+        let first = vector * VECTOR_ROWS;
+        &values[first..values.len().min(first + VECTOR_ROWS)]
+    }
+}
+
+pub(crate) fn check(holds: bool, what: &'static str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::Damaged(what)) }
+}

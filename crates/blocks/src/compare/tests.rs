@@ -1,0 +1,103 @@
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use crate::compare::lower::holds;
+use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, is_valid, numbers};
+use crate::*;
+
+/// Constants that a column's conditions are about: values of it, values beside them, the ends.
+fn constants(values: &[i128], seed: u64) -> Vec<i128> {
+    let mut constants = vec![0, i64::MIN.into(), i64::MAX.into(), i128::MIN, i128::MAX];
+    for number in numbers(seed).take(if values.is_empty() { 0 } else { 4 }) {
+        let value = values[number as usize % values.len()];
+        constants.extend([value, value.saturating_add(1), value.saturating_sub(1)]);
+    }
+    constants
+}
+
+fn conditions(values: &[i128], seed: u64) -> Vec<Condition<i128>> {
+    let constants = constants(values, seed);
+    let mut conditions = vec![Condition::IsNull, Condition::IsNotNull, Condition::In(vec![])];
+    for constant in &constants {
+        conditions.extend(Comparison::ALL.map(|comparison| Condition::Compare(comparison, *constant)));
+    }
+    for pair in constants.windows(2) {
+        conditions.push(Condition::Between(pair[0].min(pair[1]), pair[0].max(pair[1])));
+        conditions.push(Condition::Between(pair[0], pair[1]));
+    }
+    conditions.push(Condition::In(constants.clone()));
+    let step = (values.len() / 40).max(1);
+    conditions.push(Condition::In(values.iter().step_by(step).map(|value| value.saturating_add(1)).collect()));
+    conditions
+}
+
+/// Sets of rows to begin with: all, most, few, almost none.
+fn starts(rows: usize, seed: u64) -> Vec<RowSet> {
+    let mut starts = vec![RowSet::all(rows)];
+    for every in [2, 100, 3000] {
+        let mut set = RowSet::none(rows);
+        numbers(seed).take(rows / every).for_each(|row| set.insert(row as usize % rows));
+        starts.push(set);
+    }
+    starts
+}
+
+#[track_caller]
+fn check(bytes: &Bytes, values: &[i128], validity: Option<&Vec<u8>>, seed: u64) {
+    let block = Block::open(bytes.clone()).unwrap();
+    for (number, condition) in conditions(values, seed).iter().enumerate() {
+        let start = &starts(values.len(), seed)[number % 4];
+        let mut rows = start.clone();
+        block.filter_integers(condition, &mut rows).unwrap();
+        let mut expected = RowSet::none(values.len());
+        for (row, value) in values.iter().enumerate() {
+            let value = is_valid(validity, row).then_some(value);
+            if start.contains(row) && holds(condition, value) {
+                expected.insert(row);
+            }
+        }
+        assert!(rows == expected, "{condition:?} on {:?}: {rows:?}, not {expected:?}", block.head().scheme);
+    }
+}
+
+fn check_column(column: Column) {
+    let (values, validity) = (column.integers(), column.validity());
+    let valid = bitmap(validity.as_ref());
+    let wide: Vec<i128> = values.iter().map(|value| i128::from(*value)).collect();
+    check(&encode_i64(&values, valid).unwrap(), &wide, validity.as_ref(), column.seed);
+    let shifted: Vec<i128> = wide.iter().map(|value| (value << 62) + (1 << 90)).collect();
+    check(&encode_i128(&shifted, valid).unwrap(), &shifted, validity.as_ref(), column.seed);
+    let far: Vec<i128> = wide.iter().map(|value| value + (1 << 90)).collect();
+    check(&encode_i128(&far, valid).unwrap(), &far, validity.as_ref(), column.seed);
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+    #[test]
+    fn conditions_keep_what_a_plain_loop_keeps(column in columns()) {
+        check_column(column);
+    }
+}
+
+#[test]
+fn every_scheme_is_compared_at_full_size() {
+    for shape in
+        [Shape::Constant, Shape::Narrow(5), Shape::Narrow(33), Shape::Runs(40), Shape::Outliers(8), Shape::Extremes]
+    {
+        for nulls in [Nulls::None, Nulls::Few, Nulls::Runs] {
+            check_column(Column { shape, nulls, rows: 65_536, seed: 7 });
+        }
+    }
+}
+
+#[test]
+fn codes_are_kept_by_their_ranges() {
+    let codes: Vec<u32> = numbers(1).take(9000).map(|number| (number % 3000) as u32).collect();
+    let block = Block::open(encode_codes(&codes, None).unwrap()).unwrap();
+    let ranges = Ranges::new((0..40).map(|range| (range * 70, range * 70 + range % 9)).collect());
+    let mut rows = RowSet::all(codes.len());
+    block.filter_codes(&ranges, &mut rows).unwrap();
+    let kept = (0..codes.len()).filter(|row| ranges.contains(codes[*row].into()));
+    assert!(rows.iter().eq(kept));
+    assert!(Block::open(encode_i64(&[1], None).unwrap()).unwrap().filter_codes(&ranges, &mut RowSet::all(1)).is_err());
+}

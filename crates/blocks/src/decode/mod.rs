@@ -1,0 +1,139 @@
+//! Reading blocks: lanes for the engine, single rows, and whole columns for everything else.
+
+#[macro_use]
+mod lanes;
+mod values;
+
+pub use lanes::{Lanes, LanesBuffer};
+pub use values::{Value, Values};
+
+use crate::body::{Body, Packed};
+use crate::kernels::{Kernels, Lane};
+use crate::{Block, Mask, VECTOR_ROWS, mask_of};
+
+/// A vector that keeps more than one row of so many is unpacked whole, another row by row.
+pub(crate) const GATHER_EVERY_MIN: usize = 8;
+
+impl Block {
+    /// The rows of a vector that have a value.
+    pub fn validity(&self, vector: usize, buffer: &mut LanesBuffer) -> Mask {
+        let rows = self.head().rows_in(vector);
+        let entry = &self.head().entries[vector];
+        if entry.nulls == 0 {
+            return mask_of(rows);
+        }
+        if usize::from(entry.nulls) == rows {
+            return Mask::default();
+        }
+        let mut mask = match self.body() {
+            Body::Constant => mask_of(if self.head().null_is_zero { 0 } else { rows }),
+            Body::Packed(packed) => with_narrow!(self.head().width, buffer, lanes => {
+                unpack(packed, vector, self.head().width, lanes);
+                // Whatever is not 0.
+                Kernels::get().between(lanes, Lane::truncate(1), Lane::truncate(u64::MAX - 1))
+            }),
+            Body::Runs(runs) => {
+                let mut mask = Mask::default();
+                for (run, rows) in runs.in_vector(vector, rows) {
+                    if runs.values.key(run).is_some() {
+                        set(&mut mask, rows);
+                    }
+                }
+                mask
+            }
+            Body::Plain(plain) => plain.validity(vector),
+        };
+        for (word, bits) in mask.iter_mut().zip(mask_of(rows)) {
+            *word &= bits;
+        }
+        mask
+    }
+
+    /// The key of a row, unless it is NULL.
+    pub(crate) fn key(&self, row: usize) -> Option<i64> {
+        let (vector, within) = (row / VECTOR_ROWS, row % VECTOR_ROWS);
+        let entry = &self.head().entries[vector];
+        match self.body() {
+            Body::Constant => (!self.head().null_is_zero).then_some(entry.min),
+            Body::Packed(packed) => {
+                if entry.patches != 0
+                    && let Some(value) = packed.patch(entry.patches(), within)
+                {
+                    return Some(value);
+                }
+                let code = packed.one(vector, self.head().width, within);
+                let is_null = self.head().null_is_zero && code == 0;
+                (!is_null).then(|| self.key_of(entry.base.wrapping_add(code as i64)))
+            }
+            Body::Runs(runs) => runs.values.key(runs.of_row(row)),
+            Body::Plain(plain) => plain.is_valid(row).then(|| i64::from_le_bytes(plain.values(vector)[within])),
+        }
+    }
+
+    /// The keys of a vector; those of NULLs are anything.
+    pub(crate) fn keys(&self, vector: usize, buffer: &mut LanesBuffer, keys: &mut [i64; VECTOR_ROWS]) {
+        let entry = &self.head().entries[vector];
+        match self.body() {
+            Body::Constant => keys.fill(entry.min),
+            Body::Packed(packed) => {
+                with_narrow!(self.head().width, buffer, lanes => {
+                    unpack(packed, vector, self.head().width, lanes);
+                    Kernels::get().widen(lanes, entry.base, keys);
+                });
+                for (row, value) in packed.patches(entry.patches()) {
+                    keys[row] = value;
+                }
+            }
+            Body::Runs(runs) => {
+                for (run, rows) in runs.in_vector(vector, self.head().rows_in(vector)) {
+                    keys[rows].fill(runs.values.key(run).unwrap_or_default());
+                }
+            }
+            Body::Plain(plain) => {
+                for (key, bytes) in keys.iter_mut().zip(plain.values(vector)) {
+                    *key = i64::from_le_bytes(*bytes);
+                }
+            }
+        }
+    }
+
+    /// The key that a packed number stands for.
+    fn key_of(&self, packed: i64) -> i64 {
+        packed
+    }
+}
+
+impl Packed {
+    /// The packed offset of a row.
+    pub(crate) fn one(&self, vector: usize, width: u8, row: usize) -> u64 {
+        let (words, bits) = (self.words(vector), usize::from(width));
+        match width {
+            0..=8 => u8::unpack_one(words, bits, row).into(),
+            9..=16 => u16::unpack_one(words, bits, row).into(),
+            17..=32 => u32::unpack_one(words, bits, row).into(),
+            _ => u64::unpack_one(words, bits, row),
+        }
+    }
+}
+
+/// Unpacks a vector, without its patches.
+pub(crate) fn unpack<T: Lane>(packed: &Packed, vector: usize, width: u8, lanes: &mut [T; VECTOR_ROWS]) {
+    Kernels::get().unpack(packed.words(vector), width.into(), lanes);
+}
+
+/// Sets a range of bits.
+pub(crate) fn set(mask: &mut Mask, rows: std::ops::Range<usize>) {
+    if rows.is_empty() {
+        return;
+    }
+    let (first, last) = (rows.start / 64, (rows.end - 1) / 64);
+    let head = u64::MAX << (rows.start % 64);
+    let tail = u64::MAX >> (63 - (rows.end - 1) % 64);
+    if first == last {
+        mask[first] |= head & tail;
+        return;
+    }
+    mask[first] |= head;
+    mask[first + 1..last].fill(u64::MAX);
+    mask[last] |= tail;
+}

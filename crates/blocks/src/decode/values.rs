@@ -1,0 +1,189 @@
+//! Values as they came in: for operators outside the engine, and for tests.
+
+use crate::body::Body;
+use crate::decode::{GATHER_EVERY_MIN, LanesBuffer};
+use crate::format::array;
+use crate::row_set::positions;
+use crate::{Block, Head, Kind, Result, RowSet, Scheme, VECTOR_ROWS};
+
+/// Values with the rows that are not NULL; the value of a NULL is zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values<T> {
+    /// One for each row.
+    pub values: Vec<T>,
+    /// One bit for each row, least significant first; none where nothing is NULL.
+    pub validity: Option<Vec<u64>>,
+}
+
+impl<T: Copy> Values<T> {
+    /// A row's value, unless it is NULL.
+    pub fn get(&self, row: usize) -> Option<T> {
+        let is_valid = self.validity.as_ref().is_none_or(|words| words[row / 64] >> (row % 64) & 1 == 1);
+        is_valid.then(|| self.values[row])
+    }
+}
+
+/// What a block's keys are made of and become again.
+pub trait Value: Copy + Default + private::Sealed {
+    /// Whether a block of this kind holds such values.
+    fn is_in(kind: Kind) -> bool;
+    /// The value of a key.
+    #[doc(hidden)]
+    fn of_key(key: i64, head: &Head) -> Self;
+    /// The value of 128 bits.
+    #[doc(hidden)]
+    fn of_wide(_wide: i128) -> Self {
+        Self::default()
+    }
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for bool {}
+    impl Sealed for i32 {}
+    impl Sealed for i64 {}
+    impl Sealed for i128 {}
+    impl Sealed for u32 {}
+}
+
+impl Value for bool {
+    fn is_in(kind: Kind) -> bool {
+        kind == Kind::Boolean
+    }
+
+    fn of_key(key: i64, _: &Head) -> Self {
+        key != 0
+    }
+}
+
+impl Value for i32 {
+    fn is_in(kind: Kind) -> bool {
+        kind == Kind::Int32
+    }
+
+    fn of_key(key: i64, _: &Head) -> Self {
+        key as Self
+    }
+}
+
+impl Value for u32 {
+    fn is_in(kind: Kind) -> bool {
+        kind == Kind::Code
+    }
+
+    fn of_key(key: i64, _: &Head) -> Self {
+        key as Self
+    }
+}
+
+impl Value for i64 {
+    fn is_in(kind: Kind) -> bool {
+        matches!(kind, Kind::Boolean | Kind::Int32 | Kind::Int64 | Kind::Code)
+    }
+
+    fn of_key(key: i64, _: &Head) -> Self {
+        key
+    }
+}
+
+impl Value for i128 {
+    fn is_in(kind: Kind) -> bool {
+        kind.is_integer()
+    }
+
+    fn of_key(key: i64, head: &Head) -> Self {
+        head.offset.wrapping_add(key.into())
+    }
+
+    fn of_wide(wide: i128) -> Self {
+        wide
+    }
+}
+
+impl Block {
+    /// All values.
+    pub fn read<T: Value>(&self) -> Result<Values<T>> {
+        self.gather(&RowSet::all(self.head().rows))
+    }
+
+    /// The value of one row, unless it is NULL.
+    pub fn value<T: Value>(&self, row: usize) -> Result<Option<T>> {
+        self.expect_kind(T::is_in(self.head().kind))?;
+        Ok(match self.body() {
+            Body::Plain(plain) if self.head().scheme == Scheme::PlainWide => plain
+                .is_valid(row)
+                .then(|| T::of_wide(i128::from_le_bytes(plain.values(row / VECTOR_ROWS)[row % VECTOR_ROWS]))),
+            _ => self.key(row).map(|key| T::of_key(key, self.head())),
+        })
+    }
+
+    /// The values of the rows in a set. Vectors without such rows are not touched; of vectors with few, single values are unpacked.
+    pub fn gather<T: Value>(&self, rows: &RowSet) -> Result<Values<T>> {
+        self.expect_kind(T::is_in(self.head().kind))?;
+        let mut gathered = Gathered::new(rows.count(), self.head().nulls != 0);
+        let mut buffer = LanesBuffer::new();
+        let mut keys = Box::new([0; VECTOR_ROWS]);
+        for vector in 0..self.head().vectors() {
+            let kept = rows.count_in(vector);
+            let first = vector * VECTOR_ROWS;
+            if kept == 0 {
+                continue;
+            }
+            if kept * GATHER_EVERY_MIN <= VECTOR_ROWS {
+                for row in positions(rows.vector(vector)) {
+                    gathered.push(self.value(first + row)?);
+                }
+                continue;
+            }
+            let validity = self.validity(vector, &mut buffer);
+            let is_valid = |row: usize| validity[row / 64] >> (row % 64) & 1 == 1;
+            if let (Body::Plain(plain), Scheme::PlainWide) = (self.body(), self.head().scheme) {
+                let values: &[[u8; 16]] = plain.values(vector);
+                for row in positions(rows.vector(vector)) {
+                    gathered.push(is_valid(row).then(|| T::of_wide(i128::from_le_bytes(array(&values[row], 0)))));
+                }
+                continue;
+            }
+            self.keys(vector, &mut buffer, &mut keys);
+            if self.head().entries[vector].nulls == 0 && kept == self.head().rows_in(vector) {
+                gathered.extend(keys[..kept].iter().map(|key| T::of_key(*key, self.head())));
+                continue;
+            }
+            for row in positions(rows.vector(vector)) {
+                gathered.push(is_valid(row).then(|| T::of_key(keys[row], self.head())));
+            }
+        }
+        Ok(gathered.finish())
+    }
+}
+
+/// Values that are gathered one after the other.
+struct Gathered<T> {
+    values: Vec<T>,
+    validity: Option<Vec<u64>>,
+}
+
+impl<T: Value> Gathered<T> {
+    fn new(rows: usize, has_nulls: bool) -> Self {
+        Self { values: Vec::with_capacity(rows), validity: has_nulls.then(|| vec![0; rows.div_ceil(64)]) }
+    }
+
+    fn push(&mut self, value: Option<T>) {
+        if let Some(validity) = &mut self.validity {
+            validity[self.values.len() / 64] |= u64::from(value.is_some()) << (self.values.len() % 64);
+        }
+        self.values.push(value.unwrap_or_default());
+    }
+
+    fn extend(&mut self, values: impl Iterator<Item = T>) {
+        if self.validity.is_some() {
+            values.for_each(|value| self.push(Some(value)));
+        } else {
+            self.values.extend(values);
+        }
+    }
+
+    fn finish(self) -> Values<T> {
+        Values { values: self.values, validity: self.validity }
+    }
+}

@@ -1,0 +1,96 @@
+//! Which scheme a block gets, by its size and by what it costs to read.
+
+use crate::encode::statistics::Statistics;
+use crate::kernels::Word;
+
+/// Patches have to make every packed offset narrower by so many bits: they are read one by one.
+const BITS_SAVED_MIN: u8 = 2;
+/// A patch's value and its row.
+const PATCH_BYTES: usize = 10;
+/// Of so many keys at most one is a patch.
+const PATCH_EVERY_MIN: usize = 64;
+/// A run is read in the time of a vector's hundredth: short ones cost more than the bytes they save.
+const RUN_ROWS_MIN: usize = 6;
+/// Where a run ends.
+const RUN_BYTES: usize = 2;
+
+/// A scheme with what it leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Constant,
+    Packed { width: u8 },
+    Runs,
+    Plain,
+}
+
+/// The smallest of what is quick to read.
+pub(crate) fn choose(statistics: &Statistics) -> Plan {
+    let is_constant = match statistics.bounds {
+        None => true,
+        Some((min, max)) => min == max && statistics.nulls == 0,
+    };
+    if is_constant {
+        return Plan::Constant;
+    }
+    let packed = statistics.packed();
+    let packed_bytes = match packed {
+        Some(Plan::Packed { width }) => packed_bytes(statistics, width),
+        _ => statistics.rows * 8,
+    };
+    let run_bits = usize::from(statistics.width.unwrap_or(u8::BITS as u8 * 8));
+    let run_bytes = crate::Head::bytes(statistics.runs) + statistics.runs * (RUN_BYTES + run_bits.div_ceil(8));
+    if statistics.runs * RUN_ROWS_MIN <= statistics.rows && run_bytes * 2 <= packed_bytes {
+        return Plan::Runs;
+    }
+    packed.unwrap_or(Plan::Plain)
+}
+
+impl Statistics {
+    /// The best width, if the keys can be packed at all.
+    pub(crate) fn packed(&self) -> Option<Plan> {
+        let full = self.width?;
+        let narrow = (0..full.saturating_sub(BITS_SAVED_MIN - 1))
+            .filter(|width| self.patches(*width).is_some_and(|patches| patches * PATCH_EVERY_MIN <= self.rows))
+            .min_by_key(|width| packed_bytes(self, *width));
+        let width = narrow.filter(|width| packed_bytes(self, *width) < packed_bytes(self, full)).unwrap_or(full);
+        Some(Plan::Packed { width })
+    }
+
+    /// How many keys do not fit so many bits, if they were counted.
+    fn patches(&self, width: u8) -> Option<usize> {
+        Some(self.histogram.as_ref()?[usize::from(width) + 1..].iter().sum())
+    }
+}
+
+fn packed_bytes(statistics: &Statistics, width: u8) -> usize {
+    let patches = if Some(width) == statistics.width { Some(0) } else { statistics.patches(width) };
+    statistics.entries.len() * usize::from(width) * size_of::<Word>() + patches.unwrap_or(0) * PATCH_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bitmap;
+    use crate::encode::keys::Keys;
+
+    fn plan(values: &[i64], validity: Option<&[u8]>) -> Plan {
+        choose(&Statistics::of(&Keys::new(values, validity.map(|bytes| Bitmap::new(bytes, 0)))))
+    }
+
+    #[test]
+    fn a_scheme_follows_from_the_values() {
+        let rows = 65_536;
+        let mixed = |row: i64| row.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) >> 40;
+        assert_eq!(plan(&[], None), Plan::Constant);
+        assert_eq!(plan(&vec![7; rows], None), Plan::Constant);
+        assert_eq!(plan(&[7; 8], Some(&[0])), Plan::Constant);
+        assert_eq!(plan(&[7; 8], Some(&[1])), Plan::Packed { width: 1 });
+        assert_eq!(plan(&(0..rows as i64).collect::<Vec<_>>(), None), Plan::Packed { width: 10 });
+        assert_eq!(plan(&(0..rows as i64).map(mixed).collect::<Vec<_>>(), None), Plan::Packed { width: 24 });
+        assert_eq!(plan(&(0..rows as i64).map(|row| mixed(row / 100)).collect::<Vec<_>>(), None), Plan::Runs);
+        assert_eq!(plan(&[i64::MIN, i64::MAX, 0], Some(&[3])), Plan::Plain);
+        assert_eq!(plan(&[i64::MIN, i64::MAX, 0], None), Plan::Packed { width: 64 });
+        let outliers = |row: i64| if row % 5000 == 77 { 1 << 40 } else { mixed(row) & 0xff };
+        assert_eq!(plan(&(0..rows as i64).map(outliers).collect::<Vec<_>>(), None), Plan::Packed { width: 8 });
+    }
+}

@@ -1,0 +1,86 @@
+//! The values of a block as 64-bit keys.
+
+use std::borrow::Cow;
+
+use crate::{Bitmap, Mask, VECTOR_ROWS, mask_of};
+
+/// Keys in row order. Where a row is NULL its key is another one of its vector, so that bounds and runs need not ask.
+pub(crate) struct Keys<'a> {
+    values: Cow<'a, [i64]>,
+    /// By vector; none where nothing is NULL.
+    validity: Option<Vec<Mask>>,
+    nulls: usize,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(values: &'a [i64], validity: Option<Bitmap<'_>>) -> Self {
+        let Some(bitmap) = validity else { return Self { values: Cow::Borrowed(values), validity: None, nulls: 0 } };
+        let validity: Vec<Mask> = values
+            .chunks(VECTOR_ROWS)
+            .enumerate()
+            .map(|(vector, rows)| bitmap.mask(vector * VECTOR_ROWS, rows.len()))
+            .collect();
+        Self::with_masks(values, validity)
+    }
+
+    /// With the valid rows of each vector.
+    pub(crate) fn with_masks(values: &'a [i64], validity: Vec<Mask>) -> Self {
+        let valid: usize = validity.iter().flatten().map(|word| word.count_ones() as usize).sum();
+        let nulls = values.len() - valid;
+        if nulls == 0 {
+            return Self { values: Cow::Borrowed(values), validity: None, nulls };
+        }
+        let mut filled = values.to_vec();
+        for (rows, mask) in filled.chunks_mut(VECTOR_ROWS).zip(&validity) {
+            fill(rows, mask);
+        }
+        Self { values: Cow::Owned(filled), validity: Some(validity), nulls }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(crate) fn nulls(&self) -> usize {
+        self.nulls
+    }
+
+    pub(crate) fn values(&self) -> &[i64] {
+        &self.values
+    }
+
+    /// The keys of each vector, and which of its rows are valid.
+    pub(crate) fn vectors(&self) -> impl Iterator<Item = (&[i64], Mask)> {
+        self.values.chunks(VECTOR_ROWS).enumerate().map(|(vector, values)| {
+            let mask = self.validity.as_ref().map_or_else(|| mask_of(values.len()), |masks| masks[vector]);
+            (values, mask)
+        })
+    }
+
+    /// By vector; none where nothing is NULL.
+    pub(crate) fn validity(&self) -> Option<&[Mask]> {
+        self.validity.as_deref()
+    }
+
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        let bit = |masks: &Vec<Mask>| masks[row / VECTOR_ROWS][row % VECTOR_ROWS / 64] >> (row % 64) & 1 == 1;
+        self.validity.as_ref().is_none_or(bit)
+    }
+}
+
+/// Gives NULLs the value before them, the first ones the first value.
+fn fill(rows: &mut [i64], mask: &Mask) {
+    let is_valid = |row: usize| mask[row / 64] >> (row % 64) & 1 == 1;
+    let Some(first) = (0..rows.len()).find(|row| is_valid(*row)) else {
+        rows.fill(0);
+        return;
+    };
+    let mut last = rows[first];
+    for (row, value) in rows.iter_mut().enumerate() {
+        if is_valid(row) {
+            last = *value;
+        } else {
+            *value = last;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+use proptest::prelude::*;
+
+use crate::fixtures::{Column, Nulls, SIZES, Shape, bitmap, cases, columns, is_valid, numbers};
+use crate::kernels::Lane;
+use bytes::Bytes;
+
+use crate::*;
+
+/// Every way of reading gives what was written.
+#[track_caller]
+fn check_block<T: Value + PartialEq + std::fmt::Debug>(
+    bytes: &Bytes,
+    expected: &[T],
+    validity: Option<&Vec<u8>>,
+    seed: u64,
+) {
+    assert_eq!(bytes.as_ptr().align_offset(64), 0, "a block lies where kernels like it");
+    let block = Block::open(bytes.clone()).expect("what was written opens");
+    let head = block.head();
+    let valid: Vec<bool> = (0..expected.len()).map(|row| is_valid(validity, row)).collect();
+    assert_eq!((head.rows, head.nulls), (expected.len(), valid.iter().filter(|valid| !**valid).count()));
+    let all = block.read::<T>().unwrap();
+    assert_eq!(all.values.len(), expected.len());
+    for row in 0..expected.len() {
+        let value = valid[row].then_some(expected[row]);
+        assert_eq!(all.get(row), value, "row {row} of {:?}", head.scheme);
+        if row % 97 == 0 {
+            assert_eq!(block.value::<T>(row).unwrap(), value, "row {row} alone of {:?}", head.scheme);
+        }
+    }
+    let mut buffer = LanesBuffer::new();
+    for vector in 0..head.vectors() {
+        let mask = block.validity(vector, &mut buffer);
+        for row in 0..VECTOR_ROWS {
+            let set = mask[row / 64] >> (row % 64) & 1 == 1;
+            assert_eq!(set, valid.get(vector * VECTOR_ROWS + row) == Some(&true), "row {row} of vector {vector}");
+        }
+    }
+    for every in [2, 9, 300, 5000] {
+        let mut rows = RowSet::none(expected.len());
+        numbers(seed).take(expected.len() / every).for_each(|row| rows.insert(row as usize % expected.len()));
+        let some = block.gather::<T>(&rows).unwrap();
+        for (at, row) in rows.iter().enumerate() {
+            assert_eq!(some.get(at), valid[row].then_some(expected[row]), "row {row} gathered from {:?}", head.scheme);
+        }
+    }
+}
+
+/// Lanes, bases and bounds say what the values are.
+#[track_caller]
+fn check_lanes(bytes: &Bytes, expected: &[i64], validity: Option<&Vec<u8>>) {
+    let block = Block::open(bytes.clone()).unwrap();
+    let head = block.head();
+    let mut buffer = LanesBuffer::new();
+    for (vector, entry) in head.entries.iter().enumerate() {
+        let rows = head.rows_in(vector);
+        let lanes: Vec<u64> = match block.lanes(vector, &mut buffer).unwrap() {
+            Lanes::U8(lanes) => lanes.map(Lane::extend).to_vec(),
+            Lanes::U16(lanes) => lanes.map(Lane::extend).to_vec(),
+            Lanes::U32(lanes) => lanes.map(Lane::extend).to_vec(),
+            Lanes::U64(lanes) => lanes.to_vec(),
+        };
+        let mut bounds = None;
+        for (row, lane) in lanes[..rows].iter().enumerate() {
+            let at = vector * VECTOR_ROWS + row;
+            if is_valid(validity, at) {
+                assert_eq!(entry.base.wrapping_add(*lane as i64), expected[at], "row {at} of {:?}", head.scheme);
+                assert!(!head.null_is_zero || *lane != 0, "row {at} is not NULL");
+                let (min, max) = bounds.unwrap_or((expected[at], expected[at]));
+                bounds = Some((min.min(expected[at]), max.max(expected[at])));
+            } else if head.null_is_zero {
+                assert_eq!(*lane, 0, "row {at} is NULL");
+            }
+        }
+        assert_eq!((entry.min, entry.max), bounds.unwrap_or_default(), "bounds of vector {vector}");
+    }
+}
+
+fn check_integers(column: Column) {
+    let (values, validity) = (column.integers(), column.validity());
+    let valid = bitmap(validity.as_ref());
+    let bytes = encode_i64(&values, valid).unwrap();
+    check_block(&bytes, &values, validity.as_ref(), column.seed);
+    check_lanes(&bytes, &values, validity.as_ref());
+    let narrow: Vec<i32> = values.iter().map(|value| *value as i32).collect();
+    check_block(&encode_i32(&narrow, valid).unwrap(), &narrow, validity.as_ref(), column.seed);
+    let codes: Vec<u32> = values.iter().map(|value| *value as u32).collect();
+    check_block(&encode_codes(&codes, valid).unwrap(), &codes, validity.as_ref(), column.seed);
+    let truths: Vec<bool> = values.iter().map(|value| value & 1 == 1).collect();
+    check_block(&encode_bool(&truths, valid).unwrap(), &truths, validity.as_ref(), column.seed);
+    for shift in [0, 30, 64] {
+        let wide: Vec<i128> = values.iter().map(|value| i128::from(*value) << shift).collect();
+        check_block(&encode_i128(&wide, valid).unwrap(), &wide, validity.as_ref(), column.seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+    #[test]
+    fn integers_come_back(column in columns()) {
+        check_integers(column);
+    }
+}
+
+#[test]
+fn integers_of_every_size_come_back() {
+    for rows in SIZES {
+        for nulls in [Nulls::None, Nulls::Few] {
+            check_integers(Column { shape: Shape::Outliers(9), nulls, rows, seed: 5 });
+        }
+    }
+}
+
+#[test]
+fn the_far_ends_of_128_bits_come_back() {
+    let values = [i128::MIN, i128::MAX, 0, -1, i128::MIN + 1, 1 << 100];
+    let validity = vec![0b11_1011];
+    check_block(&encode_i128(&values, None).unwrap(), &values, None, 1);
+    check_block(&encode_i128(&values, bitmap(Some(&validity))).unwrap(), &values, Some(&validity), 1);
+    let near = [i128::MAX, i128::MAX - 3, i128::MAX - i128::from(i64::MAX)];
+    check_block(&encode_i128(&near, None).unwrap(), &near, None, 1);
+}
+
+#[test]
+fn each_width_is_packed_as_such() {
+    for width in 1..=64u32 {
+        let column = Column { shape: Shape::Narrow(width.min(62)), nulls: Nulls::None, rows: 3000, seed: width.into() };
+        let mut values = column.integers();
+        values.iter_mut().for_each(|value| *value &= (u64::MAX >> (64 - width)) as i64);
+        (values[0], values[1]) = (0, (u64::MAX >> (64 - width)) as i64);
+        let bytes = encode_i64(&values, None).unwrap();
+        check_block(&bytes, &values, None, 3);
+        check_lanes(&bytes, &values, None);
+    }
+}
+
+#[test]
+fn patches_are_few_and_save_bytes() {
+    let column = Column { shape: Shape::Outliers(8), nulls: Nulls::Few, rows: 65_536, seed: 1 };
+    let validity = column.validity();
+    let block = Block::open(encode_i64(&column.integers(), bitmap(validity.as_ref())).unwrap()).unwrap();
+    assert_eq!((block.head().scheme, block.head().lane), (Scheme::Packed, 32));
+    assert!(block.head().width <= 9, "{} bits", block.head().width);
+    assert!((1..1024).contains(&block.head().parts), "{} patches", block.head().parts);
+}
+
+#[test]
+fn what_a_block_does_not_hold_is_refused() {
+    assert_eq!(encode_i64(&vec![0; BLOCK_ROWS + 1], None), Err(Error::TooLarge("rows")));
+    assert!(encode_i64(&[1; 9], Some(Bitmap::new(&[1], 0))).is_err());
+    let block = Block::open(encode_i64(&[1], None).unwrap()).unwrap();
+    assert_eq!(block.read::<i32>(), Err(Error::Kind));
+}

@@ -1,0 +1,63 @@
+//! 128-bit integers: their distance from the least where 63 bits hold it, else as they are.
+
+use bytes::Bytes;
+
+use crate::encode::encode_keys;
+use crate::encode::keys::Keys;
+use crate::encode::write::{BodyWriter, bitmap_bytes, head};
+use crate::{Bitmap, Entry, Kind, Mask, Scheme, VECTOR_ROWS, mask_of};
+
+pub(crate) fn encode(values: &[i128], validity: Option<Bitmap<'_>>) -> Bytes {
+    let valid = |row: usize| validity.is_none_or(|bitmap| bitmap.get(row));
+    let known = || values.iter().enumerate().filter(|(row, _)| valid(*row)).map(|(_, value)| *value);
+    let (min, max) = known()
+        .fold(None, |bounds: Option<(i128, i128)>, value| {
+            Some(bounds.map_or((value, value), |(min, max)| (min.min(value), max.max(value))))
+        })
+        .unwrap_or_default();
+    if max.checked_sub(min).is_none_or(|span| i128::from(i64::MAX) < span) {
+        return encode_plain(values, validity, (min, max));
+    }
+    let distance = |(row, value): (usize, &i128)| if valid(row) { (*value - min) as i64 } else { 0 };
+    let keys: Vec<i64> = values.iter().enumerate().map(distance).collect();
+    encode_keys(Kind::Int128, min, &Keys::new(&keys, validity))
+}
+
+fn encode_plain(values: &[i128], validity: Option<Bitmap<'_>>, (min, max): (i128, i128)) -> Bytes {
+    let masks: Vec<Mask> = values
+        .chunks(VECTOR_ROWS)
+        .enumerate()
+        .map(|(vector, values)| {
+            validity.map_or_else(|| mask_of(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
+        })
+        .collect();
+    let mut nulls = 0;
+    let entries = values.chunks(VECTOR_ROWS).zip(&masks).map(|(values, mask)| {
+        let known = values.iter().enumerate().filter(|(row, _)| mask[row / 64] >> (row % 64) & 1 == 1);
+        let keys = known.map(|(_, value)| zone_key(*value));
+        let (mut entry, mut valid) = (Entry { min: i64::MAX, max: i64::MIN, ..Entry::default() }, 0);
+        for key in keys {
+            (entry.min, entry.max) = (entry.min.min(key), entry.max.max(key));
+            valid += 1;
+        }
+        entry.nulls = (values.len() - valid) as u16;
+        nulls += values.len() - valid;
+        if valid == 0 { Entry { nulls: entry.nulls, ..Entry::default() } } else { entry }
+    });
+    let entries = entries.collect();
+    let mut body = BodyWriter::new(values.len());
+    let mut head = head(Kind::Int128, 0, values.len(), nulls);
+    (head.scheme, head.lane, head.entries) = (Scheme::PlainWide, 64, entries);
+    (head.min, head.max) = (min, max);
+    head.has_bitmap = nulls != 0;
+    if head.has_bitmap {
+        body.section(&bitmap_bytes(&masks));
+    }
+    body.section(&values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>());
+    body.finish(head)
+}
+
+/// By what vectors of 128-bit integers are bounded: their upper half.
+pub(crate) fn zone_key(value: i128) -> i64 {
+    (value >> 64) as i64
+}

@@ -1,0 +1,132 @@
+//! Columns for tests: of every shape that has a scheme, and of the sizes at which vectors and blocks end.
+
+use proptest::prelude::*;
+
+use crate::Bitmap;
+
+/// How the values of a column are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Constant,
+    Ascending,
+    Narrow(u32),
+    Runs(u64),
+    Outliers(u32),
+    Extremes,
+    Random,
+}
+
+/// How many of its rows are NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    None,
+    Few,
+    Most,
+    All,
+    Runs,
+}
+
+/// A column to be made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) shape: Shape,
+    pub(crate) nulls: Nulls,
+    pub(crate) rows: usize,
+    pub(crate) seed: u64,
+}
+
+/// Numbers without a pattern, the same for the same seed.
+pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    })
+}
+
+/// Rows at which vectors and blocks begin and end.
+pub(crate) const SIZES: [usize; 9] = [0, 1, 2, 1023, 1024, 1025, 5000, 65_535, 65_536];
+
+impl Column {
+    /// The values as 64-bit integers.
+    pub(crate) fn integers(self) -> Vec<i64> {
+        let first = numbers(!self.seed).next().unwrap_or_default() as i64;
+        let mut last = first;
+        let mut left = 0;
+        numbers(self.seed)
+            .take(self.rows)
+            .enumerate()
+            .map(|(row, number)| match self.shape {
+                Shape::Constant => first,
+                Shape::Ascending => first.wrapping_add(row as i64 * 4 + (number & 3) as i64) & (i64::MAX >> 1),
+                Shape::Narrow(bits) => (first >> 2) + (number & mask(bits)) as i64,
+                Shape::Runs(length) => {
+                    if left == 0 {
+                        left = number % (2 * length) + 1;
+                        last = (number >> 40) as i64;
+                    }
+                    left -= 1;
+                    last
+                }
+                Shape::Outliers(bits) if number >> 32 & 0x1ff == 0 => (number & mask(bits + 20)) as i64 - 7,
+                Shape::Outliers(bits) => (number & mask(bits)) as i64,
+                Shape::Extremes => [i64::MIN, i64::MAX, 0, -1, 1, i64::MIN + 1, i64::MAX - 1][(number % 7) as usize],
+                Shape::Random => number as i64,
+            })
+            .collect()
+    }
+
+    /// The bytes of its validity; none where nothing may be NULL.
+    pub(crate) fn validity(self) -> Option<Vec<u8>> {
+        let bits = numbers(self.seed ^ 0x5555).take(self.rows.div_ceil(8));
+        Some(match self.nulls {
+            Nulls::None => return None,
+            Nulls::Few => {
+                bits.map(|bits| bits as u8 | (bits >> 8) as u8 | (bits >> 16) as u8 | (bits >> 24) as u8).collect()
+            }
+            Nulls::Most => bits.map(|bits| bits as u8 & (bits >> 8) as u8 & (bits >> 16) as u8).collect(),
+            Nulls::All => vec![0; self.rows.div_ceil(8)],
+            Nulls::Runs => {
+                (0..self.rows.div_ceil(8)).map(|byte| if byte / 40 % 3 == 0 { 0 } else { u8::MAX }).collect()
+            }
+        })
+    }
+}
+
+fn mask(bits: u32) -> u64 {
+    if bits == 0 { 0 } else { u64::MAX >> (64 - bits.min(64)) }
+}
+
+/// Whether a row of a column has a value.
+pub(crate) fn is_valid(validity: Option<&Vec<u8>>, row: usize) -> bool {
+    validity.is_none_or(|bytes| bytes[row / 8] >> (row % 8) & 1 == 1)
+}
+
+/// A borrowed bitmap of what `Column::validity` made.
+pub(crate) fn bitmap(validity: Option<&Vec<u8>>) -> Option<Bitmap<'_>> {
+    validity.map(|bytes| Bitmap::new(bytes, 0))
+}
+
+/// Columns of every kind.
+pub(crate) fn columns() -> impl Strategy<Value = Column> {
+    let shapes = prop_oneof![
+        Just(Shape::Constant),
+        Just(Shape::Ascending),
+        (0u32..63).prop_map(Shape::Narrow),
+        (1u64..3000).prop_map(Shape::Runs),
+        (0u32..40).prop_map(Shape::Outliers),
+        Just(Shape::Extremes),
+        Just(Shape::Random),
+    ];
+    let nulls = prop_oneof![3 => Just(Nulls::None), 2 => Just(Nulls::Few), 1 => Just(Nulls::Most), 1 => Just(Nulls::All), 1 => Just(Nulls::Runs)];
+    let rows = prop_oneof![proptest::sample::select(&SIZES[..]), 0..4000usize];
+    (shapes, nulls, rows, any::<u64>()).prop_map(|(shape, nulls, rows, seed)| Column { shape, nulls, rows, seed })
+}
+
+/// How many cases a property is tried on: more at night.
+pub(crate) fn cases(some: u32) -> ProptestConfig {
+    let many = if std::env::var_os("KILN_NIGHTLY").is_some() { 50 } else { 1 };
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(some * many) }
+}

@@ -1,0 +1,58 @@
+//! A block of every scheme as it was stored when its format version was new: what is written now has to be the same, and to read.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use crate::fixtures::{Column, Nulls, Shape, bitmap};
+use crate::format::VERSION;
+use crate::*;
+
+/// One block of every scheme and kind, small, by its name.
+pub(crate) fn blocks() -> Vec<(&'static str, Bytes)> {
+    let mut blocks = Vec::new();
+    let mut add = |name, shape, nulls, rows| {
+        let column = Column { shape, nulls, rows, seed: 11 };
+        let (values, validity) = (column.integers(), column.validity());
+        blocks.push((name, encode_i64(&values, bitmap(validity.as_ref())).expect("a block")));
+    };
+    add("empty", Shape::Constant, Nulls::None, 0);
+    add("constant", Shape::Constant, Nulls::None, 1500);
+    add("all_null", Shape::Constant, Nulls::All, 1500);
+    add("packed_u8", Shape::Narrow(5), Nulls::None, 1500);
+    add("packed_u16_nullable", Shape::Narrow(11), Nulls::Few, 1500);
+    add("packed_u32", Shape::Narrow(19), Nulls::None, 1025);
+    add("packed_u64", Shape::Random, Nulls::None, 1025);
+    add("patched", Shape::Outliers(6), Nulls::Few, 3000);
+    add("runs", Shape::Runs(200), Nulls::None, 5000);
+    add("runs_nullable", Shape::Runs(200), Nulls::Runs, 5000);
+    add("plain", Shape::Extremes, Nulls::Few, 70);
+    let validity = Bitmap::new(&[0b1101_0111], 0);
+    let wide: Vec<i128> = (0..8).map(|row| i128::from(row) << 120).collect();
+    blocks.push(("wide", encode_i128(&wide, Some(validity)).expect("a block")));
+    let near: Vec<i128> = (0..8).map(|row| (1 << 100) + row * row).collect();
+    blocks.push(("wide_packed", encode_i128(&near, Some(validity)).expect("a block")));
+    let truths: Vec<bool> = (0..8).map(|row| row % 3 == 0).collect();
+    blocks.push(("boolean", encode_bool(&truths, Some(validity)).expect("a block")));
+    blocks.push(("date", encode_i32(&[9_131, 9_132, 9_200, -1], None).expect("a block")));
+    blocks.push(("codes", encode_codes(&[3, 0, 2, 1, 1], None).expect("a block")));
+    blocks
+}
+
+#[test]
+fn blocks_are_stored_as_ever() {
+    for (name, bytes) in blocks() {
+        check(name, &bytes);
+        Block::open(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+#[track_caller]
+fn check(name: &str, bytes: &Bytes) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.v{VERSION}.bin"));
+    if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(golden == *bytes, "{} is what is written now", path.display());
+}

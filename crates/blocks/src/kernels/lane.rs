@@ -1,0 +1,221 @@
+//! The loops over lanes, as they are written once.
+//!
+//! Packed vectors have the layout of FastLanes (Afroozeh and Boncz, VLDB 2023): a word of 1,024 bits is 1,024 / T lanes of T bits; a
+//! lane's T values lie in it one behind the other, `width` bits each, going on in the same lane of the next word. Each row of lanes
+//! holds consecutive values, and rows are in such an order that the bytes unpack alike whatever the lanes' width.
+
+use crate::kernels::{Kernels, LaneKernels};
+use crate::{Mask, VECTOR_ROWS};
+
+/// 1,024 bits: what a packed vector is made of, one word for each bit of its width.
+pub type Word = [u8; 128];
+
+/// The order of groups of eight rows.
+const ORDER: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
+
+/// An unsigned integer that offsets are unpacked into.
+pub trait Lane: Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static {
+    /// Its bits.
+    const BITS: usize;
+    /// The greatest.
+    const MAX: Self;
+    /// Its kernels.
+    #[doc(hidden)]
+    fn of(kernels: &Kernels) -> &LaneKernels<Self>;
+    /// The lowest bits.
+    fn truncate(value: u64) -> Self;
+    /// As 64 bits.
+    fn extend(self) -> u64;
+    /// The value of one row of a packed vector.
+    fn unpack_one(packed: &[Word], width: usize, row: usize) -> Self;
+}
+
+/// The number of the first value in a row of lanes.
+#[inline(always)]
+const fn first_value(row: usize) -> usize {
+    ORDER[row / 8] * 16 + row % 8 * 128
+}
+
+/// The row of lanes, and the lane, in which a value lies.
+#[inline(always)]
+const fn place(value: usize, bits: usize) -> (usize, usize) {
+    let lanes = VECTOR_ROWS / bits;
+    let lane = value % lanes;
+    // Of a value's place within 128, the part above the lane says which group of eight rows.
+    let row = ORDER[(value - lane) % 128 / 16] * 8 + value / 128;
+    (row, lane)
+}
+
+macro_rules! lane {
+    ($lane:ident, $bytes:literal, $bits:literal) => {
+        impl Lane for $lane {
+            const BITS: usize = $bits;
+            const MAX: Self = $lane::MAX;
+
+            fn of(kernels: &Kernels) -> &LaneKernels<Self> {
+                &kernels.$lane
+            }
+
+            #[inline(always)]
+            fn truncate(value: u64) -> Self {
+                value as $lane
+            }
+
+            #[inline(always)]
+            fn extend(self) -> u64 {
+                self.into()
+            }
+
+            #[inline(always)]
+            fn unpack_one(packed: &[Word], width: usize, row: usize) -> Self {
+                if width == 0 {
+                    return 0;
+                }
+                let (row, lane) = place(row, $bits);
+                let load = |word: usize| {
+                    $lane::from_le_bytes(packed[word][lane * $bytes..][..$bytes].try_into().expect("a lane's bytes"))
+                };
+                let (word, shift) = (row * width / $bits, row * width % $bits);
+                let mut value = load(word) >> shift;
+                if $bits < shift + width {
+                    value |= load(word + 1) << ($bits - shift);
+                }
+                value & ($lane::MAX >> ($bits - width))
+            }
+        }
+
+        pub(super) mod $lane {
+            use super::*;
+
+            const LANES: usize = VECTOR_ROWS / $bits;
+
+            #[inline(always)]
+            fn load(word: &Word, lane: usize) -> $lane {
+                $lane::from_le_bytes(word[lane * $bytes..][..$bytes].try_into().expect("a lane's bytes"))
+            }
+
+            /// The rows are unrolled for each width, so that every shift is a literal; the compiler turns the loop over lanes into
+            /// vector instructions.
+            #[inline(always)]
+            pub(in super::super) fn unpack<const WIDTH: usize>(packed: &[Word], values: &mut [$lane; VECTOR_ROWS]) {
+                if WIDTH == 0 {
+                    values.fill(0);
+                    return;
+                }
+                let packed: &[Word; WIDTH] = packed.first_chunk().expect("a word for each bit");
+                let mask = $lane::MAX >> (($bits - WIDTH) % $bits);
+                for lane in 0..LANES {
+                    let mut word = load(&packed[0], lane);
+                    seq_macro::seq!(row in 0..$bits {{
+                        let (at, shift) = (row * WIDTH / $bits, row * WIDTH % $bits);
+                        let mut value = word >> shift;
+                        if $bits <= shift + WIDTH && at + 1 < WIDTH {
+                            word = load(&packed[at + 1], lane);
+                            if $bits < shift + WIDTH {
+                                value |= word << ($bits - shift);
+                            }
+                        }
+                        values[first_value(row) + lane] = value & mask;
+                    }});
+                }
+            }
+
+            #[inline(always)]
+            pub(in super::super) fn pack(values: &[$lane; VECTOR_ROWS], width: usize, packed: &mut [Word]) {
+                let packed = &mut packed[..width];
+                packed.fill([0; 128]);
+                if width == 0 {
+                    return;
+                }
+                let mask = $lane::MAX >> ($bits - width);
+                for row in 0..$bits {
+                    let values: &[$lane; LANES] = values[first_value(row)..].first_chunk().expect("a row of lanes");
+                    let (word, shift) = (row * width / $bits, row * width % $bits);
+                    merge(&mut packed[word], |lane| (values[lane] & mask) << shift);
+                    if $bits < shift + width {
+                        merge(&mut packed[word + 1], |lane| (values[lane] & mask) >> ($bits - shift));
+                    }
+                }
+            }
+
+            #[inline(always)]
+            fn merge(word: &mut Word, bits: impl Fn(usize) -> $lane) {
+                let lanes: &mut [[u8; $bytes]] = word.as_chunks_mut().0;
+                for (lane, bytes) in lanes.iter_mut().enumerate() {
+                    *bytes = ($lane::from_le_bytes(*bytes) | bits(lane)).to_le_bytes();
+                }
+            }
+
+            /// `bits` gathers 64 flags.
+            #[inline(always)]
+            pub(in super::super) fn between(
+                values: &[$lane; VECTOR_ROWS],
+                low: $lane,
+                span: $lane,
+                bits: impl Fn(&[u8; 64]) -> u64,
+            ) -> Mask {
+                let mut mask = Mask::default();
+                for (word, values) in mask.iter_mut().zip(values.as_chunks::<64>().0) {
+                    let mut flags = [0; 64];
+                    for (flag, value) in flags.iter_mut().zip(values) {
+                        *flag = if value.wrapping_sub(low) <= span { u8::MAX } else { 0 };
+                    }
+                    *word = bits(&flags);
+                }
+                mask
+            }
+
+            #[inline(always)]
+            pub(in super::super) fn lookup(values: &[$lane; VECTOR_ROWS], table: &[u64]) -> Mask {
+                let mut mask = Mask::default();
+                for (word, values) in mask.iter_mut().zip(values.as_chunks::<64>().0) {
+                    for (bit, value) in values.iter().enumerate() {
+                        let set = match table.get(u64::from(*value) as usize / 64) {
+                            Some(bits) => bits >> (*value % 64) & 1,
+                            None => 0,
+                        };
+                        *word |= set << bit;
+                    }
+                }
+                mask
+            }
+
+            #[inline(always)]
+            pub(in super::super) fn widen(
+                values: &[$lane; VECTOR_ROWS],
+                base: i64,
+                wide: &mut [i64; VECTOR_ROWS],
+            ) {
+                for (wide, value) in wide.iter_mut().zip(values) {
+                    *wide = base.wrapping_add(*value as i64);
+                }
+            }
+
+            #[inline(always)]
+            pub(in super::super) fn narrow(
+                wide: &[i64; VECTOR_ROWS],
+                base: i64,
+                values: &mut [$lane; VECTOR_ROWS],
+            ) {
+                for (value, wide) in values.iter_mut().zip(wide) {
+                    *value = wide.wrapping_sub(base) as $lane;
+                }
+            }
+        }
+    };
+}
+
+lane!(u8, 1, 8);
+lane!(u16, 2, 16);
+lane!(u32, 4, 32);
+lane!(u64, 8, 64);
+
+#[inline(always)]
+pub(super) fn bounds(values: &[i64]) -> (i64, i64) {
+    values.iter().fold((i64::MAX, i64::MIN), |(min, max), value| (min.min(*value), max.max(*value)))
+}
+
+#[inline(always)]
+pub(super) fn changes(values: &[i64]) -> usize {
+    values.iter().zip(values.iter().skip(1)).filter(|(before, value)| before != value).count()
+}

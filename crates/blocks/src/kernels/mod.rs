@@ -1,0 +1,150 @@
+//! The loops over 1,024 values, each compiled for several instruction sets and chosen once, when the first is asked for.
+//!
+//! `lane.rs` has the loops as they are written, `variant.rs` the macro that compiles them for an instruction set, this file the safe
+//! border: a `Kernels` can only be had of an instruction set that the processor has.
+
+#![expect(unsafe_code, reason = "functions of an instruction set may be called only where the processor has it")]
+
+mod bits;
+mod lane;
+mod variant;
+
+use std::sync::OnceLock;
+
+pub use lane::{Lane, Word};
+
+use crate::{Mask, VECTOR_ROWS};
+
+/// An instruction set that the kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// What every processor of the architecture has.
+    Baseline,
+    /// x86-64 with AVX2 and BMI: `x86-64-v3`.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, DQ and VL: `x86-64-v4`.
+    Avx512,
+}
+
+/// The kernels of one instruction set.
+pub struct Kernels {
+    isa: Isa,
+    u8: LaneKernels<u8>,
+    u16: LaneKernels<u16>,
+    u32: LaneKernels<u32>,
+    u64: LaneKernels<u64>,
+    bounds: unsafe fn(&[i64]) -> (i64, i64),
+    changes: unsafe fn(&[i64]) -> usize,
+}
+
+type Unpack<T> = unsafe fn(&[Word], &mut [T; VECTOR_ROWS]);
+
+/// The kernels of one lane type.
+pub struct LaneKernels<T: 'static> {
+    /// By width.
+    unpack: &'static [Unpack<T>],
+    pack: unsafe fn(&[T; VECTOR_ROWS], usize, &mut [Word]),
+    between: unsafe fn(&[T; VECTOR_ROWS], T, T) -> Mask,
+    lookup: unsafe fn(&[T; VECTOR_ROWS], &[u64]) -> Mask,
+    widen: unsafe fn(&[T; VECTOR_ROWS], i64, &mut [i64; VECTOR_ROWS]),
+    narrow: unsafe fn(&[i64; VECTOR_ROWS], i64, &mut [T; VECTOR_ROWS]),
+}
+
+impl Kernels {
+    /// The best that this processor can run.
+    pub fn get() -> &'static Self {
+        static BEST: OnceLock<&'static Kernels> = OnceLock::new();
+        BEST.get_or_init(|| Self::available().last().expect("the baseline is always there"))
+    }
+
+    /// All that this processor can run, the best last.
+    pub fn available() -> impl Iterator<Item = &'static Self> {
+        variant::ALL.iter().copied().filter(|kernels| has(kernels.isa))
+    }
+
+    /// What they are compiled for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Unpacks offsets of `width` bits into lanes.
+    ///
+    /// # Panics
+    /// If a lane has fewer bits, or there are fewer words than `width`.
+    pub fn unpack<T: Lane>(&self, packed: &[Word], width: usize, lanes: &mut [T; VECTOR_ROWS]) {
+        let unpack = T::of(self).unpack[width];
+        // SAFETY: the processor has the instruction set of every `Kernels` that can be had.
+        unsafe { unpack(packed, lanes) }
+    }
+
+    /// Packs the lowest `width` bits of each lane.
+    ///
+    /// # Panics
+    /// If a lane has fewer bits, or there is no room for `width` words.
+    pub fn pack<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], width: usize, packed: &mut [Word]) {
+        assert!(width <= T::BITS, "{width} bits of {}", T::BITS);
+        // SAFETY: as in `unpack`.
+        unsafe { (T::of(self).pack)(lanes, width, packed) }
+    }
+
+    /// Which lanes are from `low` to `low + span`.
+    pub fn between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T) -> Mask {
+        // SAFETY: as in `unpack`.
+        unsafe { (T::of(self).between)(lanes, low, span) }
+    }
+
+    /// Which lanes are numbers of set bits of a table; lanes behind its end are not.
+    pub fn lookup<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], table: &[u64]) -> Mask {
+        // SAFETY: as in `unpack`.
+        unsafe { (T::of(self).lookup)(lanes, table) }
+    }
+
+    /// Adds a base to each lane.
+    pub fn widen<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], base: i64, values: &mut [i64; VECTOR_ROWS]) {
+        // SAFETY: as in `unpack`.
+        unsafe { (T::of(self).widen)(lanes, base, values) }
+    }
+
+    /// The lowest bits of the distance of each value from a base.
+    pub fn narrow<T: Lane>(&self, values: &[i64; VECTOR_ROWS], base: i64, lanes: &mut [T; VECTOR_ROWS]) {
+        // SAFETY: as in `unpack`.
+        unsafe { (T::of(self).narrow)(values, base, lanes) }
+    }
+
+    /// The least and the greatest value.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn bounds(&self, values: &[i64]) -> (i64, i64) {
+        assert!(!values.is_empty(), "bounds of no values");
+        // SAFETY: as in `unpack`.
+        unsafe { (self.bounds)(values) }
+    }
+
+    /// How many values differ from the one before.
+    pub fn changes(&self, values: &[i64]) -> usize {
+        // SAFETY: as in `unpack`.
+        unsafe { (self.changes)(values) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has(isa: Isa) -> bool {
+    macro_rules! all {
+        ($($feature:tt)*) => { $(is_x86_feature_detected!($feature))&&* };
+    }
+    let avx2 = || all!("avx2" "bmi1" "bmi2" "lzcnt" "popcnt");
+    match isa {
+        Isa::Baseline => true,
+        Isa::Avx2 => avx2(),
+        Isa::Avx512 => avx2() && all!("avx512f" "avx512bw" "avx512dq" "avx512vl"),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has(isa: Isa) -> bool {
+    isa == Isa::Baseline
+}
+
+#[cfg(test)]
+mod tests;

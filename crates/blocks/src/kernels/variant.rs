@@ -1,0 +1,98 @@
+//! The kernels' table for each instruction set.
+
+use crate::kernels::lane::{self, Word};
+use crate::kernels::{Isa, Kernels, LaneKernels, bits};
+use crate::{Mask, VECTOR_ROWS};
+
+/// Compiles every loop for an instruction set, whose features are named last. The loops are inlined into functions of those features
+/// and so become their instructions; called as functions of their own they would stay baseline code.
+macro_rules! variant {
+    ($name:ident, $isa:ident, $bits:path $(, $features:literal)?) => {
+        mod $name {
+            use super::*;
+
+            pub(super) static KERNELS: Kernels = Kernels {
+                isa: Isa::$isa,
+                u8: u8::KERNELS,
+                u16: u16::KERNELS,
+                u32: u32::KERNELS,
+                u64: u64::KERNELS,
+                bounds,
+                changes,
+            };
+
+            variant!(lane u8, 8, $bits $(, $features)?);
+            variant!(lane u16, 16, $bits $(, $features)?);
+            variant!(lane u32, 32, $bits $(, $features)?);
+            variant!(lane u64, 64, $bits $(, $features)?);
+
+            $(#[target_feature(enable = $features)])?
+            fn bounds(values: &[i64]) -> (i64, i64) {
+                lane::bounds(values)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn changes(values: &[i64]) -> usize {
+                lane::changes(values)
+            }
+        }
+    };
+    (lane $lane:ident, $widths:literal, $bits:path $(, $features:literal)?) => {
+        mod $lane {
+            use super::*;
+
+            seq_macro::seq!(WIDTH in 0..=$widths {
+                pub(super) const KERNELS: LaneKernels<$lane> = LaneKernels {
+                    unpack: &[#(unpack::<WIDTH>,)*],
+                    pack,
+                    between,
+                    lookup,
+                    widen,
+                    narrow,
+                };
+            });
+
+            $(#[target_feature(enable = $features)])?
+            fn unpack<const WIDTH: usize>(packed: &[Word], values: &mut [$lane; VECTOR_ROWS]) {
+                lane::$lane::unpack::<WIDTH>(packed, values);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn pack(values: &[$lane; VECTOR_ROWS], width: usize, packed: &mut [Word]) {
+                lane::$lane::pack(values, width, packed);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn between(values: &[$lane; VECTOR_ROWS], low: $lane, span: $lane) -> Mask {
+                lane::$lane::between(values, low, span, |flags| $bits(flags))
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn lookup(values: &[$lane; VECTOR_ROWS], table: &[u64]) -> Mask {
+                lane::$lane::lookup(values, table)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn widen(values: &[$lane; VECTOR_ROWS], base: i64, wide: &mut [i64; VECTOR_ROWS]) {
+                lane::$lane::widen(values, base, wide);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn narrow(wide: &[i64; VECTOR_ROWS], base: i64, values: &mut [$lane; VECTOR_ROWS]) {
+                lane::$lane::narrow(wide, base, values);
+            }
+        }
+    };
+}
+
+variant!(baseline, Baseline, bits::baseline);
+#[cfg(target_arch = "x86_64")]
+variant!(avx2, Avx2, bits::avx2, "avx2,bmi1,bmi2,lzcnt,popcnt");
+#[cfg(target_arch = "x86_64")]
+variant!(avx512, Avx512, bits::avx512, "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl");
+
+/// All that are compiled for this architecture, the best last.
+#[cfg(target_arch = "x86_64")]
+pub(super) static ALL: [&Kernels; 3] = [&baseline::KERNELS, &avx2::KERNELS, &avx512::KERNELS];
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) static ALL: [&Kernels; 1] = [&baseline::KERNELS];

@@ -1,0 +1,80 @@
+//! What a condition on numbers comes to: disjoint ranges of the keys by which blocks order their values.
+
+/// Inclusive ranges of keys, ascending and disjoint. NULL is in none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ranges(Vec<(i64, i64)>);
+
+impl Ranges {
+    /// The ranges in any order, overlapping or empty ones too.
+    pub fn new(mut ranges: Vec<(i64, i64)>) -> Self {
+        ranges.retain(|(low, high)| low <= high);
+        ranges.sort_unstable();
+        let mut merged: Vec<(i64, i64)> = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges {
+            match merged.last_mut() {
+                Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
+                _ => merged.push((low, high)),
+            }
+        }
+        Self(merged)
+    }
+
+    /// No key at all.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Every key.
+    pub fn all() -> Self {
+        Self(vec![(i64::MIN, i64::MAX)])
+    }
+
+    /// The ranges, ascending.
+    pub fn as_slice(&self) -> &[(i64, i64)] {
+        &self.0
+    }
+
+    /// Whether a key is in one of them.
+    pub fn contains(&self, key: i64) -> bool {
+        let next = self.0.partition_point(|(_, high)| *high < key);
+        self.0.get(next).is_some_and(|(low, _)| *low <= key)
+    }
+
+    /// What they say of keys from `min` to `max`.
+    pub fn zone(&self, min: i64, max: i64) -> Zone {
+        let next = self.0.partition_point(|(_, high)| *high < min);
+        match self.0.get(next) {
+            Some((low, high)) if *low <= min && max <= *high => Zone::All,
+            Some((low, _)) if *low <= max => Zone::Some,
+            _ => Zone::None,
+        }
+    }
+}
+
+/// What is known of values of which only bounds are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Zone {
+    /// No value passes.
+    None,
+    /// Some values may.
+    Some,
+    /// Every value passes.
+    All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_merged_and_ordered() {
+        let ranges = Ranges::new(vec![(5, 9), (1, 2), (3, 4), (20, 10), (12, 12), (i64::MAX, i64::MAX)]);
+        assert_eq!(ranges.as_slice(), [(1, 9), (12, 12), (i64::MAX, i64::MAX)]);
+        assert!(ranges.contains(1) && ranges.contains(9) && ranges.contains(12) && !ranges.contains(10));
+        assert_eq!(ranges.zone(2, 8), Zone::All);
+        assert_eq!(ranges.zone(2, 12), Zone::Some);
+        assert_eq!(ranges.zone(10, 11), Zone::None);
+        assert_eq!(ranges.zone(13, i64::MAX), Zone::Some);
+        assert_eq!(Ranges::none().zone(0, 0), Zone::None);
+    }
+}

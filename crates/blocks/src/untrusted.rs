@@ -1,0 +1,93 @@
+//! Bytes from anywhere: a block opens or is refused, and one that opens can be read and compared, whatever it holds.
+
+use bytes::Bytes;
+
+use crate::fixtures::numbers;
+use crate::format::reseal;
+use crate::golden::blocks;
+use crate::*;
+
+/// How many damaged blocks are tried: more at night.
+fn tries() -> u64 {
+    if std::env::var_os("KILN_NIGHTLY").is_some() { 2_000_000 } else { 20_000 }
+}
+
+/// Runs all that reads a block.
+fn exercise(block: &Block) {
+    let head = block.head();
+    let mut buffer = LanesBuffer::new();
+    for vector in 0..head.vectors() {
+        block.validity(vector, &mut buffer);
+        let lanes = block.lanes(vector, &mut buffer);
+        assert_eq!(lanes.is_ok(), head.kind.is_integer() && head.scheme != Scheme::PlainWide);
+    }
+    let mut rows = RowSet::all(head.rows);
+    rows.remove_range(3.min(head.rows)..head.rows - head.rows / 2);
+    for condition in [
+        Condition::Compare(Comparison::NotEqual, head.min),
+        Condition::Between(head.min, head.max.midpoint(head.min)),
+        Condition::In((0..20).map(|value| value * 3).collect()),
+        Condition::IsNull,
+    ] {
+        let _ = block.filter_integers(&condition, &mut rows.clone());
+    }
+    let _ = block.gather::<i64>(&rows);
+    let _ = block.read::<i128>();
+    let _ = block.read::<u32>();
+}
+
+#[test]
+fn bytes_without_a_meaning_are_refused() {
+    for seed in 0..2000 {
+        let length = numbers(seed).next().unwrap_or_default() % 700;
+        let bytes: Vec<u8> = numbers(seed).take(length as usize).map(|number| number as u8).collect();
+        assert!(Block::open(Bytes::from(bytes)).is_err());
+    }
+}
+
+#[test]
+fn every_bit_is_guarded() {
+    for (name, bytes) in blocks() {
+        for bit in (0..bytes.len() * 8).step_by(if bytes.len() < 3000 { 3 } else { 101 }) {
+            let mut damaged = bytes.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Block::open(Bytes::from(damaged)).is_err(), "bit {bit} of {name}");
+        }
+        for length in (0..bytes.len()).step_by(37) {
+            assert!(Block::open(bytes.slice(..length)).is_err(), "{length} bytes of {name}");
+        }
+    }
+}
+
+/// With the checksums made again, so that the checks behind them are met.
+#[test]
+fn damaged_blocks_are_refused_or_read() {
+    let blocks = blocks();
+    let mut opened = 0;
+    for seed in 0..tries() {
+        let mut numbers = numbers(seed);
+        let mut next = |below: usize| (numbers.next().unwrap_or_default() % below.max(1) as u64) as usize;
+        let (_, bytes) = &blocks[next(blocks.len())];
+        let mut damaged = bytes.to_vec();
+        for _ in 0..=next(4) {
+            // The head is small and decides most.
+            let reach = if next(2) == 0 { damaged.len().min(Head::bytes(2000)) } else { damaged.len() };
+            let at = next(reach);
+            damaged[at] = match next(4) {
+                0 => 0,
+                1 => u8::MAX,
+                2 => damaged[at] ^ 1 << next(8),
+                _ => next(256) as u8,
+            };
+        }
+        if next(8) == 0 {
+            damaged.truncate(next(damaged.len()));
+        }
+        reseal(&mut damaged, next(2) == 0);
+        if let Ok(block) = Block::open(Bytes::from(damaged)) {
+            exercise(&block);
+            opened += 1;
+        }
+    }
+    assert!(tries() / 20 < opened, "only {opened} damaged blocks were looked into");
+}
