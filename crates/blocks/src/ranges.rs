@@ -40,13 +40,19 @@ impl Ranges {
         self.0.get(next).is_some_and(|(low, _)| *low <= key)
     }
 
+    /// Those that hold any of the keys from `min` to `max`.
+    pub(crate) fn within(&self, min: i64, max: i64) -> &[(i64, i64)] {
+        let from = self.0.partition_point(|(_, high)| *high < min);
+        let rest = &self.0[from..];
+        &rest[..rest.partition_point(|(low, _)| *low <= max)]
+    }
+
     /// What they say of keys from `min` to `max`.
     pub fn zone(&self, min: i64, max: i64) -> Zone {
-        let next = self.0.partition_point(|(_, high)| *high < min);
-        match self.0.get(next) {
-            Some((low, high)) if *low <= min && max <= *high => Zone::All,
-            Some((low, _)) if *low <= max => Zone::Some,
-            _ => Zone::None,
+        match self.within(min, max) {
+            [] => Zone::None,
+            [(low, high)] if *low <= min && max <= *high => Zone::All,
+            _ => Zone::Some,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{BLOCK_ROWS, Mask, VECTOR_ROWS, mask_of};
+use crate::{BLOCK_ROWS, Mask, VECTOR_ROWS};
 
 /// One bit for each row of a block, in row order: 8 KB. Predicates take rows away.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,8 +18,9 @@ impl RowSet {
     /// If a block does not hold as many.
     pub fn all(rows: usize) -> Self {
         let mut set = Self::none(rows);
-        for vector in 0..set.vectors() {
-            *set.vector_mut(vector) = mask_of(rows - vector * VECTOR_ROWS);
+        set.words[..rows / 64].fill(u64::MAX);
+        if !rows.is_multiple_of(64) {
+            set.words[rows / 64] = (1 << (rows % 64)) - 1;
         }
         set
     }
@@ -72,6 +73,16 @@ impl RowSet {
     /// How many rows of a vector are in the set.
     pub fn count_in(&self, vector: usize) -> usize {
         self.vector(vector).iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether no row of a vector is in the set.
+    pub fn is_empty_in(&self, vector: usize) -> bool {
+        self.vector(vector).iter().fold(0, |all, word| all | word) == 0
+    }
+
+    /// Whether at most so few rows of a vector are in the set, which is known without counting where many are.
+    pub(crate) fn has_few_in(&self, vector: usize, rows: usize) -> bool {
+        self.vector(vector).iter().filter(|word| **word != 0).count() <= rows && self.count_in(vector) <= rows
     }
 
     /// Keeps of a vector only rows that the mask has too.

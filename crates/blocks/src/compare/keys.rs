@@ -1,7 +1,10 @@
 //! Ranges of keys against every scheme that has keys.
 
+use std::cell::LazyCell;
+
 use crate::body::{Body, Packed, Runs};
 use crate::compare::lower::holds;
+use crate::compare::table::{Table, verified};
 use crate::decode::{LanesBuffer, unpack};
 use crate::format::array;
 use crate::kernels::{Kernels, Lane};
@@ -11,10 +14,8 @@ use crate::{Block, Condition, Entry, Mask, Ranges, RowSet, VECTOR_ROWS};
 
 /// A vector of which so few rows are left is not unpacked.
 const SINGLE_ROWS_MAX: usize = 12;
-/// More ranges than these are looked up in a table rather than compared one by one.
-const COMPARED_RANGES_MAX: usize = 6;
-/// A table of so many words stays in the first-level cache.
-const TABLE_WORDS_MAX: u64 = 1024;
+/// Ranges that are compared one after the other in the time of a table's lookup, by lanes' bits: 8, 16, 32, 64.
+const COMPARED_RANGES_MAX: [usize; 4] = [12, 8, 5, 3];
 
 impl Block {
     /// Keeps the rows whose key lies in ranges.
@@ -24,18 +25,21 @@ impl Block {
             return self.filter_runs(runs, ranges, rows);
         }
         let mut buffer = None;
+        let table = LazyTable::new(Box::new(|| Table::new(ranges)));
         for (vector, entry) in self.head().entries.iter().enumerate() {
-            let is_empty = rows.vector(vector).iter().all(|word| *word == 0);
-            if is_empty {
+            if rows.is_empty_in(vector) {
                 continue;
             }
             match self.zone(entry, self.head().rows_in(vector), ranges) {
                 Zone::None => rows.clear_vector(vector),
                 Zone::All if entry.nulls == 0 => {}
-                _ if rows.count_in(vector) <= SINGLE_ROWS_MAX => self.filter_singles(vector, ranges, rows),
+                _ if rows.has_few_in(vector, SINGLE_ROWS_MAX) => self.filter_singles(vector, ranges, rows),
                 _ => {
                     let buffer = buffer.get_or_insert_with(LanesBuffer::new);
-                    let mask = self.mask(vector, ranges, buffer);
+                    if vector + 1 < rows.vectors() && !rows.is_empty_in(vector + 1) {
+                        self.prefetch(vector + 1);
+                    }
+                    let mask = self.mask(vector, ranges, &table, buffer);
                     rows.and_vector(vector, &mask);
                 }
             }
@@ -81,14 +85,13 @@ impl Block {
     }
 
     /// The rows of a vector whose key lies in ranges.
-    fn mask(&self, vector: usize, ranges: &Ranges, buffer: &mut LanesBuffer) -> Mask {
+    fn mask(&self, vector: usize, ranges: &Ranges, table: &LazyTable<'_>, buffer: &mut LanesBuffer) -> Mask {
         let entry = &self.head().entries[vector];
         match self.body() {
             Body::Constant | Body::Runs(_) => Mask::default(),
             Body::Packed(packed) => {
-                let codes = self.codes(entry, ranges);
                 let mut mask = with_narrow!(self.head().width, buffer, lanes => {
-                    packed_mask(packed, vector, self.head().width, &codes, lanes)
+                    self.packed_mask(packed, vector, ranges, table, lanes)
                 });
                 for (row, value) in packed.patches(entry.patches()) {
                     let bit = 1 << (row % 64);
@@ -114,16 +117,42 @@ impl Block {
         }
     }
 
-    /// Ranges of keys as ranges of a vector's packed offsets, without the one that is NULL.
-    fn codes(&self, entry: &Entry, ranges: &Ranges) -> Vec<(u64, u64)> {
-        let least = i128::from(self.head().null_is_zero);
-        let greatest = (1_i128 << self.head().width) - 1;
-        let base = i128::from(entry.base);
-        let clipped = ranges
-            .as_slice()
-            .iter()
-            .map(|(low, high)| ((i128::from(*low) - base).max(least), (i128::from(*high) - base).min(greatest)));
-        clipped.filter(|(low, high)| low <= high).map(|(low, high)| (low as u64, high as u64)).collect()
+    /// The rows of a vector whose packed offset lies in ranges.
+    fn packed_mask<T: Lane>(
+        &self,
+        packed: &Packed,
+        vector: usize,
+        ranges: &Ranges,
+        table: &LazyTable<'_>,
+        lanes: &mut [T; VECTOR_ROWS],
+    ) -> Mask {
+        let entry = &self.head().entries[vector];
+        let clipped = ranges.within(entry.min, entry.max);
+        let mut mask = Mask::default();
+        let (Some((low, _)), Some((_, high))) = (clipped.first(), clipped.last()) else { return mask };
+        let Some((low, high)) = self.codes(entry.base, *low, *high) else { return mask };
+        unpack(packed, vector, self.head().width, lanes);
+        if COMPARED_RANGES_MAX[T::BITS.ilog2() as usize - 3] < clipped.len() {
+            return match &**table {
+                Some(table) => table.mask(lanes, entry.base, (low, high), ranges),
+                None => verified(&between(lanes, low, high), lanes, entry.base, ranges),
+            };
+        }
+        for (low, high) in clipped {
+            if let Some((low, high)) = self.codes(entry.base, *low, *high) {
+                or(&mut mask, &between(lanes, low, high));
+            }
+        }
+        mask
+    }
+
+    /// A range of keys as one of packed offsets, without the one that is NULL.
+    fn codes(&self, base: i64, low: i64, high: i64) -> Option<(u64, u64)> {
+        let least = u64::from(self.head().null_is_zero);
+        let greatest = if self.head().width == 64 { u64::MAX } else { (1 << self.head().width) - 1 };
+        let low = if low <= base { least } else { least.max(low.wrapping_sub(base) as u64) };
+        let high = if high < base { return None } else { greatest.min(high.wrapping_sub(base) as u64) };
+        (low <= high).then_some((low, high))
     }
 
     /// 128-bit integers that have no keys.
@@ -143,48 +172,11 @@ impl Block {
     }
 }
 
-/// The rows of a vector whose packed offset lies in ranges.
-fn packed_mask<T: Lane>(
-    packed: &Packed,
-    vector: usize,
-    width: u8,
-    codes: &[(u64, u64)],
-    lanes: &mut [T; VECTOR_ROWS],
-) -> Mask {
-    let mut mask = Mask::default();
-    let (Some((low, _)), Some((_, high))) = (codes.first(), codes.last()) else { return mask };
-    let kernels = Kernels::get();
-    unpack(packed, vector, width, lanes);
-    let between = |lanes: &[T; VECTOR_ROWS], low: u64, high: u64| {
-        kernels.between(lanes, T::truncate(low), T::truncate(high - low))
-    };
-    if codes.len() <= COMPARED_RANGES_MAX {
-        for (low, high) in codes {
-            or(&mut mask, &between(lanes, *low, *high));
-        }
-        return mask;
-    }
-    if *high < TABLE_WORDS_MAX * 64 {
-        return kernels.lookup(lanes, &table(codes, *high));
-    }
-    for row in positions(&between(lanes, *low, *high)) {
-        let code = lanes[row].extend();
-        let next = codes.partition_point(|(_, high)| *high < code);
-        let is_in = codes.get(next).is_some_and(|(low, _)| *low <= code);
-        mask[row / 64] |= u64::from(is_in) << (row % 64);
-    }
-    mask
-}
+/// Made when a vector first asks for it.
+type LazyTable<'a> = LazyCell<Option<Table>, Box<dyn Fn() -> Option<Table> + 'a>>;
 
-/// One bit for each number up to `greatest`.
-fn table(ranges: &[(u64, u64)], greatest: u64) -> Vec<u64> {
-    let mut table = vec![0; greatest as usize / 64 + 1];
-    for (low, high) in ranges {
-        for code in *low..=*high {
-            table[code as usize / 64] |= 1 << (code % 64);
-        }
-    }
-    table
+fn between<T: Lane>(lanes: &[T; VECTOR_ROWS], low: u64, high: u64) -> Mask {
+    Kernels::get().between(lanes, T::truncate(low), T::truncate(high - low))
 }
 
 fn or(mask: &mut Mask, other: &Mask) {

@@ -5,6 +5,7 @@
 
 mod keys;
 mod lower;
+mod table;
 
 use crate::compare::lower::integer_ranges;
 use crate::decode::LanesBuffer;
@@ -85,7 +86,7 @@ impl Block {
         debug_assert_eq!(rows.rows(), self.head().rows, "a set of this block's rows");
         let mut buffer = LanesBuffer::new();
         for vector in 0..self.head().vectors() {
-            if rows.vector(vector).iter().all(|word| *word == 0) {
+            if rows.is_empty_in(vector) {
                 continue;
             }
             let mut validity = self.validity(vector, &mut buffer);

@@ -64,6 +64,7 @@ impl Block {
     /// `Head::null_is_zero`; elsewhere `validity` tells.
     pub fn lanes<'a>(&self, vector: usize, buffer: &'a mut LanesBuffer) -> Result<Lanes<'a>> {
         self.expect_kind(self.head().kind.is_integer())?;
+        self.prefetch(vector + 1);
         match self.head().lane {
             8 => self.fill(vector, &mut buffer.u8)?,
             16 if self.head().width <= 8 => self.fill_from::<_, u8>(vector, &mut buffer.u16, &mut buffer.u8)?,

@@ -9,7 +9,7 @@ pub use values::{Value, Values};
 
 use crate::body::{Body, Packed};
 use crate::kernels::{Kernels, Lane};
-use crate::{Block, Mask, VECTOR_ROWS, mask_of};
+use crate::{Block, Mask, VECTOR_ROWS, kernels, mask_of};
 
 /// A vector that keeps more than one row of so many is unpacked whole, another row by row.
 pub(crate) const GATHER_EVERY_MIN: usize = 8;
@@ -94,6 +94,15 @@ impl Block {
                     *key = i64::from_le_bytes(*bytes);
                 }
             }
+        }
+    }
+
+    /// Has a vector fetched that will probably be read next, if there is one.
+    pub(crate) fn prefetch(&self, vector: usize) {
+        if let Body::Packed(packed) = self.body()
+            && vector < self.head().vectors()
+        {
+            kernels::prefetch(packed.words(vector));
         }
     }
 

@@ -45,7 +45,7 @@ fn encode_plain(values: &[i128], validity: Option<Bitmap<'_>>, (min, max): (i128
         if valid == 0 { Entry { nulls: entry.nulls, ..Entry::default() } } else { entry }
     });
     let entries = entries.collect();
-    let mut body = BodyWriter::new(values.len());
+    let mut body = BodyWriter::new(values.len(), values.len() * 17);
     let mut head = head(Kind::Int128, 0, values.len(), nulls);
     (head.scheme, head.lane, head.entries) = (Scheme::PlainWide, 64, entries);
     (head.min, head.max) = (min, max);

@@ -10,33 +10,48 @@ use crate::format::{ALIGNMENT, aligned};
 use crate::kernels::{Kernels, Lane, Word};
 use crate::{Entry, Head, Kind, Mask, Scheme, VECTOR_ROWS};
 
-/// The body of a block as it grows behind room for its head.
+/// A block as it grows: its body behind room for its head, at a place in memory that kernels like.
 pub(crate) struct BodyWriter {
+    /// The block begins at `start`.
     bytes: Vec<u8>,
+    start: usize,
 }
 
 impl BodyWriter {
-    pub(crate) fn new(rows: usize) -> Self {
-        Self { bytes: vec![0; Head::bytes(rows)] }
+    /// `body` bytes are to be expected.
+    pub(crate) fn new(rows: usize, body: usize) -> Self {
+        let mut bytes: Vec<u8> = Vec::with_capacity(Head::bytes(rows) + body + 2 * ALIGNMENT);
+        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        bytes.resize(start + Head::bytes(rows), 0);
+        Self { bytes, start }
     }
 
-    /// A section, at an aligned place.
-    pub(crate) fn section(&mut self, bytes: &[u8]) {
-        if !bytes.is_empty() {
-            self.bytes.resize(aligned(self.bytes.len()), 0);
-            self.bytes.extend_from_slice(bytes);
+    /// A section of zeros, at an aligned place, to be written.
+    pub(crate) fn room(&mut self, bytes: usize) -> &mut [u8] {
+        if bytes != 0 {
+            self.bytes.resize(self.start + aligned(self.bytes.len() - self.start) + bytes, 0);
         }
+        let end = self.bytes.len();
+        &mut self.bytes[end - bytes..]
     }
 
-    /// Writes the head, and puts the block where kernels like it to be.
+    /// A section.
+    pub(crate) fn section(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Writes the head.
     pub(crate) fn finish(mut self, mut head: Head) -> Bytes {
-        head.length = self.bytes.len();
-        head.write(&mut self.bytes);
-        let mut placed: Vec<u8> = Vec::with_capacity(self.bytes.len() + ALIGNMENT);
-        let start = placed.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        placed.resize(start, 0);
-        placed.extend_from_slice(&self.bytes);
-        Bytes::from(placed).slice(start..)
+        head.length = self.bytes.len() - self.start;
+        head.write(&mut self.bytes[self.start..]);
+        if self.bytes[self.start..].as_ptr().align_offset(ALIGNMENT) == 0 {
+            return Bytes::from(self.bytes).slice(self.start..);
+        }
+        // It grew beyond what was expected, and was moved.
+        let mut moved = Self::new(0, head.length);
+        moved.bytes.truncate(moved.start);
+        moved.bytes.extend_from_slice(&self.bytes[self.start..]);
+        Bytes::from(moved.bytes).slice(moved.start..)
     }
 }
 
@@ -63,13 +78,19 @@ pub(crate) fn head(kind: Kind, offset: i128, rows: usize, nulls: usize) -> Head 
 
 /// Writes keys as planned.
 pub(crate) fn write(kind: Kind, offset: i128, keys: &Keys<'_>, statistics: &Statistics, plan: Plan) -> Bytes {
-    let mut body = BodyWriter::new(keys.rows());
     let mut head = head(kind, offset, keys.rows(), keys.nulls());
     head.entries = statistics.entries.clone();
     let (min, max) = statistics.bounds.unwrap_or_default();
     (head.min, head.max) = (i128::from(min) + offset, i128::from(max) + offset);
     head.null_is_zero = keys.nulls() != 0 && statistics.width.is_some();
     head.lane = lane_of(statistics.width.unwrap_or(64));
+    let expected = match plan {
+        Plan::Constant => 0,
+        Plan::Packed { width } => usize::from(width) * head.entries.len() * size_of::<Word>(),
+        Plan::Runs => statistics.runs * 10,
+        Plan::Plain => keys.rows() * 8 + keys.rows() / 8,
+    };
+    let mut body = BodyWriter::new(keys.rows(), expected);
     match plan {
         Plan::Constant => {}
         Plan::Packed { width } => {
@@ -110,7 +131,7 @@ pub(crate) fn bitmap_bytes(masks: &[Mask]) -> Vec<u8> {
 fn write_packed<T: Lane>(keys: &Keys<'_>, head: &mut Head, body: &mut BodyWriter) {
     let kernels = Kernels::get();
     let width = usize::from(head.width);
-    let mut words = vec![[0; size_of::<Word>()]; head.entries.len() * width];
+    let words: &mut [Word] = body.room(head.entries.len() * width * size_of::<Word>()).as_chunks_mut().0;
     let mut patches = Patches::default();
     for (vector, (values, mask)) in keys.vectors().enumerate() {
         let entry = &mut head.entries[vector];
@@ -130,7 +151,6 @@ fn write_packed<T: Lane>(keys: &Keys<'_>, head: &mut Head, body: &mut BodyWriter
         });
         kernels.pack(&lanes, width, &mut words[vector * width..][..width]);
     }
-    body.section(words.as_flattened());
     head.parts = patches.rows.len();
     body.section(&patches.values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>());
     body.section(&patches.rows.iter().flat_map(|row| row.to_le_bytes()).collect::<Vec<_>>());

@@ -166,16 +166,20 @@ macro_rules! lane {
             }
 
             #[inline(always)]
-            pub(in super::super) fn lookup(values: &[$lane; VECTOR_ROWS], table: &[u64]) -> Mask {
+            pub(in super::super) fn lookup(
+                values: &[$lane; VECTOR_ROWS],
+                shift: u64,
+                table: &[u8],
+                bits: impl Fn(&[u8; 64]) -> u64,
+            ) -> Mask {
                 let mut mask = Mask::default();
                 for (word, values) in mask.iter_mut().zip(values.as_chunks::<64>().0) {
-                    for (bit, value) in values.iter().enumerate() {
-                        let set = match table.get(u64::from(*value) as usize / 64) {
-                            Some(bits) => bits >> (*value % 64) & 1,
-                            None => 0,
-                        };
-                        *word |= set << bit;
+                    let mut flags = [0; 64];
+                    for (flag, value) in flags.iter_mut().zip(values) {
+                        let place = u64::from(*value).wrapping_add(shift) as usize;
+                        *flag = table[place & (table.len() - 1)];
                     }
+                    *word = bits(&flags);
                 }
                 mask
             }

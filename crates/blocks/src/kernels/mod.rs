@@ -5,6 +5,10 @@
 
 #![expect(unsafe_code, reason = "functions of an instruction set may be called only where the processor has it")]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod bits;
 mod lane;
 mod variant;
@@ -26,6 +30,17 @@ pub enum Isa {
     Avx512,
 }
 
+impl Isa {
+    /// As `KILN_ISA` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
 /// The kernels of one instruction set.
 pub struct Kernels {
     isa: Isa,
@@ -45,16 +60,20 @@ pub struct LaneKernels<T: 'static> {
     unpack: &'static [Unpack<T>],
     pack: unsafe fn(&[T; VECTOR_ROWS], usize, &mut [Word]),
     between: unsafe fn(&[T; VECTOR_ROWS], T, T) -> Mask,
-    lookup: unsafe fn(&[T; VECTOR_ROWS], &[u64]) -> Mask,
+    lookup: unsafe fn(&[T; VECTOR_ROWS], u64, &[u8]) -> Mask,
     widen: unsafe fn(&[T; VECTOR_ROWS], i64, &mut [i64; VECTOR_ROWS]),
     narrow: unsafe fn(&[i64; VECTOR_ROWS], i64, &mut [T; VECTOR_ROWS]),
 }
 
 impl Kernels {
-    /// The best that this processor can run.
+    /// The best that this processor can run, or those that `KILN_ISA` names: to measure and to test the others.
     pub fn get() -> &'static Self {
         static BEST: OnceLock<&'static Kernels> = OnceLock::new();
-        BEST.get_or_init(|| Self::available().last().expect("the baseline is always there"))
+        BEST.get_or_init(|| {
+            let asked = std::env::var("KILN_ISA").ok();
+            let named = asked.and_then(|name| Self::available().find(|kernels| kernels.isa.name() == name));
+            named.or_else(|| Self::available().last()).expect("the baseline is always there")
+        })
     }
 
     /// All that this processor can run, the best last.
@@ -93,10 +112,15 @@ impl Kernels {
         unsafe { (T::of(self).between)(lanes, low, span) }
     }
 
-    /// Which lanes are numbers of set bits of a table; lanes behind its end are not.
-    pub fn lookup<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], table: &[u64]) -> Mask {
+    /// Which lanes, each plus `shift`, are places in a table that hold 255 and not 0. The table's length is a power of two, and higher
+    /// bits of a place are ignored.
+    ///
+    /// # Panics
+    /// If the table has another length.
+    pub fn lookup<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], shift: u64, table: &[u8]) -> Mask {
+        assert!(table.len().is_power_of_two(), "a table of {} places", table.len());
         // SAFETY: as in `unpack`.
-        unsafe { (T::of(self).lookup)(lanes, table) }
+        unsafe { (T::of(self).lookup)(lanes, shift, table) }
     }
 
     /// Adds a base to each lane.
@@ -126,6 +150,18 @@ impl Kernels {
         // SAFETY: as in `unpack`.
         unsafe { (self.changes)(values) }
     }
+}
+
+/// Asks the processor to fetch packed words that will be read soon: its own foresight does not reach over the work on a vector.
+pub fn prefetch(words: &[Word]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in words.as_flattened().as_chunks::<64>().0 {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = words;
 }
 
 #[cfg(target_arch = "x86_64")]

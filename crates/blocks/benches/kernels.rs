@@ -1,0 +1,184 @@
+//! `cargo bench -p blocks [-- FILTER]`: what each kernel does on each instruction set that the machine has, from the first-level cache, and
+//! what whole blocks do from memory, on the one that `KILN_ISA` names.
+
+#![expect(clippy::print_stdout, reason = "a benchmark speaks to its user")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark asks for the machine's own time")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use blocks::kernels::{Kernels, Lane, Word};
+use blocks::{Block, Comparison, Condition, RowSet, VECTOR_ROWS};
+
+fn main() {
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let bench = Bench { filter };
+    println!("{:<44} {:>9} {:>12} {:>10} {:>10}", "kernel", "isa", "ns a vector", "G values/s", "GB/s");
+    for kernels in Kernels::available() {
+        lanes::<u8>(&bench, kernels, &[3, 8]);
+        lanes::<u16>(&bench, kernels, &[12]);
+        lanes::<u32>(&bench, kernels, &[17, 23]);
+        lanes::<u64>(&bench, kernels, &[37, 55]);
+    }
+    println!();
+    println!("{:<44} {:>9} {:>12} {:>10} {:>10}", "block", "isa", "ns a vector", "G values/s", "GB/s packed");
+    blocks(&bench);
+}
+
+struct Bench {
+    filter: String,
+}
+
+impl Bench {
+    /// Prints the best of several measurements: `vectors` is how many the code does, `bytes` how many bytes a vector counts as.
+    fn run(&self, name: &str, isa: &str, vectors: usize, bytes: f64, mut code: impl FnMut()) {
+        if !name.contains(&self.filter) {
+            return;
+        }
+        let mut best = f64::MAX;
+        for _ in 0..9 {
+            let mut rounds = 0;
+            let start = Instant::now();
+            while rounds == 0 || start.elapsed().as_millis() < 12 {
+                for _ in 0..(512 / vectors).max(1) {
+                    code();
+                }
+                rounds += (512 / vectors).max(1);
+            }
+            best = best.min(start.elapsed().as_secs_f64() * 1e9 / (rounds * vectors) as f64);
+        }
+        println!("{name:<44} {isa:>9} {best:>12.1} {:>10.2} {:>10.1}", VECTOR_ROWS as f64 / best, bytes / best);
+    }
+}
+
+#[repr(align(64))]
+#[derive(Clone)]
+struct Aligned<T>(T);
+
+fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
+    let isa = kernels.isa().name();
+    let decoded = (VECTOR_ROWS * T::BITS / 8) as f64;
+    let bits = T::BITS;
+    for &width in widths {
+        let words: Vec<Aligned<Word>> = vec![Aligned([0x5a; 128]); width];
+        let words: Vec<Word> = words.into_iter().map(|word| word.0).collect();
+        let mut place = vec![[0; 128]; width + 1];
+        let words = aligned(&mut place, &words);
+        let mut lanes = Box::new(Aligned([T::default(); VECTOR_ROWS]));
+        let high = T::truncate((u64::MAX >> (64 - width)) / 3);
+        bench.run(&format!("unpack u{bits} from {width} bits"), isa, 1, decoded, || {
+            kernels.unpack(black_box(words), black_box(width), black_box(&mut lanes.0));
+        });
+        bench.run(&format!("unpack and compare u{bits} of {width}"), isa, 1, decoded, || {
+            kernels.unpack(black_box(words), black_box(width), &mut lanes.0);
+            black_box(kernels.between(&lanes.0, T::truncate(1), black_box(high)));
+        });
+        let mut packed = vec![[0; 128]; width];
+        bench.run(&format!("pack u{bits} to {width} bits"), isa, 1, decoded, || {
+            kernels.pack(black_box(&lanes.0), black_box(width), black_box(&mut packed));
+        });
+        bench.run(&format!("one row of u{bits}, {width} bits, x 64"), isa, 1, 64.0 * T::BITS as f64 / 8.0, || {
+            for row in 0..64 {
+                black_box(T::unpack_one(black_box(words), width, row * 16 + 3));
+            }
+        });
+    }
+    let lanes = Box::new(Aligned([T::truncate(77); VECTOR_ROWS]));
+    let mut wide = Box::new(Aligned([5; VECTOR_ROWS]));
+    bench.run(&format!("compare u{bits}"), isa, 1, decoded, || {
+        black_box(kernels.between(black_box(&lanes.0), T::truncate(1), black_box(T::truncate(50))));
+    });
+    let table = vec![255; 4096];
+    bench.run(&format!("lookup u{bits}"), isa, 1, decoded, || {
+        black_box(kernels.lookup(black_box(&lanes.0), black_box(9), black_box(&table)));
+    });
+    bench.run(&format!("add base to u{bits}"), isa, 1, 8.0 * VECTOR_ROWS as f64, || {
+        kernels.widen(black_box(&lanes.0), black_box(9), black_box(&mut wide.0));
+    });
+}
+
+/// Words at a place that a block's would have.
+fn aligned<'a>(place: &'a mut [Word], words: &[Word]) -> &'a [Word] {
+    let bytes = place.as_flattened_mut();
+    let start = bytes.as_ptr().align_offset(64);
+    let bytes = &mut bytes[start..start + words.len() * 128];
+    bytes.copy_from_slice(words.as_flattened());
+    bytes.as_chunks().0
+}
+
+/// Numbers without a pattern.
+fn number(row: usize) -> u64 {
+    let mixed = (row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 7
+}
+
+fn blocks(bench: &Bench) {
+    let isa = Kernels::get().isa().name();
+    for (name, bits, run) in
+        [("4 bits", 4, 1), ("12 bits", 12, 1), ("24 bits", 24, 1), ("12 bits in runs of 40", 12, 40)]
+    {
+        // More than any cache holds.
+        let blocks: Vec<Block> = (0..if bits < 8 { 1200 } else { 400 })
+            .map(|block| {
+                let values: Vec<i64> = (0..65_536)
+                    .map(|row| (number((row + block * 65_536) / run) & ((1 << bits) - 1)) as i64 + 1000)
+                    .collect();
+                Block::open(blocks::encode_i64(&values, None).expect("a block")).expect("a block")
+            })
+            .collect();
+        let bytes: usize = blocks.iter().map(|block| block.bytes().len()).sum();
+        let vectors = blocks.len() * 64;
+        let middle = 1000 + (1 << (bits - 1));
+        let a_vector = bytes as f64 / vectors as f64;
+        for (what, condition) in [
+            ("filter, half pass", Condition::Compare(Comparison::Less, middle)),
+            ("filter, 1 of 16 pass", Condition::Between(1000, 1000 + (1 << (bits - 4)) - 1)),
+            ("filter <>", Condition::Compare(Comparison::NotEqual, middle)),
+            ("filter IN 20", Condition::In((0..20).map(|value| 1000 + value * (1 << bits) / 20).collect())),
+        ] {
+            let mut rows = RowSet::all(65_536);
+            bench.run(&format!("{what}, {name}, from memory"), isa, vectors, a_vector, || {
+                for block in &blocks {
+                    rows = RowSet::all(65_536);
+                    block.filter_integers(black_box(&condition), &mut rows).expect("integers");
+                }
+                black_box(&rows);
+            });
+        }
+        let mut rows = RowSet::all(65_536);
+        let condition = Condition::Compare(Comparison::Less, middle);
+        bench.run(&format!("filter, half pass, {name}, cached"), isa, 64, a_vector, || {
+            rows = RowSet::all(65_536);
+            blocks[0].filter_integers(black_box(&condition), &mut rows).expect("integers");
+            black_box(&rows);
+        });
+        let bytes_read =
+            |block: &Block| block.bytes().as_chunks::<64>().0.iter().map(|line| u64::from(line[0])).sum::<u64>();
+        bench.run(&format!("touch every line, {name}"), isa, vectors, a_vector, || {
+            black_box(blocks.iter().map(bytes_read).sum::<u64>());
+        });
+        let mut buffer = blocks::LanesBuffer::new();
+        bench.run(&format!("lanes, {name}"), isa, vectors, a_vector, || {
+            for block in &blocks {
+                for vector in 0..64 {
+                    black_box(block.lanes(vector, &mut buffer).expect("integers"));
+                }
+            }
+        });
+    }
+    let values: Vec<i64> = (0..65_536).map(|row| (number(row) & 0xfff) as i64).collect();
+    let block = Block::open(blocks::encode_i64(&values, None).expect("a block")).expect("a block");
+    for (name, every) in [("every row", 1), ("1 row of 5", 5), ("1 row of 100", 100)] {
+        let mut rows = RowSet::none(65_536);
+        (0..65_536).step_by(every).for_each(|row| rows.insert(row));
+        bench.run(&format!("gather {name}"), isa, 64, 0.0, || {
+            black_box(block.gather::<i64>(black_box(&rows)).expect("integers"));
+        });
+    }
+    bench.run("encode 12 bits", isa, 64, 8192.0, || {
+        black_box(blocks::encode_i64(black_box(&values), None).expect("a block"));
+    });
+    bench.run("open 12 bits", isa, 64, 1536.0, || {
+        black_box(Block::open(black_box(block.bytes().clone())).expect("a block"));
+    });
+}
