@@ -78,6 +78,20 @@ impl Column {
             .collect()
     }
 
+    /// The values as doubles: few decimals where the shape is narrow, anything where it is random.
+    pub(crate) fn floats(self) -> Vec<f64> {
+        const ENDS: [f64; 7] = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, f64::MAX];
+        let scale = [1.0, 10.0, 100.0, 10_000.0, 1e9][(self.seed % 5) as usize];
+        let of_integer = |(row, integer): (usize, i64)| match self.shape {
+            Shape::Random => f64::from_bits(integer as u64),
+            Shape::Extremes => ENDS[integer.rem_euclid(7) as usize],
+            Shape::Outliers(_) if row % 301 == 7 => (integer as f64).sqrt() / 3.0,
+            Shape::Narrow(bits) => ((integer & mask(bits.min(50)) as i64) - 1000) as f64 / scale,
+            _ => (integer >> 20) as f64 / scale,
+        };
+        self.integers().into_iter().enumerate().map(of_integer).collect()
+    }
+
     /// The bytes of its validity; none where nothing may be NULL.
     pub(crate) fn validity(self) -> Option<Vec<u8>> {
         let bits = numbers(self.seed ^ 0x5555).take(self.rows.div_ceil(8));

@@ -179,6 +179,12 @@ impl Head {
         if self.decimal.is_some_and(|(up, down)| 18 < up || 18 < down) {
             return Err(Error::Damaged("its power of ten"));
         }
+        if self.decimal.is_some() && !(self.kind.is_float() && self.scheme == Scheme::Packed) {
+            return Err(Error::Damaged("decimals that are no floats"));
+        }
+        if self.scheme == Scheme::PlainWide && self.kind != Kind::Int128 {
+            return Err(Error::Damaged("128 bits of another kind"));
+        }
         if BLOCK_ROWS < self.parts {
             return Err(Error::Damaged("more parts than rows"));
         }

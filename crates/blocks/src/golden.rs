@@ -36,6 +36,15 @@ pub(crate) fn blocks() -> Vec<(&'static str, Bytes)> {
     blocks.push(("boolean", encode_bool(&truths, Some(validity)).expect("a block")));
     blocks.push(("date", encode_i32(&[9_131, 9_132, 9_200, -1], None).expect("a block")));
     blocks.push(("codes", encode_codes(&[3, 0, 2, 1, 1], None).expect("a block")));
+    let prices: Vec<f64> =
+        (0..1100).map(|row| if row == 700 { f64::NAN } else { f64::from(row * row) / 100.0 }).collect();
+    blocks.push(("decimal_f64", encode_f64(&prices, None).expect("a block")));
+    blocks.push((
+        "keys_f64",
+        encode_f64(&[0.1, -0.0, f64::INFINITY, 1e-300, 2.5, 0.0, 1.0, -7.0], Some(validity)).expect("a block"),
+    ));
+    let singles: Vec<f32> = (0..1100).map(|row| (row % 300) as f32 / 8.0).collect();
+    blocks.push(("decimal_f32", encode_f32(&singles, None).expect("a block")));
     blocks
 }
 

@@ -15,6 +15,7 @@ mod encode;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod float;
 mod format;
 #[cfg(test)]
 mod golden;
@@ -29,7 +30,7 @@ pub use bitmap::Bitmap;
 pub use block::Block;
 pub use compare::{Comparison, Condition};
 pub use decode::{Lanes, LanesBuffer, Value, Values};
-pub use encode::{encode_bool, encode_codes, encode_i32, encode_i64, encode_i128};
+pub use encode::{encode_bool, encode_codes, encode_f32, encode_f64, encode_i32, encode_i64, encode_i128};
 pub use error::{Error, Result};
 pub use format::{Entry, Head, Scheme};
 pub use kind::Kind;

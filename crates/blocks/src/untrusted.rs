@@ -18,6 +18,7 @@ fn exercise(block: &Block) {
     let mut buffer = LanesBuffer::new();
     for vector in 0..head.vectors() {
         block.validity(vector, &mut buffer);
+        let _ = block.floats(vector, &mut buffer, &mut [0.0; VECTOR_ROWS]);
         let lanes = block.lanes(vector, &mut buffer);
         assert_eq!(lanes.is_ok(), head.kind.is_integer() && head.scheme != Scheme::PlainWide);
     }
@@ -31,9 +32,15 @@ fn exercise(block: &Block) {
     ] {
         let _ = block.filter_integers(&condition, &mut rows.clone());
     }
+    for condition in [Condition::Compare(Comparison::Less, 0.5), Condition::In((0..20).map(f64::from).collect())] {
+        let _ = block.filter_floats(&condition, &mut rows.clone());
+    }
+
     let _ = block.gather::<i64>(&rows);
     let _ = block.read::<i128>();
     let _ = block.read::<u32>();
+    let _ = block.read::<f32>();
+    let _ = block.read::<f64>();
 }
 
 #[test]

@@ -1,21 +1,17 @@
 //! Ranges of keys against every scheme that has keys.
 
-use std::cell::LazyCell;
-
-use crate::body::{Body, Packed, Runs};
+use crate::body::{Body, Runs};
 use crate::compare::lower::holds;
-use crate::compare::table::{Table, verified};
-use crate::decode::{LanesBuffer, unpack};
+use crate::compare::search::{Search, or};
+use crate::decode::LanesBuffer;
 use crate::format::array;
-use crate::kernels::{Kernels, Lane};
+use crate::kernels::Kernels;
 use crate::ranges::Zone;
 use crate::row_set::positions;
 use crate::{Block, Condition, Entry, Mask, Ranges, RowSet, VECTOR_ROWS};
 
 /// A vector of which so few rows are left is not unpacked.
 const SINGLE_ROWS_MAX: usize = 12;
-/// Ranges that are compared one after the other in the time of a table's lookup, by lanes' bits: 8, 16, 32, 64.
-const COMPARED_RANGES_MAX: [usize; 4] = [12, 8, 5, 3];
 
 impl Block {
     /// Keeps the rows whose key lies in ranges.
@@ -25,7 +21,7 @@ impl Block {
             return self.filter_runs(runs, ranges, rows);
         }
         let mut buffer = None;
-        let table = LazyTable::new(Box::new(|| Table::new(ranges)));
+        let search = Search::new(self, ranges);
         for (vector, entry) in self.head().entries.iter().enumerate() {
             if rows.is_empty_in(vector) {
                 continue;
@@ -39,7 +35,7 @@ impl Block {
                     if vector + 1 < rows.vectors() && !rows.is_empty_in(vector + 1) {
                         self.prefetch(vector + 1);
                     }
-                    let mask = self.mask(vector, ranges, &table, buffer);
+                    let mask = self.mask(vector, &search, buffer);
                     rows.and_vector(vector, &mask);
                 }
             }
@@ -85,17 +81,15 @@ impl Block {
     }
 
     /// The rows of a vector whose key lies in ranges.
-    fn mask(&self, vector: usize, ranges: &Ranges, table: &LazyTable<'_>, buffer: &mut LanesBuffer) -> Mask {
+    fn mask(&self, vector: usize, search: &Search<'_>, buffer: &mut LanesBuffer) -> Mask {
         let entry = &self.head().entries[vector];
         match self.body() {
             Body::Constant | Body::Runs(_) => Mask::default(),
             Body::Packed(packed) => {
-                let mut mask = with_narrow!(self.head().width, buffer, lanes => {
-                    self.packed_mask(packed, vector, ranges, table, lanes)
-                });
+                let mut mask = with_narrow!(self.head().width, buffer, lanes => search.mask(packed, vector, lanes));
                 for (row, value) in packed.patches(entry.patches()) {
                     let bit = 1 << (row % 64);
-                    mask[row / 64] = mask[row / 64] & !bit | if ranges.contains(value) { bit } else { 0 };
+                    mask[row / 64] = mask[row / 64] & !bit | if search.keys.contains(value) { bit } else { 0 };
                 }
                 mask
             }
@@ -106,7 +100,7 @@ impl Block {
                     .zip(plain.values(vector))
                     .for_each(|(lane, bytes)| *lane = u64::from_le_bytes(*bytes));
                 let mut mask = Mask::default();
-                for (low, high) in ranges.as_slice() {
+                for (low, high) in search.keys.as_slice() {
                     or(&mut mask, &Kernels::get().between(&buffer.u64, *low as u64, high.wrapping_sub(*low) as u64));
                 }
                 for (word, bits) in mask.iter_mut().zip(self.validity(vector, buffer)) {
@@ -115,44 +109,6 @@ impl Block {
                 mask
             }
         }
-    }
-
-    /// The rows of a vector whose packed offset lies in ranges.
-    fn packed_mask<T: Lane>(
-        &self,
-        packed: &Packed,
-        vector: usize,
-        ranges: &Ranges,
-        table: &LazyTable<'_>,
-        lanes: &mut [T; VECTOR_ROWS],
-    ) -> Mask {
-        let entry = &self.head().entries[vector];
-        let clipped = ranges.within(entry.min, entry.max);
-        let mut mask = Mask::default();
-        let (Some((low, _)), Some((_, high))) = (clipped.first(), clipped.last()) else { return mask };
-        let Some((low, high)) = self.codes(entry.base, *low, *high) else { return mask };
-        unpack(packed, vector, self.head().width, lanes);
-        if COMPARED_RANGES_MAX[T::BITS.ilog2() as usize - 3] < clipped.len() {
-            return match &**table {
-                Some(table) => table.mask(lanes, entry.base, (low, high), ranges),
-                None => verified(&between(lanes, low, high), lanes, entry.base, ranges),
-            };
-        }
-        for (low, high) in clipped {
-            if let Some((low, high)) = self.codes(entry.base, *low, *high) {
-                or(&mut mask, &between(lanes, low, high));
-            }
-        }
-        mask
-    }
-
-    /// A range of keys as one of packed offsets, without the one that is NULL.
-    fn codes(&self, base: i64, low: i64, high: i64) -> Option<(u64, u64)> {
-        let least = u64::from(self.head().null_is_zero);
-        let greatest = if self.head().width == 64 { u64::MAX } else { (1 << self.head().width) - 1 };
-        let low = if low <= base { least } else { least.max(low.wrapping_sub(base) as u64) };
-        let high = if high < base { return None } else { greatest.min(high.wrapping_sub(base) as u64) };
-        (low <= high).then_some((low, high))
     }
 
     /// 128-bit integers that have no keys.
@@ -169,18 +125,5 @@ impl Block {
             }
             rows.and_vector(vector, &mask);
         }
-    }
-}
-
-/// Made when a vector first asks for it.
-type LazyTable<'a> = LazyCell<Option<Table>, Box<dyn Fn() -> Option<Table> + 'a>>;
-
-fn between<T: Lane>(lanes: &[T; VECTOR_ROWS], low: u64, high: u64) -> Mask {
-    Kernels::get().between(lanes, T::truncate(low), T::truncate(high - low))
-}
-
-fn or(mask: &mut Mask, other: &Mask) {
-    for (word, bits) in mask.iter_mut().zip(other) {
-        *word |= bits;
     }
 }

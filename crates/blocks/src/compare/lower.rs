@@ -1,6 +1,7 @@
 //! Conditions to ranges of keys.
 
-use crate::{Comparison, Condition, Ranges};
+use crate::float::{key32, key64, value32};
+use crate::{Comparison, Condition, Kind, Ranges};
 
 /// The keys, each an integer less the block's offset, of which a condition is true.
 pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> Ranges {
@@ -25,6 +26,49 @@ pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> Range
         Condition::IsNotNull => vec![Some((i64::MIN, i64::MAX))],
     };
     Ranges::new(ranges.into_iter().flatten().collect())
+}
+
+/// The keys of floating-point numbers of which a condition is true.
+pub(super) fn float_ranges(condition: &Condition<f64>, kind: Kind) -> Ranges {
+    // The keys of all that is equal to a constant lie between its first and its last; where nothing is, the first lies behind the last.
+    let first = |value: f64| if kind == Kind::Float32 { least_single(value) } else { least(key64(value)) };
+    let last = |value: f64| if kind == Kind::Float32 { greatest_single(value) } else { greatest(key64(value)) };
+    let (min, max) = (i64::MIN, i64::MAX);
+    let ranges = match condition {
+        Condition::Compare(Comparison::Less, value) => vec![(min, first(*value) - 1)],
+        Condition::Compare(Comparison::LessOrEqual, value) => vec![(min, last(*value))],
+        Condition::Compare(Comparison::Equal, value) => vec![(first(*value), last(*value))],
+        Condition::Compare(Comparison::NotEqual, value) => vec![(min, first(*value) - 1), (last(*value) + 1, max)],
+        Condition::Compare(Comparison::GreaterOrEqual, value) => vec![(first(*value), max)],
+        Condition::Compare(Comparison::Greater, value) => vec![(last(*value) + 1, max)],
+        Condition::Between(low, high) => vec![(first(*low), last(*high))],
+        Condition::In(values) => values.iter().map(|value| (first(*value), last(*value))).collect(),
+        Condition::IsNull => vec![],
+        Condition::IsNotNull => vec![(min, max)],
+    };
+    Ranges::new(ranges)
+}
+
+/// The first of the two zeros.
+fn least(key: i64) -> i64 {
+    if key == 0 { -1 } else { key }
+}
+
+/// The second of the two zeros.
+fn greatest(key: i64) -> i64 {
+    if key == -1 { 0 } else { key }
+}
+
+/// The key of the least single that is no less than a double.
+fn least_single(value: f64) -> i64 {
+    let key = key32(value as f32);
+    if key64(value32(key).into()) < least(key64(value)) { least(key + 1) } else { least(key) }
+}
+
+/// The key of the greatest single that is no greater than a double.
+fn greatest_single(value: f64) -> i64 {
+    let key = key32(value as f32);
+    if greatest(key64(value)) < key64(value32(key).into()) { greatest(key - 1) } else { greatest(key) }
 }
 
 /// Whether a condition is true of a value.

@@ -5,9 +5,10 @@
 
 mod keys;
 mod lower;
+mod search;
 mod table;
 
-use crate::compare::lower::integer_ranges;
+use crate::compare::lower::{float_ranges, integer_ranges};
 use crate::decode::LanesBuffer;
 use crate::{Block, Ranges, Result, RowSet, Scheme};
 
@@ -70,6 +71,18 @@ impl Block {
             Condition::IsNotNull => self.filter_nulls(false, rows),
             _ if self.head().scheme == Scheme::PlainWide => self.filter_wide(condition, rows),
             _ => self.filter_keys(&integer_ranges(condition, self.head().offset), rows),
+        }
+        Ok(())
+    }
+
+    /// Keeps the rows of a block of floating-point numbers of which a condition is true, as PostgreSQL orders them: -0 is 0, NaN is
+    /// equal to itself and greater than all others.
+    pub fn filter_floats(&self, condition: &Condition<f64>, rows: &mut RowSet) -> Result<()> {
+        self.expect_kind(self.head().kind.is_float())?;
+        match condition {
+            Condition::IsNull => self.filter_nulls(true, rows),
+            Condition::IsNotNull => self.filter_nulls(false, rows),
+            _ => self.filter_keys(&float_ranges(condition, self.head().kind), rows),
         }
         Ok(())
     }

@@ -90,6 +90,61 @@ fn every_scheme_is_compared_at_full_size() {
     }
 }
 
+/// PostgreSQL's order of doubles.
+fn order(one: f64, other: f64) -> std::cmp::Ordering {
+    one.partial_cmp(&other).unwrap_or_else(|| one.is_nan().cmp(&other.is_nan()))
+}
+
+fn float_holds(condition: &Condition<f64>, value: f64) -> bool {
+    match condition {
+        Condition::Compare(comparison, constant) => comparison.holds(order(value, *constant)),
+        Condition::Between(low, high) => order(*low, value).is_le() && order(value, *high).is_le(),
+        Condition::In(values) => values.iter().any(|constant| order(value, *constant).is_eq()),
+        Condition::IsNull => false,
+        Condition::IsNotNull => true,
+    }
+}
+
+fn check_floats(column: Column) {
+    let (values, validity) = (column.floats(), column.validity());
+    let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+    let wide: Vec<f64> = singles.iter().map(|value| f64::from(*value)).collect();
+    let mut constants = vec![0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e-300, -1e-300, 1e300, 0.1];
+    for number in numbers(column.seed).take(if values.is_empty() { 0 } else { 3 }) {
+        let value = values[number as usize % values.len()];
+        constants.extend([value, f64::from(value as f32), value + 0.01, value.next_up(), value.next_down()]);
+    }
+    let mut conditions = vec![Condition::IsNull, Condition::IsNotNull, Condition::In(constants.clone())];
+    for constant in &constants {
+        conditions.extend(Comparison::ALL.map(|comparison| Condition::Compare(comparison, *constant)));
+    }
+    conditions.extend(constants.windows(2).map(|pair| Condition::Between(pair[0], pair[1])));
+    let valid = bitmap(validity.as_ref());
+    for (bytes, values) in
+        [(encode_f64(&values, valid).unwrap(), &values), (encode_f32(&singles, valid).unwrap(), &wide)]
+    {
+        let block = Block::open(bytes).unwrap();
+        for (number, condition) in conditions.iter().enumerate() {
+            let start = &starts(values.len(), column.seed)[number % 4];
+            let mut rows = start.clone();
+            block.filter_floats(condition, &mut rows).unwrap();
+            let passes = |row: &usize| match is_valid(validity.as_ref(), *row) {
+                true => float_holds(condition, values[*row]),
+                false => *condition == Condition::IsNull,
+            };
+            assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?} {column:?}", block.head().kind);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+    #[test]
+    fn conditions_on_floats_keep_what_a_plain_loop_keeps(column in columns()) {
+        check_floats(column);
+    }
+}
+
 #[test]
 fn codes_are_kept_by_their_ranges() {
     let codes: Vec<u32> = numbers(1).take(9000).map(|number| (number % 3000) as u32).collect();

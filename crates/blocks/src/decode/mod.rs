@@ -8,8 +8,9 @@ pub use lanes::{Lanes, LanesBuffer};
 pub use values::{Value, Values};
 
 use crate::body::{Body, Packed};
+use crate::float::{Decimals, key32, key64, value32, value64};
 use crate::kernels::{Kernels, Lane};
-use crate::{Block, Mask, VECTOR_ROWS, kernels, mask_of};
+use crate::{Block, Kind, Mask, Result, VECTOR_ROWS, kernels, mask_of};
 
 /// A vector that keeps more than one row of so many is unpacked whole, another row by row.
 pub(crate) const GATHER_EVERY_MIN: usize = 8;
@@ -76,10 +77,13 @@ impl Block {
         match self.body() {
             Body::Constant => keys.fill(entry.min),
             Body::Packed(packed) => {
-                with_narrow!(self.head().width, buffer, lanes => {
-                    unpack(packed, vector, self.head().width, lanes);
-                    Kernels::get().widen(lanes, entry.base, keys);
-                });
+                self.packed_numbers(packed, vector, buffer, keys);
+                if let Some(exponents) = self.head().decimal {
+                    let decimals = Decimals::new(exponents);
+                    for key in keys.iter_mut() {
+                        *key = key_of_float(self.head().kind, decimals.value(*key));
+                    }
+                }
                 for (row, value) in packed.patches(entry.patches()) {
                     keys[row] = value;
                 }
@@ -107,9 +111,57 @@ impl Block {
     }
 
     /// The key that a packed number stands for.
-    fn key_of(&self, packed: i64) -> i64 {
-        packed
+    pub(crate) fn key_of(&self, packed: i64) -> i64 {
+        match self.head().decimal {
+            None => packed,
+            Some(exponents) => key_of_float(self.head().kind, Decimals::new(exponents).value(packed)),
+        }
     }
+
+    /// The numbers of a vector of a block of floats; those of NULLs are anything.
+    pub fn floats(&self, vector: usize, buffer: &mut LanesBuffer, numbers: &mut [f64; VECTOR_ROWS]) -> Result<()> {
+        self.expect_kind(self.head().kind.is_float())?;
+        self.prefetch(vector + 1);
+        let value_of: fn(i64) -> f64 =
+            if self.head().kind == Kind::Float32 { |key| value32(key).into() } else { value64 };
+        let mut packed = [0; VECTOR_ROWS];
+        let (Some(exponents), Body::Packed(body)) = (self.head().decimal, self.body()) else {
+            self.keys(vector, buffer, &mut packed);
+            for (number, key) in numbers.iter_mut().zip(&packed) {
+                *number = value_of(*key);
+            }
+            return Ok(());
+        };
+        self.packed_numbers(body, vector, buffer, &mut packed);
+        let decimals = Decimals::new(exponents);
+        Kernels::get().decimals(&packed, decimals, numbers);
+        if self.head().kind == Kind::Float32 {
+            numbers.iter_mut().for_each(|number| *number = f64::from(*number as f32));
+        }
+        for (row, key) in body.patches(self.head().entries[vector].patches()) {
+            numbers[row] = value_of(key);
+        }
+        Ok(())
+    }
+
+    /// What is packed, without patches.
+    fn packed_numbers(
+        &self,
+        packed: &Packed,
+        vector: usize,
+        buffer: &mut LanesBuffer,
+        numbers: &mut [i64; VECTOR_ROWS],
+    ) {
+        with_narrow!(self.head().width, buffer, lanes => {
+            unpack(packed, vector, self.head().width, lanes);
+            Kernels::get().widen(lanes, self.head().entries[vector].base, numbers);
+        });
+    }
+}
+
+/// The key of a number in a block of floats.
+fn key_of_float(kind: Kind, value: f64) -> i64 {
+    if kind == Kind::Float32 { key32(value as f32) } else { key64(value) }
 }
 
 impl Packed {

@@ -2,6 +2,7 @@
 
 use crate::body::Body;
 use crate::decode::{GATHER_EVERY_MIN, LanesBuffer};
+use crate::float::{value32, value64};
 use crate::format::array;
 use crate::row_set::positions;
 use crate::{Block, Head, Kind, Result, RowSet, Scheme, VECTOR_ROWS};
@@ -44,6 +45,8 @@ mod private {
     impl Sealed for i64 {}
     impl Sealed for i128 {}
     impl Sealed for u32 {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
 }
 
 impl Value for bool {
@@ -97,6 +100,26 @@ impl Value for i128 {
 
     fn of_wide(wide: i128) -> Self {
         wide
+    }
+}
+
+impl Value for f32 {
+    fn is_in(kind: Kind) -> bool {
+        kind == Kind::Float32
+    }
+
+    fn of_key(key: i64, _: &Head) -> Self {
+        value32(key)
+    }
+}
+
+impl Value for f64 {
+    fn is_in(kind: Kind) -> bool {
+        kind.is_float()
+    }
+
+    fn of_key(key: i64, head: &Head) -> Self {
+        if head.kind == Kind::Float32 { value32(key).into() } else { value64(key) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::{Bitmap, Mask, VECTOR_ROWS, mask_of};
 
 /// Keys in row order. Where a row is NULL its key is another one of its vector, so that bounds and runs need not ask.
+#[derive(Clone)]
 pub(crate) struct Keys<'a> {
     values: Cow<'a, [i64]>,
     /// By vector; none where nothing is NULL.

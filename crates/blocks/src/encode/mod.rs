@@ -1,6 +1,7 @@
 //! Writing blocks: `keys.rs` brings values into one form, `statistics.rs` looks at them, `choose.rs` decides, `write.rs` writes.
 
 mod choose;
+mod float;
 mod keys;
 mod statistics;
 mod wide;
@@ -41,6 +42,18 @@ pub fn encode_i128(values: &[i128], validity: Option<Bitmap<'_>>) -> Result<Byte
     Ok(wide::encode(values, validity))
 }
 
+/// A block of doubles. A NaN comes back as the only one there is; -0 stays -0.
+pub fn encode_f64(values: &[f64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+    check(values.len(), validity)?;
+    Ok(float::encode_f64(values, validity))
+}
+
+/// A block of singles.
+pub fn encode_f32(values: &[f32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+    check(values.len(), validity)?;
+    Ok(float::encode_f32(values, validity))
+}
+
 fn encode_narrow<T: Copy + Into<i64>>(kind: Kind, values: &[T], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     let values: Vec<i64> = values.iter().map(|value| (*value).into()).collect();
@@ -65,6 +78,9 @@ fn encode_keys(kind: Kind, offset: i128, keys: &Keys<'_>) -> Bytes {
 
 /// The same, for the values of runs: never runs themselves.
 fn encode_run_values(kind: Kind, offset: i128, keys: &Keys<'_>) -> Bytes {
+    if kind.is_float() {
+        return float::encode(kind, keys, false);
+    }
     let statistics = Statistics::of(keys);
     let plan = match choose(&statistics) {
         Plan::Runs => statistics.packed().unwrap_or(Plan::Plain),

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use crate::fixtures::{Column, Nulls, SIZES, Shape, bitmap, cases, columns, is_valid, numbers};
+use crate::float::key64;
 use crate::kernels::Lane;
 use bytes::Bytes;
 
@@ -74,6 +75,56 @@ fn check_lanes(bytes: &Bytes, expected: &[i64], validity: Option<&Vec<u8>>) {
         }
         assert_eq!((entry.min, entry.max), bounds.unwrap_or_default(), "bounds of vector {vector}");
     }
+}
+
+fn check_floats(column: Column) {
+    let (values, validity) = (column.floats(), column.validity());
+    let valid = bitmap(validity.as_ref());
+    let keys = |values: Values<f64>| (0..values.values.len()).map(|row| values.get(row).map(key64)).collect::<Vec<_>>();
+    let expected = |values: &[f64]| {
+        let value = |(row, value): (usize, &f64)| is_valid(validity.as_ref(), row).then(|| key64(*value));
+        values.iter().enumerate().map(value).collect::<Vec<_>>()
+    };
+    let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+    let wide: Vec<f64> = singles.iter().map(|value| f64::from(*value)).collect();
+    for (bytes, values) in
+        [(encode_f64(&values, valid).unwrap(), &values), (encode_f32(&singles, valid).unwrap(), &wide)]
+    {
+        let block = Block::open(bytes).unwrap();
+        assert!(keys(block.read::<f64>().unwrap()) == expected(values), "{column:?} as {:?}", block.head().kind);
+        let (mut buffer, mut numbers) = (LanesBuffer::new(), [0.0; VECTOR_ROWS]);
+        for (row, value) in values.iter().enumerate() {
+            if row % VECTOR_ROWS == 0 {
+                block.floats(row / VECTOR_ROWS, &mut buffer, &mut numbers).unwrap();
+            }
+            if is_valid(validity.as_ref(), row) {
+                assert_eq!(key64(numbers[row % VECTOR_ROWS]), key64(*value), "row {row} of {column:?}");
+                if row % 89 == 0 {
+                    assert_eq!(block.value::<f64>(row).unwrap().map(key64), Some(key64(*value)));
+                }
+            }
+        }
+        assert!(block.lanes(0, &mut buffer).is_err());
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+    #[test]
+    fn floats_come_back(column in columns()) {
+        check_floats(column);
+    }
+}
+
+#[test]
+fn floats_with_few_decimals_are_packed_by_their_digits() {
+    let prices: Vec<f64> = numbers(1).take(65_536).map(|number| (number % 1_000_000) as f64 / 100.0).collect();
+    let block = Block::open(encode_f64(&prices, None).unwrap()).unwrap();
+    assert!(block.head().decimal.is_some() && block.head().width <= 20, "{} bits", block.head().width);
+    let singles: Vec<f32> = prices.iter().map(|price| (price / 8.0) as i32 as f32 / 4.0).collect();
+    let block = Block::open(encode_f32(&singles, None).unwrap()).unwrap();
+    assert!(block.head().decimal.is_some() && block.head().width <= 20, "{} bits", block.head().width);
+    assert_eq!(block.read::<f32>().unwrap().values, singles);
 }
 
 fn check_integers(column: Column) {

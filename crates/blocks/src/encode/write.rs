@@ -8,7 +8,8 @@ use crate::encode::keys::Keys;
 use crate::encode::statistics::{Statistics, bits_of};
 use crate::format::{ALIGNMENT, aligned};
 use crate::kernels::{Kernels, Lane, Word};
-use crate::{Entry, Head, Kind, Mask, Scheme, VECTOR_ROWS};
+use crate::row_set::positions;
+use crate::{Head, Kind, Mask, Scheme, VECTOR_ROWS};
 
 /// A block as it grows: its body behind room for its head, at a place in memory that kernels like.
 pub(crate) struct BodyWriter {
@@ -96,12 +97,10 @@ pub(crate) fn write(kind: Kind, offset: i128, keys: &Keys<'_>, statistics: &Stat
         Plan::Packed { width } => {
             head.scheme = Scheme::Packed;
             head.width = width;
-            match lane_of(width) {
-                8 => write_packed::<u8>(keys, &mut head, &mut body),
-                16 => write_packed::<u16>(keys, &mut head, &mut body),
-                32 => write_packed::<u32>(keys, &mut head, &mut body),
-                _ => write_packed::<u64>(keys, &mut head, &mut body),
-            }
+            let bases = head.entries.iter().map(|entry| (entry.base, entry.max)).collect();
+            let patch_keys = keys.values();
+            let numbers = Keys::clone(keys);
+            Packing { numbers, bases, width, patch_keys, exceptions: None }.write(&mut head, &mut body);
         }
         Plan::Runs => {
             head.scheme = Scheme::Runs;
@@ -128,65 +127,104 @@ pub(crate) fn bitmap_bytes(masks: &[Mask]) -> Vec<u8> {
     masks.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn write_packed<T: Lane>(keys: &Keys<'_>, head: &mut Head, body: &mut BodyWriter) {
-    let kernels = Kernels::get();
-    let width = usize::from(head.width);
-    let words: &mut [Word] = body.room(head.entries.len() * width * size_of::<Word>()).as_chunks_mut().0;
-    let mut patches = Patches::default();
-    for (vector, (values, mask)) in keys.vectors().enumerate() {
-        let entry = &mut head.entries[vector];
-        let mut padded = [entry.base; VECTOR_ROWS];
-        padded[..values.len()].copy_from_slice(values);
-        let mut lanes = [T::default(); VECTOR_ROWS];
-        kernels.narrow(&padded, entry.base, &mut lanes);
-        if head.null_is_zero && entry.nulls != 0 {
-            for (row, lane) in lanes[..values.len()].iter_mut().enumerate() {
-                if mask[row / 64] >> (row % 64) & 1 == 0 {
-                    *lane = T::default();
+/// Writes floats by their digits.
+pub(crate) fn write_packing(
+    kind: Kind,
+    keys: &Keys<'_>,
+    statistics: &Statistics,
+    packing: &Packing<'_>,
+    exponents: (u8, u8),
+) -> Bytes {
+    let mut head = head(kind, 0, keys.rows(), keys.nulls());
+    head.entries = statistics.entries.clone();
+    let (min, max) = statistics.bounds.unwrap_or_default();
+    (head.min, head.max) = (min.into(), max.into());
+    (head.scheme, head.decimal) = (Scheme::Packed, Some(exponents));
+    (head.width, head.lane) = (packing.width, lane_of(packing.width));
+    head.null_is_zero = keys.nulls() != 0;
+    let mut body = BodyWriter::new(keys.rows(), usize::from(packing.width) * head.entries.len() * size_of::<Word>());
+    packing.write(&mut head, &mut body);
+    body.finish(head)
+}
+
+/// Numbers to be packed: a block's keys, or the digits that stand for them.
+pub(crate) struct Packing<'a> {
+    pub(crate) numbers: Keys<'a>,
+    /// By vector, the base and the greatest number.
+    pub(crate) bases: Vec<(i64, i64)>,
+    pub(crate) width: u8,
+    /// What a patch holds, by row.
+    pub(crate) patch_keys: &'a [i64],
+    /// By vector, the rows that are patches whatever their number.
+    pub(crate) exceptions: Option<&'a [Mask]>,
+}
+
+impl Packing<'_> {
+    fn write(&self, head: &mut Head, body: &mut BodyWriter) {
+        head.width = self.width;
+        match lane_of(self.width) {
+            8 => self.write_lanes::<u8>(head, body),
+            16 => self.write_lanes::<u16>(head, body),
+            32 => self.write_lanes::<u32>(head, body),
+            _ => self.write_lanes::<u64>(head, body),
+        }
+    }
+
+    fn write_lanes<T: Lane>(&self, head: &mut Head, body: &mut BodyWriter) {
+        let kernels = Kernels::get();
+        let width = usize::from(self.width);
+        let words = body.room(head.entries.len() * width * size_of::<Word>());
+        let words: &mut [Word] = words.as_chunks_mut().0;
+        let mut patches = Patches::default();
+        for (vector, (numbers, mask)) in self.numbers.vectors().enumerate() {
+            let entry = &mut head.entries[vector];
+            entry.base = self.bases[vector].0;
+            let mut padded = [entry.base; VECTOR_ROWS];
+            padded[..numbers.len()].copy_from_slice(numbers);
+            let mut lanes = [T::default(); VECTOR_ROWS];
+            kernels.narrow(&padded, entry.base, &mut lanes);
+            let patched = self.patched(vector, numbers, &mask);
+            entry.first_patch = patches.rows.len() as u32;
+            for row in positions(&patched) {
+                // The least offset that is not NULL.
+                lanes[row] = T::truncate(head.null_is_zero.into());
+                patches.keys.push(self.patch_keys[vector * VECTOR_ROWS + row]);
+                patches.rows.push(row as u16);
+            }
+            entry.patches = (patches.rows.len() - entry.first_patch as usize) as u16;
+            if entry.nulls != 0 {
+                for (row, lane) in lanes[..numbers.len()].iter_mut().enumerate() {
+                    if mask[row / 64] >> (row % 64) & 1 == 0 {
+                        *lane = T::default();
+                    }
                 }
             }
+            kernels.pack(&lanes, width, &mut words[vector * width..][..width]);
         }
-        patches.find(entry, &padded[..values.len()], &mask, head.width, head.null_is_zero, |row, code| {
-            lanes[row] = T::truncate(code);
-        });
-        kernels.pack(&lanes, width, &mut words[vector * width..][..width]);
+        head.parts = patches.rows.len();
+        body.section(&patches.keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>());
+        body.section(&patches.rows.iter().flat_map(|row| row.to_le_bytes()).collect::<Vec<_>>());
     }
-    head.parts = patches.rows.len();
-    body.section(&patches.values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>());
-    body.section(&patches.rows.iter().flat_map(|row| row.to_le_bytes()).collect::<Vec<_>>());
+
+    /// The rows of a vector that do not fit.
+    fn patched(&self, vector: usize, numbers: &[i64], valid: &Mask) -> Mask {
+        let mut mask = self.exceptions.map_or_else(Mask::default, |exceptions| exceptions[vector]);
+        let (base, max) = self.bases[vector];
+        let does_fit = |number: i64| bits_of(number.wrapping_sub(base) as u64) <= self.width;
+        if !does_fit(max) {
+            for (row, number) in numbers.iter().enumerate() {
+                let is_patch = !does_fit(*number) && valid[row / 64] >> (row % 64) & 1 == 1;
+                mask[row / 64] |= u64::from(is_patch) << (row % 64);
+            }
+        }
+        mask
+    }
 }
 
 #[derive(Default)]
 struct Patches {
-    values: Vec<i64>,
+    keys: Vec<i64>,
     rows: Vec<u16>,
-}
-
-impl Patches {
-    /// Takes out what does not fit; in its place stands the least offset that is not NULL.
-    fn find(
-        &mut self,
-        entry: &mut Entry,
-        values: &[i64],
-        mask: &Mask,
-        width: u8,
-        null_is_zero: bool,
-        mut replace: impl FnMut(usize, u64),
-    ) {
-        entry.first_patch = self.rows.len() as u32;
-        if bits_of(entry.max.wrapping_sub(entry.base) as u64) <= width || usize::from(entry.nulls) == values.len() {
-            return;
-        }
-        for (row, value) in values.iter().enumerate() {
-            let is_valid = mask[row / 64] >> (row % 64) & 1 == 1;
-            if is_valid && width < bits_of(value.wrapping_sub(entry.base) as u64) {
-                self.values.push(*value);
-                self.rows.push(row as u16);
-                replace(row, null_is_zero.into());
-            }
-        }
-        entry.patches = (self.rows.len() - entry.first_patch as usize) as u16;
-    }
 }
 
 fn write_runs(keys: &Keys<'_>, head: &mut Head, body: &mut BodyWriter) {

@@ -4,6 +4,7 @@
 //! lane's T values lie in it one behind the other, `width` bits each, going on in the same lane of the next word. Each row of lanes
 //! holds consecutive values, and rows are in such an order that the bytes unpack alike whatever the lanes' width.
 
+use crate::float::Decimals;
 use crate::kernels::{Kernels, LaneKernels};
 use crate::{Mask, VECTOR_ROWS};
 
@@ -222,4 +223,11 @@ pub(super) fn bounds(values: &[i64]) -> (i64, i64) {
 #[inline(always)]
 pub(super) fn changes(values: &[i64]) -> usize {
     values.iter().zip(values.iter().skip(1)).filter(|(before, value)| before != value).count()
+}
+
+#[inline(always)]
+pub(super) fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
+    for (number, digits) in numbers.iter_mut().zip(digits) {
+        *number = decimals.value(*digits);
+    }
 }

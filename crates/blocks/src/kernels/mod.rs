@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 
 pub use lane::{Lane, Word};
 
+use crate::float::Decimals;
 use crate::{Mask, VECTOR_ROWS};
 
 /// An instruction set that the kernels are compiled for.
@@ -50,6 +51,7 @@ pub struct Kernels {
     u64: LaneKernels<u64>,
     bounds: unsafe fn(&[i64]) -> (i64, i64),
     changes: unsafe fn(&[i64]) -> usize,
+    decimals: unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [f64; VECTOR_ROWS]),
 }
 
 type Unpack<T> = unsafe fn(&[Word], &mut [T; VECTOR_ROWS]);
@@ -143,6 +145,12 @@ impl Kernels {
         assert!(!values.is_empty(), "bounds of no values");
         // SAFETY: as in `unpack`.
         unsafe { (self.bounds)(values) }
+    }
+
+    /// The numbers that digits stand for.
+    pub(crate) fn decimals(&self, digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
+        // SAFETY: as in `unpack`.
+        unsafe { (self.decimals)(digits, decimals, numbers) }
     }
 
     /// How many values differ from the one before.

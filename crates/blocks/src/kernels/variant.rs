@@ -1,5 +1,6 @@
 //! The kernels' table for each instruction set.
 
+use crate::float::Decimals;
 use crate::kernels::lane::{self, Word};
 use crate::kernels::{Isa, Kernels, LaneKernels, bits};
 use crate::{Mask, VECTOR_ROWS};
@@ -19,6 +20,7 @@ macro_rules! variant {
                 u64: u64::KERNELS,
                 bounds,
                 changes,
+                decimals,
             };
 
             variant!(lane $isa u8, 8, $bits $(, $features)?);
@@ -34,6 +36,11 @@ macro_rules! variant {
             $(#[target_feature(enable = $features)])?
             fn changes(values: &[i64]) -> usize {
                 lane::changes(values)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
+                lane::decimals(digits, decimals, numbers);
             }
         }
     };

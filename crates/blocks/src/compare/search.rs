@@ -1,0 +1,101 @@
+//! Ranges of keys as they are looked for in packed vectors.
+
+use std::borrow::Cow;
+use std::cell::LazyCell;
+
+use crate::body::Packed;
+use crate::compare::table::{Table, verified};
+use crate::decode::unpack;
+use crate::kernels::{Kernels, Lane};
+use crate::{Block, Mask, Ranges, VECTOR_ROWS};
+
+/// Ranges that are compared one after the other in the time of a table's lookup, by lanes' bits: 8, 16, 32, 64.
+const COMPARED_RANGES_MAX: [usize; 4] = [12, 8, 5, 3];
+
+/// What a block is searched for.
+pub(super) struct Search<'a> {
+    block: &'a Block,
+    /// Ranges of keys, for bounds and patches.
+    pub(super) keys: &'a Ranges,
+    /// The same as ranges of packed numbers: of digits, where floats are decimal.
+    packed: Cow<'a, Ranges>,
+    /// Made when a vector first asks for it.
+    table: LazyCell<Option<Table>, Box<dyn Fn() -> Option<Table> + 'a>>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(block: &'a Block, keys: &'a Ranges) -> Self {
+        let packed = block.digit_ranges(keys).map_or(Cow::Borrowed(keys), Cow::Owned);
+        let ranges = packed.clone();
+        Self { block, keys, packed, table: LazyCell::new(Box::new(move || Table::new(&ranges))) }
+    }
+
+    /// The rows of a vector whose packed offset lies in the ranges; lanes are left in the buffer.
+    pub(super) fn mask<T: Lane>(&self, packed: &Packed, vector: usize, lanes: &mut [T; VECTOR_ROWS]) -> Mask {
+        let head = self.block.head();
+        let base = head.entries[vector].base;
+        let greatest = if head.width == 64 { u64::MAX } else { (1 << head.width) - 1 };
+        let within = self.packed.within(base, base.saturating_add_unsigned(greatest));
+        let mut mask = Mask::default();
+        let (Some((low, _)), Some((_, high))) = (within.first(), within.last()) else { return mask };
+        let Some((low, high)) = self.offsets(base, greatest, *low, *high) else { return mask };
+        unpack(packed, vector, head.width, lanes);
+        if COMPARED_RANGES_MAX[T::BITS.ilog2() as usize - 3] < within.len() {
+            return match &*self.table {
+                Some(table) => table.mask(lanes, base, (low, high), &self.packed),
+                None => verified(&between(lanes, low, high), lanes, base, &self.packed),
+            };
+        }
+        for (low, high) in within {
+            if let Some((low, high)) = self.offsets(base, greatest, *low, *high) {
+                or(&mut mask, &between(lanes, low, high));
+            }
+        }
+        mask
+    }
+
+    /// A range of packed numbers as one of offsets, without the one that is NULL.
+    fn offsets(&self, base: i64, greatest: u64, low: i64, high: i64) -> Option<(u64, u64)> {
+        let least = u64::from(self.block.head().null_is_zero);
+        let low = if low <= base { least } else { least.max(low.wrapping_sub(base) as u64) };
+        let high = if high < base { return None } else { greatest.min(high.wrapping_sub(base) as u64) };
+        (low <= high).then_some((low, high))
+    }
+}
+
+impl Block {
+    /// Ranges of keys as ranges of digits, where floats are decimal: digits stand for numbers in their order.
+    fn digit_ranges(&self, keys: &Ranges) -> Option<Ranges> {
+        self.head().decimal?;
+        let first_at_least = |key: i64| {
+            // Digits are searched as they are counted from the least.
+            let (mut low, mut high) = (0_u128, 1 << 64);
+            while low < high {
+                let middle = low.midpoint(high);
+                if self.key_of(digits(middle)) < key { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let range = |(low, high): &(i64, i64)| {
+            let first = first_at_least(*low);
+            let behind = high.checked_add(1).map_or(1 << 64, first_at_least);
+            (first < behind).then(|| (digits(first), digits(behind - 1)))
+        };
+        Some(Ranges::new(keys.as_slice().iter().filter_map(range).collect()))
+    }
+}
+
+/// The number that comes after so many others.
+fn digits(count: u128) -> i64 {
+    (count as u64 ^ 1 << 63) as i64
+}
+
+fn between<T: Lane>(lanes: &[T; VECTOR_ROWS], low: u64, high: u64) -> Mask {
+    Kernels::get().between(lanes, T::truncate(low), T::truncate(high - low))
+}
+
+pub(super) fn or(mask: &mut Mask, other: &Mask) {
+    for (word, bits) in mask.iter_mut().zip(other) {
+        *word |= bits;
+    }
+}

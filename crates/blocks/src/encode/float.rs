@@ -1,0 +1,140 @@
+//! Floating-point numbers: by their keys, or by their digits where they have few.
+
+use bytes::Bytes;
+
+use crate::encode::choose::{Plan, choose};
+use crate::encode::keys::Keys;
+use crate::encode::statistics::Statistics;
+use crate::encode::write::{Packing, write, write_packing};
+use crate::float::{Decimals, EXPONENT_MAX, key32, key64, value32, value64};
+use crate::{Bitmap, Kind, Mask, VECTOR_ROWS};
+
+/// Numbers that exponents are tried on.
+const SAMPLED: usize = 32;
+/// Of so many numbers at most one may need more than its digits.
+const EXCEPTION_EVERY_MIN: usize = 16;
+/// Digits are read a little more slowly than keys: they have to save so many bits of each.
+const BITS_SAVED_MIN: u8 = 6;
+
+/// Powers of ten by which a block's numbers were made whole.
+type Exponents = (u8, u8);
+
+pub(super) fn encode_f64(values: &[f64], validity: Option<Bitmap<'_>>) -> Bytes {
+    let keys: Vec<i64> = values.iter().map(|value| key64(*value)).collect();
+    encode(Kind::Float64, &Keys::new(&keys, validity), true)
+}
+
+pub(super) fn encode_f32(values: &[f32], validity: Option<Bitmap<'_>>) -> Bytes {
+    let keys: Vec<i64> = values.iter().map(|value| key32(*value)).collect();
+    encode(Kind::Float32, &Keys::new(&keys, validity), true)
+}
+
+/// A block of floats with these keys.
+pub(super) fn encode(kind: Kind, keys: &Keys<'_>, may_be_runs: bool) -> Bytes {
+    let statistics = Statistics::of(keys);
+    let mut plan = choose(&statistics);
+    if plan == Plan::Runs && !may_be_runs {
+        plan = statistics.packed().unwrap_or(Plan::Plain);
+    }
+    let width = match plan {
+        Plan::Constant | Plan::Runs => return write(kind, 0, keys, &statistics, plan),
+        Plan::Packed { width } => width,
+        Plan::Plain => u8::MAX,
+    };
+    let decimal = exponents(kind, keys).and_then(|exponents| Digits::of(kind, keys, exponents));
+    match decimal.as_ref().and_then(|digits| Some((digits, digits.packing(keys, &statistics)?))) {
+        Some((digits, packing)) if packing.width + BITS_SAVED_MIN <= width => {
+            write_packing(kind, keys, &statistics, &packing, digits.exponents)
+        }
+        _ => write(kind, 0, keys, &statistics, plan),
+    }
+}
+
+/// The exponents by which a sample has the narrowest digits and few exceptions.
+fn exponents(kind: Kind, keys: &Keys<'_>) -> Option<Exponents> {
+    let step = (keys.rows() / SAMPLED).max(1);
+    let sample: Vec<i64> = (0..keys.rows())
+        .step_by(step)
+        .filter(|row| keys.is_valid(*row))
+        .take(SAMPLED)
+        .map(|row| keys.values()[row])
+        .collect();
+    let tried = (0..=EXPONENT_MAX).flat_map(|down| (0..=down).map(move |up| (up, down)));
+    let cost = |exponents: &Exponents| {
+        let decimals = Decimals::new(*exponents);
+        let (mut min, mut max, mut exceptions) = (i64::MAX, i64::MIN, 0);
+        for key in &sample {
+            match digits(kind, decimals, *key) {
+                Some(digits) => (min, max) = (min.min(digits), max.max(digits)),
+                None => exceptions += 1,
+            }
+            if sample.len() < exceptions * 4 {
+                return None;
+            }
+        }
+        let bits = if min <= max { 64 - (max.wrapping_sub(min) as u64).leading_zeros() as usize } else { 0 };
+        Some((bits + 1) * sample.len() + exceptions * 80)
+    };
+    // The first of equals has the smallest numbers to multiply with.
+    tried
+        .filter_map(|exponents| Some((cost(&exponents)?, exponents)))
+        .min_by_key(|(cost, _)| *cost)
+        .map(|(_, best)| best)
+}
+
+/// The digits of a key's number, if they stand for it and no other.
+#[inline(always)]
+fn digits(kind: Kind, decimals: Decimals, key: i64) -> Option<i64> {
+    let (value, back): (f64, fn(f64) -> i64) = match kind {
+        Kind::Float32 => (value32(key).into(), |value| key32(value as f32)),
+        _ => (value64(key), key64),
+    };
+    let digits = decimals.digits(value);
+    (back(decimals.value(digits)) == key).then_some(digits)
+}
+
+/// A block's numbers as digits.
+struct Digits {
+    exponents: Exponents,
+    digits: Vec<i64>,
+    /// By vector, the rows whose digits stand for another number.
+    exceptions: Vec<Mask>,
+}
+
+impl Digits {
+    /// Where exceptions are few; in their place stand digits of their vector.
+    fn of(kind: Kind, keys: &Keys<'_>, exponents: Exponents) -> Option<Self> {
+        let decimals = Decimals::new(exponents);
+        let mut all = Vec::with_capacity(keys.rows());
+        let mut exceptions = Vec::new();
+        let mut count = 0;
+        for (values, valid) in keys.vectors() {
+            let mut mask = Mask::default();
+            let first = values.iter().find_map(|key| digits(kind, decimals, *key)).unwrap_or_default();
+            for (row, key) in values.iter().enumerate() {
+                let found = digits(kind, decimals, *key);
+                all.push(found.unwrap_or(first));
+                let is_exception = found.is_none() && valid[row / 64] >> (row % 64) & 1 == 1;
+                mask[row / 64] |= u64::from(is_exception) << (row % 64);
+                count += usize::from(is_exception);
+            }
+            exceptions.push(mask);
+            if keys.rows() + VECTOR_ROWS < count * EXCEPTION_EVERY_MIN {
+                return None;
+            }
+        }
+        Some(Self { exponents, digits: all, exceptions })
+    }
+
+    /// How they are packed.
+    fn packing<'a>(&'a self, keys: &'a Keys<'a>, of_keys: &Statistics) -> Option<Packing<'a>> {
+        let masks = keys.validity().map(<[Mask]>::to_vec);
+        let numbers =
+            masks.map_or_else(|| Keys::new(&self.digits, None), |masks| Keys::with_masks(&self.digits, masks));
+        let statistics = Statistics::of(&numbers);
+        let Some(Plan::Packed { width }) = statistics.packed() else { return None };
+        let bases = statistics.entries.iter().map(|entry| (entry.base, entry.max)).collect();
+        debug_assert_eq!(statistics.entries.len(), of_keys.entries.len(), "vectors of the same block");
+        Some(Packing { numbers, bases, width, patch_keys: keys.values(), exceptions: Some(&self.exceptions) })
+    }
+}

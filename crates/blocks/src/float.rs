@@ -1,0 +1,109 @@
+//! Floating-point numbers as keys, in PostgreSQL's order: NaN is equal to itself and greater than all others.
+//!
+//! The key of -0 is one below that of 0, so that it comes back; who compares takes both for zero. Every NaN becomes the same one.
+
+/// The key of a double.
+pub(crate) fn key64(value: f64) -> i64 {
+    let bits = if value.is_nan() { f64::NAN.to_bits() & (u64::MAX >> 1) } else { value.to_bits() };
+    flip64(bits as i64)
+}
+
+/// The double of a key.
+pub(crate) fn value64(key: i64) -> f64 {
+    f64::from_bits(flip64(key) as u64)
+}
+
+/// The key of a single: it takes 32 bits.
+pub(crate) fn key32(value: f32) -> i64 {
+    let bits = if value.is_nan() { f32::NAN.to_bits() & (u32::MAX >> 1) } else { value.to_bits() };
+    flip32(bits as i32).into()
+}
+
+/// The single of a key.
+pub(crate) fn value32(key: i64) -> f32 {
+    f32::from_bits(flip32(key as i32) as u32)
+}
+
+/// Negative numbers order by their bits downwards.
+fn flip64(bits: i64) -> i64 {
+    bits ^ ((bits >> 63) as u64 >> 1) as i64
+}
+
+fn flip32(bits: i32) -> i32 {
+    bits ^ ((bits >> 31) as u32 >> 1) as i32
+}
+
+/// Whole numbers that stand for floating-point numbers with few decimals (ALP: Afroozeh, Kuffó and Boncz, SIGMOD 2023): a number is
+/// its digits, times a power of ten, times another's inverse.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Decimals {
+    up: f64,
+    down: f64,
+    digits_up: f64,
+    digits_down: f64,
+}
+
+/// The greatest exponent.
+pub(crate) const EXPONENT_MAX: u8 = 18;
+const POWERS: [f64; EXPONENT_MAX as usize + 1] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
+const INVERSES: [f64; EXPONENT_MAX as usize + 1] = [
+    1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17,
+    1e-18,
+];
+/// Adding it leaves no bits behind the point.
+const ROUNDING: f64 = (1_u64 << 52) as f64 + (1_u64 << 51) as f64;
+/// Below it that is true, and digits are exact.
+const DIGITS_MAX: f64 = (1_u64 << 51) as f64;
+
+impl Decimals {
+    /// Of digits that are multiplied by ten to the first exponent and divided by ten to the second.
+    pub(crate) fn new((up, down): (u8, u8)) -> Self {
+        let (up, down) = (usize::from(up), usize::from(down));
+        Self { up: POWERS[up], down: INVERSES[down], digits_up: POWERS[down], digits_down: INVERSES[up] }
+    }
+
+    /// The digits of a number, which may stand for another one.
+    #[inline(always)]
+    pub(crate) fn digits(self, value: f64) -> i64 {
+        let scaled = value * self.digits_up * self.digits_down;
+        // What is not a number, or too great for exact digits, becomes 0, and comes back as another value.
+        if scaled.abs() < DIGITS_MAX { ((scaled + ROUNDING) - ROUNDING) as i64 } else { 0 }
+    }
+
+    /// The number that digits stand for. More digits never stand for less.
+    #[inline(always)]
+    pub(crate) fn value(self, digits: i64) -> f64 {
+        digits as f64 * self.up * self.down
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_order_as_numbers_do_and_come_back() {
+        let ascending =
+            [f64::NEG_INFINITY, f64::MIN, -1.5, -f64::MIN_POSITIVE, -5e-324, -0.0, 0.0, 5e-324, 1.0, f64::INFINITY];
+        assert!(ascending.is_sorted_by(|one, other| key64(*one) < key64(*other)));
+        assert!(ascending.iter().all(|value| value64(key64(*value)).to_bits() == value.to_bits()));
+        assert_eq!(key64(-f64::NAN), key64(f64::NAN));
+        assert!(key64(f64::INFINITY) < key64(f64::NAN) && value64(key64(f64::NAN)).is_nan());
+        let ascending = [f32::NEG_INFINITY, -1.5, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::MAX, f32::INFINITY];
+        assert!(ascending.is_sorted_by(|one, other| key32(*one) < key32(*other)));
+        assert!(ascending.iter().all(|value| value32(key32(*value)).to_bits() == value.to_bits()));
+        assert!(key32(f32::INFINITY) < key32(-f32::NAN) && value32(key32(f32::NAN)).is_nan());
+    }
+
+    #[test]
+    fn digits_stand_for_numbers_in_order() {
+        for exponents in [(0, 0), (0, 2), (12, 14), (0, 18), (18, 0)] {
+            let decimals = Decimals::new(exponents);
+            let far = [i64::MIN, -(1 << 60), -7, -1, 0, 1, 2, 99, 1 << 52, (1 << 53) + 1, i64::MAX];
+            assert!(far.is_sorted_by_key(|digits| key64(decimals.value(*digits))));
+        }
+        let cents = Decimals::new((0, 2));
+        assert_eq!((cents.digits(12.34), cents.digits(f64::NAN), cents.digits(1e300)), (1234, 0, 0));
+    }
+}
