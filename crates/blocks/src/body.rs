@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use crate::decode::LanesBuffer;
 use crate::format::{aligned, array};
-use crate::kernels::Word;
-use crate::{BLOCK_ROWS, Block, Error, Head, Result, Scheme, VECTOR_ROWS};
+use crate::kernels::{Lane, Word};
+use crate::symbols::Symbols;
+use crate::{BLOCK_ROWS, Block, Entry, Error, Head, Result, Scheme, VECTOR_ROWS};
 
 /// The sections of a block, checked.
 #[derive(Debug, Clone)]
@@ -15,6 +17,7 @@ pub(crate) enum Body {
     Packed(Packed),
     Runs(Runs),
     Plain(Plain),
+    Heap(Heap),
 }
 
 /// Packed vectors, and the values that did not fit.
@@ -41,6 +44,15 @@ pub(crate) struct Plain {
     values: Bytes,
 }
 
+/// The strings of vectors, one behind the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Heap {
+    bitmap: Option<Bytes>,
+    ends: Bytes,
+    symbols: Option<Symbols>,
+    bytes: Bytes,
+}
+
 impl Body {
     /// Cuts the body into its sections. `depth` is how many blocks this one lies in.
     pub(crate) fn open(head: &Head, block: &Bytes, depth: usize) -> Result<Self> {
@@ -55,7 +67,7 @@ impl Body {
             Scheme::Runs => Self::Runs(Runs::open(head, &mut sections, depth)?),
             Scheme::Plain => Self::Plain(Plain::open(head, &mut sections, 8)?),
             Scheme::PlainWide => Self::Plain(Plain::open(head, &mut sections, 16)?),
-            Scheme::Heap | Scheme::CompressedHeap => return Err(Error::Damaged("its scheme")),
+            Scheme::Heap | Scheme::CompressedHeap => Self::Heap(Heap::open(head, &mut sections)?),
         };
         check(sections.at == block.len(), "bytes behind the last section")?;
         Ok(body)
@@ -80,6 +92,9 @@ impl Sections<'_> {
     }
 
     fn rest(&mut self) -> Result<Bytes> {
+        if self.at == self.block.len() {
+            return Ok(Bytes::new());
+        }
         let bytes =
             self.block.len().checked_sub(aligned(self.at)).ok_or(Error::Damaged("a section that is not there"))?;
         self.take(bytes)
@@ -189,13 +204,12 @@ impl Plain {
 
     /// Which rows of a vector have a value; rows behind the block's may be said to.
     pub(crate) fn validity(&self, vector: usize) -> crate::Mask {
-        let Some(bitmap) = &self.bitmap else { return crate::mask_of(VECTOR_ROWS) };
-        std::array::from_fn(|word| u64::from_le_bytes(array(bitmap, vector * VECTOR_ROWS / 8 + word * 8)))
+        validity(self.bitmap.as_ref(), vector)
     }
 
     /// Whether a row has a value.
     pub(crate) fn is_valid(&self, row: usize) -> bool {
-        self.bitmap.as_ref().is_none_or(|bitmap| bitmap[row / 8] >> (row % 8) & 1 == 1)
+        is_valid(self.bitmap.as_ref(), row)
     }
 
     /// The values of a vector, each in so many bytes.
@@ -204,6 +218,82 @@ impl Plain {
         let first = vector * VECTOR_ROWS;
         &values[first..values.len().min(first + VECTOR_ROWS)]
     }
+}
+
+impl Heap {
+    fn open(head: &Head, sections: &mut Sections<'_>) -> Result<Self> {
+        let width = usize::from(head.width);
+        check(width <= 32, "the width of a heap's ends")?;
+        let bitmap = head.has_bitmap.then(|| sections.take(head.vectors() * VECTOR_ROWS / 8)).transpose()?;
+        let ends = sections.take(head.vectors() * width * size_of::<Word>())?;
+        let is_compressed = head.scheme == Scheme::CompressedHeap;
+        let symbols =
+            is_compressed.then(|| Symbols::open(&sections.take(Symbols::stored_bytes(head.parts))?)).transpose()?;
+        let heap = Self { bitmap, ends, symbols, bytes: sections.rest()? };
+        let starts = || head.entries.iter().map(|entry| usize::try_from(entry.base).unwrap_or(usize::MAX));
+        check(starts().is_sorted() && starts().all(|start| start <= heap.bytes.len()), "heaps in no order")?;
+        let mut ends = [0; VECTOR_ROWS];
+        let mut buffer = LanesBuffer::new();
+        for vector in 0..head.vectors() {
+            heap.unpack_ends(vector, head.width, &mut buffer, &mut ends);
+            let ends = &ends[..head.rows_in(vector)];
+            let length = heap.of_vector(&head.entries, vector).len();
+            check(ends.is_sorted() && ends.last().is_some_and(|end| *end as usize == length), "strings in no order")?;
+        }
+        Ok(heap)
+    }
+
+    /// The packed ends of a vector's strings.
+    pub(crate) fn words(&self, vector: usize, width: u8) -> &[Word] {
+        &self.ends.as_chunks().0[vector * usize::from(width)..][..usize::from(width)]
+    }
+
+    /// The bytes of a vector's strings, as they are stored.
+    pub(crate) fn of_vector(&self, entries: &[Entry], vector: usize) -> &[u8] {
+        let start = entries[vector].base as usize;
+        let end = entries.get(vector + 1).map_or(self.bytes.len(), |next| next.base as usize);
+        &self.bytes[start..end]
+    }
+
+    /// The bytes of one string, as they are stored.
+    pub(crate) fn one(&self, head: &Head, row: usize) -> &[u8] {
+        let (vector, row) = (row / VECTOR_ROWS, row % VECTOR_ROWS);
+        let end = |row: usize| {
+            let (words, width) = (self.words(vector, head.width), usize::from(head.width));
+            match head.width {
+                0..=8 => u8::unpack_one(words, width, row).into(),
+                9..=16 => u16::unpack_one(words, width, row).into(),
+                _ => u32::unpack_one(words, width, row) as usize,
+            }
+        };
+        let start = if row == 0 { 0 } else { end(row - 1) };
+        &self.of_vector(&head.entries, vector)[start..end(row)]
+    }
+
+    /// The table that strings are compressed by.
+    pub(crate) fn symbols(&self) -> Option<&Symbols> {
+        self.symbols.as_ref()
+    }
+
+    /// Which rows of a vector have a value.
+    pub(crate) fn validity(&self, vector: usize) -> crate::Mask {
+        validity(self.bitmap.as_ref(), vector)
+    }
+
+    /// Whether a row has a value.
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        is_valid(self.bitmap.as_ref(), row)
+    }
+}
+
+/// Which rows of a vector a bitmap has; rows behind the block's may be said to be there.
+fn validity(bitmap: Option<&Bytes>, vector: usize) -> crate::Mask {
+    let Some(bitmap) = bitmap else { return crate::mask_of(VECTOR_ROWS) };
+    std::array::from_fn(|word| u64::from_le_bytes(array(bitmap, vector * VECTOR_ROWS / 8 + word * 8)))
+}
+
+fn is_valid(bitmap: Option<&Bytes>, row: usize) -> bool {
+    bitmap.is_none_or(|bitmap| bitmap[row / 8] >> (row % 8) & 1 == 1)
 }
 
 pub(crate) fn check(holds: bool, what: &'static str) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::Bitmap;
+use crate::{Bitmap, Comparison, TextCondition};
 
 /// How the values of a column are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,4 +143,42 @@ pub(crate) fn columns() -> impl Strategy<Value = Column> {
 pub(crate) fn cases(some: u32) -> ProptestConfig {
     let many = if std::env::var_os("KILN_NIGHTLY").is_some() { 50 } else { 1 };
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(some * many) }
+}
+
+/// Strings as they are in columns: of some words, numbers among them, some long, some empty, some with bytes that are no text.
+pub(crate) fn words(count: usize, seed: u64) -> Vec<Vec<u8>> {
+    const WORDS: [&str; 10] =
+        ["special", "requests", "packages", "carefully", "final", "deposits", "ab", "Customer#", "über", ""];
+    let word = |number: u64| {
+        let mut word = Vec::new();
+        for part in numbers(number % 700).take((number >> 20) as usize % 7) {
+            word.extend_from_slice(WORDS[part as usize % 10].as_bytes());
+            match part >> 32 & 7 {
+                0 => word.extend_from_slice((part >> 40).to_string().as_bytes()),
+                1 => word.extend_from_slice(&[0, 255, part as u8]),
+                _ => word.push(b' '),
+            }
+        }
+        word
+    };
+    numbers(seed).take(count).map(word).collect()
+}
+
+/// Conditions on strings: about some of them, and about parts of them.
+pub(crate) fn conditions_on(words: &[Vec<u8>], seed: u64) -> Vec<TextCondition> {
+    let mut constants = vec![b"".to_vec(), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(), b"special ".to_vec()];
+    for number in numbers(seed).take(if words.is_empty() { 0 } else { 3 }) {
+        let word = &words[number as usize % words.len()];
+        constants.extend([word.clone(), word[..word.len() / 2].to_vec(), [word.as_slice(), b"a"].concat()]);
+    }
+    let mut conditions = vec![TextCondition::IsNull, TextCondition::IsNotNull, TextCondition::In(constants.clone())];
+    for constant in &constants {
+        conditions.extend(Comparison::ALL.map(|comparison| TextCondition::Compare(comparison, constant.clone())));
+        conditions.push(TextCondition::Prefix(constant.clone()));
+        conditions.push(TextCondition::Contains(vec![constant.clone()]));
+        conditions.push(TextCondition::Contains(vec![b"special".to_vec(), constant[constant.len() / 2..].to_vec()]));
+    }
+    conditions.extend(constants.windows(2).map(|pair| TextCondition::Between(pair[0].clone(), pair[1].clone())));
+    conditions.push(TextCondition::Contains(vec![]));
+    conditions
 }

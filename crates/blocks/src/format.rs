@@ -185,6 +185,10 @@ impl Head {
         if self.scheme == Scheme::PlainWide && self.kind != Kind::Int128 {
             return Err(Error::Damaged("128 bits of another kind"));
         }
+        let is_heap = matches!(self.scheme, Scheme::Heap | Scheme::CompressedHeap);
+        if is_heap != (self.kind == Kind::Text) {
+            return Err(Error::Damaged("strings that are none"));
+        }
         if BLOCK_ROWS < self.parts {
             return Err(Error::Damaged("more parts than rows"));
         }

@@ -11,6 +11,7 @@ mod body;
 #[macro_use]
 mod decode;
 mod compare;
+mod dictionary;
 mod encode;
 mod error;
 #[cfg(test)]
@@ -23,19 +24,25 @@ pub mod kernels;
 mod kind;
 mod ranges;
 mod row_set;
+mod symbols;
+mod text;
 #[cfg(test)]
 mod untrusted;
 
 pub use bitmap::Bitmap;
 pub use block::Block;
 pub use compare::{Comparison, Condition};
-pub use decode::{Lanes, LanesBuffer, Value, Values};
-pub use encode::{encode_bool, encode_codes, encode_f32, encode_f64, encode_i32, encode_i64, encode_i128};
+pub use decode::{Lanes, LanesBuffer, TextBuffer, TextValues, Texts, Value, Values};
+pub use dictionary::{Dictionary, DictionaryBuilder, hash as hash_text};
+pub use encode::{
+    Compression, encode_bool, encode_codes, encode_f32, encode_f64, encode_i32, encode_i64, encode_i128, encode_text,
+};
 pub use error::{Error, Result};
 pub use format::{Entry, Head, Scheme};
 pub use kind::Kind;
 pub use ranges::Ranges;
 pub use row_set::RowSet;
+pub use text::TextCondition;
 
 /// Rows of one vector: what a kernel works on at once.
 pub const VECTOR_ROWS: usize = 1024;

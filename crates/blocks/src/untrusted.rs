@@ -36,6 +36,13 @@ fn exercise(block: &Block) {
         let _ = block.filter_floats(&condition, &mut rows.clone());
     }
 
+    let contains = TextCondition::Contains(vec![b"special".to_vec(), b"re".to_vec()]);
+    for condition in [contains, TextCondition::Compare(Comparison::NotEqual, b"final ".to_vec())] {
+        let mut kept = rows.clone();
+        assert_eq!(block.filter_text(&condition, &mut kept).is_ok(), head.kind == Kind::Text);
+    }
+    let _ = block.gather_text(&rows);
+    let _ = block.read_text();
     let _ = block.gather::<i64>(&rows);
     let _ = block.read::<i128>();
     let _ = block.read::<u32>();

@@ -84,7 +84,7 @@ impl Block {
     fn mask(&self, vector: usize, search: &Search<'_>, buffer: &mut LanesBuffer) -> Mask {
         let entry = &self.head().entries[vector];
         match self.body() {
-            Body::Constant | Body::Runs(_) => Mask::default(),
+            Body::Constant | Body::Runs(_) | Body::Heap(_) => Mask::default(),
             Body::Packed(packed) => {
                 let mut mask = with_narrow!(self.head().width, buffer, lanes => search.mask(packed, vector, lanes));
                 for (row, value) in packed.patches(entry.patches()) {

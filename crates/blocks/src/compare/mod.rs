@@ -7,6 +7,7 @@ mod keys;
 mod lower;
 mod search;
 mod table;
+mod text;
 
 use crate::compare::lower::{float_ranges, integer_ranges};
 use crate::decode::LanesBuffer;

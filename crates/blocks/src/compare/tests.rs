@@ -2,7 +2,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use crate::compare::lower::holds;
-use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, is_valid, numbers};
+use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, conditions_on, is_valid, numbers, words};
+use crate::text::Matcher;
 use crate::*;
 
 /// Constants that a column's conditions are about: values of it, values beside them, the ends.
@@ -155,4 +156,50 @@ fn codes_are_kept_by_their_ranges() {
     let kept = (0..codes.len()).filter(|row| ranges.contains(codes[*row].into()));
     assert!(rows.iter().eq(kept));
     assert!(Block::open(encode_i64(&[1], None).unwrap()).unwrap().filter_codes(&ranges, &mut RowSet::all(1)).is_err());
+}
+
+fn check_text(column: Column) {
+    let (words, validity) = (words(column.rows, column.seed), column.validity());
+    let values: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    for compression in [Compression::None, Compression::Symbols] {
+        let block = Block::open(encode_text(&values, bitmap(validity.as_ref()), compression).unwrap()).unwrap();
+        for (number, condition) in conditions_on(&words, column.seed).iter().enumerate() {
+            let matcher = Matcher::new(condition);
+            let start = &starts(values.len(), column.seed)[number % 4];
+            let mut rows = start.clone();
+            block.filter_text(condition, &mut rows).unwrap();
+            let passes = |row: &usize| match is_valid(validity.as_ref(), *row) {
+                true => matcher.matches(values[*row]),
+                false => *condition == TextCondition::IsNull,
+            };
+            assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?}", block.head().scheme);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(25))]
+    #[test]
+    fn conditions_on_strings_keep_what_a_plain_loop_keeps(column in columns()) {
+        check_text(column);
+    }
+}
+
+#[test]
+fn a_condition_on_strings_is_what_it_says() {
+    let contains =
+        |parts: &[&str]| TextCondition::Contains(parts.iter().map(|part| part.as_bytes().to_vec()).collect());
+    for (condition, text, holds) in [
+        (contains(&["a", "b"]), "xaxbx", true),
+        (contains(&["a", "b"]), "ba", false),
+        (contains(&["aa", "a"]), "aa", false),
+        (TextCondition::Prefix(b"ab".to_vec()), "abc", true),
+        (TextCondition::Prefix(b"abc".to_vec()), "ab", false),
+        (TextCondition::Compare(Comparison::Less, b"b".to_vec()), "ab", true),
+        (TextCondition::Between(b"a".to_vec(), b"b".to_vec()), "b", true),
+        (TextCondition::In(vec![b"y".to_vec(), b"x".to_vec()]), "x", true),
+        (TextCondition::In(vec![]), "", false),
+    ] {
+        assert_eq!(Matcher::new(&condition).matches(text.as_bytes()), holds, "{condition:?} of {text}");
+    }
 }

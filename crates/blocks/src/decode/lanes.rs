@@ -132,7 +132,7 @@ impl Block {
                 }
                 Kernels::get().narrow(&keys, entry.base, lanes);
             }
-            Body::Plain(_) => return Err(Error::Kind),
+            Body::Plain(_) | Body::Heap(_) => return Err(Error::Kind),
         }
         Ok(())
     }

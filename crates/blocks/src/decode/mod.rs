@@ -2,9 +2,11 @@
 
 #[macro_use]
 mod lanes;
+mod text;
 mod values;
 
 pub use lanes::{Lanes, LanesBuffer};
+pub use text::{TextBuffer, TextValues, Texts};
 pub use values::{Value, Values};
 
 use crate::body::{Body, Packed};
@@ -43,6 +45,7 @@ impl Block {
                 mask
             }
             Body::Plain(plain) => plain.validity(vector),
+            Body::Heap(heap) => heap.validity(vector),
         };
         for (word, bits) in mask.iter_mut().zip(mask_of(rows)) {
             *word &= bits;
@@ -67,6 +70,7 @@ impl Block {
                 (!is_null).then(|| self.key_of(entry.base.wrapping_add(code as i64)))
             }
             Body::Runs(runs) => runs.values.key(runs.of_row(row)),
+            Body::Heap(_) => None,
             Body::Plain(plain) => plain.is_valid(row).then(|| i64::from_le_bytes(plain.values(vector)[within])),
         }
     }
@@ -88,6 +92,7 @@ impl Block {
                     keys[row] = value;
                 }
             }
+            Body::Heap(_) => {}
             Body::Runs(runs) => {
                 for (run, rows) in runs.in_vector(vector, self.head().rows_in(vector)) {
                     keys[rows].fill(runs.values.key(run).unwrap_or_default());

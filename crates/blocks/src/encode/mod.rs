@@ -4,10 +4,12 @@ mod choose;
 mod float;
 mod keys;
 mod statistics;
+mod text;
 mod wide;
 mod write;
 
 use bytes::Bytes;
+pub use text::Compression;
 
 use crate::encode::choose::{Plan, choose};
 use crate::encode::keys::Keys;
@@ -52,6 +54,12 @@ pub fn encode_f64(values: &[f64], validity: Option<Bitmap<'_>>) -> Result<Bytes>
 pub fn encode_f32(values: &[f32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(float::encode_f32(values, validity))
+}
+
+/// A block of strings.
+pub fn encode_text(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression: Compression) -> Result<Bytes> {
+    check(values.len(), validity)?;
+    text::encode(values, validity, compression)
 }
 
 fn encode_narrow<T: Copy + Into<i64>>(kind: Kind, values: &[T], validity: Option<Bitmap<'_>>) -> Result<Bytes> {

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use crate::fixtures::{Column, Nulls, SIZES, Shape, bitmap, cases, columns, is_valid, numbers};
+use crate::fixtures::{Column, Nulls, SIZES, Shape, bitmap, cases, columns, is_valid, numbers, words};
 use crate::float::key64;
 use crate::kernels::Lane;
 use bytes::Bytes;
@@ -201,4 +201,50 @@ fn what_a_block_does_not_hold_is_refused() {
     assert!(encode_i64(&[1; 9], Some(Bitmap::new(&[1], 0))).is_err());
     let block = Block::open(encode_i64(&[1], None).unwrap()).unwrap();
     assert_eq!(block.read::<i32>(), Err(Error::Kind));
+}
+
+fn check_text(words: &[Vec<u8>], column: Column) {
+    let validity = column.validity();
+    let values: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    for compression in [Compression::None, Compression::Symbols] {
+        let block = Block::open(encode_text(&values, bitmap(validity.as_ref()), compression).unwrap()).unwrap();
+        let all = block.read_text().unwrap();
+        let expected = |row: usize| is_valid(validity.as_ref(), row).then_some(values[row]);
+        let mut one = Vec::new();
+        for row in 0..values.len() {
+            assert_eq!(all.get(row), expected(row), "row {row} of {:?}", block.head().scheme);
+            if row % 61 == 0 {
+                one.clear();
+                assert_eq!(block.text(row, &mut one).unwrap().then_some(one.as_slice()), expected(row));
+            }
+        }
+        let mut rows = RowSet::none(values.len());
+        numbers(column.seed).take(values.len() / 40).for_each(|row| rows.insert(row as usize % values.len()));
+        let some = block.gather_text(&rows).unwrap();
+        assert!(rows.iter().enumerate().all(|(at, row)| some.get(at) == expected(row)));
+        assert!(block.read::<i64>().is_err() && block.lanes(0, &mut LanesBuffer::new()).is_err());
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(30))]
+    #[test]
+    fn strings_come_back(column in columns()) {
+        check_text(&words(column.rows, column.seed), column);
+    }
+}
+
+#[test]
+fn strings_are_compressed_where_that_pays() {
+    let words = words(20_000, 2);
+    let values: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let plain = encode_text(&values, None, Compression::None).unwrap();
+    let small = encode_text(&values, None, Compression::Symbols).unwrap();
+    assert_eq!(Block::open(small.clone()).unwrap().head().scheme, Scheme::CompressedHeap);
+    assert!(small.len() * 2 < plain.len(), "{} of {} bytes", small.len(), plain.len());
+    let noise: Vec<Vec<u8>> = (0..2000).map(|row| numbers(row).take(30).map(|number| number as u8).collect()).collect();
+    check_text(&noise, Column { shape: Shape::Random, nulls: Nulls::None, rows: 2000, seed: 1 });
+    let values: Vec<&[u8]> = noise.iter().map(Vec::as_slice).collect();
+    let block = Block::open(encode_text(&values, None, Compression::Symbols).unwrap()).unwrap();
+    assert_eq!(block.head().scheme, Scheme::Heap);
 }

@@ -1,0 +1,59 @@
+//! Conditions on strings.
+
+use crate::decode::LanesBuffer;
+use crate::ranges::Zone;
+use crate::row_set::positions;
+use crate::text::Matcher;
+use crate::{Block, Kind, Mask, Result, RowSet, TextBuffer, TextCondition, VECTOR_ROWS};
+
+/// Of a vector with fewer rows than this left, single strings are read.
+const SINGLE_ROWS_MAX: usize = 64;
+
+impl Block {
+    /// Keeps the rows of a block of strings of which a condition is true.
+    pub fn filter_text(&self, condition: &TextCondition, rows: &mut RowSet) -> Result<()> {
+        self.expect_kind(self.head().kind == Kind::Text)?;
+        match condition {
+            TextCondition::IsNull => self.filter_nulls(true, rows),
+            TextCondition::IsNotNull => self.filter_nulls(false, rows),
+            _ => self.filter_strings(&Matcher::new(condition), rows)?,
+        }
+        Ok(())
+    }
+
+    fn filter_strings(&self, matcher: &Matcher<'_>, rows: &mut RowSet) -> Result<()> {
+        debug_assert_eq!(rows.rows(), self.head().rows, "a set of this block's rows");
+        let (mut buffer, mut lanes) = (TextBuffer::default(), LanesBuffer::new());
+        let mut one = Vec::new();
+        for (vector, entry) in self.head().entries.iter().enumerate() {
+            if rows.is_empty_in(vector) {
+                continue;
+            }
+            let rows_in = self.head().rows_in(vector);
+            let zone =
+                if usize::from(entry.nulls) == rows_in { Zone::None } else { matcher.zone(entry.min, entry.max) };
+            if zone == Zone::None {
+                rows.clear_vector(vector);
+                continue;
+            }
+            let mut mask = Mask::default();
+            if zone == Zone::All {
+                mask = [u64::MAX; _];
+            } else if rows.has_few_in(vector, SINGLE_ROWS_MAX) {
+                for row in positions(rows.vector(vector)) {
+                    one.clear();
+                    let passes = self.text(vector * VECTOR_ROWS + row, &mut one)? && matcher.matches(&one);
+                    mask[row / 64] |= u64::from(passes) << (row % 64);
+                }
+            } else {
+                let texts = self.texts(vector, &mut buffer)?;
+                matcher.search(texts.heap(), texts.ends(), |row| mask[row / 64] |= 1 << (row % 64));
+            }
+            if entry.nulls != 0 {
+                rows.and_vector(vector, &self.validity(vector, &mut lanes));
+            }
+            rows.and_vector(vector, &mask);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Making a dictionary while a column is read.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::{Xxh3DefaultBuilder, xxh3_128};
+
+use crate::dictionary::{Dictionary, HEAD_BYTES, MAGIC, VERSION, checksum, hash};
+use crate::format::aligned;
+use crate::{Error, Result};
+
+/// Collects distinct strings. Codes follow from their order, so they are known when all strings are.
+#[derive(Default)]
+pub struct DictionaryBuilder {
+    numbers: HashMap<Box<[u8]>, u32, Xxh3DefaultBuilder>,
+    bytes: usize,
+}
+
+impl DictionaryBuilder {
+    /// The number of a string, in the order in which they came.
+    pub fn insert(&mut self, value: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(value) {
+            return *number;
+        }
+        let number = self.numbers.len() as u32;
+        self.bytes += value.len();
+        self.numbers.insert(value.into(), number);
+        number
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Bytes of all strings.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The dictionary, and the code of each number.
+    pub fn finish(self) -> Result<(Dictionary, Vec<u32>)> {
+        if u32::try_from(self.bytes).is_err() {
+            return Err(Error::TooLarge("strings of one dictionary"));
+        }
+        let mut strings: Vec<(Box<[u8]>, u32)> = self.numbers.into_iter().collect();
+        strings.sort_unstable();
+        let mut codes = vec![0; strings.len()];
+        for (code, (_, number)) in strings.iter().enumerate() {
+            codes[*number as usize] = code as u32;
+        }
+        let bytes = write(strings.iter().map(|(string, _)| &**string), strings.len(), self.bytes);
+        Ok((Dictionary::open(bytes)?, codes))
+    }
+}
+
+/// Writes distinct strings that ascend.
+fn write<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone, count: usize, heap_bytes: usize) -> Bytes {
+    let hashes_at = aligned(HEAD_BYTES + count * 4);
+    let heap_at = aligned(hashes_at + count * 8);
+    let mut bytes = vec![0; heap_at + heap_bytes];
+    let mut end = 0;
+    for (code, string) in strings.enumerate() {
+        bytes[heap_at + end..][..string.len()].copy_from_slice(string);
+        end += string.len();
+        bytes[HEAD_BYTES + code * 4..][..4].copy_from_slice(&(end as u32).to_le_bytes());
+        bytes[hashes_at + code * 8..][..8].copy_from_slice(&hash(string).to_le_bytes());
+    }
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[16..20].copy_from_slice(&(count as u32).to_le_bytes());
+    let content = xxh3_128(&bytes[HEAD_BYTES..]);
+    bytes[32..48].copy_from_slice(&content.to_le_bytes());
+    let checksum = checksum(&bytes);
+    bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
+    Bytes::from(bytes)
+}

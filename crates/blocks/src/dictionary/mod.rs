@@ -1,0 +1,174 @@
+//! The distinct strings of a shard's column, in order: its blocks hold their positions.
+//!
+//! A dictionary is an object of its own, with its own bytes (`docs/blocks.md`); equal ones have equal content hashes, so that whoever
+//! keeps them can keep one.
+
+mod builder;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+pub use builder::DictionaryBuilder;
+
+use crate::body::check;
+use crate::format::{aligned, array};
+use crate::text::Matcher;
+use crate::{Comparison, Error, Ranges, Result, TextCondition};
+
+const MAGIC: [u8; 4] = *b"KDCT";
+const VERSION: u16 = 1;
+const HEAD_BYTES: usize = 64;
+
+/// Distinct strings, ascending by their bytes. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Dictionary {
+    bytes: Bytes,
+    ends: Bytes,
+    hashes: Bytes,
+    heap: Bytes,
+    content: u128,
+}
+
+impl Dictionary {
+    /// Opens a dictionary and checks all of it: bytes from anywhere give one or an error.
+    pub fn open(bytes: Bytes) -> Result<Self> {
+        let head: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(Error::Damaged("shorter than a dictionary's head"))?;
+        check(head[..4] == MAGIC, "no dictionary")?;
+        let version = u16::from_le_bytes(array(head, 4));
+        if version != VERSION {
+            return Err(Error::Version(version));
+        }
+        check(u64::from_le_bytes(array(head, 8)) == checksum(&bytes), "the dictionary's checksum")?;
+        let count = u32::from_le_bytes(array(head, 16)) as usize;
+        let section = |at: usize, length: usize| {
+            let end = at.checked_add(length).filter(|end| *end <= bytes.len());
+            end.map(|end| bytes.slice(at..end)).ok_or(Error::Damaged("a section behind the dictionary"))
+        };
+        let ends = section(HEAD_BYTES, count * 4)?;
+        let hashes_at = aligned(HEAD_BYTES + ends.len());
+        let hashes = section(hashes_at, count * 8)?;
+        let heap_at = aligned(hashes_at + hashes.len());
+        let heap = section(heap_at, bytes.len().saturating_sub(heap_at))?;
+        let dictionary =
+            Self { ends, hashes, heap, content: u128::from_le_bytes(array(head, 32)), bytes: bytes.clone() };
+        dictionary.check()?;
+        Ok(dictionary)
+    }
+
+    /// Strings ascend, and fill the heap.
+    fn check(&self) -> Result<()> {
+        let count = self.ends.len() / 4;
+        check((1..count).all(|code| self.end(code - 1) <= self.end(code)), "a dictionary's ends")?;
+        check(self.end_of(count) == self.heap.len(), "a dictionary's heap")?;
+        check((1..count).all(|code| self.entry(code - 1) < self.entry(code)), "a dictionary in no order")
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.ends.len() / 4
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The dictionary as it is stored.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// A hash of all strings.
+    pub fn content_hash(&self) -> u128 {
+        self.content
+    }
+
+    /// The string of a code.
+    pub fn get(&self, code: u32) -> Option<&[u8]> {
+        ((code as usize) < self.len()).then(|| self.entry(code as usize))
+    }
+
+    /// The hash of a code's string, by `hash`.
+    pub fn hash_of(&self, code: u32) -> Option<u64> {
+        ((code as usize) < self.len()).then(|| u64::from_le_bytes(array(&self.hashes, code as usize * 8)))
+    }
+
+    /// The code of a string.
+    pub fn code_of(&self, value: &[u8]) -> Option<u32> {
+        let code = self.first_not(|entry| entry < value);
+        (self.get(code) == Some(value)).then_some(code)
+    }
+
+    /// The codes of which a condition is true: it is tried on each string, or less where order helps.
+    pub fn matching(&self, condition: &TextCondition) -> Ranges {
+        let behind = |value: &[u8]| self.first_not(|entry| entry <= value);
+        let from = |value: &[u8]| self.first_not(|entry| entry < value);
+        let end = self.len() as u32;
+        // Each from a first code to the one behind the last.
+        let ranges = match condition {
+            TextCondition::Compare(Comparison::Less, value) => vec![(0, from(value))],
+            TextCondition::Compare(Comparison::LessOrEqual, value) => vec![(0, behind(value))],
+            TextCondition::Compare(Comparison::Equal, value) => vec![(from(value), behind(value))],
+            TextCondition::Compare(Comparison::NotEqual, value) => vec![(0, from(value)), (behind(value), end)],
+            TextCondition::Compare(Comparison::GreaterOrEqual, value) => vec![(from(value), end)],
+            TextCondition::Compare(Comparison::Greater, value) => vec![(behind(value), end)],
+            TextCondition::Between(low, high) => vec![(from(low), behind(high))],
+            TextCondition::In(values) => values.iter().map(|value| (from(value), behind(value))).collect(),
+            TextCondition::Prefix(prefix) => {
+                let is_before_end = |entry: &[u8]| entry < prefix.as_slice() || entry.starts_with(prefix);
+                vec![(from(prefix), self.first_not(is_before_end))]
+            }
+            TextCondition::Contains(_) => {
+                let ends: Vec<u32> = self.ends.as_chunks().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
+                let mut found = Vec::new();
+                Matcher::new(condition).search(&self.heap, &ends, |code| found.push((code as u32, code as u32 + 1)));
+                found
+            }
+            TextCondition::IsNull => vec![],
+            TextCondition::IsNotNull => vec![(0, end)],
+        };
+        Ranges::new(ranges.into_iter().map(|(first, behind)| (first.into(), i64::from(behind) - 1)).collect())
+    }
+
+    /// The codes of which anything is true.
+    pub fn matching_by(&self, mut is_true: impl FnMut(&[u8]) -> bool) -> Ranges {
+        let codes = (0..self.len()).filter(|code| is_true(self.entry(*code)));
+        Ranges::new(codes.map(|code| (code as i64, code as i64)).collect())
+    }
+
+    /// The first code whose string is not so; all before it are.
+    fn first_not(&self, is_before: impl Fn(&[u8]) -> bool) -> u32 {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(self.entry(middle)) { low = middle + 1 } else { high = middle }
+        }
+        low as u32
+    }
+
+    fn entry(&self, code: usize) -> &[u8] {
+        &self.heap[self.end_of(code)..self.end(code)]
+    }
+
+    /// Where the first `codes` strings end.
+    fn end_of(&self, codes: usize) -> usize {
+        if codes == 0 { 0 } else { self.end(codes - 1) }
+    }
+
+    fn end(&self, code: usize) -> usize {
+        u32::from_le_bytes(array(&self.ends, code * 4)) as usize
+    }
+}
+
+/// The hash of a string in every dictionary, so that strings of several can be joined.
+pub fn hash(value: &[u8]) -> u64 {
+    xxh3_64(value)
+}
+
+/// Over all but the checksum itself.
+fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(&bytes[16..], u64::from_le_bytes(array(bytes, 0)))
+}
+
+#[cfg(test)]
+mod tests;

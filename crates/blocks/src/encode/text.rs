@@ -1,0 +1,167 @@
+//! Strings: one heap for each vector, and where in it each string ends.
+
+use bytes::Bytes;
+use fsst::Compressor;
+
+use crate::encode::statistics::bits_of;
+use crate::encode::write::{BodyWriter, bitmap_bytes, head, lane_of};
+use crate::kernels::{Kernels, Lane, Word};
+use crate::text::{prefix_key, wide_prefix_key};
+use crate::{Bitmap, Entry, Error, Kind, Mask, Result, Scheme, VECTOR_ROWS, mask_of};
+
+/// Compression has to leave less than this of every hundred bytes.
+const COMPRESSED_PERCENT_MAX: usize = 85;
+/// Fewer bytes are not worth a table of symbols.
+const COMPRESSED_BYTES_MIN: usize = 8192;
+
+/// How a block of strings is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// As the strings are: they are searched without being copied.
+    None,
+    /// By a table of symbols, where that makes them smaller: a third to a half of text is left.
+    Symbols,
+}
+
+/// The heaps of a block's vectors.
+#[derive(Default)]
+struct Heap {
+    bytes: Vec<u8>,
+    /// Where each string ends in its vector's heap.
+    ends: Vec<u32>,
+    /// Where each vector's heap begins.
+    starts: Vec<usize>,
+}
+
+pub(super) fn encode(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression: Compression) -> Result<Bytes> {
+    let masks: Vec<Mask> = values
+        .chunks(VECTOR_ROWS)
+        .enumerate()
+        .map(|(vector, values)| {
+            validity.map_or_else(|| mask_of(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
+        })
+        .collect();
+    let known: Vec<&[u8]> = values
+        .iter()
+        .enumerate()
+        .map(|(row, value)| if validity.is_none_or(|bitmap| bitmap.get(row)) { *value } else { &[] })
+        .collect();
+    let bytes: usize = known.iter().map(|value| value.len()).sum();
+    let compressor = (compression == Compression::Symbols && COMPRESSED_BYTES_MIN <= bytes)
+        .then(|| Compressor::train(&known.iter().copied().filter(|value| !value.is_empty()).collect()));
+    if let Some(compressor) = compressor {
+        let compressed = Heap::compressed(&known, &compressor)?;
+        if compressed.bytes.len() * 100 < bytes * COMPRESSED_PERCENT_MAX {
+            return Ok(write(&known, &masks, &compressed, Some(&compressor)));
+        }
+    }
+    Ok(write(&known, &masks, &Heap::plain(&known)?, None))
+}
+
+impl Heap {
+    fn plain(values: &[&[u8]]) -> Result<Self> {
+        let mut heap = Self::default();
+        for values in values.chunks(VECTOR_ROWS) {
+            heap.starts.push(heap.bytes.len());
+            let start = heap.bytes.len();
+            for value in values {
+                heap.bytes.extend_from_slice(value);
+                heap.ends.push(end(heap.bytes.len() - start)?);
+            }
+        }
+        Ok(heap)
+    }
+
+    fn compressed(values: &[&[u8]], compressor: &Compressor) -> Result<Self> {
+        let mut heap = Self::default();
+        let mut ends = Vec::with_capacity(VECTOR_ROWS);
+        for values in values.chunks(VECTOR_ROWS) {
+            let start = heap.bytes.len();
+            heap.starts.push(start);
+            ends.clear();
+            compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(values, &mut heap.bytes, &mut ends);
+            for at in &ends {
+                heap.ends.push(end(*at as usize - start)?);
+            }
+        }
+        Ok(heap)
+    }
+}
+
+fn end(at: usize) -> Result<u32> {
+    u32::try_from(at).map_err(|_| Error::TooLarge("strings of one vector"))
+}
+
+fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Compressor>) -> Bytes {
+    let entries: Vec<Entry> =
+        masks.iter().enumerate().map(|(vector, mask)| entry(values, vector, mask, heap)).collect();
+    let nulls = entries.iter().map(|entry| usize::from(entry.nulls)).sum();
+    let valid = values.iter().enumerate().filter(|(row, _)| is_set(&masks[row / VECTOR_ROWS], row % VECTOR_ROWS));
+    let valid = valid.map(|(_, value)| wide_prefix_key(value));
+    let (min, max) = valid
+        .fold(None, |bounds: Option<(i128, i128)>, key| {
+            Some(bounds.map_or((key, key), |(min, max)| (min.min(key), max.max(key))))
+        })
+        .unwrap_or_default();
+    let mut head = head(Kind::Text, 0, values.len(), nulls);
+    (head.min, head.max, head.entries, head.has_bitmap) = (min, max, entries, nulls != 0);
+    head.scheme = if compressor.is_some() { Scheme::CompressedHeap } else { Scheme::Heap };
+    head.width = bits_of(heap.ends.iter().copied().max().unwrap_or_default().into());
+    head.lane = lane_of(head.width);
+    let mut body = BodyWriter::new(values.len(), heap.bytes.len() + heap.ends.len() * 5 + 4096);
+    if head.has_bitmap {
+        body.section(&bitmap_bytes(masks));
+    }
+    let words = body.room(masks.len() * usize::from(head.width) * size_of::<Word>()).as_chunks_mut().0;
+    match head.lane {
+        8 => pack_ends::<u8>(heap, head.width, words),
+        16 => pack_ends::<u16>(heap, head.width, words),
+        _ => pack_ends::<u32>(heap, head.width, words),
+    }
+    if let Some(compressor) = compressor {
+        let symbols = compressor.symbol_table();
+        head.parts = symbols.len();
+        let mut stored: Vec<u8> = symbols.iter().flat_map(|symbol| symbol.to_u64().to_le_bytes()).collect();
+        stored.extend_from_slice(&compressor.symbol_lengths()[..symbols.len()]);
+        body.section(&stored);
+    }
+    body.section(&heap.bytes);
+    body.finish(head)
+}
+
+fn entry(values: &[&[u8]], vector: usize, mask: &Mask, heap: &Heap) -> Entry {
+    let values = values.iter().skip(vector * VECTOR_ROWS).take(VECTOR_ROWS);
+    let mut entry = Entry { base: heap.starts[vector] as i64, min: i64::MAX, max: i64::MIN, ..Entry::default() };
+    for (row, value) in values.enumerate() {
+        if is_set(mask, row) {
+            let key = prefix_key(value);
+            (entry.min, entry.max) = (entry.min.min(key), entry.max.max(key));
+        } else {
+            entry.nulls += 1;
+        }
+    }
+    if entry.max < entry.min {
+        (entry.min, entry.max) = (0, 0);
+    }
+    entry
+}
+
+fn is_set(mask: &Mask, row: usize) -> bool {
+    mask[row / 64] >> (row % 64) & 1 == 1
+}
+
+fn pack_ends<T: Lane>(heap: &Heap, width: u8, words: &mut [Word]) {
+    let width = usize::from(width);
+    if width == 0 {
+        return;
+    }
+    for (ends, words) in heap.ends.chunks(VECTOR_ROWS).zip(words.chunks_exact_mut(width)) {
+        // Rows behind the last are empty strings.
+        let last = ends.last().copied().unwrap_or_default();
+        let mut lanes = [T::truncate(last.into()); VECTOR_ROWS];
+        for (lane, end) in lanes.iter_mut().zip(ends) {
+            *lane = T::truncate((*end).into());
+        }
+        Kernels::get().pack(&lanes, width, words);
+    }
+}

@@ -1,0 +1,218 @@
+//! Strings: how they are ordered and bounded, and what can be asked of them.
+
+use memchr::memmem::Finder;
+
+use crate::Comparison;
+use crate::ranges::Zone;
+
+/// A condition on strings, which compare by their bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextCondition {
+    /// Compared with a constant.
+    Compare(Comparison, Vec<u8>),
+    /// From the first to the second, both included.
+    Between(Vec<u8>, Vec<u8>),
+    /// Equal to one of them.
+    In(Vec<Vec<u8>>),
+    /// Begins so: `LIKE 'a%'`.
+    Prefix(Vec<u8>),
+    /// Holds these parts one behind the other: `LIKE '%a%b%'`.
+    Contains(Vec<Vec<u8>>),
+    /// `IS NULL`.
+    IsNull,
+    /// `IS NOT NULL`.
+    IsNotNull,
+}
+
+/// A key that orders as the strings do, but for those that begin alike.
+pub(crate) fn prefix_key(value: &[u8]) -> i64 {
+    (u64::from_be_bytes(prefix(value)) ^ 1 << 63) as i64
+}
+
+/// The same of 128 bits.
+pub(crate) fn wide_prefix_key(value: &[u8]) -> i128 {
+    (u128::from_be_bytes(prefix(value)) ^ 1 << 127) as i128
+}
+
+/// The first bytes, and zeros behind the end.
+fn prefix<const BYTES: usize>(value: &[u8]) -> [u8; BYTES] {
+    let mut padded = [0; BYTES];
+    let taken = value.len().min(BYTES);
+    padded[..taken].copy_from_slice(&value[..taken]);
+    padded
+}
+
+/// A condition made ready to be tried on many strings.
+pub(crate) struct Matcher<'a> {
+    condition: &'a TextCondition,
+    /// Of the parts that a string has to hold.
+    finders: Vec<Finder<'a>>,
+    /// Of a list, ascending.
+    listed: Vec<&'a [u8]>,
+}
+
+impl<'a> Matcher<'a> {
+    pub(crate) fn new(condition: &'a TextCondition) -> Self {
+        let finders = match condition {
+            TextCondition::Contains(parts) => parts.iter().map(Finder::new).collect(),
+            _ => Vec::new(),
+        };
+        let mut listed: Vec<&[u8]> = match condition {
+            TextCondition::In(values) => values.iter().map(Vec::as_slice).collect(),
+            _ => Vec::new(),
+        };
+        listed.sort_unstable();
+        Self { condition, finders, listed }
+    }
+
+    /// Whether the condition is true of a string.
+    pub(crate) fn matches(&self, value: &[u8]) -> bool {
+        match self.condition {
+            TextCondition::Compare(comparison, constant) => match comparison {
+                // Most are of another length.
+                Comparison::Equal => value == constant,
+                Comparison::NotEqual => value != constant,
+                comparison => comparison.holds(value.cmp(constant)),
+            },
+            TextCondition::Between(low, high) => low.as_slice() <= value && value <= high.as_slice(),
+            TextCondition::In(_) => self.listed.binary_search(&value).is_ok(),
+            TextCondition::Prefix(prefix) => value.starts_with(prefix),
+            TextCondition::Contains(_) => holds_parts(&self.finders, value),
+            TextCondition::IsNull => false,
+            TextCondition::IsNotNull => true,
+        }
+    }
+
+    /// What is known of strings whose prefix keys lie between two.
+    pub(crate) fn zone(&self, min: i64, max: i64) -> Zone {
+        let outside = |low: i64, high: i64| max < low || high < min;
+        match self.condition {
+            TextCondition::Compare(comparison, constant) => {
+                let key = prefix_key(constant);
+                let (below, above) = (max < key, key < min);
+                if !below && !above {
+                    return Zone::Some;
+                }
+                let ordering = if below { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
+                if comparison.holds(ordering) { Zone::All } else { Zone::None }
+            }
+            TextCondition::Between(low, high) => match (prefix_key(low), prefix_key(high)) {
+                (low, high) if outside(low, high) => Zone::None,
+                (low, high) if low < min && max < high => Zone::All,
+                _ => Zone::Some,
+            },
+            TextCondition::In(values) => {
+                let may_be = |value: &Vec<u8>| !outside(prefix_key(value), prefix_key(value));
+                if values.iter().any(may_be) { Zone::Some } else { Zone::None }
+            }
+            TextCondition::Prefix(prefix) => {
+                let bits = 8 * prefix.len().min(8) as u32;
+                let low = prefix_key(prefix);
+                let high = low | u64::MAX.checked_shr(bits).unwrap_or(0) as i64;
+                if outside(low, high) { Zone::None } else { Zone::Some }
+            }
+            TextCondition::Contains(_) => Zone::Some,
+            TextCondition::IsNull => Zone::None,
+            TextCondition::IsNotNull => Zone::All,
+        }
+    }
+
+    /// The strings of a heap, by number, of which the condition is true: `ends` are where each string ends. What has to be found in
+    /// them is looked for in all at once.
+    pub(crate) fn search(&self, heap: &[u8], ends: &[u32], mut found: impl FnMut(usize)) {
+        let Some((first, rest)) = self.finders.split_first() else {
+            let mut start = 0;
+            for (number, end) in ends.iter().enumerate() {
+                if self.matches(&heap[start..*end as usize]) {
+                    found(number);
+                }
+                start = *end as usize;
+            }
+            return;
+        };
+        let length = first.needle().len();
+        if length == 0 {
+            // It is in every string, at its beginning.
+            let mut start = 0;
+            for (number, end) in ends.iter().enumerate() {
+                if holds_parts(rest, &heap[start..*end as usize]) {
+                    found(number);
+                }
+                start = *end as usize;
+            }
+            return;
+        }
+        let (mut from, mut number) = (0, 0);
+        while let Some(at) = first.find(&heap[from..]) {
+            let hit = from + at;
+            number += ends[number..].partition_point(|end| *end as usize <= hit);
+            let Some(end) = ends.get(number) else { return };
+            let end = *end as usize;
+            if hit + length <= end && holds_parts(rest, &heap[hit + length..end]) {
+                found(number);
+                from = end;
+            } else if hit + length <= end {
+                // The parts behind are not there, and are not behind a later hit either.
+                from = end;
+            } else {
+                // The hit goes over the string's end: one may begin inside of it.
+                from = hit + 1;
+            }
+        }
+    }
+}
+
+/// Whether a string holds parts one behind the other.
+fn holds_parts(finders: &[Finder<'_>], mut value: &[u8]) -> bool {
+    for finder in finders {
+        let Some(at) = finder.find(value) else { return false };
+        value = &value[at + finder.needle().len()..];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_keys_never_order_against_the_strings() {
+        let strings: [&[u8]; 8] =
+            [b"", b"\0", b"a", b"a\0", b"abcdefgh", b"abcdefghi", b"b", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"];
+        assert!(strings.is_sorted());
+        assert!(strings.is_sorted_by_key(|string| prefix_key(string)));
+        assert!(strings.is_sorted_by_key(|string| wide_prefix_key(string)));
+    }
+
+    #[test]
+    fn a_heap_is_searched_within_its_strings() {
+        let strings: [&[u8]; 9] =
+            [b"aab", b"", b"xaa", b"b", b"aabaab", b"ab", b"a", b"aaab", b"special unrequests requests"];
+        let heap = strings.concat();
+        let ends: Vec<u32> = strings
+            .iter()
+            .scan(0, |end, string| {
+                *end += string.len() as u32;
+                Some(*end)
+            })
+            .collect();
+        let lists: [&[&[u8]]; 8] = [
+            &[b"aab"],
+            &[b"ab", b"ab"],
+            &[b""],
+            &[b"", b"b"],
+            &[b"a", b""],
+            &[],
+            &[b"special", b" requests"],
+            &[b"zz"],
+        ];
+        for parts in lists {
+            let condition = TextCondition::Contains(parts.iter().map(|part| part.to_vec()).collect());
+            let matcher = Matcher::new(&condition);
+            let mut found = Vec::new();
+            matcher.search(&heap, &ends, |number| found.push(number));
+            let expected: Vec<usize> = (0..strings.len()).filter(|number| matcher.matches(strings[*number])).collect();
+            assert_eq!(found, expected, "{parts:?}");
+        }
+    }
+}
