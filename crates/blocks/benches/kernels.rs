@@ -8,7 +8,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use blocks::kernels::{Kernels, Lane, Word};
-use blocks::{Block, Comparison, Condition, RowSet, VECTOR_ROWS};
+use blocks::{
+    Bitmap, Block, Comparison, Compression, Condition, DictionaryBuilder, LanesBuffer, RowSet, TextBuffer,
+    TextCondition, VECTOR_ROWS,
+};
 
 fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
@@ -23,6 +26,9 @@ fn main() {
     println!();
     println!("{:<44} {:>9} {:>12} {:>10} {:>10}", "block", "isa", "ns a vector", "G values/s", "GB/s packed");
     blocks(&bench);
+    single_blocks(&bench);
+    floats(&bench);
+    text(&bench);
 }
 
 struct Bench {
@@ -157,7 +163,7 @@ fn blocks(bench: &Bench) {
         bench.run(&format!("touch every line, {name}"), isa, vectors, a_vector, || {
             black_box(blocks.iter().map(bytes_read).sum::<u64>());
         });
-        let mut buffer = blocks::LanesBuffer::new();
+        let mut buffer = LanesBuffer::new();
         bench.run(&format!("lanes, {name}"), isa, vectors, a_vector, || {
             for block in &blocks {
                 for vector in 0..64 {
@@ -166,6 +172,11 @@ fn blocks(bench: &Bench) {
             }
         });
     }
+}
+
+/// Blocks that lie in the caches.
+fn single_blocks(bench: &Bench) {
+    let isa = Kernels::get().isa().name();
     let values: Vec<i64> = (0..65_536).map(|row| (number(row) & 0xfff) as i64).collect();
     let block = Block::open(blocks::encode_i64(&values, None).expect("a block")).expect("a block");
     for (name, every) in [("every row", 1), ("1 row of 5", 5), ("1 row of 100", 100)] {
@@ -175,10 +186,120 @@ fn blocks(bench: &Bench) {
             black_box(block.gather::<i64>(black_box(&rows)).expect("integers"));
         });
     }
-    bench.run("encode 12 bits", isa, 64, 8192.0, || {
+    bench.run("encode i64 to 12 bits", isa, 64, 8192.0, || {
         black_box(blocks::encode_i64(black_box(&values), None).expect("a block"));
+    });
+    let outliers: Vec<i64> =
+        values.iter().enumerate().map(|(row, value)| if row % 500 == 3 { value << 20 } else { *value }).collect();
+    bench.run("encode i64 with patches", isa, 64, 8192.0, || {
+        black_box(blocks::encode_i64(black_box(&outliers), None).expect("a block"));
+    });
+    let bits: Vec<u8> = (0..8192).map(|byte| if byte % 7 == 0 { 0xf7 } else { 0xff }).collect();
+    bench.run("encode i64 with NULLs", isa, 64, 8192.0, || {
+        black_box(blocks::encode_i64(black_box(&values), Some(Bitmap::new(&bits, 0))).expect("a block"));
+    });
+    let runs: Vec<i64> = (0..65_536).map(|row| values[row / 40]).collect();
+    bench.run("encode i64 to runs of 40", isa, 64, 8192.0, || {
+        black_box(blocks::encode_i64(black_box(&runs), None).expect("a block"));
     });
     bench.run("open 12 bits", isa, 64, 1536.0, || {
         black_box(Block::open(black_box(block.bytes().clone())).expect("a block"));
+    });
+}
+
+fn floats(bench: &Bench) {
+    let isa = Kernels::get().isa().name();
+    let prices: Vec<f64> = (0..65_536).map(|row| (number(row) % 10_000_000) as f64 / 100.0).collect();
+    let noise: Vec<f64> = (0..65_536).map(|row| (number(row) as f64).sqrt()).collect();
+    for (name, values) in [("prices", prices), ("square roots", noise)] {
+        let block = Block::open(blocks::encode_f64(&values, None).expect("a block")).expect("a block");
+        let a_vector = block.bytes().len() as f64 / 64.0;
+        let (mut buffer, mut numbers) = (LanesBuffer::new(), Box::new([0.0; VECTOR_ROWS]));
+        bench.run(&format!("floats, {name}, {} bits, cached", block.head().width), isa, 64, 8192.0, || {
+            for vector in 0..64 {
+                block.floats(vector, &mut buffer, black_box(&mut numbers)).expect("floats");
+            }
+        });
+        let condition = Condition::Compare(Comparison::Less, values[7]);
+        bench.run(&format!("filter, {name}, cached"), isa, 64, a_vector, || {
+            let mut rows = RowSet::all(65_536);
+            block.filter_floats(black_box(&condition), &mut rows).expect("floats");
+            black_box(&rows);
+        });
+        bench.run(&format!("encode f64, {name}"), isa, 64, 8192.0, || {
+            black_box(blocks::encode_f64(black_box(&values), None).expect("a block"));
+        });
+    }
+}
+
+/// Comments as TPC-H has them, of some fifty bytes; figures are in bytes of text.
+fn text(bench: &Bench) {
+    const WORDS: [&str; 16] = [
+        "furiously",
+        "special",
+        "requests",
+        "packages",
+        "carefully",
+        "final",
+        "deposits",
+        "sleep",
+        "quickly",
+        "ironic",
+        "accounts",
+        "the",
+        "blithely",
+        "regular",
+        "among",
+        "express",
+    ];
+    let isa = Kernels::get().isa().name();
+    let comments: Vec<String> = (0..65_536)
+        .map(|row| (0..7).map(|word| WORDS[(number(row * 7 + word) % 16) as usize]).collect::<Vec<_>>().join(" "))
+        .collect();
+    let values: Vec<&[u8]> = comments.iter().map(|comment| comment.as_bytes()).collect();
+    let a_vector = comments.iter().map(String::len).sum::<usize>() as f64 / 64.0;
+    for (name, compression) in [("plain", Compression::None), ("compressed", Compression::Symbols)] {
+        let bytes = blocks::encode_text(&values, None, compression).expect("a block");
+        let block = Block::open(bytes).expect("a block");
+        if name == "compressed" {
+            println!("compressed text takes {:.0} %", block.bytes().len() as f64 / a_vector / 0.64);
+        }
+        let part = |part: &str| part.as_bytes().to_vec();
+        for (what, condition) in [
+            ("LIKE '%special%requests%'", TextCondition::Contains(vec![part("special"), part("requests")])),
+            ("LIKE '%nowhere%'", TextCondition::Contains(vec![part("nowhere")])),
+            ("LIKE 'special%'", TextCondition::Prefix(part("special"))),
+            ("= a comment", TextCondition::Compare(Comparison::Equal, values[9].to_vec())),
+        ] {
+            bench.run(&format!("{what}, {name} text"), isa, 64, a_vector, || {
+                let mut rows = RowSet::all(65_536);
+                block.filter_text(black_box(&condition), &mut rows).expect("text");
+                black_box(&rows);
+            });
+        }
+        bench.run(&format!("read {name} text"), isa, 64, a_vector, || {
+            let mut buffer = TextBuffer::default();
+            for vector in 0..64 {
+                black_box(block.texts(vector, &mut buffer).expect("text"));
+            }
+        });
+        let mut some = RowSet::none(65_536);
+        (0..65_536).step_by(100).for_each(|row| some.insert(row));
+        bench.run(&format!("gather 1 row of 100, {name} text"), isa, 64, a_vector / 100.0, || {
+            black_box(block.gather_text(black_box(&some)).expect("text"));
+        });
+        bench.run(&format!("encode {name} text"), isa, 64, a_vector, || {
+            black_box(blocks::encode_text(black_box(&values), None, compression).expect("a block"));
+        });
+        bench.run(&format!("open {name} text"), isa, 64, a_vector, || {
+            black_box(Block::open(black_box(block.bytes().clone())).expect("a block"));
+        });
+    }
+    bench.run("dictionary of 1,000 from 65,536", isa, 64, 0.0, || {
+        let mut builder = DictionaryBuilder::default();
+        for row in 0..65_536 {
+            black_box(builder.insert(values[row % 1000]));
+        }
+        black_box(builder.finish().expect("a dictionary"));
     });
 }

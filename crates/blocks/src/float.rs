@@ -63,12 +63,31 @@ impl Decimals {
         Self { up: POWERS[up], down: INVERSES[down], digits_up: POWERS[down], digits_down: INVERSES[up] }
     }
 
-    /// The digits of a number, which may stand for another one.
+    /// The digits of a number, if they stand for it and for no other.
     #[inline(always)]
-    pub(crate) fn digits(self, value: f64) -> i64 {
+    pub(crate) fn digits(self, key: i64) -> (i64, bool) {
+        let value = value64(key);
+        let (digits, back) = self.nearest(value);
+        (digits, back == value && back.is_sign_negative() == value.is_sign_negative())
+    }
+
+    /// The same of a single.
+    #[inline(always)]
+    pub(crate) fn digits_of_single(self, key: i64) -> (i64, bool) {
+        let value = value32(key);
+        let (digits, back) = self.nearest(value.into());
+        (digits, back as f32 == value && back.is_sign_negative() == value.is_sign_negative())
+    }
+
+    /// Digits, and the number that they stand for.
+    #[inline(always)]
+    fn nearest(self, value: f64) -> (i64, f64) {
         let scaled = value * self.digits_up * self.digits_down;
-        // What is not a number, or too great for exact digits, becomes 0, and comes back as another value.
-        if scaled.abs() < DIGITS_MAX { ((scaled + ROUNDING) - ROUNDING) as i64 } else { 0 }
+        let shifted = scaled + ROUNDING;
+        let digits = (shifted.to_bits() as i64).wrapping_sub(ROUNDING.to_bits() as i64);
+        // Beyond it the bits are no digits.
+        let whole = if scaled.abs() < DIGITS_MAX { shifted - ROUNDING } else { f64::NAN };
+        (digits, whole * self.up * self.down)
     }
 
     /// The number that digits stand for. More digits never stand for less.
@@ -104,6 +123,9 @@ mod tests {
             assert!(far.is_sorted_by_key(|digits| key64(decimals.value(*digits))));
         }
         let cents = Decimals::new((0, 2));
-        assert_eq!((cents.digits(12.34), cents.digits(f64::NAN), cents.digits(1e300)), (1234, 0, 0));
+        assert_eq!((cents.digits(key64(12.34)), cents.digits_of_single(key32(-12.5))), ((1234, true), (-1250, true)));
+        for value in [f64::NAN, f64::INFINITY, 1e300, 1e17, -0.0, 0.001] {
+            assert!(!cents.digits(key64(value)).1, "{value}");
+        }
     }
 }

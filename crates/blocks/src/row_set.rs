@@ -169,7 +169,8 @@ pub(crate) fn positions(mask: &Mask) -> impl Iterator<Item = usize> + '_ {
     mask.iter().enumerate().flat_map(|(word, bits)| ones(*bits).map(move |bit| word * 64 + bit))
 }
 
-fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+/// The set bits of a word, ascending.
+pub(crate) fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = bits.trailing_zeros();
         bits &= bits.wrapping_sub(1);

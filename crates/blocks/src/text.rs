@@ -36,6 +36,9 @@ pub(crate) fn wide_prefix_key(value: &[u8]) -> i128 {
 
 /// The first bytes, and zeros behind the end.
 fn prefix<const BYTES: usize>(value: &[u8]) -> [u8; BYTES] {
+    if let Some(first) = value.first_chunk() {
+        return *first;
+    }
     let mut padded = [0; BYTES];
     let taken = value.len().min(BYTES);
     padded[..taken].copy_from_slice(&value[..taken]);

@@ -127,26 +127,37 @@ impl Block {
     pub fn floats(&self, vector: usize, buffer: &mut LanesBuffer, numbers: &mut [f64; VECTOR_ROWS]) -> Result<()> {
         self.expect_kind(self.head().kind.is_float())?;
         self.prefetch(vector + 1);
-        let value_of: fn(i64) -> f64 =
-            if self.head().kind == Kind::Float32 { |key| value32(key).into() } else { value64 };
+        if self.head().kind == Kind::Float32 {
+            self.floats_of(vector, buffer, numbers, |key| value32(key).into(), |number| f64::from(number as f32));
+        } else {
+            self.floats_of(vector, buffer, numbers, value64, |number| number);
+        }
+        Ok(())
+    }
+
+    /// `value` makes a number of a key, `rounded` one of digits' number.
+    fn floats_of(
+        &self,
+        vector: usize,
+        buffer: &mut LanesBuffer,
+        numbers: &mut [f64; VECTOR_ROWS],
+        value: impl Fn(i64) -> f64,
+        rounded: impl Fn(f64) -> f64,
+    ) {
         let mut packed = [0; VECTOR_ROWS];
         let (Some(exponents), Body::Packed(body)) = (self.head().decimal, self.body()) else {
             self.keys(vector, buffer, &mut packed);
             for (number, key) in numbers.iter_mut().zip(&packed) {
-                *number = value_of(*key);
+                *number = value(*key);
             }
-            return Ok(());
+            return;
         };
         self.packed_numbers(body, vector, buffer, &mut packed);
-        let decimals = Decimals::new(exponents);
-        Kernels::get().decimals(&packed, decimals, numbers);
-        if self.head().kind == Kind::Float32 {
-            numbers.iter_mut().for_each(|number| *number = f64::from(*number as f32));
-        }
+        Kernels::get().decimals(&packed, Decimals::new(exponents), numbers);
+        numbers.iter_mut().for_each(|number| *number = rounded(*number));
         for (row, key) in body.patches(self.head().entries[vector].patches()) {
-            numbers[row] = value_of(key);
+            numbers[row] = value(key);
         }
-        Ok(())
     }
 
     /// What is packed, without patches.

@@ -58,7 +58,7 @@ impl Statistics {
 
     /// How many keys do not fit so many bits, if they were counted.
     fn patches(&self, width: u8) -> Option<usize> {
-        Some(self.histogram.as_ref()?[usize::from(width) + 1..].iter().sum())
+        self.patches.iter().find(|(counted, _)| *counted == width).map(|(_, patches)| *patches)
     }
 }
 

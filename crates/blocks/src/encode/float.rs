@@ -3,10 +3,12 @@
 use bytes::Bytes;
 
 use crate::encode::choose::{Plan, choose};
-use crate::encode::keys::Keys;
+use crate::encode::keys::{Keys, nulls_of};
 use crate::encode::statistics::Statistics;
 use crate::encode::write::{Packing, write, write_packing};
-use crate::float::{Decimals, EXPONENT_MAX, key32, key64, value32, value64};
+use crate::float::{Decimals, EXPONENT_MAX, key32, key64};
+use crate::kernels::Kernels;
+use crate::row_set::positions;
 use crate::{Bitmap, Kind, Mask, VECTOR_ROWS};
 
 /// Numbers that exponents are tried on.
@@ -64,9 +66,12 @@ fn exponents(kind: Kind, keys: &Keys<'_>) -> Option<Exponents> {
         let decimals = Decimals::new(*exponents);
         let (mut min, mut max, mut exceptions) = (i64::MAX, i64::MIN, 0);
         for key in &sample {
-            match digits(kind, decimals, *key) {
-                Some(digits) => (min, max) = (min.min(digits), max.max(digits)),
-                None => exceptions += 1,
+            let (digits, is_exact) =
+                if kind == Kind::Float32 { decimals.digits_of_single(*key) } else { decimals.digits(*key) };
+            if is_exact {
+                (min, max) = (min.min(digits), max.max(digits));
+            } else {
+                exceptions += 1;
             }
             if sample.len() < exceptions * 4 {
                 return None;
@@ -80,17 +85,6 @@ fn exponents(kind: Kind, keys: &Keys<'_>) -> Option<Exponents> {
         .filter_map(|exponents| Some((cost(&exponents)?, exponents)))
         .min_by_key(|(cost, _)| *cost)
         .map(|(_, best)| best)
-}
-
-/// The digits of a key's number, if they stand for it and no other.
-#[inline(always)]
-fn digits(kind: Kind, decimals: Decimals, key: i64) -> Option<i64> {
-    let (value, back): (f64, fn(f64) -> i64) = match kind {
-        Kind::Float32 => (value32(key).into(), |value| key32(value as f32)),
-        _ => (value64(key), key64),
-    };
-    let digits = decimals.digits(value);
-    (back(decimals.value(digits)) == key).then_some(digits)
 }
 
 /// A block's numbers as digits.
@@ -108,16 +102,18 @@ impl Digits {
         let mut all = Vec::with_capacity(keys.rows());
         let mut exceptions = Vec::new();
         let mut count = 0;
+        let mut digits = [0; VECTOR_ROWS];
         for (values, valid) in keys.vectors() {
-            let mut mask = Mask::default();
-            let first = values.iter().find_map(|key| digits(kind, decimals, *key)).unwrap_or_default();
-            for (row, key) in values.iter().enumerate() {
-                let found = digits(kind, decimals, *key);
-                all.push(found.unwrap_or(first));
-                let is_exception = found.is_none() && valid[row / 64] >> (row % 64) & 1 == 1;
-                mask[row / 64] |= u64::from(is_exception) << (row % 64);
-                count += usize::from(is_exception);
+            let mut padded = [0; VECTOR_ROWS];
+            padded[..values.len()].copy_from_slice(values);
+            let exact = Kernels::get().digits(&padded, decimals, kind == Kind::Float32, &mut digits);
+            let first = positions(&exact).next().filter(|row| *row < values.len()).map_or(0, |row| digits[row]);
+            for row in nulls_of(&exact, values.len()) {
+                digits[row] = first;
             }
+            let mask: Mask = std::array::from_fn(|word| valid[word] & !exact[word]);
+            all.extend_from_slice(&digits[..values.len()]);
+            count += mask.iter().map(|word| word.count_ones() as usize).sum::<usize>();
             exceptions.push(mask);
             if keys.rows() + VECTOR_ROWS < count * EXCEPTION_EVERY_MIN {
                 return None;

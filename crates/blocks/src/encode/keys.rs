@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::row_set::{ones, positions};
 use crate::{Bitmap, Mask, VECTOR_ROWS, mask_of};
 
 /// Keys in row order. Where a row is NULL its key is another one of its vector, so that bounds and runs need not ask.
@@ -71,17 +72,20 @@ impl<'a> Keys<'a> {
 
 /// Gives NULLs the value before them, the first ones the first value.
 fn fill(rows: &mut [i64], mask: &Mask) {
-    let is_valid = |row: usize| mask[row / 64] >> (row % 64) & 1 == 1;
-    let Some(first) = (0..rows.len()).find(|row| is_valid(*row)) else {
+    let Some(first) = positions(mask).next() else {
         rows.fill(0);
         return;
     };
-    let mut last = rows[first];
-    for (row, value) in rows.iter_mut().enumerate() {
-        if is_valid(row) {
-            last = *value;
-        } else {
-            *value = last;
-        }
+    let value = rows[first];
+    rows[..first].fill(value);
+    for row in nulls_of(mask, rows.len()).skip_while(|row| *row < first) {
+        rows[row] = rows[row - 1];
     }
+}
+
+/// The rows of a vector that are not in a mask.
+pub(crate) fn nulls_of(mask: &Mask, rows: usize) -> impl Iterator<Item = usize> {
+    let all = mask_of(rows);
+    let nulls: Mask = std::array::from_fn(|word| all[word] & !mask[word]);
+    (0..nulls.len()).flat_map(move |word| ones(nulls[word]).map(move |bit| word * 64 + bit))
 }

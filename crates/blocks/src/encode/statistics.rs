@@ -1,14 +1,16 @@
 //! What the choice of a scheme needs to know of a block's keys.
 
-use crate::Entry;
+use std::ops::Range;
+
 use crate::encode::choose::Plan;
 use crate::encode::keys::Keys;
 use crate::kernels::Kernels;
+use crate::{Entry, Mask, VECTOR_ROWS};
 
-/// How many keys need how many bits over their vector's base.
-pub(crate) type Histogram = [usize; 65];
 /// Of every so many keys one is looked at before all are.
 const SAMPLED: usize = 16;
+/// The width that a sample finds best is tried, and the next ones.
+const WIDTHS_COUNTED: u8 = 3;
 
 /// Counts over the keys of a block.
 #[derive(Debug, Clone)]
@@ -21,8 +23,8 @@ pub(crate) struct Statistics {
     pub(crate) runs: usize,
     /// Bits of the greatest distance of a key from its vector's base; none where 64 are too few.
     pub(crate) width: Option<u8>,
-    /// How many keys need how many bits; made only where patches may pay.
-    pub(crate) histogram: Option<Box<Histogram>>,
+    /// For some widths how many keys do not fit; only where that may pay.
+    pub(crate) patches: Vec<(u8, usize)>,
     /// For each vector its base, bounds and NULLs.
     pub(crate) entries: Vec<Entry>,
 }
@@ -47,33 +49,63 @@ impl Statistics {
             width = width.zip(bits).map(|(width, bits)| width.max(bits));
             entries.push(Entry { base: base.unwrap_or(min), min, max, nulls, ..Entry::default() });
         }
-        let mut statistics =
-            Self { rows: keys.rows(), nulls: keys.nulls(), bounds, runs: runs(keys), width, histogram: None, entries };
-        statistics.histogram = statistics.histogram_of(keys);
+        let mut statistics = Self {
+            rows: keys.rows(),
+            nulls: keys.nulls(),
+            bounds,
+            runs: runs(keys),
+            width,
+            patches: Vec::new(),
+            entries,
+        };
+        statistics.patches = statistics.count_patches(keys);
         statistics
     }
 
-    /// Looks at a sample, and at all keys if by the sample patches pay.
-    fn histogram_of(&self, keys: &Keys<'_>) -> Option<Box<Histogram>> {
-        let width = self.width?;
-        let sampled = self.count_bits(keys, SAMPLED);
-        let sample = Self { histogram: Some(sampled), ..self.clone() };
-        match sample.packed()? {
-            Plan::Packed { width: patched } if patched < width => Some(self.count_bits(keys, 1)),
-            _ => None,
+    /// Looks at a sample, and counts what the widths would leave out that seem best by it.
+    fn count_patches(&self, keys: &Keys<'_>) -> Vec<(u8, usize)> {
+        let Some(width) = self.width else { return Vec::new() };
+        let sample = Self { patches: self.sampled_patches(keys, width), entries: self.entries.clone(), ..*self };
+        match sample.packed() {
+            Some(Plan::Packed { width: patched }) if patched < width => {
+                let counted = patched..width.min(patched + WIDTHS_COUNTED);
+                counted.clone().zip(self.beyond(keys, counted)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
-    fn count_bits(&self, keys: &Keys<'_>, step: usize) -> Box<Histogram> {
-        let mut histogram = Box::new([0; 65]);
-        for ((values, _), entry) in keys.vectors().zip(&self.entries) {
-            if usize::from(entry.nulls) < values.len() {
-                for value in values.iter().step_by(step) {
-                    histogram[usize::from(bits_of(value.wrapping_sub(entry.base) as u64))] += step;
-                }
+    /// For each width how many keys would not fit, by a sample.
+    fn sampled_patches(&self, keys: &Keys<'_>, width: u8) -> Vec<(u8, usize)> {
+        let mut histogram = [0; 65];
+        for ((values, _), entry) in self.vectors(keys) {
+            for value in values.iter().step_by(SAMPLED) {
+                histogram[usize::from(bits_of(value.wrapping_sub(entry.base) as u64))] += SAMPLED;
             }
         }
-        histogram
+        (0..width).map(|width| (width, histogram[usize::from(width) + 1..].iter().sum())).collect()
+    }
+
+    /// For each width how many keys do not fit.
+    fn beyond(&self, keys: &Keys<'_>, widths: Range<u8>) -> Vec<usize> {
+        let kernels = Kernels::get();
+        let mut beyond = vec![0; widths.len()];
+        let mut lanes = [0_u64; VECTOR_ROWS];
+        for ((values, _), entry) in self.vectors(keys) {
+            let mut padded = [entry.base; VECTOR_ROWS];
+            padded[..values.len()].copy_from_slice(values);
+            kernels.narrow(&padded, entry.base, &mut lanes);
+            for (beyond, width) in beyond.iter_mut().zip(widths.clone()) {
+                let mask = kernels.between(&lanes, 1 << width, u64::MAX - (1 << width));
+                *beyond += mask.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+            }
+        }
+        beyond
+    }
+
+    /// The vectors that have values.
+    fn vectors<'a>(&'a self, keys: &'a Keys<'_>) -> impl Iterator<Item = ((&'a [i64], Mask), &'a Entry)> {
+        keys.vectors().zip(&self.entries).filter(|((values, _), entry)| usize::from(entry.nulls) < values.len())
     }
 }
 

@@ -6,7 +6,7 @@ use fsst::Compressor;
 use crate::encode::statistics::bits_of;
 use crate::encode::write::{BodyWriter, bitmap_bytes, head, lane_of};
 use crate::kernels::{Kernels, Lane, Word};
-use crate::text::{prefix_key, wide_prefix_key};
+use crate::text::wide_prefix_key;
 use crate::{Bitmap, Entry, Error, Kind, Mask, Result, Scheme, VECTOR_ROWS, mask_of};
 
 /// Compression has to leave less than this of every hundred bytes.
@@ -55,12 +55,12 @@ pub(super) fn encode(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression
             return Ok(write(&known, &masks, &compressed, Some(&compressor)));
         }
     }
-    Ok(write(&known, &masks, &Heap::plain(&known)?, None))
+    Ok(write(&known, &masks, &Heap::plain(&known, bytes)?, None))
 }
 
 impl Heap {
-    fn plain(values: &[&[u8]]) -> Result<Self> {
-        let mut heap = Self::default();
+    fn plain(values: &[&[u8]], bytes: usize) -> Result<Self> {
+        let mut heap = Self { bytes: Vec::with_capacity(bytes), ..Self::default() };
         for values in values.chunks(VECTOR_ROWS) {
             heap.starts.push(heap.bytes.len());
             let start = heap.bytes.len();
@@ -93,16 +93,20 @@ fn end(at: usize) -> Result<u32> {
 }
 
 fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Compressor>) -> Bytes {
-    let entries: Vec<Entry> =
-        masks.iter().enumerate().map(|(vector, mask)| entry(values, vector, mask, heap)).collect();
+    let bounds: Vec<Option<(i128, i128)>> =
+        values.chunks(VECTOR_ROWS).zip(masks).map(|(values, mask)| bounds_of(values, mask)).collect();
+    let entry = |(vector, bounds): (usize, &Option<(i128, i128)>)| {
+        let valid: u32 = masks[vector].iter().map(|word| word.count_ones()).sum();
+        let rows = (values.len() - vector * VECTOR_ROWS).min(VECTOR_ROWS);
+        // The first 8 of 16 bytes.
+        let (min, max) = bounds.map_or((0, 0), |(min, max)| ((min >> 64) as i64, (max >> 64) as i64));
+        Entry { base: heap.starts[vector] as i64, min, max, nulls: (rows - valid as usize) as u16, ..Entry::default() }
+    };
+    let entries: Vec<Entry> = bounds.iter().enumerate().map(entry).collect();
     let nulls = entries.iter().map(|entry| usize::from(entry.nulls)).sum();
-    let valid = values.iter().enumerate().filter(|(row, _)| is_set(&masks[row / VECTOR_ROWS], row % VECTOR_ROWS));
-    let valid = valid.map(|(_, value)| wide_prefix_key(value));
-    let (min, max) = valid
-        .fold(None, |bounds: Option<(i128, i128)>, key| {
-            Some(bounds.map_or((key, key), |(min, max)| (min.min(key), max.max(key))))
-        })
-        .unwrap_or_default();
+    let whole =
+        bounds.into_iter().flatten().reduce(|(min, max), (least, greatest)| (min.min(least), max.max(greatest)));
+    let (min, max) = whole.unwrap_or_default();
     let mut head = head(Kind::Text, 0, values.len(), nulls);
     (head.min, head.max, head.entries, head.has_bitmap) = (min, max, entries, nulls != 0);
     head.scheme = if compressor.is_some() { Scheme::CompressedHeap } else { Scheme::Heap };
@@ -129,21 +133,12 @@ fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Comp
     body.finish(head)
 }
 
-fn entry(values: &[&[u8]], vector: usize, mask: &Mask, heap: &Heap) -> Entry {
-    let values = values.iter().skip(vector * VECTOR_ROWS).take(VECTOR_ROWS);
-    let mut entry = Entry { base: heap.starts[vector] as i64, min: i64::MAX, max: i64::MIN, ..Entry::default() };
-    for (row, value) in values.enumerate() {
-        if is_set(mask, row) {
-            let key = prefix_key(value);
-            (entry.min, entry.max) = (entry.min.min(key), entry.max.max(key));
-        } else {
-            entry.nulls += 1;
-        }
-    }
-    if entry.max < entry.min {
-        (entry.min, entry.max) = (0, 0);
-    }
-    entry
+/// The first bytes of the least and of the greatest string of a vector.
+fn bounds_of(values: &[&[u8]], mask: &Mask) -> Option<(i128, i128)> {
+    let known = values.iter().enumerate().filter(|(row, _)| is_set(mask, *row));
+    known.map(|(_, value)| wide_prefix_key(value)).fold(None, |bounds, key| {
+        Some(bounds.map_or((key, key), |(min, max): (i128, i128)| (min.min(key), max.max(key))))
+    })
 }
 
 fn is_set(mask: &Mask, row: usize) -> bool {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::encode::choose::Plan;
 use crate::encode::encode_run_values;
-use crate::encode::keys::Keys;
+use crate::encode::keys::{Keys, nulls_of};
 use crate::encode::statistics::{Statistics, bits_of};
 use crate::format::{ALIGNMENT, aligned};
 use crate::kernels::{Kernels, Lane, Word};
@@ -183,7 +183,7 @@ impl Packing<'_> {
             padded[..numbers.len()].copy_from_slice(numbers);
             let mut lanes = [T::default(); VECTOR_ROWS];
             kernels.narrow(&padded, entry.base, &mut lanes);
-            let patched = self.patched(vector, numbers, &mask);
+            let patched = self.patched(vector, &padded, &mask);
             entry.first_patch = patches.rows.len() as u32;
             for row in positions(&patched) {
                 // The least offset that is not NULL.
@@ -193,11 +193,7 @@ impl Packing<'_> {
             }
             entry.patches = (patches.rows.len() - entry.first_patch as usize) as u16;
             if entry.nulls != 0 {
-                for (row, lane) in lanes[..numbers.len()].iter_mut().enumerate() {
-                    if mask[row / 64] >> (row % 64) & 1 == 0 {
-                        *lane = T::default();
-                    }
-                }
+                nulls_of(&mask, numbers.len()).for_each(|row| lanes[row] = T::default());
             }
             kernels.pack(&lanes, width, &mut words[vector * width..][..width]);
         }
@@ -207,14 +203,15 @@ impl Packing<'_> {
     }
 
     /// The rows of a vector that do not fit.
-    fn patched(&self, vector: usize, numbers: &[i64], valid: &Mask) -> Mask {
+    fn patched(&self, vector: usize, numbers: &[i64; VECTOR_ROWS], valid: &Mask) -> Mask {
         let mut mask = self.exceptions.map_or_else(Mask::default, |exceptions| exceptions[vector]);
         let (base, max) = self.bases[vector];
-        let does_fit = |number: i64| bits_of(number.wrapping_sub(base) as u64) <= self.width;
-        if !does_fit(max) {
-            for (row, number) in numbers.iter().enumerate() {
-                let is_patch = !does_fit(*number) && valid[row / 64] >> (row % 64) & 1 == 1;
-                mask[row / 64] |= u64::from(is_patch) << (row % 64);
+        if self.width < bits_of(max.wrapping_sub(base) as u64) {
+            let mut lanes = [0; VECTOR_ROWS];
+            Kernels::get().narrow(numbers, base, &mut lanes);
+            let beyond = Kernels::get().between(&lanes, 1 << self.width, u64::MAX - (1 << self.width));
+            for ((word, beyond), valid) in mask.iter_mut().zip(beyond).zip(valid) {
+                *word |= beyond & valid;
             }
         }
         mask
@@ -228,30 +225,26 @@ struct Patches {
 }
 
 fn write_runs(keys: &Keys<'_>, head: &mut Head, body: &mut BodyWriter) {
-    let (mut lasts, mut values, mut valid) = (Vec::new(), Vec::new(), Vec::new());
-    for (row, value) in keys.values().iter().enumerate() {
-        let is_valid = keys.is_valid(row);
-        let goes_on = match (values.last(), valid.last()) {
-            (Some(before), Some(was_valid)) => *was_valid == is_valid && (!is_valid || before == value),
-            _ => false,
+    let (mut lasts, mut values, mut masks) = (Vec::new(), Vec::new(), vec![]);
+    let all = keys.values();
+    let mut start = 0;
+    while start < all.len() {
+        let is_valid = keys.is_valid(start);
+        let goes_on = |row: &usize| match (keys.is_valid(*row), is_valid) {
+            (true, true) => all[*row] == all[start],
+            (next, this) => next == this,
         };
-        if goes_on {
-            *lasts.last_mut().expect("a run goes on") = row as u16;
-        } else {
-            lasts.push(row as u16);
-            values.push(*value);
-            valid.push(is_valid);
+        let end = (start + 1..all.len()).find(|row| !goes_on(row)).unwrap_or(all.len());
+        let run = values.len();
+        if run % VECTOR_ROWS == 0 {
+            masks.push(Mask::default());
         }
+        masks[run / VECTOR_ROWS][run % VECTOR_ROWS / 64] |= u64::from(is_valid) << (run % 64);
+        lasts.extend_from_slice(&((end - 1) as u16).to_le_bytes());
+        values.push(all[start]);
+        start = end;
     }
-    let masks = valid.chunks(VECTOR_ROWS).map(|valid| {
-        let mut mask = Mask::default();
-        for (run, is_valid) in valid.iter().enumerate() {
-            mask[run / 64] |= u64::from(*is_valid) << (run % 64);
-        }
-        mask
-    });
     head.parts = values.len();
-    body.section(&lasts.iter().flat_map(|last| last.to_le_bytes()).collect::<Vec<_>>());
-    let keys = Keys::with_masks(&values, masks.collect());
-    body.section(&encode_run_values(head.kind, head.offset, &keys));
+    body.section(&lasts);
+    body.section(&encode_run_values(head.kind, head.offset, &Keys::with_masks(&values, masks)));
 }

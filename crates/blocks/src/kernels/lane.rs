@@ -231,3 +231,26 @@ pub(super) fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers:
         *number = decimals.value(*digits);
     }
 }
+
+/// The digits of keys' numbers, and which of them stand for their number.
+#[inline(always)]
+pub(super) fn digits(
+    keys: &[i64; VECTOR_ROWS],
+    decimals: Decimals,
+    are_single: bool,
+    digits: &mut [i64; VECTOR_ROWS],
+    bits: impl Fn(&[u8; 64]) -> u64,
+) -> Mask {
+    let mut mask = Mask::default();
+    let parts = keys.as_chunks::<64>().0.iter().zip(digits.as_chunks_mut::<64>().0);
+    for (word, (keys, digits)) in mask.iter_mut().zip(parts) {
+        let mut flags = [0; 64];
+        for ((flag, digits), key) in flags.iter_mut().zip(digits).zip(keys) {
+            let (found, is_exact) = if are_single { decimals.digits_of_single(*key) } else { decimals.digits(*key) };
+            *digits = found;
+            *flag = if is_exact { u8::MAX } else { 0 };
+        }
+        *word = bits(&flags);
+    }
+    mask
+}

@@ -52,8 +52,11 @@ pub struct Kernels {
     bounds: unsafe fn(&[i64]) -> (i64, i64),
     changes: unsafe fn(&[i64]) -> usize,
     decimals: unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [f64; VECTOR_ROWS]),
+    digits: Digits,
+    singles_digits: Digits,
 }
 
+type Digits = unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [i64; VECTOR_ROWS]) -> Mask;
 type Unpack<T> = unsafe fn(&[Word], &mut [T; VECTOR_ROWS]);
 
 /// The kernels of one lane type.
@@ -151,6 +154,19 @@ impl Kernels {
     pub(crate) fn decimals(&self, digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.decimals)(digits, decimals, numbers) }
+    }
+
+    /// The digits of the numbers of keys, and which of them stand for their number.
+    pub(crate) fn digits(
+        &self,
+        keys: &[i64; VECTOR_ROWS],
+        decimals: Decimals,
+        are_single: bool,
+        digits: &mut [i64; VECTOR_ROWS],
+    ) -> Mask {
+        let kernel = if are_single { self.singles_digits } else { self.digits };
+        // SAFETY: as in `unpack`.
+        unsafe { kernel(keys, decimals, digits) }
     }
 
     /// How many values differ from the one before.

@@ -21,6 +21,8 @@ macro_rules! variant {
                 bounds,
                 changes,
                 decimals,
+                digits,
+                singles_digits,
             };
 
             variant!(lane $isa u8, 8, $bits $(, $features)?);
@@ -41,6 +43,16 @@ macro_rules! variant {
             $(#[target_feature(enable = $features)])?
             fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
                 lane::decimals(digits, decimals, numbers);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn digits(keys: &[i64; VECTOR_ROWS], decimals: Decimals, digits: &mut [i64; VECTOR_ROWS]) -> Mask {
+                lane::digits(keys, decimals, false, digits, |flags| $bits(flags))
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn singles_digits(keys: &[i64; VECTOR_ROWS], decimals: Decimals, digits: &mut [i64; VECTOR_ROWS]) -> Mask {
+                lane::digits(keys, decimals, true, digits, |flags| $bits(flags))
             }
         }
     };
