@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::body::{Body, check};
+use crate::body::{Body, Runs, check};
 use crate::{Error, Head, Result};
 
 /// Up to 65,536 rows of one column. Cheap to clone; what it was opened from is shared.
@@ -39,6 +39,14 @@ impl Block {
     /// The block as it is stored.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// The block's runs, if it has such: what is done with a value needs to be done once for each.
+    pub fn runs(&self) -> Option<&Runs> {
+        match &self.body {
+            Body::Runs(runs) => Some(runs),
+            _ => None,
+        }
     }
 
     pub(crate) fn body(&self) -> &Body {

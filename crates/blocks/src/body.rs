@@ -31,7 +31,7 @@ pub(crate) struct Packed {
 
 /// Where runs end, and their values.
 #[derive(Debug, Clone)]
-pub(crate) struct Runs {
+pub struct Runs {
     /// The last row of each.
     lasts: Bytes,
     pub(crate) values: Box<Block>,
@@ -147,6 +147,7 @@ impl Runs {
         let lasts = sections.take(head.parts * 2)?;
         let values = Block::open_within(sections.rest()?, depth + 1)?;
         check(values.head().rows == head.parts, "runs without values")?;
+        check(values.head().scheme != Scheme::PlainWide, "runs of values without keys")?;
         check(values.head().kind == head.kind && values.head().offset == head.offset, "runs of another kind")?;
         let runs = Self { lasts, values: Box::new(values) };
         let ascending = (1..runs.len()).all(|run| runs.last(run - 1) < runs.last(run));
@@ -156,8 +157,18 @@ impl Runs {
     }
 
     /// How many runs there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.lasts.len() / 2
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.lasts.is_empty()
+    }
+
+    /// A block whose rows are the runs.
+    pub fn values(&self) -> &Block {
+        &self.values
     }
 
     /// The row behind the last one of the first `runs` runs.
@@ -166,7 +177,7 @@ impl Runs {
     }
 
     /// The rows of a run.
-    pub(crate) fn rows(&self, run: usize) -> Range<usize> {
+    pub fn rows(&self, run: usize) -> Range<usize> {
         self.end(run)..self.end(run + 1)
     }
 
@@ -185,7 +196,7 @@ impl Runs {
     }
 
     /// The run that a row lies in.
-    pub(crate) fn of_row(&self, row: usize) -> usize {
+    pub fn of_row(&self, row: usize) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);

@@ -249,6 +249,11 @@ fn write_entry(entry: &Entry, bytes: &mut [u8; ENTRY_BYTES]) {
     bytes[28..].copy_from_slice(&entry.first_patch.to_le_bytes());
 }
 
+/// The bits of the narrowest lane that holds so many bits.
+pub(crate) fn lane_of(width: u8) -> u8 {
+    width.next_power_of_two().max(8)
+}
+
 /// The array at a place that is known to be there.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("within the bytes")

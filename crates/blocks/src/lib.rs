@@ -31,6 +31,7 @@ mod untrusted;
 
 pub use bitmap::Bitmap;
 pub use block::Block;
+pub use body::Runs;
 pub use compare::{Comparison, Condition};
 pub use decode::{Lanes, LanesBuffer, TextBuffer, TextValues, Texts, Value, Values};
 pub use dictionary::{Dictionary, DictionaryBuilder, hash as hash_text};

@@ -148,9 +148,9 @@ impl<'a> Matcher<'a> {
         let (mut from, mut number) = (0, 0);
         while let Some(at) = first.find(&heap[from..]) {
             let hit = from + at;
-            number += ends[number..].partition_point(|end| *end as usize <= hit);
-            let Some(end) = ends.get(number) else { return };
-            let end = *end as usize;
+            let Some(passed) = ends[number..].iter().position(|end| hit < *end as usize) else { return };
+            number += passed;
+            let end = ends[number] as usize;
             if hit + length <= end && holds_parts(rest, &heap[hit + length..end]) {
                 found(number);
                 from = end;

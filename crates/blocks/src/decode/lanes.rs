@@ -1,9 +1,10 @@
 //! Vectors as lanes: offsets from the vector's base in the narrowest integers that hold all of the block's.
 
-use crate::body::Body;
+use crate::body::{Body, Packed};
 use crate::decode::unpack;
+use crate::format::lane_of;
 use crate::kernels::{Kernels, Lane};
-use crate::{Block, Error, Result, VECTOR_ROWS};
+use crate::{Block, Result, Scheme, VECTOR_ROWS};
 
 /// The offsets of a vector. Lanes behind the block's last row are anything.
 #[derive(Debug, Clone, Copy)]
@@ -63,77 +64,75 @@ impl Block {
     /// Unpacks a vector of a block of integers: each value is `Head::offset` + `Entry::base` + its lane. Lane 0 is NULL where
     /// `Head::null_is_zero`; elsewhere `validity` tells.
     pub fn lanes<'a>(&self, vector: usize, buffer: &'a mut LanesBuffer) -> Result<Lanes<'a>> {
-        self.expect_kind(self.head().kind.is_integer())?;
+        let head = self.head();
+        self.expect_kind(head.kind.is_integer() && head.scheme != Scheme::PlainWide)?;
         self.prefetch(vector + 1);
-        match self.head().lane {
-            8 => self.fill(vector, &mut buffer.u8)?,
-            16 if self.head().width <= 8 => self.fill_from::<_, u8>(vector, &mut buffer.u16, &mut buffer.u8)?,
-            16 => self.fill(vector, &mut buffer.u16)?,
-            32 if self.head().width <= 8 => self.fill_from::<_, u8>(vector, &mut buffer.u32, &mut buffer.u8)?,
-            32 if self.head().width <= 16 => self.fill_from::<_, u16>(vector, &mut buffer.u32, &mut buffer.u16)?,
-            32 => self.fill(vector, &mut buffer.u32)?,
-            _ if self.head().width <= 8 => self.fill_from::<_, u8>(vector, &mut buffer.u64, &mut buffer.u8)?,
-            _ if self.head().width <= 16 => self.fill_from::<_, u16>(vector, &mut buffer.u64, &mut buffer.u16)?,
-            _ if self.head().width <= 32 => self.fill_from::<_, u32>(vector, &mut buffer.u64, &mut buffer.u32)?,
-            _ => self.fill(vector, &mut buffer.u64)?,
-        }
-        Ok(match self.head().lane {
-            8 => Lanes::U8(&buffer.u8),
-            16 => Lanes::U16(&buffer.u16),
-            32 => Lanes::U32(&buffer.u32),
-            _ => Lanes::U64(&buffer.u64),
-        })
-    }
-
-    /// Packed offsets are unpacked where they are wanted.
-    fn fill<T: Lane>(&self, vector: usize, lanes: &mut [T; VECTOR_ROWS]) -> Result<()> {
         if let Body::Packed(packed) = self.body() {
-            unpack(packed, vector, self.head().width, lanes);
+            let base = head.entries[vector].base;
+            let lanes = (head.lane, lane_of(head.width));
+            match lanes {
+                (8, _) => unpack(packed, vector, head.width, &mut buffer.u8),
+                (16, 8) => unpack_from(packed, vector, head.width, &mut buffer.u8, &mut buffer.u16),
+                (16, _) => unpack(packed, vector, head.width, &mut buffer.u16),
+                (32, 8) => unpack_from(packed, vector, head.width, &mut buffer.u8, &mut buffer.u32),
+                (32, 16) => unpack_from(packed, vector, head.width, &mut buffer.u16, &mut buffer.u32),
+                (32, _) => unpack(packed, vector, head.width, &mut buffer.u32),
+                (_, 8) => unpack_from(packed, vector, head.width, &mut buffer.u8, &mut buffer.u64),
+                (_, 16) => unpack_from(packed, vector, head.width, &mut buffer.u16, &mut buffer.u64),
+                (_, 32) => unpack_from(packed, vector, head.width, &mut buffer.u32, &mut buffer.u64),
+                _ => unpack(packed, vector, head.width, &mut buffer.u64),
+            }
+            for (row, key) in packed.patches(head.entries[vector].patches()) {
+                buffer.put(head.lane, row, key.wrapping_sub(base) as u64);
+            }
+        } else {
+            let mut keys = [0; VECTOR_ROWS];
+            self.keys(vector, buffer, &mut keys);
+            buffer.narrow(head.lane, &keys, head.entries[vector].base);
         }
-        self.complete(vector, lanes)
+        Ok(buffer.lanes(head.lane))
+    }
+}
+
+impl LanesBuffer {
+    fn lanes(&self, lane: u8) -> Lanes<'_> {
+        match lane {
+            8 => Lanes::U8(&self.u8),
+            16 => Lanes::U16(&self.u16),
+            32 => Lanes::U32(&self.u32),
+            _ => Lanes::U64(&self.u64),
+        }
     }
 
-    /// Packed offsets are narrower than what the patches need.
-    fn fill_from<T: Lane, N: Lane>(
-        &self,
-        vector: usize,
-        lanes: &mut [T; VECTOR_ROWS],
-        narrow: &mut [N; VECTOR_ROWS],
-    ) -> Result<()> {
-        if let Body::Packed(packed) = self.body() {
-            unpack(packed, vector, self.head().width, narrow);
-            for (lane, narrow) in lanes.iter_mut().zip(narrow.iter()) {
-                *lane = T::truncate(narrow.extend());
-            }
+    fn put(&mut self, lane: u8, row: usize, offset: u64) {
+        match lane {
+            8 => self.u8[row] = offset as u8,
+            16 => self.u16[row] = offset as u16,
+            32 => self.u32[row] = offset as u32,
+            _ => self.u64[row] = offset,
         }
-        self.complete(vector, lanes)
     }
 
-    /// What is not unpacked.
-    fn complete<T: Lane>(&self, vector: usize, lanes: &mut [T; VECTOR_ROWS]) -> Result<()> {
-        let entry = &self.head().entries[vector];
-        let offset = |key: i64| T::truncate(key.wrapping_sub(entry.base) as u64);
-        match self.body() {
-            Body::Constant => lanes.fill(T::default()),
-            Body::Packed(packed) => {
-                for (row, value) in packed.patches(entry.patches()) {
-                    lanes[row] = offset(value);
-                }
-            }
-            Body::Runs(runs) => {
-                for (run, rows) in runs.in_vector(vector, self.head().rows_in(vector)) {
-                    lanes[rows].fill(runs.values.key(run).map_or_else(T::default, offset));
-                }
-            }
-            Body::Plain(plain) if self.head().scheme == crate::Scheme::Plain => {
-                let mut keys = [entry.base; VECTOR_ROWS];
-                for (key, bytes) in keys.iter_mut().zip(plain.values(vector)) {
-                    *key = i64::from_le_bytes(*bytes);
-                }
-                Kernels::get().narrow(&keys, entry.base, lanes);
-            }
-            Body::Plain(_) | Body::Heap(_) => return Err(Error::Kind),
+    fn narrow(&mut self, lane: u8, keys: &[i64; VECTOR_ROWS], base: i64) {
+        match lane {
+            8 => Kernels::get().narrow(keys, base, &mut self.u8),
+            16 => Kernels::get().narrow(keys, base, &mut self.u16),
+            32 => Kernels::get().narrow(keys, base, &mut self.u32),
+            _ => Kernels::get().narrow(keys, base, &mut self.u64),
         }
-        Ok(())
+    }
+}
+
+/// Packed offsets are narrower than what the patches need.
+fn unpack_from<N: Lane, T: Lane>(
+    packed: &Packed,
+    vector: usize,
+    width: u8,
+    narrow: &mut [N; VECTOR_ROWS],
+    lanes: &mut [T; VECTOR_ROWS],
+) {
+    unpack(packed, vector, width, narrow);
+    for (lane, narrow) in lanes.iter_mut().zip(narrow.iter()) {
+        *lane = T::truncate(narrow.extend());
     }
 }

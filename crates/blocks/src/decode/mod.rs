@@ -9,13 +9,18 @@ pub use lanes::{Lanes, LanesBuffer};
 pub use text::{TextBuffer, TextValues, Texts};
 pub use values::{Value, Values};
 
-use crate::body::{Body, Packed};
+use std::ops::Range;
+
+use crate::body::{Body, Packed, Runs};
 use crate::float::{Decimals, key32, key64, value32, value64};
 use crate::kernels::{Kernels, Lane};
 use crate::{Block, Kind, Mask, Result, VECTOR_ROWS, kernels, mask_of};
 
 /// A vector that keeps more than one row of so many is unpacked whole, another row by row.
 pub(crate) const GATHER_EVERY_MIN: usize = 8;
+
+/// Of a vector with more runs the runs' values are unpacked whole.
+const SINGLE_RUNS_MAX: usize = 8;
 
 impl Block {
     /// The rows of a vector that have a value.
@@ -37,11 +42,11 @@ impl Block {
             }),
             Body::Runs(runs) => {
                 let mut mask = Mask::default();
-                for (run, rows) in runs.in_vector(vector, rows) {
-                    if runs.values.key(run).is_some() {
+                self.for_runs(runs, vector, buffer, |rows, key| {
+                    if key.is_some() {
                         set(&mut mask, rows);
                     }
-                }
+                });
                 mask
             }
             Body::Plain(plain) => plain.validity(vector),
@@ -94,15 +99,38 @@ impl Block {
             }
             Body::Heap(_) => {}
             Body::Runs(runs) => {
-                for (run, rows) in runs.in_vector(vector, self.head().rows_in(vector)) {
-                    keys[rows].fill(runs.values.key(run).unwrap_or_default());
-                }
+                self.for_runs(runs, vector, buffer, |rows, key| keys[rows].fill(key.unwrap_or(entry.base)));
             }
             Body::Plain(plain) => {
                 for (key, bytes) in keys.iter_mut().zip(plain.values(vector)) {
                     *key = i64::from_le_bytes(*bytes);
                 }
             }
+        }
+    }
+
+    /// Calls with the rows within a vector and the key of each of its runs. Where these are many, their vectors are unpacked.
+    pub(crate) fn for_runs(
+        &self,
+        runs: &Runs,
+        vector: usize,
+        buffer: &mut LanesBuffer,
+        mut each: impl FnMut(Range<usize>, Option<i64>),
+    ) {
+        let in_vector = || runs.in_vector(vector, self.head().rows_in(vector));
+        if in_vector().nth(SINGLE_RUNS_MAX).is_none() {
+            return in_vector().for_each(|(run, rows)| each(rows, runs.values.key(run)));
+        }
+        let mut keys = [0; VECTOR_ROWS];
+        let (mut unpacked, mut validity) = (None, Mask::default());
+        for (run, rows) in in_vector() {
+            let (of_run, within) = (run / VECTOR_ROWS, run % VECTOR_ROWS);
+            if unpacked != Some(of_run) {
+                runs.values.keys(of_run, buffer, &mut keys);
+                validity = runs.values.validity(of_run, buffer);
+                unpacked = Some(of_run);
+            }
+            each(rows, (validity[within / 64] >> (within % 64) & 1 == 1).then(|| keys[within]));
         }
     }
 
@@ -199,7 +227,7 @@ pub(crate) fn unpack<T: Lane>(packed: &Packed, vector: usize, width: u8, lanes: 
 }
 
 /// Sets a range of bits.
-pub(crate) fn set(mask: &mut Mask, rows: std::ops::Range<usize>) {
+pub(crate) fn set(mask: &mut Mask, rows: Range<usize>) {
     if rows.is_empty() {
         return;
     }

@@ -1,10 +1,13 @@
 //! Strings: one heap for each vector, and where in it each string ends.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use fsst::Compressor;
 
 use crate::encode::statistics::bits_of;
-use crate::encode::write::{BodyWriter, bitmap_bytes, head, lane_of};
+use crate::encode::write::{BodyWriter, bitmap_bytes, head};
+use crate::format::lane_of;
 use crate::kernels::{Kernels, Lane, Word};
 use crate::text::wide_prefix_key;
 use crate::{Bitmap, Entry, Error, Kind, Mask, Result, Scheme, VECTOR_ROWS, mask_of};
@@ -26,7 +29,9 @@ pub enum Compression {
 /// The heaps of a block's vectors.
 #[derive(Default)]
 struct Heap {
-    bytes: Vec<u8>,
+    /// All of it where it is compressed; else it is the strings themselves.
+    compressed: Option<Vec<u8>>,
+    length: usize,
     /// Where each string ends in its vector's heap.
     ends: Vec<u32>,
     /// Where each vector's heap begins.
@@ -41,32 +46,34 @@ pub(super) fn encode(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression
             validity.map_or_else(|| mask_of(values.len()), |bitmap| bitmap.mask(vector * VECTOR_ROWS, values.len()))
         })
         .collect();
-    let known: Vec<&[u8]> = values
-        .iter()
-        .enumerate()
-        .map(|(row, value)| if validity.is_none_or(|bitmap| bitmap.get(row)) { *value } else { &[] })
-        .collect();
+    let known = match validity {
+        None => Cow::Borrowed(values),
+        Some(bitmap) => {
+            let value = |(row, value)| if bitmap.get(row) { value } else { [].as_slice() };
+            values.iter().copied().enumerate().map(value).collect()
+        }
+    };
     let bytes: usize = known.iter().map(|value| value.len()).sum();
     let compressor = (compression == Compression::Symbols && COMPRESSED_BYTES_MIN <= bytes)
         .then(|| Compressor::train(&known.iter().copied().filter(|value| !value.is_empty()).collect()));
     if let Some(compressor) = compressor {
         let compressed = Heap::compressed(&known, &compressor)?;
-        if compressed.bytes.len() * 100 < bytes * COMPRESSED_PERCENT_MAX {
+        if compressed.length * 100 < bytes * COMPRESSED_PERCENT_MAX {
             return Ok(write(&known, &masks, &compressed, Some(&compressor)));
         }
     }
-    Ok(write(&known, &masks, &Heap::plain(&known, bytes)?, None))
+    Ok(write(&known, &masks, &Heap::plain(&known)?, None))
 }
 
 impl Heap {
-    fn plain(values: &[&[u8]], bytes: usize) -> Result<Self> {
-        let mut heap = Self { bytes: Vec::with_capacity(bytes), ..Self::default() };
+    fn plain(values: &[&[u8]]) -> Result<Self> {
+        let mut heap = Self::default();
         for values in values.chunks(VECTOR_ROWS) {
-            heap.starts.push(heap.bytes.len());
-            let start = heap.bytes.len();
+            let start = heap.length;
+            heap.starts.push(start);
             for value in values {
-                heap.bytes.extend_from_slice(value);
-                heap.ends.push(end(heap.bytes.len() - start)?);
+                heap.length += value.len();
+                heap.ends.push(end(heap.length - start)?);
             }
         }
         Ok(heap)
@@ -74,16 +81,18 @@ impl Heap {
 
     fn compressed(values: &[&[u8]], compressor: &Compressor) -> Result<Self> {
         let mut heap = Self::default();
-        let mut ends = Vec::with_capacity(VECTOR_ROWS);
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(VECTOR_ROWS));
         for values in values.chunks(VECTOR_ROWS) {
-            let start = heap.bytes.len();
+            let start = bytes.len();
             heap.starts.push(start);
             ends.clear();
-            compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(values, &mut heap.bytes, &mut ends);
+            compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(values, &mut bytes, &mut ends);
             for at in &ends {
                 heap.ends.push(end(*at as usize - start)?);
             }
         }
+        heap.length = bytes.len();
+        heap.compressed = Some(bytes);
         Ok(heap)
     }
 }
@@ -112,7 +121,7 @@ fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Comp
     head.scheme = if compressor.is_some() { Scheme::CompressedHeap } else { Scheme::Heap };
     head.width = bits_of(heap.ends.iter().copied().max().unwrap_or_default().into());
     head.lane = lane_of(head.width);
-    let mut body = BodyWriter::new(values.len(), heap.bytes.len() + heap.ends.len() * 5 + 4096);
+    let mut body = BodyWriter::new(values.len(), heap.length + heap.ends.len() * 5 + 4096);
     if head.has_bitmap {
         body.section(&bitmap_bytes(masks));
     }
@@ -129,7 +138,10 @@ fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Comp
         stored.extend_from_slice(&compressor.symbol_lengths()[..symbols.len()]);
         body.section(&stored);
     }
-    body.section(&heap.bytes);
+    match &heap.compressed {
+        Some(bytes) => body.section(bytes),
+        None => body.section_of(values.iter().copied()),
+    }
     body.finish(head)
 }
 

@@ -6,7 +6,7 @@ use crate::encode::choose::Plan;
 use crate::encode::encode_run_values;
 use crate::encode::keys::{Keys, nulls_of};
 use crate::encode::statistics::{Statistics, bits_of};
-use crate::format::{ALIGNMENT, aligned};
+use crate::format::{ALIGNMENT, aligned, lane_of};
 use crate::kernels::{Kernels, Lane, Word};
 use crate::row_set::positions;
 use crate::{Head, Kind, Mask, Scheme, VECTOR_ROWS};
@@ -38,7 +38,21 @@ impl BodyWriter {
 
     /// A section.
     pub(crate) fn section(&mut self, bytes: &[u8]) {
-        self.room(bytes.len()).copy_from_slice(bytes);
+        self.section_of([bytes]);
+    }
+
+    /// A section of parts, one behind the other.
+    pub(crate) fn section_of<'a>(&mut self, parts: impl IntoIterator<Item = &'a [u8]>) {
+        let unaligned = self.bytes.len();
+        self.bytes.resize(self.start + aligned(unaligned - self.start), 0);
+        let begin = self.bytes.len();
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
+        if self.bytes.len() == begin {
+            // A section without bytes has no place.
+            self.bytes.truncate(unaligned);
+        }
     }
 
     /// Writes the head.
@@ -115,11 +129,6 @@ pub(crate) fn write(kind: Kind, offset: i128, keys: &Keys<'_>, statistics: &Stat
         }
     }
     body.finish(head)
-}
-
-/// The narrowest lane of so many bits.
-pub(crate) fn lane_of(width: u8) -> u8 {
-    width.next_power_of_two().max(8)
 }
 
 /// A bitmap as it is stored.
