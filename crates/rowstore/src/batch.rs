@@ -32,6 +32,18 @@ pub struct StoredColumn {
     pub missing: Option<ArrayRef>,
 }
 
+impl StoredColumn {
+    /// The column's value in a row.
+    pub fn value_in<'a>(&'a self, row: TupleReader<'a>) -> Result<Value<'a>> {
+        match (row.get(self.id), &self.missing) {
+            (Some(value), _) => Ok(value),
+            (None, Some(array)) if array.is_empty() => Err(Error::Damaged("missing value of a column is empty")),
+            (None, Some(array)) => Value::of(array.as_ref(), 0),
+            (None, None) => Ok(Value::Null),
+        }
+    }
+}
+
 /// Columns of these rows. `capacity` is how many rows to make room for.
 pub fn batch_of<'a>(
     rows: impl IntoIterator<Item = &'a Tuple>,

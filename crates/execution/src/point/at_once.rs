@@ -1,7 +1,5 @@
 //! Rows that are found without waiting: by parameters as they came, among fresh rows.
 
-use std::sync::Arc;
-
 use catalog::CatalogState;
 use datafusion::common::ScalarValue;
 use datafusion::physical_expr::expressions::{Column, Literal};
@@ -11,7 +9,7 @@ use types::{SqlError, SqlResult};
 
 use super::compiled::{Compiled, Counts, Expression, Rows, Run};
 use super::source::{Asked, KeyedRows, Read};
-use super::{PointRows, PointRun, Ready, StoredRows};
+use super::{PointRows, PointRun, Ready, cell};
 use crate::Execution;
 use crate::lookup::{Found, fresh_in_order};
 
@@ -67,17 +65,15 @@ impl Compiled {
         if BYTES_MAX < tuples.iter().map(|tuple| tuple.as_bytes().len()).sum() {
             return Ok(None);
         }
-        let Some(columns) = &self.plain else {
-            let (one, read) = (self.one_row(values)?, Read { tuples, found, is_all });
-            let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
-            if limit.is_some() && !self.is_extreme() && !is_all && Some(rows.num_rows()) != counts.fetch {
-                return Ok(None);
-            }
-            return Ok(Some((PointRows::Batch(self.visible(&rows)), Some(keyed.asked(range, read.found)))));
-        };
-        let given = tuples.into_iter().skip(counts.skip).take(counts.fetch.unwrap_or(usize::MAX));
-        let rows = StoredRows { rows: given.collect(), columns: Arc::clone(columns) };
-        Ok(Some((PointRows::Stored(rows), Some(keyed.asked(range, found)))))
+        if let Some(rows) = self.given(tuples.clone(), counts, values)? {
+            return Ok(Some((PointRows::Stored(rows), Some(keyed.asked(range, found)))));
+        }
+        let (one, read) = (self.one_row(values)?, Read { tuples, found, is_all });
+        let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
+        if limit.is_some() && !self.is_extreme() && !is_all && Some(rows.num_rows()) != counts.fetch {
+            return Ok(None);
+        }
+        Ok(Some((PointRows::Batch(self.visible(&rows)), Some(keyed.asked(range, read.found)))))
     }
 
     /// OFFSET and LIMIT; `None` where they have to be computed, or are refused.
@@ -104,21 +100,10 @@ impl KeyedRows {
     }
 }
 
-/// The value of a parameter or a constant; `None` for all other expressions, and for values that are not often keys.
+/// The value of a parameter or a constant; `None` for all other expressions, and for values that are not stored so.
 fn value_of<'a>(expression: &'a Expression, values: &'a [ScalarValue]) -> Option<Value<'a>> {
-    let scalar = match expression.downcast_ref::<Column>() {
+    cell::value_of(match expression.downcast_ref::<Column>() {
         Some(parameter) => values.get(parameter.index())?,
         None => expression.downcast_ref::<Literal>()?.value(),
-    };
-    Some(match scalar {
-        scalar if scalar.is_null() => Value::Null,
-        ScalarValue::Boolean(Some(value)) => Value::Bool(*value),
-        ScalarValue::Int16(Some(value)) => Value::Int(i64::from(*value)),
-        ScalarValue::Int32(Some(value)) | ScalarValue::Date32(Some(value)) => Value::Int(i64::from(*value)),
-        ScalarValue::Int64(Some(value)) | ScalarValue::TimestampMicrosecond(Some(value), _) => Value::Int(*value),
-        ScalarValue::Decimal128(Some(value), _, _) => Value::Decimal(*value),
-        ScalarValue::Utf8View(Some(text)) => Value::Text(text),
-        ScalarValue::FixedSizeBinary(_, Some(bytes)) => Value::Bytes(bytes),
-        _ => return None,
     })
 }

@@ -15,12 +15,13 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use planner::error::from_datafusion;
 use planner::functions;
 use planner::semantics::Session;
-use rowstore::StoredColumn;
+use rowstore::{StoredColumn, Tuple};
 use types::{SqlError, SqlResult};
 
 use super::chain::{Chain, Effect, Source, Step, moment_column, parameter_column};
 use super::patch::{Applied, Patch};
 use super::plain::{self, StoredRows};
+use super::row_by_row::RowByRow;
 use super::source::{Asked, KeyedRows, Read};
 use super::{IndexUse, Patched};
 use crate::Execution;
@@ -39,6 +40,8 @@ pub(super) struct Compiled {
     pub(super) plain: Option<Arc<[StoredColumn]>>,
     /// As `plain`, of a query that locks its rows.
     locked: Option<Arc<[StoredColumn]>>,
+    /// What becomes of each row, where it can be made value by value.
+    pub(super) row_by_row: Option<RowByRow>,
     /// What an UPDATE does, where it can be done to the rows as they are stored.
     patch: Option<Patch>,
 }
@@ -107,6 +110,7 @@ impl Compiled {
                         steps: Vec::new(),
                         plain: None,
                         locked: None,
+                        row_by_row: None,
                         patch: None,
                     });
                 }
@@ -165,7 +169,9 @@ impl Compiled {
             _ => None,
         };
         let carried = carried.len();
-        Ok(Self { types, carried, schema, source, steps, plain, locked, patch })
+        let is_computed = plain.is_none() && !chain.is_locking && patch.is_none();
+        let row_by_row = is_computed.then(|| RowByRow::of(&source, &steps, &schema, carried)).flatten();
+        Ok(Self { types, carried, schema, source, steps, plain, locked, row_by_row, patch })
     }
 
     /// Whether it is for parameters of the types of these.
@@ -208,23 +214,41 @@ impl Compiled {
         }
     }
 
-    /// The rows as they are stored, with what was read; `None` where they are not given so, or the plan has to be run.
+    /// The rows as they are stored or computed one by one, with what was read; `None` where they are not given so, or the plan has to be run.
     pub(super) async fn run_plain(
         &self,
         execution: &Execution,
         values: &[ScalarValue],
         view: &CatalogState,
     ) -> SqlResult<Option<(StoredRows, Option<Asked>)>> {
-        let (Some(columns), Rows::Keyed(keyed)) = (&self.plain, &self.source) else { return Ok(None) };
+        let Rows::Keyed(keyed) = &self.source else { return Ok(None) };
+        if self.plain.is_none() && self.row_by_row.is_none() {
+            return Ok(None);
+        }
         let one = self.one_row(values)?;
         let Some(counts) = self.counts(&one)? else { return Ok(None) };
-        let columns = Arc::clone(columns);
-        let Some(range) = keyed.range(&one)? else { return Ok(Some((StoredRows { rows: Vec::new(), columns }, None))) };
+        let Some(range) = keyed.range(&one)? else {
+            return Ok(self.given(Vec::new(), counts, values)?.map(|rows| (rows, None)));
+        };
         let Some(read) = keyed.read(execution, view, &range, self.wanted(counts)).await? else { return Ok(None) };
-        let (mut rows, found) = (read.tuples, read.found);
+        let Some(rows) = self.given(read.tuples, counts, values)? else { return Ok(None) };
+        Ok(Some((rows, Some(keyed.asked(range, read.found)))))
+    }
+
+    /// What is given of rows that were found: the columns that are wanted, or what is computed of them; `None` where that takes arrays.
+    pub(super) fn given(
+        &self,
+        found: Vec<Tuple>,
+        counts: Counts,
+        values: &[ScalarValue],
+    ) -> SqlResult<Option<StoredRows>> {
+        let mut rows = found;
         rows.drain(..counts.skip.min(rows.len()));
         rows.truncate(counts.fetch.unwrap_or(usize::MAX));
-        Ok(Some((StoredRows { rows, columns }, Some(keyed.asked(range, found)))))
+        match &self.plain {
+            Some(columns) => Ok(Some(StoredRows { rows, columns: Arc::clone(columns) })),
+            None => self.computed_rows(&rows, values),
+        }
     }
 
     /// The rows that are to be locked, and their columns that are given; `None` where they are not given as they are stored, or the plan
@@ -259,15 +283,15 @@ impl Compiled {
     ) -> SqlResult<Option<(Patched, Asked)>> {
         let (Some(patch), Rows::Keyed(keyed)) = (&self.patch, &self.source) else { return Ok(None) };
         let columns = Arc::clone(&patch.columns);
-        let one = self.one_row(values)?;
         let range = match keyed.constants_at_once(values) {
             Some(constants) => keyed.access.range(|at| Ok(constants[at]))?,
-            None => keyed.range(&one)?,
+            None => keyed.range(&self.one_row(values)?)?,
         };
         // Where no row can be meant, the plan is as fast.
         let Some(range) = range else { return Ok(None) };
         let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
-        let Some(Applied { rows, returning }) = patch.apply(&read.tuples, &one)? else { return Ok(None) };
+        let applied = patch.apply(&read.tuples, values, || self.one_row(values))?;
+        let Some(Applied { rows, returning }) = applied else { return Ok(None) };
         let found = read.found.clone();
         Ok(Some((Patched { found, rows, columns, returning }, keyed.asked(range, read.found))))
     }

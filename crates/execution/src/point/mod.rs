@@ -2,12 +2,14 @@
 //!
 //! A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
 //! (`compiled.rs`); a run reads the rows (`source.rs`) and takes the steps. Parameters are columns beside those of the rows, so
-//! that nothing is compiled for their values. What turns out to be no case for it is run by the plan.
+//! that nothing is compiled for their values. Where a chain only computes columns, each row is made by itself, value by value
+//! (`row_by_row.rs`, `cell.rs`), and no arrays are. What turns out to be no case for it is run by the plan.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use catalog::Table;
 use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
 use planner::functions::Settled;
@@ -23,10 +25,12 @@ use crate::Execution;
 use crate::lookup::Found;
 
 mod at_once;
+mod cell;
 mod chain;
 mod compiled;
 mod patch;
 mod plain;
+mod row_by_row;
 mod source;
 
 pub use plain::StoredRows;
@@ -246,6 +250,12 @@ impl Execution {
         let Some((patched, read)) = compiled.run_patch(self, &values, &view.state).await? else { return Ok(None) };
         transaction.note_key_read(|| read.of_key());
         Ok(Some(patched))
+    }
+
+    /// The rows that an INSERT's program puts into `table`, as they are stored; `None` where they have to be columns first.
+    pub(crate) fn written_by_key(&self, run: &PointRun<'_>, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
+        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
+        compiled.written_rows(table, &values)
     }
 
     /// As [`Execution::rows_by_key`], as columns.

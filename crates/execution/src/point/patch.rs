@@ -14,9 +14,10 @@ use planner::{Action, ModifyPlan};
 use rowstore::{ColumnValues, StoredColumn, Tuple, batch_of};
 use types::{ColumnId, SqlResult};
 
+use super::cell::{Cell, values, values_of};
 use super::chain::{Effect, Step};
 use super::compiled::{Expression, batch, compile, evaluate, repeated, schema_over};
-use super::source::position_of;
+use super::source::{position_of, values_of_columns};
 use crate::error::from_rowstore;
 use crate::scan::stored_column;
 use crate::table_columns::column_defs;
@@ -34,6 +35,8 @@ pub(super) struct Patch {
     /// By ascending column.
     set: Vec<Set>,
     pub(super) columns: Arc<[ColumnId]>,
+    /// The new values, where they can be computed one by one.
+    cells: Option<Vec<Cell>>,
     /// What RETURNING gives.
     returning: Vec<Expression>,
     returned: SchemaRef,
@@ -116,6 +119,7 @@ impl Patch {
         };
         let returned = Arc::new(Schema::new(returning.iter().map(field).collect::<SqlResult<Vec<_>>>()?));
         Ok(Some(Self {
+            cells: Cell::of_all(set.iter().map(|set| &set.value), over.as_arrow()),
             returning,
             returned,
             needed: needed.iter().map(|position| stored_column(&defs[*position])).collect::<SqlResult<_>>()?,
@@ -129,7 +133,18 @@ impl Patch {
     ///
     /// # Errors
     /// What computing the new values finds.
-    pub(super) fn apply(&self, rows: &[Tuple], one: &RecordBatch) -> SqlResult<Option<Applied>> {
+    pub(super) fn apply(
+        &self,
+        rows: &[Tuple],
+        parameters: &[ScalarValue],
+        one: impl FnOnce() -> SqlResult<RecordBatch>,
+    ) -> SqlResult<Option<Applied>> {
+        if self.returning.is_empty()
+            && let Some(rows) = self.apply_by_value(rows, parameters)?
+        {
+            return Ok(Some(Applied { rows, returning: RecordBatch::new_empty(Arc::clone(&self.returned)) }));
+        }
+        let one = &one()?;
         let mut columns = batch_of(rows, &self.needed, rows.len()).map_err(from_rowstore)?;
         columns.extend(repeated(one, rows.len())?);
         let over = batch(&self.schema, columns, rows.len())?;
@@ -150,6 +165,24 @@ impl Patch {
         let returning = self.returning.iter().map(|expr| evaluate(expr, &over)).collect::<SqlResult<_>>()?;
         let returning = batch(&self.returned, returning, rows.len())?;
         Ok(Some(Applied { rows: patched, returning }))
+    }
+}
+
+impl Patch {
+    /// As [`Patch::apply`], each new value by itself; `None` where that cannot be.
+    fn apply_by_value(&self, rows: &[Tuple], parameters: &[ScalarValue]) -> SqlResult<Option<Vec<Tuple>>> {
+        let (Some(cells), Some(parameters)) = (&self.cells, values_of(parameters)) else { return Ok(None) };
+        let mut patched = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut fields = values_of_columns(&self.needed, row)?;
+            fields.extend_from_slice(&parameters);
+            let Some(made) = values(cells, &fields)? else { return Ok(None) };
+            if self.set.iter().zip(&made).any(|(set, value)| set.is_required && value.is_null()) {
+                return Ok(None);
+            }
+            patched.push(row.with(self.columns.iter().copied().zip(made)).map_err(from_rowstore)?);
+        }
+        Ok(Some(patched))
     }
 }
 

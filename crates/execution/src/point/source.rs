@@ -139,6 +139,19 @@ impl KeyedRows {
         }))
     }
 
+    /// Of the columns that are read, and the parameters.
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The values of a row in the columns that are read; `None` where they say which row it is, too.
+    pub(super) fn values_of<'a>(&'a self, row: &'a Tuple) -> SqlResult<Option<Vec<Value<'a>>>> {
+        if self.columns.len() < self.needed.len() {
+            return Ok(None);
+        }
+        values_of_columns(&self.columns, row).map(Some)
+    }
+
     /// Of the columns that are read.
     pub(super) fn types(&self) -> Vec<DataType> {
         self.schema.fields()[..self.needed.len()].iter().map(|field| field.data_type().clone()).collect()
@@ -231,6 +244,16 @@ impl KeyedRows {
         columns.extend(repeated(one, found.len())?);
         batch(&self.schema, columns, found.len())
     }
+}
+
+/// The values of a row in these columns, with room for parameters.
+pub(super) fn values_of_columns<'a>(columns: &'a [StoredColumn], row: &'a Tuple) -> SqlResult<Vec<Value<'a>>> {
+    let row = row.reader();
+    let mut values = Vec::with_capacity(columns.len() + 8);
+    for column in columns {
+        values.push(column.value_in(row).map_err(from_rowstore)?);
+    }
+    Ok(values)
 }
 
 /// `column comparison constant`: the column's position, and what it is compared with.

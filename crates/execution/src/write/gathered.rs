@@ -29,12 +29,37 @@ use crate::scan::stored_column;
 use crate::table_columns::column_defs;
 use crate::{Execution, RunContext};
 
+/// The rows of an INSERT.
+pub(super) struct Gathered {
+    rows: Vec<NewRow>,
+    /// The same as columns, with those of RETURNING behind them; none where the rows alone are enough.
+    batches: Vec<RecordBatch>,
+}
+
+impl Gathered {
+    pub(super) fn of_batches(table: &Table, batches: Vec<RecordBatch>) -> SqlResult<Self> {
+        let width = table.columns.len();
+        let mut rows = Vec::new();
+        for batch in &batches {
+            let tuples = tuples(table, &batch.columns()[..width])?;
+            rows.extend(tuples.into_iter().map(|tuple| NewRow { id: None, tuple }));
+        }
+        Ok(Self { rows, batches })
+    }
+
+    /// Rows that become fresh ones, and of which nothing is given back.
+    pub(super) fn of_rows(rows: Vec<Tuple>) -> Self {
+        let rows = rows.into_iter().map(|tuple| NewRow { id: None, tuple }).collect();
+        Self { rows, batches: Vec::new() }
+    }
+}
+
 impl Execution {
     /// Of the rows that the plan gives, finds conflicts and violations, and stages what remains.
     pub(super) async fn write_gathered(
         &self,
         plan: &WritePlan,
-        mut batches: Vec<RecordBatch>,
+        gathered: Gathered,
         run: Option<&PointRun<'_>>,
         transaction: &mut Transaction,
         context: &RunContext,
@@ -42,11 +67,7 @@ impl Execution {
         let waits = Waits::of(context);
         let table = &plan.table;
         let width = table.columns.len();
-        let mut rows = Vec::new();
-        for batch in &batches {
-            let tuples = tuples(table, &batch.columns()[..width])?;
-            rows.extend(tuples.into_iter().map(|tuple| NewRow { id: None, tuple }));
-        }
+        let Gathered { mut rows, mut batches } = gathered;
         let mut updates = None;
         if let Some(conflict) = &plan.conflict {
             let conflicts = self.conflicts(table, conflict, &rows, transaction, &waits).await?;

@@ -30,6 +30,7 @@ use crate::modify::{Attempt, Modified, Waits};
 use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
+use gathered::Gathered;
 #[cfg(test)]
 pub(crate) use gathered::stage_rows;
 pub(crate) use load::Load;
@@ -55,6 +56,7 @@ impl Execution {
         let Some(input) = plan.input.clone() else { return Ok(Attempt::Done(Modified::none())) };
         if gathered::is_gathered(plan) {
             let rows = self.collect(&input, context).await?;
+            let rows = Gathered::of_batches(&plan.table, rows)?;
             return self.write_gathered(plan, rows, None, transaction, context).await;
         }
         let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
@@ -89,7 +91,15 @@ impl Execution {
         if lock_for_rows(&plan.table, transaction, context).await? {
             return Ok(Some(Attempt::Again));
         }
+        if plan.returning.is_none()
+            && let Some(rows) = self.written_by_key(run, &plan.table)?
+            && rows.len() <= fresh_rows_max(plan.table.storage, context)
+        {
+            let rows = Gathered::of_rows(rows);
+            return self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some);
+        }
         let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
+        let rows = Gathered::of_batches(&plan.table, rows)?;
         self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some)
     }
 }

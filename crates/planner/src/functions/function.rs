@@ -14,6 +14,8 @@ use datafusion::logical_expr::{
 };
 use types::{SqlError, SqlResult, SqlType};
 
+use super::arithmetic::Arithmetic;
+use super::by_value::has_form;
 use super::call::{Argument, Call};
 use super::definition::{Body, Definition};
 use super::{Settled, known_like};
@@ -155,6 +157,13 @@ impl ResolvedFunction {
     /// The same call by another statement.
     pub(super) fn with_session(&self, session: &Arc<Session>) -> SqlResult<Arc<ScalarUDF>> {
         Self::udf(self.definition, self.overload, self.takes.clone(), session)
+    }
+
+    /// The same of single values, which come as `forms`; `None` for calls that are of arrays only.
+    pub(super) fn by_value(&self, forms: &[DataType]) -> Option<Arithmetic> {
+        let are_taken = forms.len() == self.takes.len()
+            && forms.iter().zip(&self.takes).all(|(form, sql_type)| has_form(form, sql_type));
+        are_taken.then(|| Arithmetic::of(self.definition.name, &self.takes, &self.gives)).flatten()
     }
 
     fn run(&self, arguments: &[Argument], rows: usize) -> SqlResult<ArrayRef> {

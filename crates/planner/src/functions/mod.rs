@@ -6,6 +6,7 @@
 mod aggregate;
 mod arithmetic;
 mod array;
+mod by_value;
 pub(crate) mod call;
 pub(crate) mod cast;
 mod comparison;
@@ -32,6 +33,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF, Volatili
 use types::SqlType;
 
 pub(crate) use self::array::ANY_EQUAL;
+pub use self::by_value::{ByValue, by_value};
 use self::counted::Counted;
 pub(crate) use self::datetime::Field;
 use self::definition::Definition;

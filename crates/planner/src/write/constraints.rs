@@ -44,6 +44,13 @@ impl Constrained {
         })))
     }
 
+    /// The positions of the columns that have to have a value; `None` where there are CHECKs.
+    pub(crate) fn required(&self) -> Option<Vec<usize>> {
+        let columns = self.table.columns.iter().enumerate();
+        let required = columns.filter(|(_, column)| column.not_null).map(|(position, _)| position);
+        checks(&self.table).is_empty().then(|| required.collect())
+    }
+
     /// The first row that breaks a constraint, with its error.
     fn violation(&self, columns: &[ArrayRef], checks_hold: &[ArrayRef]) -> Option<SqlError> {
         let nulls = self.table.columns.iter().zip(columns).filter_map(|(column, values)| {

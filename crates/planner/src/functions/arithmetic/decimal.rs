@@ -23,7 +23,7 @@ fn result_digits(call: &Call<'_>) -> Digits {
     Digits::of(call.gives).expect("an overload of numerics gives a numeric")
 }
 
-fn checked(value: Option<i128>) -> SqlResult<i128> {
+pub(super) fn checked(value: Option<i128>) -> SqlResult<i128> {
     value.filter(|value| value.unsigned_abs() < numeric::power_of_ten(38).unsigned_abs()).ok_or_else(overflow)
 }
 

@@ -32,30 +32,31 @@ pub(super) fn power(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 pub(super) fn add8(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Float64Type, Float64Type, Float64Type>(call, |a, b| {
-        let value = a + b;
-        if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow()) } else { Ok(value) }
-    })
+    try_zip::<Float64Type, Float64Type, Float64Type>(call, sum)
+}
+
+pub(super) fn sum(a: f64, b: f64) -> SqlResult<f64> {
+    let value = a + b;
+    if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow()) } else { Ok(value) }
 }
 
 pub(super) fn subtract8(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Float64Type, Float64Type, Float64Type>(call, |a, b| {
-        let value = a - b;
-        if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow()) } else { Ok(value) }
-    })
+    try_zip::<Float64Type, Float64Type, Float64Type>(call, |a, b| sum(a, -b))
 }
 
 pub(super) fn multiply8(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Float64Type, Float64Type, Float64Type>(call, |a, b| {
-        let value = a * b;
-        if value.is_infinite() && a.is_finite() && b.is_finite() {
-            Err(overflow())
-        } else if value == 0.0 && a != 0.0 && b != 0.0 {
-            Err(underflow())
-        } else {
-            Ok(value)
-        }
-    })
+    try_zip::<Float64Type, Float64Type, Float64Type>(call, product)
+}
+
+pub(super) fn product(a: f64, b: f64) -> SqlResult<f64> {
+    let value = a * b;
+    if value.is_infinite() && a.is_finite() && b.is_finite() {
+        Err(overflow())
+    } else if value == 0.0 && a != 0.0 && b != 0.0 {
+        Err(underflow())
+    } else {
+        Ok(value)
+    }
 }
 
 pub(super) fn divide8(call: &Call<'_>) -> SqlResult<ArrayRef> {

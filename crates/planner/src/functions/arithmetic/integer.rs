@@ -7,7 +7,7 @@ use types::{Condition, SqlError, SqlResult};
 use super::zip::{try_map, try_zip, zip};
 use crate::functions::call::Call;
 
-fn out_of_range(type_name: &str) -> SqlError {
+pub(super) fn out_of_range(type_name: &str) -> SqlError {
     SqlError::new(Condition::NumericValueOutOfRange, format!("{type_name} out of range"))
 }
 

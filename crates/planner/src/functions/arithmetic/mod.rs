@@ -1,5 +1,6 @@
 //! The operators `+ - * / % ^ & | # << >> ||` and unary minus, by type.
 
+mod by_value;
 mod datetime;
 mod decimal;
 mod float;
@@ -10,6 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use types::SqlType;
 use types::numeric::Digits;
 
+pub(super) use self::by_value::Arithmetic;
 pub(crate) use self::datetime::{arrow, interval};
 pub(crate) use self::decimal::{divide_scaled, overflow};
 use super::definition::{Definition, Gives, Overload, Takes as T};

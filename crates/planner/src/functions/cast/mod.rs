@@ -1,5 +1,6 @@
 //! Casts that Arrow does differently from PostgreSQL, or not at all: rounding, ranges, text forms, zones, lengths.
 
+mod by_value;
 mod datetime;
 mod from_text;
 mod number;
@@ -17,9 +18,11 @@ use datafusion::logical_expr::{
 };
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+pub(super) use self::by_value::ValueCast;
 pub(crate) use self::number::{float_to_numeric, numeric_to_float};
 pub(crate) use self::to_text::TextWriter;
 use super::Settled;
+use super::by_value::has_form;
 use super::function::invoke;
 use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
@@ -68,6 +71,11 @@ impl CastFunction {
     /// The same cast by another statement.
     pub(super) fn with_session(&self, session: &Arc<Session>) -> Arc<ScalarUDF> {
         Self::udf(&self.from, &self.to, self.kind, session)
+    }
+
+    /// The same of single values, which come as `form`; `None` for casts that are of arrays only.
+    pub(super) fn by_value(&self, form: &DataType) -> Option<ValueCast> {
+        has_form(form, &self.from).then(|| ValueCast::of(&self.from, &self.to)).flatten()
     }
 
     /// Whether it reads text, which may be no value of the other type.

@@ -76,13 +76,7 @@ fn from_integer(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
         }),
         SqlType::Numeric { precision, scale } => {
             let digits = Digits::new(*precision, *scale);
-            let factor = numeric::power_of_ten(*scale);
-            decimals(values.as_primitive::<Int64Type>(), digits, |value| {
-                let scaled = i128::from(value)
-                    .checked_mul(factor)
-                    .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
-                numeric::check(scaled, digits)
-            })
+            decimals(values.as_primitive::<Int64Type>(), digits, |value| integer_to_numeric(value, digits))
         }
         _ => Err(missing_cast(&SqlType::Int8, to)),
     }
@@ -124,14 +118,24 @@ fn from_numeric(values: &ArrayRef, scale: u8, to: &SqlType) -> SqlResult<ArrayRe
         SqlType::Float4 => map::<Decimal128Type, Float32Type>(values, |value| narrow(numeric_to_float(value, scale))),
         SqlType::Numeric { precision, scale: to_scale } => {
             let digits = Digits::new(*precision, *to_scale);
-            decimals(values.as_primitive::<Decimal128Type>(), digits, |value| {
-                let rescaled = numeric::rescale(value, scale, digits.scale)
-                    .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
-                numeric::check(rescaled, digits)
-            })
+            decimals(values.as_primitive::<Decimal128Type>(), digits, |value| fit(value, scale, digits))
         }
         _ => Err(missing_cast(&SqlType::BARE_NUMERIC, to)),
     }
+}
+
+pub(super) fn integer_to_numeric(value: i64, digits: Digits) -> SqlResult<i128> {
+    let scaled = i128::from(value)
+        .checked_mul(numeric::power_of_ten(digits.scale))
+        .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
+    numeric::check(scaled, digits)
+}
+
+/// A numeric of scale `scale` with other digits.
+pub(super) fn fit(value: i128, scale: u8, digits: Digits) -> SqlResult<i128> {
+    let rescaled = numeric::rescale(value, scale, digits.scale)
+        .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
+    numeric::check(rescaled, digits)
 }
 
 /// The nearest double of a scaled integer.

@@ -1,0 +1,110 @@
+//! Expressions over single values: what columns of one row would be computed for is computed of the row as it is stored.
+
+use arrow::datatypes::Schema;
+use datafusion::common::ScalarValue;
+use datafusion::physical_expr::ScalarFunctionExpr;
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
+use planner::functions::{ByValue, by_value};
+use rowstore::Value;
+use types::SqlResult;
+
+use super::compiled::Expression;
+
+/// An expression that can be computed value by value.
+#[derive(Debug, Clone)]
+pub(super) enum Cell {
+    /// The value at this position of the row.
+    Field(usize),
+    Constant(ScalarValue),
+    Call(ByValue, Vec<Cell>),
+}
+
+impl Cell {
+    /// The expression over rows of `schema`; `None` for those that need columns.
+    pub(super) fn of(expression: &Expression, schema: &Schema) -> Option<Self> {
+        if let Some(column) = expression.downcast_ref::<Column>() {
+            return Some(Self::Field(column.index()));
+        }
+        if let Some(literal) = expression.downcast_ref::<Literal>() {
+            return value_of(literal.value()).map(|_| Self::Constant(literal.value().clone()));
+        }
+        // The same value under another SQL type.
+        if let Some(cast) = expression.downcast_ref::<CastExpr>() {
+            let is_same = cast.expr().data_type(schema).ok()? == *cast.cast_type();
+            return is_same.then(|| Self::of(cast.expr(), schema)).flatten();
+        }
+        let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
+        let forms =
+            call.args().iter().map(|argument| argument.data_type(schema)).collect::<Result<Vec<_>, _>>().ok()?;
+        let arguments = call.args().iter().map(|argument| Self::of(argument, schema)).collect::<Option<Vec<_>>>()?;
+        Some(Self::Call(by_value(call.fun(), &forms)?, arguments))
+    }
+
+    /// All of the expressions, if each can be computed so.
+    pub(super) fn of_all<'a>(
+        expressions: impl IntoIterator<Item = &'a Expression>,
+        schema: &Schema,
+    ) -> Option<Vec<Self>> {
+        expressions.into_iter().map(|expression| Self::of(expression, schema)).collect()
+    }
+
+    /// The value for a row; `None` where columns have to be computed.
+    ///
+    /// # Errors
+    /// Those of the expression.
+    pub(super) fn value<'a>(&'a self, row: &[Value<'a>]) -> SqlResult<Option<Value<'a>>> {
+        match self {
+            Self::Field(at) => Ok(row.get(*at).copied()),
+            Self::Constant(constant) => Ok(value_of(constant)),
+            Self::Call(call, arguments) => match arguments.as_slice() {
+                [argument] => match argument.value(row)? {
+                    Some(value) => call.call(&[value]),
+                    None => Ok(None),
+                },
+                [left, right] => match (left.value(row)?, right.value(row)?) {
+                    (Some(left), Some(right)) => call.call(&[left, right]),
+                    _ => Ok(None),
+                },
+                arguments => match values(arguments, row)? {
+                    Some(values) => call.call(&values),
+                    None => Ok(None),
+                },
+            },
+        }
+    }
+}
+
+/// The values of the expressions for a row.
+pub(super) fn values<'a>(cells: &'a [Cell], row: &[Value<'a>]) -> SqlResult<Option<Vec<Value<'a>>>> {
+    let mut made = Vec::with_capacity(cells.len());
+    for cell in cells {
+        let Some(value) = cell.value(row)? else { return Ok(None) };
+        made.push(value);
+    }
+    Ok(Some(made))
+}
+
+/// A parameter or a constant as a value; `None` for those of types that are not stored so.
+pub(super) fn value_of(scalar: &ScalarValue) -> Option<Value<'_>> {
+    Some(match scalar {
+        ScalarValue::Int32(Some(value)) | ScalarValue::Date32(Some(value)) => Value::Int(i64::from(*value)),
+        ScalarValue::Int64(Some(value))
+        | ScalarValue::Time64Microsecond(Some(value))
+        | ScalarValue::TimestampMicrosecond(Some(value), _) => Value::Int(*value),
+        ScalarValue::Utf8View(Some(text)) => Value::Text(text),
+        ScalarValue::Boolean(Some(value)) => Value::Bool(*value),
+        ScalarValue::Int16(Some(value)) => Value::Int(i64::from(*value)),
+        ScalarValue::UInt32(Some(value)) => Value::Int(i64::from(*value)),
+        ScalarValue::Decimal128(Some(value), _, _) => Value::Decimal(*value),
+        ScalarValue::Float32(Some(value)) => Value::Float4(*value),
+        ScalarValue::Float64(Some(value)) => Value::Float8(*value),
+        ScalarValue::FixedSizeBinary(_, Some(bytes)) | ScalarValue::Binary(Some(bytes)) => Value::Bytes(bytes),
+        scalar if scalar.is_null() => Value::Null,
+        _ => return None,
+    })
+}
+
+/// All parameters as values.
+pub(super) fn values_of(scalars: &[ScalarValue]) -> Option<Vec<Value<'_>>> {
+    scalars.iter().map(value_of).collect()
+}

@@ -1,0 +1,100 @@
+//! Sums, differences and products of two numbers.
+
+use rowstore::Value;
+use types::numeric::{Digits, power_of_ten};
+use types::{SqlResult, SqlType};
+
+use super::{decimal, float, integer};
+
+/// An operation on two numbers of one kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Arithmetic {
+    operation: Operation,
+    numbers: Numbers,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Numbers {
+    Integer {
+        least: i64,
+        greatest: i64,
+        name: &'static str,
+    },
+    Float8,
+    /// Each is multiplied by its factor first.
+    Decimal {
+        left: i128,
+        right: i128,
+    },
+}
+
+impl Arithmetic {
+    /// The operator called `name`; `None` for other operators and types.
+    pub(crate) fn of(name: &str, takes: &[SqlType], gives: &SqlType) -> Option<Self> {
+        let operation = match name {
+            "+" => Operation::Add,
+            "-" => Operation::Subtract,
+            "*" => Operation::Multiply,
+            _ => return None,
+        };
+        let numbers = match takes {
+            [SqlType::Int2, SqlType::Int2] => {
+                Numbers::Integer { least: i16::MIN.into(), greatest: i16::MAX.into(), name: "smallint" }
+            }
+            [SqlType::Int4, SqlType::Int4] => {
+                Numbers::Integer { least: i32::MIN.into(), greatest: i32::MAX.into(), name: "integer" }
+            }
+            [SqlType::Int8, SqlType::Int8] => Numbers::Integer { least: i64::MIN, greatest: i64::MAX, name: "bigint" },
+            [SqlType::Float8, SqlType::Float8] => Numbers::Float8,
+            [left @ SqlType::Numeric { .. }, right @ SqlType::Numeric { .. }] => {
+                let (left, right, gives) = (Digits::of(left)?, Digits::of(right)?, Digits::of(gives)?);
+                if operation == Operation::Multiply {
+                    // A product whose scale is cut back is rounded.
+                    (left.scale + right.scale == gives.scale).then_some(Numbers::Decimal { left: 1, right: 1 })?
+                } else {
+                    let factor = |digits: Digits| gives.scale.checked_sub(digits.scale).map(power_of_ten);
+                    Numbers::Decimal { left: factor(left)?, right: factor(right)? }
+                }
+            }
+            _ => return None,
+        };
+        Some(Self { operation, numbers })
+    }
+
+    #[inline]
+    pub(crate) fn apply<'a>(&self, left: Value<'a>, right: Value<'a>) -> SqlResult<Option<Value<'a>>> {
+        Ok(Some(match (self.numbers, left, right) {
+            (Numbers::Integer { least, greatest, name }, Value::Int(left), Value::Int(right)) => {
+                let value = match self.operation {
+                    Operation::Add => left.checked_add(right),
+                    Operation::Subtract => left.checked_sub(right),
+                    Operation::Multiply => left.checked_mul(right),
+                };
+                let value = value.filter(|value| (least..=greatest).contains(value));
+                Value::Int(value.ok_or_else(|| integer::out_of_range(name))?)
+            }
+            (Numbers::Float8, Value::Float8(left), Value::Float8(right)) => Value::Float8(match self.operation {
+                Operation::Add => float::sum(left, right),
+                Operation::Subtract => float::sum(left, -right),
+                Operation::Multiply => float::product(left, right),
+            }?),
+            (Numbers::Decimal { left: x, right: y }, Value::Decimal(left), Value::Decimal(right)) => {
+                let (left, right) = (left.checked_mul(x), right.checked_mul(y));
+                let value = left.zip(right).and_then(|(left, right)| match self.operation {
+                    Operation::Add => left.checked_add(right),
+                    Operation::Subtract => left.checked_sub(right),
+                    Operation::Multiply => left.checked_mul(right),
+                });
+                Value::Decimal(decimal::checked(value)?)
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
