@@ -12,7 +12,7 @@ mod text;
 mod tests;
 
 use datafusion::common::ScalarValue;
-use types::text::DateContext;
+use types::text::{DateContext, parse_int2, parse_int4, parse_int8};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 pub use column::ColumnBuilder;
@@ -32,6 +32,9 @@ pub fn parameter(
     sql_type: &SqlType,
     dates: &DateContext,
 ) -> SqlResult<ScalarValue> {
+    if let Some(value) = single(bytes, format, sql_type)? {
+        return Ok(value);
+    }
     let own_digits = match bytes {
         Some(bytes) => numeric::own_digits(bytes, format, sql_type)?,
         None => None,
@@ -50,6 +53,26 @@ pub fn parameter(
     }
     ScalarValue::try_from_array(&column.finish(), 0)
         .map_err(|error| SqlError::internal(format!("parameter ${number} of type {sql_type}: {error}")))
+}
+
+/// The value of a parameter of a type that most are of, as it is most often sent; `None` for all others, and those that are not right.
+fn single(bytes: Option<&[u8]>, format: Format, sql_type: &SqlType) -> SqlResult<Option<ScalarValue>> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    Ok(match (sql_type, format) {
+        (SqlType::Text | SqlType::Varchar(None), _) => Some(ScalarValue::Utf8View(Some(utf8(bytes)?.to_owned()))),
+        (SqlType::Int2, Format::Binary) => number(bytes, i16::from_be_bytes).map(ScalarValue::from),
+        (SqlType::Int4, Format::Binary) => number(bytes, i32::from_be_bytes).map(ScalarValue::from),
+        (SqlType::Int8, Format::Binary) => number(bytes, i64::from_be_bytes).map(ScalarValue::from),
+        (SqlType::Float8, Format::Binary) => number(bytes, f64::from_be_bytes).map(ScalarValue::from),
+        (SqlType::Int2, Format::Text) => Some(parse_int2(utf8(bytes)?)?.into()),
+        (SqlType::Int4, Format::Text) => Some(parse_int4(utf8(bytes)?)?.into()),
+        (SqlType::Int8, Format::Text) => Some(parse_int8(utf8(bytes)?)?.into()),
+        _ => None,
+    })
+}
+
+fn number<const N: usize, T>(bytes: &[u8], read: impl FnOnce([u8; N]) -> T) -> Option<T> {
+    bytes.try_into().ok().map(read)
 }
 
 /// `bytes` as text, or 22021 in PostgreSQL's words; a zero byte is no text either.

@@ -49,12 +49,16 @@ pub struct PointProgram {
     update: Option<Kept>,
 }
 
-/// A chain, compiled for the types of the last run's parameters.
+/// A chain, compiled for the types that parameters had: numerics differ in their digits from run to run.
 #[derive(Debug)]
 struct Kept {
     chain: Chain,
-    compiled: Mutex<Option<Arc<Compiled>>>,
+    /// The last used comes last.
+    compiled: Mutex<Vec<Arc<Compiled>>>,
 }
+
+/// Forms of one chain that are kept.
+const COMPILED_MAX: usize = 16;
 
 impl PointProgram {
     /// The program of a SELECT, INSERT, UPDATE or DELETE; `None` for all others, and those that need operators. It keeps the plan, and
@@ -118,12 +122,15 @@ impl Kept {
             return Compiled::of(&self.chain.for_statement(session)?, values).map(Arc::new);
         }
         let mut compiled = self.compiled.lock();
-        if let Some(compiled) = compiled.as_ref().filter(|compiled| compiled.takes(values)) {
-            return Ok(Arc::clone(compiled));
+        if let Some(at) = compiled.iter().rposition(|compiled| compiled.takes(values)) {
+            compiled[at..].rotate_left(1);
+        } else {
+            let fresh = Arc::new(Compiled::of(&self.chain, values)?);
+            let surplus = (compiled.len() + 1).saturating_sub(COMPILED_MAX);
+            compiled.drain(..surplus);
+            compiled.push(fresh);
         }
-        let fresh = Arc::new(Compiled::of(&self.chain, values)?);
-        *compiled = Some(Arc::clone(&fresh));
-        Ok(fresh)
+        Ok(Arc::clone(compiled.last().expect("one was found or put there")))
     }
 }
 

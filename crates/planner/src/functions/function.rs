@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
 use types::{SqlError, SqlResult, SqlType};
 
 use super::arithmetic::Arithmetic;
-use super::by_value::has_form;
 use super::call::{Argument, Call};
 use super::definition::{Body, Definition};
 use super::{Settled, known_like};
@@ -159,11 +158,14 @@ impl ResolvedFunction {
         Self::udf(self.definition, self.overload, self.takes.clone(), session)
     }
 
-    /// The same of single values, which come as `forms`; `None` for calls that are of arrays only.
-    pub(super) fn by_value(&self, forms: &[DataType]) -> Option<Arithmetic> {
-        let are_taken = forms.len() == self.takes.len()
-            && forms.iter().zip(&self.takes).all(|(form, sql_type)| has_form(form, sql_type));
-        are_taken.then(|| Arithmetic::of(self.definition.name, &self.takes, &self.gives)).flatten()
+    /// The same of single values; `None` for calls that are of arrays only.
+    pub(super) fn by_value(&self) -> Option<Arithmetic> {
+        Arithmetic::of(self.definition.name, &self.takes, &self.gives)
+    }
+
+    /// The types of its arguments.
+    pub(super) fn takes(&self) -> &[SqlType] {
+        &self.takes
     }
 
     fn run(&self, arguments: &[Argument], rows: usize) -> SqlResult<ArrayRef> {

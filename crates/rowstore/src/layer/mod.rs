@@ -81,14 +81,20 @@ impl Layer {
         entries.map(|entries| entries.range::<_, [u8]>(range)).into_iter().flatten()
     }
 
-    /// Sets the row's version; `hide` when a layer below has the row.
+    /// Sets the row's version; `hide` when a layer below has the row. Entries that stay the same are not touched.
     pub fn put(&mut self, id: RowId, row: Arc<Row>, hide: bool) {
-        self.take(id);
         self.bytes += row.memory_bytes();
-        for (index, entry) in &row.keys {
+        let old = self.rows.insert(id, Arc::clone(&row));
+        let old_keys = old.as_ref().map_or(&[][..], |old| &old.keys);
+        for (index, entry) in old_keys.iter().filter(|key| !row.keys.contains(key)) {
+            if let Some(entries) = self.indexes.get_mut(index) {
+                entries.remove(entry);
+            }
+        }
+        for (index, entry) in row.keys.iter().filter(|key| !old_keys.contains(key)) {
             self.indexes.entry(*index).or_default().insert(entry.clone());
         }
-        self.rows.insert(id, row);
+        self.bytes -= old.map_or(0, |old| old.memory_bytes());
         if hide {
             self.gone.insert(id);
         }

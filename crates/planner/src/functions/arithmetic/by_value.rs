@@ -8,7 +8,7 @@ use super::{decimal, float, integer};
 
 /// An operation on two numbers of one kind.
 #[derive(Debug, Clone, Copy)]
-pub struct Arithmetic {
+pub(crate) struct Arithmetic {
     operation: Operation,
     numbers: Numbers,
 }

@@ -9,7 +9,7 @@ use super::number::{fit, float_to_numeric, integer_to_numeric, numeric_to_float,
 
 /// A cast between two types.
 #[derive(Debug, Clone, Copy)]
-pub enum ValueCast {
+pub(crate) enum ValueCast {
     /// The value is the same in both.
     Same,
     ToInteger {

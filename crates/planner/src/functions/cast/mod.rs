@@ -22,7 +22,6 @@ pub(super) use self::by_value::ValueCast;
 pub(crate) use self::number::{float_to_numeric, numeric_to_float};
 pub(crate) use self::to_text::TextWriter;
 use super::Settled;
-use super::by_value::has_form;
 use super::function::invoke;
 use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
@@ -73,9 +72,13 @@ impl CastFunction {
         Self::udf(&self.from, &self.to, self.kind, session)
     }
 
-    /// The same of single values, which come as `form`; `None` for casts that are of arrays only.
-    pub(super) fn by_value(&self, form: &DataType) -> Option<ValueCast> {
-        has_form(form, &self.from).then(|| ValueCast::of(&self.from, &self.to)).flatten()
+    /// The same of single values; `None` for casts that are of arrays only.
+    pub(super) fn by_value(&self) -> Option<ValueCast> {
+        ValueCast::of(&self.from, &self.to)
+    }
+
+    pub(super) fn from(&self) -> &SqlType {
+        &self.from
     }
 
     /// Whether it reads text, which may be no value of the other type.
