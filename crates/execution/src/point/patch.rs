@@ -11,12 +11,13 @@ use datafusion::logical_expr::Expr;
 use planner::error::from_datafusion;
 use planner::write::value_asked_of;
 use planner::{Action, ModifyPlan};
-use rowstore::{ColumnValues, StoredColumn, Tuple, batch_of};
-use types::{ColumnId, SqlResult};
+use rowstore::{ColumnBuilder, ColumnValues, StoredColumn, Tuple, batch_of};
+use types::{ColumnId, SqlResult, SqlType};
 
 use super::cell::{Cell, values, values_of};
 use super::chain::{Effect, Step};
 use super::compiled::{Expression, batch, compile, evaluate, repeated, schema_over};
+use super::row_by_row::stored_as;
 use super::source::{position_of, values_of_columns};
 use crate::error::from_rowstore;
 use crate::scan::stored_column;
@@ -35,8 +36,8 @@ pub(super) struct Patch {
     /// By ascending column.
     set: Vec<Set>,
     pub(super) columns: Arc<[ColumnId]>,
-    /// The new values, where they can be computed one by one.
-    cells: Option<Vec<Cell>>,
+    /// The same, where all can be computed value by value.
+    cells: Option<PatchCells>,
     /// What RETURNING gives.
     returning: Vec<Expression>,
     returned: SchemaRef,
@@ -46,6 +47,13 @@ pub(super) struct Patch {
 pub(super) struct Applied {
     pub(super) rows: Vec<Tuple>,
     pub(super) returning: RecordBatch,
+}
+
+#[derive(Debug)]
+struct PatchCells {
+    set: Vec<Cell>,
+    returning: Vec<Cell>,
+    returned: Vec<SqlType>,
 }
 
 #[derive(Debug)]
@@ -118,8 +126,15 @@ impl Patch {
             Ok(Field::new("", of, true))
         };
         let returned = Arc::new(Schema::new(returning.iter().map(field).collect::<SqlResult<Vec<_>>>()?));
+        let cells = || {
+            Some(PatchCells {
+                set: Cell::of_all(set.iter().map(|set| &set.value), over.as_arrow())?,
+                returning: Cell::of_all(&returning, over.as_arrow())?,
+                returned: returned.fields().iter().map(|field| stored_as(field.data_type())).collect::<Option<_>>()?,
+            })
+        };
         Ok(Some(Self {
-            cells: Cell::of_all(set.iter().map(|set| &set.value), over.as_arrow()),
+            cells: cells(),
             returning,
             returned,
             needed: needed.iter().map(|position| stored_column(&defs[*position])).collect::<SqlResult<_>>()?,
@@ -139,10 +154,8 @@ impl Patch {
         parameters: &[ScalarValue],
         one: impl FnOnce() -> SqlResult<RecordBatch>,
     ) -> SqlResult<Option<Applied>> {
-        if self.returning.is_empty()
-            && let Some(rows) = self.apply_by_value(rows, parameters)?
-        {
-            return Ok(Some(Applied { rows, returning: RecordBatch::new_empty(Arc::clone(&self.returned)) }));
+        if let Some(applied) = self.apply_by_value(rows, parameters)? {
+            return Ok(Some(applied));
         }
         let one = &one()?;
         let mut columns = batch_of(rows, &self.needed, rows.len()).map_err(from_rowstore)?;
@@ -170,19 +183,26 @@ impl Patch {
 
 impl Patch {
     /// As [`Patch::apply`], each new value by itself; `None` where that cannot be.
-    fn apply_by_value(&self, rows: &[Tuple], parameters: &[ScalarValue]) -> SqlResult<Option<Vec<Tuple>>> {
+    fn apply_by_value(&self, rows: &[Tuple], parameters: &[ScalarValue]) -> SqlResult<Option<Applied>> {
         let (Some(cells), Some(parameters)) = (&self.cells, values_of(parameters)) else { return Ok(None) };
+        let builder = |returned| ColumnBuilder::new(returned, rows.len());
+        let mut returning = cells.returned.iter().map(builder).collect::<Result<Vec<_>, _>>().map_err(from_rowstore)?;
         let mut patched = Vec::with_capacity(rows.len());
         for row in rows {
             let mut fields = values_of_columns(&self.needed, row)?;
             fields.extend_from_slice(&parameters);
-            let Some(made) = values(cells, &fields)? else { return Ok(None) };
+            let Some(made) = values(&cells.set, &fields)? else { return Ok(None) };
             if self.set.iter().zip(&made).any(|(set, value)| set.is_required && value.is_null()) {
                 return Ok(None);
             }
             patched.push(row.with(self.columns.iter().copied().zip(made)).map_err(from_rowstore)?);
+            let Some(returned) = values(&cells.returning, &fields)? else { return Ok(None) };
+            for (column, value) in returning.iter_mut().zip(returned) {
+                column.append(value).map_err(from_rowstore)?;
+            }
         }
-        Ok(Some(patched))
+        let returning = returning.iter_mut().map(ColumnBuilder::finish).collect();
+        Ok(Some(Applied { rows: patched, returning: batch(&self.returned, returning, rows.len())? }))
     }
 }
 

@@ -126,7 +126,7 @@ fn in_order(table: &Table) -> Vec<usize> {
 }
 
 /// A SQL type whose values travel in this form; `None` for forms that rows are not made in here.
-fn stored_as(form: &DataType) -> Option<SqlType> {
+pub(super) fn stored_as(form: &DataType) -> Option<SqlType> {
     let scalar = [
         SqlType::Bool,
         SqlType::Int2,
