@@ -109,10 +109,9 @@ impl<'a> Matcher<'a> {
                 if values.iter().any(may_be) { Zone::Some } else { Zone::None }
             }
             TextCondition::Prefix(prefix) => {
-                let bits = 8 * prefix.len().min(8) as u32;
-                let low = prefix_key(prefix);
-                let high = low | u64::MAX.checked_shr(bits).unwrap_or(0) as i64;
-                if outside(low, high) { Zone::None } else { Zone::Some }
+                // The greatest string that begins so goes on with bytes of 255.
+                let greatest = [prefix.as_slice(), &[u8::MAX; 8]].concat();
+                if outside(prefix_key(prefix), prefix_key(&greatest)) { Zone::None } else { Zone::Some }
             }
             TextCondition::Contains(_) => Zone::Some,
             TextCondition::IsNull => Zone::None,
@@ -185,6 +184,26 @@ mod tests {
         assert!(strings.is_sorted());
         assert!(strings.is_sorted_by_key(|string| prefix_key(string)));
         assert!(strings.is_sorted_by_key(|string| wide_prefix_key(string)));
+    }
+
+    #[test]
+    fn bounds_never_rule_out_a_string_that_passes() {
+        let strings: [&[u8]; 6] = [b"", b"a", b"ab", b"abcdefghij", b"\xff", b"\xff\xff\xff\xff\xff\xff\xff\xff\xffz"];
+        for (string, constant) in strings.iter().flat_map(|string| strings.map(|constant| (*string, constant.to_vec())))
+        {
+            let mut conditions = vec![
+                TextCondition::Prefix(constant.clone()),
+                TextCondition::In(vec![constant.clone()]),
+                TextCondition::Between(constant.clone(), b"ac".to_vec()),
+                TextCondition::Between(b"aa".to_vec(), constant.clone()),
+            ];
+            conditions.extend(Comparison::ALL.map(|comparison| TextCondition::Compare(comparison, constant.clone())));
+            for condition in conditions {
+                let (matcher, key) = (Matcher::new(&condition), prefix_key(string));
+                let forbidden = if matcher.matches(string) { Zone::None } else { Zone::All };
+                assert_ne!(matcher.zone(key, key), forbidden, "{condition:?} of {string:?}");
+            }
+        }
     }
 
     #[test]
