@@ -181,16 +181,6 @@ impl Runs {
         self.end(run)..self.end(run + 1)
     }
 
-    /// The runs of a vector of so many rows, each with its rows within the vector.
-    pub(crate) fn in_vector(&self, vector: usize, rows: usize) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
-        let first = vector * VECTOR_ROWS;
-        let end = first + rows;
-        (self.of_row(first)..self.len())
-            .map(|run| (run, self.rows(run)))
-            .take_while(move |(_, run)| run.start < end)
-            .map(move |(run, rows)| (run, rows.start.max(first) - first..rows.end.min(end) - first))
-    }
-
     fn last(&self, run: usize) -> usize {
         usize::from(u16::from_le_bytes(array(&self.lasts, run * 2)))
     }

@@ -8,7 +8,7 @@ use crate::format::array;
 use crate::kernels::Kernels;
 use crate::ranges::Zone;
 use crate::row_set::positions;
-use crate::{Block, Condition, Entry, Mask, Ranges, RowSet, VECTOR_ROWS};
+use crate::{Block, Condition, Entry, Mask, Ranges, RowSet};
 
 /// A vector of which so few rows are left is not unpacked.
 const SINGLE_ROWS_MAX: usize = 12;
@@ -48,12 +48,12 @@ impl Block {
     }
 
     fn filter_singles(&self, vector: usize, ranges: &Ranges, rows: &mut RowSet) {
-        for row in positions(&rows.vector(vector).clone()) {
-            let row = vector * VECTOR_ROWS + row;
-            if !self.key(row).is_some_and(|key| ranges.contains(key)) {
-                rows.remove(row);
-            }
-        }
+        let mut mask = Mask::default();
+        self.for_singles(vector, positions(rows.vector(vector)), |row, key| {
+            let passes = key.is_some_and(|key| ranges.contains(key));
+            mask[row / 64] |= u64::from(passes) << (row % 64);
+        });
+        rows.and_vector(vector, &mask);
     }
 
     fn filter_runs(&self, runs: &Runs, ranges: &Ranges, rows: &mut RowSet) {

@@ -1,6 +1,6 @@
 //! Vectors as lanes: offsets from the vector's base in the narrowest integers that hold all of the block's.
 
-use crate::body::{Body, Packed};
+use crate::body::{Body, Packed, Runs};
 use crate::decode::unpack;
 use crate::format::lane_of;
 use crate::kernels::{Kernels, Lane};
@@ -85,12 +85,26 @@ impl Block {
             for (row, key) in packed.patches(head.entries[vector].patches()) {
                 buffer.put(head.lane, row, key.wrapping_sub(base) as u64);
             }
+        } else if let Body::Runs(runs) = self.body() {
+            match head.lane {
+                8 => self.fill_runs(runs, vector, &mut buffer.u8),
+                16 => self.fill_runs(runs, vector, &mut buffer.u16),
+                32 => self.fill_runs(runs, vector, &mut buffer.u32),
+                _ => self.fill_runs(runs, vector, &mut buffer.u64),
+            }
         } else {
             let mut keys = [0; VECTOR_ROWS];
             self.keys(vector, buffer, &mut keys);
             buffer.narrow(head.lane, &keys, head.entries[vector].base);
         }
         Ok(buffer.lanes(head.lane))
+    }
+
+    fn fill_runs<T: Lane>(&self, runs: &Runs, vector: usize, lanes: &mut [T; VECTOR_ROWS]) {
+        let base = self.head().entries[vector].base;
+        self.for_runs(runs, vector, |rows, key| {
+            lanes[rows].fill(key.map_or_else(T::default, |key| T::truncate(key.wrapping_sub(base) as u64)));
+        });
     }
 }
 

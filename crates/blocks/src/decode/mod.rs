@@ -13,14 +13,15 @@ use std::ops::Range;
 
 use crate::body::{Body, Packed, Runs};
 use crate::float::{Decimals, key32, key64, value32, value64};
-use crate::kernels::{Kernels, Lane};
+use crate::format::lane_of;
+use crate::kernels::{Kernels, Lane, Word};
 use crate::{Block, Kind, Mask, Result, VECTOR_ROWS, kernels, mask_of};
 
 /// A vector that keeps more than one row of so many is unpacked whole, another row by row.
 pub(crate) const GATHER_EVERY_MIN: usize = 8;
 
 /// Of a vector with more runs the runs' values are unpacked whole.
-const SINGLE_RUNS_MAX: usize = 8;
+const SINGLE_RUNS_MAX: usize = 64;
 
 impl Block {
     /// The rows of a vector that have a value.
@@ -42,7 +43,7 @@ impl Block {
             }),
             Body::Runs(runs) => {
                 let mut mask = Mask::default();
-                self.for_runs(runs, vector, buffer, |rows, key| {
+                self.for_runs(runs, vector, |rows, key| {
                     if key.is_some() {
                         set(&mut mask, rows);
                     }
@@ -80,6 +81,32 @@ impl Block {
         }
     }
 
+    /// Calls with some rows of a vector and their keys.
+    pub(crate) fn for_singles(
+        &self,
+        vector: usize,
+        rows: impl Iterator<Item = usize>,
+        mut each: impl FnMut(usize, Option<i64>),
+    ) {
+        let head = self.head();
+        let entry = &head.entries[vector];
+        let (Body::Packed(packed), 0) = (self.body(), entry.patches) else {
+            return rows.for_each(|row| each(row, self.key(vector * VECTOR_ROWS + row)));
+        };
+        let (words, width) = (packed.words(vector), usize::from(head.width));
+        let unpack_one: fn(&[Word], usize, usize) -> u64 = match lane_of(head.width) {
+            8 => |words, width, row| u8::unpack_one(words, width, row).into(),
+            16 => |words, width, row| u16::unpack_one(words, width, row).into(),
+            32 => |words, width, row| u32::unpack_one(words, width, row).into(),
+            _ => u64::unpack_one,
+        };
+        for row in rows {
+            let code = unpack_one(words, width, row);
+            let is_null = head.null_is_zero && code == 0;
+            each(row, (!is_null).then(|| self.key_of(entry.base.wrapping_add(code as i64))));
+        }
+    }
+
     /// The keys of a vector; those of NULLs are anything.
     pub(crate) fn keys(&self, vector: usize, buffer: &mut LanesBuffer, keys: &mut [i64; VECTOR_ROWS]) {
         let entry = &self.head().entries[vector];
@@ -99,7 +126,7 @@ impl Block {
             }
             Body::Heap(_) => {}
             Body::Runs(runs) => {
-                self.for_runs(runs, vector, buffer, |rows, key| keys[rows].fill(key.unwrap_or(entry.base)));
+                self.for_runs(runs, vector, |rows, key| keys[rows].fill(key.unwrap_or(entry.base)));
             }
             Body::Plain(plain) => {
                 for (key, bytes) in keys.iter_mut().zip(plain.values(vector)) {
@@ -110,27 +137,28 @@ impl Block {
     }
 
     /// Calls with the rows within a vector and the key of each of its runs. Where these are many, their vectors are unpacked.
-    pub(crate) fn for_runs(
-        &self,
-        runs: &Runs,
-        vector: usize,
-        buffer: &mut LanesBuffer,
-        mut each: impl FnMut(Range<usize>, Option<i64>),
-    ) {
-        let in_vector = || runs.in_vector(vector, self.head().rows_in(vector));
-        if in_vector().nth(SINGLE_RUNS_MAX).is_none() {
-            return in_vector().for_each(|(run, rows)| each(rows, runs.values.key(run)));
-        }
-        let mut keys = [0; VECTOR_ROWS];
-        let (mut unpacked, mut validity) = (None, Mask::default());
-        for (run, rows) in in_vector() {
-            let (of_run, within) = (run / VECTOR_ROWS, run % VECTOR_ROWS);
-            if unpacked != Some(of_run) {
-                runs.values.keys(of_run, buffer, &mut keys);
-                validity = runs.values.validity(of_run, buffer);
-                unpacked = Some(of_run);
+    pub(crate) fn for_runs(&self, runs: &Runs, vector: usize, mut each: impl FnMut(Range<usize>, Option<i64>)) {
+        let first = vector * VECTOR_ROWS;
+        let end = first + self.head().rows_in(vector);
+        let (first_run, behind) = (runs.of_row(first), runs.of_row(end - 1) + 1);
+        let rows_of = |run: usize| {
+            let rows = runs.rows(run);
+            rows.start.max(first) - first..rows.end.min(end) - first
+        };
+        let mut unpacked = (SINGLE_RUNS_MAX < behind - first_run).then(|| (LanesBuffer::new(), [0; VECTOR_ROWS]));
+        for of_runs in first_run / VECTOR_ROWS..=(behind - 1) / VECTOR_ROWS {
+            let base = of_runs * VECTOR_ROWS;
+            let within = first_run.max(base) - base..behind.min(base + VECTOR_ROWS) - base;
+            let Some((buffer, keys)) = &mut unpacked else {
+                runs.values.for_singles(of_runs, within, |run, key| each(rows_of(base + run), key));
+                continue;
+            };
+            runs.values.keys(of_runs, buffer, keys);
+            let validity = runs.values.validity(of_runs, buffer);
+            for run in within {
+                let is_valid = validity[run / 64] >> (run % 64) & 1 == 1;
+                each(rows_of(base + run), is_valid.then(|| keys[run]));
             }
-            each(rows, (validity[within / 64] >> (within % 64) & 1 == 1).then(|| keys[within]));
         }
     }
 

@@ -148,14 +148,14 @@ impl Block {
         let mut keys = Box::new([0; VECTOR_ROWS]);
         for vector in 0..self.head().vectors() {
             let kept = rows.count_in(vector);
-            let first = vector * VECTOR_ROWS;
             if kept == 0 {
                 continue;
             }
-            if kept * GATHER_EVERY_MIN <= VECTOR_ROWS {
-                for row in positions(rows.vector(vector)) {
-                    gathered.push(self.value(first + row)?);
-                }
+            let is_wide = self.head().scheme == Scheme::PlainWide;
+            if kept * GATHER_EVERY_MIN <= VECTOR_ROWS && !is_wide {
+                self.for_singles(vector, positions(rows.vector(vector)), |_, key| {
+                    gathered.push(key.map(|key| T::of_key(key, self.head())));
+                });
                 continue;
             }
             let validity = self.validity(vector, &mut buffer);
