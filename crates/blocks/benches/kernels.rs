@@ -120,9 +120,13 @@ fn number(row: usize) -> u64 {
 
 fn blocks(bench: &Bench) {
     let isa = Kernels::get().isa().name();
-    for (name, bits, run) in
-        [("4 bits", 4, 1), ("12 bits", 12, 1), ("24 bits", 24, 1), ("12 bits in runs of 40", 12, 40)]
-    {
+    for (name, bits, run) in [
+        ("4 bits", 4, 1),
+        ("12 bits", 12, 1),
+        ("24 bits", 24, 1),
+        ("12 bits in runs of 8", 12, 8),
+        ("12 bits in runs of 40", 12, 40),
+    ] {
         // More than any cache holds.
         let blocks: Vec<Block> = (0..if bits < 8 { 1200 } else { 400 })
             .map(|block| {

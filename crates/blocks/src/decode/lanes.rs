@@ -1,10 +1,15 @@
 //! Vectors as lanes: offsets from the vector's base in the narrowest integers that hold all of the block's.
 
+use std::ops::Range;
+
 use crate::body::{Body, Packed, Runs};
 use crate::decode::unpack;
 use crate::format::lane_of;
 use crate::kernels::{Kernels, Lane};
 use crate::{Block, Result, Scheme, VECTOR_ROWS};
+
+/// Lanes that are filled by one store or two.
+const FILLED_AT_ONCE: usize = 16;
 
 /// The offsets of a vector. Lanes behind the block's last row are anything.
 #[derive(Debug, Clone, Copy)]
@@ -27,12 +32,31 @@ pub struct LanesBuffer {
     pub(crate) u32: [u32; VECTOR_ROWS],
     pub(crate) u16: [u16; VECTOR_ROWS],
     pub(crate) u8: [u8; VECTOR_ROWS],
+    /// For the values of runs.
+    pub(crate) of_runs: Option<Box<RunsBuffer>>,
+}
+
+/// Room for a vector of runs' values.
+#[derive(Debug, Clone)]
+pub(crate) struct RunsBuffer {
+    pub(crate) lanes: LanesBuffer,
+    pub(crate) keys: [i64; VECTOR_ROWS],
 }
 
 impl LanesBuffer {
     /// Room on the heap: it is 15 KB.
     pub fn new() -> Box<Self> {
-        Box::new(Self { u64: [0; VECTOR_ROWS], u32: [0; VECTOR_ROWS], u16: [0; VECTOR_ROWS], u8: [0; VECTOR_ROWS] })
+        Box::new(Self::empty())
+    }
+
+    fn empty() -> Self {
+        Self {
+            u64: [0; VECTOR_ROWS],
+            u32: [0; VECTOR_ROWS],
+            u16: [0; VECTOR_ROWS],
+            u8: [0; VECTOR_ROWS],
+            of_runs: None,
+        }
     }
 }
 
@@ -87,10 +111,10 @@ impl Block {
             }
         } else if let Body::Runs(runs) = self.body() {
             match head.lane {
-                8 => self.fill_runs(runs, vector, &mut buffer.u8),
-                16 => self.fill_runs(runs, vector, &mut buffer.u16),
-                32 => self.fill_runs(runs, vector, &mut buffer.u32),
-                _ => self.fill_runs(runs, vector, &mut buffer.u64),
+                8 => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u8),
+                16 => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u16),
+                32 => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u32),
+                _ => self.fill_runs(runs, vector, &mut buffer.of_runs, &mut buffer.u64),
             }
         } else {
             let mut keys = [0; VECTOR_ROWS];
@@ -100,11 +124,33 @@ impl Block {
         Ok(buffer.lanes(head.lane))
     }
 
-    fn fill_runs<T: Lane>(&self, runs: &Runs, vector: usize, lanes: &mut [T; VECTOR_ROWS]) {
+    fn fill_runs<T: Lane>(
+        &self,
+        runs: &Runs,
+        vector: usize,
+        buffer: &mut Option<Box<RunsBuffer>>,
+        lanes: &mut [T; VECTOR_ROWS],
+    ) {
         let base = self.head().entries[vector].base;
-        self.for_runs(runs, vector, |rows, key| {
-            lanes[rows].fill(key.map_or_else(T::default, |key| T::truncate(key.wrapping_sub(base) as u64)));
+        self.for_runs(runs, vector, buffer, |rows, key| {
+            fill(lanes, rows, key.map_or_else(T::default, |key| T::truncate(key.wrapping_sub(base) as u64)));
         });
+    }
+}
+
+/// Fills rows, and some behind them: what is there is filled after them. Most runs are short, and so take one store.
+pub(crate) fn fill<T: Copy>(lanes: &mut [T; VECTOR_ROWS], rows: Range<usize>, value: T) {
+    for at in rows.step_by(FILLED_AT_ONCE) {
+        match lanes[at..].first_chunk_mut::<FILLED_AT_ONCE>() {
+            Some(lanes) => *lanes = [value; FILLED_AT_ONCE],
+            None => lanes[at..].fill(value),
+        }
+    }
+}
+
+impl RunsBuffer {
+    pub(crate) fn new() -> Box<Self> {
+        Box::new(Self { lanes: LanesBuffer::empty(), keys: [0; VECTOR_ROWS] })
     }
 }
 

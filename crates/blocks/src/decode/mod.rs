@@ -12,6 +12,7 @@ pub use values::{Value, Values};
 use std::ops::Range;
 
 use crate::body::{Body, Packed, Runs};
+use crate::decode::lanes::{RunsBuffer, fill};
 use crate::float::{Decimals, key32, key64, value32, value64};
 use crate::format::lane_of;
 use crate::kernels::{Kernels, Lane, Word};
@@ -43,7 +44,7 @@ impl Block {
             }),
             Body::Runs(runs) => {
                 let mut mask = Mask::default();
-                self.for_runs(runs, vector, |rows, key| {
+                self.for_runs(runs, vector, &mut buffer.of_runs, |rows, key| {
                     if key.is_some() {
                         set(&mut mask, rows);
                     }
@@ -126,7 +127,9 @@ impl Block {
             }
             Body::Heap(_) => {}
             Body::Runs(runs) => {
-                self.for_runs(runs, vector, |rows, key| keys[rows].fill(key.unwrap_or(entry.base)));
+                self.for_runs(runs, vector, &mut buffer.of_runs, |rows, key| {
+                    fill(keys, rows, key.unwrap_or(entry.base));
+                });
             }
             Body::Plain(plain) => {
                 for (key, bytes) in keys.iter_mut().zip(plain.values(vector)) {
@@ -137,27 +140,35 @@ impl Block {
     }
 
     /// Calls with the rows within a vector and the key of each of its runs. Where these are many, their vectors are unpacked.
-    pub(crate) fn for_runs(&self, runs: &Runs, vector: usize, mut each: impl FnMut(Range<usize>, Option<i64>)) {
+    pub(crate) fn for_runs(
+        &self,
+        runs: &Runs,
+        vector: usize,
+        buffer: &mut Option<Box<RunsBuffer>>,
+        mut each: impl FnMut(Range<usize>, Option<i64>),
+    ) {
         let first = vector * VECTOR_ROWS;
-        let end = first + self.head().rows_in(vector);
-        let (first_run, behind) = (runs.of_row(first), runs.of_row(end - 1) + 1);
-        let rows_of = |run: usize| {
-            let rows = runs.rows(run);
-            rows.start.max(first) - first..rows.end.min(end) - first
+        let rows = self.head().rows_in(vector);
+        let (first_run, behind) = (runs.of_row(first), runs.of_row(first + rows - 1) + 1);
+        let mut start = 0;
+        let mut next = |run: usize, key: Option<i64>| {
+            let end = rows.min(runs.end(run + 1) - first);
+            each(start..end, key);
+            start = end;
         };
-        let mut unpacked = (SINGLE_RUNS_MAX < behind - first_run).then(|| (LanesBuffer::new(), [0; VECTOR_ROWS]));
         for of_runs in first_run / VECTOR_ROWS..=(behind - 1) / VECTOR_ROWS {
             let base = of_runs * VECTOR_ROWS;
             let within = first_run.max(base) - base..behind.min(base + VECTOR_ROWS) - base;
-            let Some((buffer, keys)) = &mut unpacked else {
-                runs.values.for_singles(of_runs, within, |run, key| each(rows_of(base + run), key));
+            if within.len() <= SINGLE_RUNS_MAX {
+                runs.values.for_singles(of_runs, within, |run, key| next(base + run, key));
                 continue;
-            };
-            runs.values.keys(of_runs, buffer, keys);
-            let validity = runs.values.validity(of_runs, buffer);
+            }
+            let RunsBuffer { lanes, keys } = &mut **buffer.get_or_insert_with(RunsBuffer::new);
+            runs.values.keys(of_runs, lanes, keys);
+            let validity = runs.values.validity(of_runs, lanes);
             for run in within {
                 let is_valid = validity[run / 64] >> (run % 64) & 1 == 1;
-                each(rows_of(base + run), is_valid.then(|| keys[run]));
+                next(base + run, is_valid.then(|| keys[run]));
             }
         }
     }
