@@ -65,7 +65,7 @@ impl RowSet {
         self.words[first..].first_chunk().expect("a vector of the block")
     }
 
-    fn vector_mut(&mut self, vector: usize) -> &mut Mask {
+    pub(crate) fn vector_mut(&mut self, vector: usize) -> &mut Mask {
         let first = vector * Mask::default().len();
         self.words[first..].first_chunk_mut().expect("a vector of the block")
     }

@@ -2,7 +2,7 @@
 
 use crate::body::{Body, Runs};
 use crate::compare::lower::holds;
-use crate::compare::search::{Search, or};
+use crate::compare::search::{Search, and, or};
 use crate::decode::LanesBuffer;
 use crate::format::array;
 use crate::kernels::Kernels;
@@ -35,8 +35,7 @@ impl Block {
                     if vector + 1 < rows.vectors() && !rows.is_empty_in(vector + 1) {
                         self.prefetch(vector + 1);
                     }
-                    let mask = self.mask(vector, &search, buffer);
-                    rows.and_vector(vector, &mask);
+                    self.filter_vector(vector, &search, buffer, rows.vector_mut(vector));
                 }
             }
         }
@@ -80,33 +79,31 @@ impl Block {
         rows.remove_range(start..self.head().rows);
     }
 
-    /// The rows of a vector whose key lies in ranges.
-    fn mask(&self, vector: usize, search: &Search<'_>, buffer: &mut LanesBuffer) -> Mask {
+    /// Keeps the rows of a vector whose key lies in ranges.
+    fn filter_vector(&self, vector: usize, search: &Search<'_>, buffer: &mut LanesBuffer, rows: &mut Mask) {
         let entry = &self.head().entries[vector];
         match self.body() {
-            Body::Constant | Body::Runs(_) | Body::Heap(_) => Mask::default(),
+            Body::Constant | Body::Runs(_) | Body::Heap(_) => *rows = Mask::default(),
             Body::Packed(packed) => {
-                let mut mask = with_narrow!(self.head().width, buffer, lanes => search.mask(packed, vector, lanes));
-                for (row, value) in packed.patches(entry.patches()) {
+                // What stands in a patch's place is anything.
+                let patched = (entry.patches != 0).then_some(*rows);
+                with_narrow!(self.head().width, buffer, lanes => search.retain(packed, vector, lanes, rows));
+                let Some(before) = patched else { return };
+                for (row, key) in packed.patches(entry.patches()) {
                     let bit = 1 << (row % 64);
-                    mask[row / 64] = mask[row / 64] & !bit | if search.keys.contains(value) { bit } else { 0 };
+                    let passes = if search.keys.contains(key) { bit } else { 0 };
+                    rows[row / 64] = rows[row / 64] & !bit | before[row / 64] & passes;
                 }
-                mask
             }
             Body::Plain(plain) => {
-                buffer
-                    .u64
-                    .iter_mut()
-                    .zip(plain.values(vector))
-                    .for_each(|(lane, bytes)| *lane = u64::from_le_bytes(*bytes));
+                let keys = buffer.u64.iter_mut().zip(plain.values(vector));
+                keys.for_each(|(lane, bytes)| *lane = u64::from_le_bytes(*bytes));
                 let mut mask = Mask::default();
                 for (low, high) in search.keys.as_slice() {
                     or(&mut mask, &Kernels::get().between(&buffer.u64, *low as u64, high.wrapping_sub(*low) as u64));
                 }
-                for (word, bits) in mask.iter_mut().zip(self.validity(vector, buffer)) {
-                    *word &= bits;
-                }
-                mask
+                and(rows, &mask);
+                and(rows, &self.validity(vector, buffer));
             }
         }
     }

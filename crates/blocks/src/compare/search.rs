@@ -30,28 +30,42 @@ impl<'a> Search<'a> {
         Self { block, keys, packed, table: LazyCell::new(Box::new(move || Table::new(&ranges))) }
     }
 
-    /// The rows of a vector whose packed offset lies in the ranges; lanes are left in the buffer.
-    pub(super) fn mask<T: Lane>(&self, packed: &Packed, vector: usize, lanes: &mut [T; VECTOR_ROWS]) -> Mask {
+    /// Keeps the rows of a vector whose packed offset lies in the ranges.
+    pub(super) fn retain<T: Lane>(
+        &self,
+        packed: &Packed,
+        vector: usize,
+        lanes: &mut [T; VECTOR_ROWS],
+        rows: &mut Mask,
+    ) {
         let head = self.block.head();
         let base = head.entries[vector].base;
         let greatest = if head.width == 64 { u64::MAX } else { (1 << head.width) - 1 };
         let within = self.packed.within(base, base.saturating_add_unsigned(greatest));
-        let mut mask = Mask::default();
-        let (Some((low, _)), Some((_, high))) = (within.first(), within.last()) else { return mask };
-        let Some((low, high)) = self.offsets(base, greatest, *low, *high) else { return mask };
+        let hull = within.first().zip(within.last()).map(|((low, _), (_, high))| (*low, *high));
+        let Some((low, high)) = hull.and_then(|(low, high)| self.offsets(base, greatest, low, high)) else {
+            *rows = Mask::default();
+            return;
+        };
         unpack(packed, vector, head.width, lanes);
-        if COMPARED_RANGES_MAX[T::BITS.ilog2() as usize - 3] < within.len() {
-            return match &*self.table {
+        if within.len() == 1 {
+            let (low, span) = (T::truncate(low), T::truncate(high - low));
+            return Kernels::get().retain_between(lanes, low, span, rows);
+        }
+        let mut mask = Mask::default();
+        if within.len() <= COMPARED_RANGES_MAX[T::BITS.ilog2() as usize - 3] {
+            for (low, high) in within {
+                if let Some((low, high)) = self.offsets(base, greatest, *low, *high) {
+                    or(&mut mask, &between(lanes, low, high));
+                }
+            }
+        } else {
+            mask = match &*self.table {
                 Some(table) => table.mask(lanes, base, (low, high), &self.packed),
                 None => verified(&between(lanes, low, high), lanes, base, &self.packed),
             };
         }
-        for (low, high) in within {
-            if let Some((low, high)) = self.offsets(base, greatest, *low, *high) {
-                or(&mut mask, &between(lanes, low, high));
-            }
-        }
-        mask
+        and(rows, &mask);
     }
 
     /// A range of packed numbers as one of offsets, without the one that is NULL.
@@ -97,5 +111,11 @@ fn between<T: Lane>(lanes: &[T; VECTOR_ROWS], low: u64, high: u64) -> Mask {
 pub(super) fn or(mask: &mut Mask, other: &Mask) {
     for (word, bits) in mask.iter_mut().zip(other) {
         *word |= bits;
+    }
+}
+
+pub(super) fn and(mask: &mut Mask, other: &Mask) {
+    for (word, bits) in mask.iter_mut().zip(other) {
+        *word &= bits;
     }
 }

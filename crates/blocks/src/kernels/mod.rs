@@ -65,6 +65,7 @@ pub struct LaneKernels<T: 'static> {
     unpack: &'static [Unpack<T>],
     pack: unsafe fn(&[T; VECTOR_ROWS], usize, &mut [Word]),
     between: unsafe fn(&[T; VECTOR_ROWS], T, T) -> Mask,
+    retain_between: unsafe fn(&[T; VECTOR_ROWS], T, T, &mut Mask),
     lookup: unsafe fn(&[T; VECTOR_ROWS], u64, &[u8]) -> Mask,
     widen: unsafe fn(&[T; VECTOR_ROWS], i64, &mut [i64; VECTOR_ROWS]),
     narrow: unsafe fn(&[i64; VECTOR_ROWS], i64, &mut [T; VECTOR_ROWS]),
@@ -115,6 +116,12 @@ impl Kernels {
     pub fn between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T) -> Mask {
         // SAFETY: as in `unpack`.
         unsafe { (T::of(self).between)(lanes, low, span) }
+    }
+
+    /// Takes from a mask the lanes that are not from `low` to `low + span`.
+    pub fn retain_between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T, mask: &mut Mask) {
+        // SAFETY: as in `unpack`.
+        unsafe { (T::of(self).retain_between)(lanes, low, span, mask) }
     }
 
     /// Which lanes, each plus `shift`, are places in a table that hold 255 and not 0. The table's length is a power of two, and higher

@@ -41,6 +41,9 @@ fn every_variant_compares<T: Lane>() {
     {
         for kernels in Kernels::available() {
             let mask = kernels.between(&lanes, T::truncate(low), T::truncate(high - low));
+            let mut retained = [0x00ff_5555_ffff_0000; _];
+            kernels.retain_between(&lanes, T::truncate(low), T::truncate(high - low), &mut retained);
+            assert_eq!(retained, mask.map(|word| word & 0x00ff_5555_ffff_0000), "{:?}", kernels.isa());
             for (row, lane) in lanes.iter().enumerate() {
                 let passes = (low..=high).contains(&lane.extend());
                 assert_eq!(mask[row / 64] >> (row % 64) & 1 == 1, passes, "{:?}, row {row}", kernels.isa());

@@ -65,6 +65,7 @@ macro_rules! variant {
                     unpack: &[#(unpack::<WIDTH>,)*],
                     pack,
                     between,
+                    retain_between,
                     lookup,
                     widen,
                     narrow,
@@ -84,6 +85,14 @@ macro_rules! variant {
             $(#[target_feature(enable = $features)])?
             fn between(values: &[$lane; VECTOR_ROWS], low: $lane, span: $lane) -> Mask {
                 variant!(between $isa $lane, values, low, span, $bits)
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn retain_between(values: &[$lane; VECTOR_ROWS], low: $lane, span: $lane, mask: &mut Mask) {
+                let between = variant!(between $isa $lane, values, low, span, $bits);
+                for (word, bits) in mask.iter_mut().zip(between) {
+                    *word &= bits;
+                }
             }
 
             $(#[target_feature(enable = $features)])?
