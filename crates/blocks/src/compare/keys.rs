@@ -32,8 +32,9 @@ impl Block {
                 _ if rows.has_few_in(vector, SINGLE_ROWS_MAX) => self.filter_singles(vector, ranges, rows),
                 _ => {
                     let buffer = buffer.get_or_insert_with(LanesBuffer::new);
-                    if vector + 1 < rows.vectors() && !rows.is_empty_in(vector + 1) {
-                        self.prefetch(vector + 1);
+                    let ahead = self.ahead_of(vector);
+                    if ahead < rows.vectors() && !rows.is_empty_in(ahead) {
+                        self.prefetch(ahead);
                     }
                     self.filter_vector(vector, &search, buffer, rows.vector_mut(vector));
                 }

@@ -90,7 +90,7 @@ impl Block {
     pub fn lanes<'a>(&self, vector: usize, buffer: &'a mut LanesBuffer) -> Result<Lanes<'a>> {
         let head = self.head();
         self.expect_kind(head.kind.is_integer() && head.scheme != Scheme::PlainWide)?;
-        self.prefetch(vector + 1);
+        self.prefetch(self.ahead_of(vector));
         if let Body::Packed(packed) = self.body() {
             let base = head.entries[vector].base;
             let lanes = (head.lane, lane_of(head.width));

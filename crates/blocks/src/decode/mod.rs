@@ -21,6 +21,8 @@ use crate::{Block, Kind, Mask, Result, VECTOR_ROWS, kernels, mask_of};
 /// A vector that keeps more than one row of so many is unpacked whole, another row by row.
 pub(crate) const GATHER_EVERY_MIN: usize = 8;
 
+/// Words that are fetched before they are asked for.
+const WORDS_AHEAD: usize = 32;
 /// Of a vector with more runs the runs' values are unpacked whole.
 const SINGLE_RUNS_MAX: usize = 64;
 
@@ -173,7 +175,12 @@ impl Block {
         }
     }
 
-    /// Has a vector fetched that will probably be read next, if there is one.
+    /// The vector to have fetched while one is worked on: some 4 KB ahead.
+    pub(crate) fn ahead_of(&self, vector: usize) -> usize {
+        vector + (WORDS_AHEAD / usize::from(self.head().width).max(1)).max(1)
+    }
+
+    /// Has a vector fetched that will probably be read soon, if there is one.
     pub(crate) fn prefetch(&self, vector: usize) {
         if let Body::Packed(packed) = self.body()
             && vector < self.head().vectors()
@@ -193,7 +200,7 @@ impl Block {
     /// The numbers of a vector of a block of floats; those of NULLs are anything.
     pub fn floats(&self, vector: usize, buffer: &mut LanesBuffer, numbers: &mut [f64; VECTOR_ROWS]) -> Result<()> {
         self.expect_kind(self.head().kind.is_float())?;
-        self.prefetch(vector + 1);
+        self.prefetch(self.ahead_of(vector));
         if self.head().kind == Kind::Float32 {
             self.floats_of(vector, buffer, numbers, |key| value32(key).into(), |number| f64::from(number as f32));
         } else {

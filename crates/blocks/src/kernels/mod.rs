@@ -183,13 +183,14 @@ impl Kernels {
     }
 }
 
-/// Asks the processor to fetch packed words that will be read soon: its own foresight does not reach over the work on a vector.
+/// Asks the processor to fetch packed words that will be read soon, into its second-level cache, of which it takes more at a time than
+/// of the first: its own foresight does not reach over the work on a vector.
 pub fn prefetch(words: &[Word]) {
     #[cfg(target_arch = "x86_64")]
     for line in words.as_flattened().as_chunks::<64>().0 {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = words;
