@@ -41,7 +41,7 @@ pub use encode::{
 pub use error::{Error, Result};
 pub use format::{Entry, Head, Scheme};
 pub use kind::Kind;
-pub use ranges::Ranges;
+pub use ranges::{Ranges, Zone};
 pub use row_set::RowSet;
 pub use text::TextCondition;
 

@@ -3,29 +3,33 @@
 use crate::float::{key32, key64, value32};
 use crate::{Comparison, Condition, Kind, Ranges};
 
-/// The keys, each an integer less the block's offset, of which a condition is true.
-pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> Ranges {
-    let range = |low: Option<i128>, high: Option<i128>| -> Option<(i64, i64)> {
-        let (min, max) = (i128::from(i64::MIN), i128::from(i64::MAX));
-        let low = low.map_or(min, |low| low.saturating_sub(offset));
-        let high = high.map_or(max, |high| high.saturating_sub(offset));
-        (low <= max && min <= high).then(|| (low.max(min) as i64, high.min(max) as i64))
-    };
-    let below = |value: i128| value.checked_sub(1).and_then(|high| range(None, Some(high)));
-    let above = |value: i128| value.checked_add(1).and_then(|low| range(Some(low), None));
+/// The integers of which a condition is true, as inclusive ranges.
+pub(super) fn wide_ranges(condition: &Condition<i128>) -> Vec<(i128, i128)> {
+    let (min, max) = (i128::MIN, i128::MAX);
+    let below = |value: i128| value.checked_sub(1).map(|high| (min, high));
+    let above = |value: i128| value.checked_add(1).map(|low| (low, max));
     let ranges = match condition {
         Condition::Compare(Comparison::Less, value) => vec![below(*value)],
-        Condition::Compare(Comparison::LessOrEqual, value) => vec![range(None, Some(*value))],
-        Condition::Compare(Comparison::Equal, value) => vec![range(Some(*value), Some(*value))],
+        Condition::Compare(Comparison::LessOrEqual, value) => vec![Some((min, *value))],
+        Condition::Compare(Comparison::Equal, value) => vec![Some((*value, *value))],
         Condition::Compare(Comparison::NotEqual, value) => vec![below(*value), above(*value)],
-        Condition::Compare(Comparison::GreaterOrEqual, value) => vec![range(Some(*value), None)],
+        Condition::Compare(Comparison::GreaterOrEqual, value) => vec![Some((*value, max))],
         Condition::Compare(Comparison::Greater, value) => vec![above(*value)],
-        Condition::Between(low, high) => vec![range(Some(*low), Some(*high))],
-        Condition::In(values) => values.iter().map(|value| range(Some(*value), Some(*value))).collect(),
+        Condition::Between(low, high) => vec![Some((*low, *high))],
+        Condition::In(values) => values.iter().map(|value| Some((*value, *value))).collect(),
         Condition::IsNull => vec![],
-        Condition::IsNotNull => vec![Some((i64::MIN, i64::MAX))],
+        Condition::IsNotNull => vec![Some((min, max))],
     };
-    Ranges::new(ranges.into_iter().flatten().collect())
+    ranges.into_iter().flatten().collect()
+}
+
+/// The keys, each an integer less the block's offset, of which a condition is true.
+pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> Ranges {
+    let (min, max) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    let keys =
+        wide_ranges(condition).into_iter().map(|(low, high)| (low.saturating_sub(offset), high.saturating_sub(offset)));
+    let within = keys.filter(|(low, high)| *low <= max && min <= *high);
+    Ranges::new(within.map(|(low, high)| (low.max(min) as i64, high.min(max) as i64)).collect())
 }
 
 /// The keys of floating-point numbers of which a condition is true.

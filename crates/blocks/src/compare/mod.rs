@@ -8,6 +8,7 @@ mod lower;
 mod search;
 mod table;
 mod text;
+mod zones;
 
 use crate::compare::lower::{float_ranges, integer_ranges};
 use crate::decode::LanesBuffer;

@@ -43,6 +43,39 @@ fn starts(rows: usize, seed: u64) -> Vec<RowSet> {
     starts
 }
 
+/// A head promises only what is so.
+#[track_caller]
+fn check_zone(zone: Zone, before: &RowSet, after: &RowSet) {
+    assert!(zone != Zone::None || after.is_empty(), "a row passed");
+    assert!(zone != Zone::All || after == before, "a row did not pass");
+}
+
+#[test]
+fn a_head_tells_what_no_row_and_what_every_row_passes() {
+    let values: Vec<i64> = (0..3000).map(|row| 100 + row % 50).collect();
+    let far: Vec<i128> = values.iter().map(|value| i128::from(*value) << 64).collect();
+    let floats: Vec<f64> = values.iter().map(|value| *value as f64).collect();
+    let head = |bytes: Bytes| Head::read(&bytes[..Head::bytes(3000)]).unwrap();
+    let integers = head(encode_i64(&values, None).unwrap());
+    let wide = head(encode_i128(&far, None).unwrap());
+    let doubles = head(encode_f64(&floats, None).unwrap());
+    for (low, high, zone) in
+        [(0, 99, Zone::None), (100, 149, Zone::All), (120, 200, Zone::Some), (150, 200, Zone::None)]
+    {
+        assert_eq!(integers.zone_of_integers(&Condition::Between(low, high)), zone);
+        assert_eq!(wide.zone_of_integers(&Condition::Between(low << 64, high << 64)), zone);
+        assert_eq!(doubles.zone_of_floats(&Condition::Between(low as f64, high as f64)), zone);
+    }
+    assert_eq!(integers.zone_of_integers(&Condition::IsNull), Zone::None);
+    assert_eq!(integers.zone_of_integers(&Condition::IsNotNull), Zone::All);
+    let words: Vec<&[u8]> =
+        values.iter().map(|value| if value % 2 == 0 { b"abc".as_slice() } else { b"abd" }).collect();
+    let text = head(encode_text(&words, None, Compression::None).unwrap());
+    assert_eq!(text.zone_of_text(&TextCondition::Prefix(b"x".to_vec())), Zone::None);
+    assert_eq!(text.zone_of_text(&TextCondition::Compare(Comparison::Less, b"b".to_vec())), Zone::All);
+    assert_eq!(text.zone_of_text(&TextCondition::Compare(Comparison::Equal, b"abc".to_vec())), Zone::Some);
+}
+
 #[track_caller]
 fn check(bytes: &Bytes, values: &[i128], validity: Option<&Vec<u8>>, seed: u64) {
     let block = Block::open(bytes.clone()).unwrap();
@@ -58,6 +91,7 @@ fn check(bytes: &Bytes, values: &[i128], validity: Option<&Vec<u8>>, seed: u64) 
             }
         }
         assert!(rows == expected, "{condition:?} on {:?}: {rows:?}, not {expected:?}", block.head().scheme);
+        check_zone(block.head().zone_of_integers(condition), start, &rows);
     }
 }
 
@@ -134,6 +168,7 @@ fn check_floats(column: Column) {
                 false => *condition == Condition::IsNull,
             };
             assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?} {column:?}", block.head().kind);
+            check_zone(block.head().zone_of_floats(condition), start, &rows);
         }
     }
 }
@@ -173,6 +208,7 @@ fn check_text(column: Column) {
                 false => *condition == TextCondition::IsNull,
             };
             assert!(rows.iter().eq(start.iter().filter(passes)), "{condition:?} on {:?}", block.head().scheme);
+            check_zone(block.head().zone_of_text(condition), start, &rows);
         }
     }
 }
