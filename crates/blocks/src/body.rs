@@ -135,9 +135,11 @@ impl Packed {
         })
     }
 
-    /// The patch of a row, of its vector's patches.
+    /// The patch of a row, of its vector's patches, which ascend.
     pub(crate) fn patch(&self, patches: Range<usize>, row: usize) -> Option<i64> {
-        self.patches(patches).find(|(patched, _)| *patched == row).map(|(_, value)| value)
+        let rows: &[[u8; 2]] = &self.patch_rows.as_chunks().0[patches.clone()];
+        let found = rows.binary_search_by_key(&row, |bytes| usize::from(u16::from_le_bytes(*bytes))).ok()?;
+        Some(i64::from_le_bytes(array(&self.patch_values, (patches.start + found) * 8)))
     }
 }
 

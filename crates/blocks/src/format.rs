@@ -82,7 +82,7 @@ pub struct Head {
     pub width: u8,
     /// Powers of ten by which floating-point numbers were made whole.
     pub decimal: Option<(u8, u8)>,
-    /// Patches, or runs.
+    /// Patches, runs or symbols.
     pub parts: usize,
     /// The least value: an integer, a float's key, the first 16 bytes of a string.
     pub min: i128,

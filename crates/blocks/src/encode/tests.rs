@@ -248,3 +248,17 @@ fn strings_are_compressed_where_that_pays() {
     let block = Block::open(encode_text(&values, None, Compression::Symbols).unwrap()).unwrap();
     assert_eq!(block.head().scheme, Scheme::Heap);
 }
+
+#[test]
+fn strings_of_all_bytes_come_back_compressed() {
+    let column = Column { shape: Shape::Constant, nulls: Nulls::Few, rows: 9000, seed: 3 };
+    let of_bytes = |bytes: &[u8], length: usize| -> Vec<Vec<u8>> {
+        let lengths = numbers(7).map(|number| number as usize % (length + 1));
+        let string =
+            |length| numbers(length as u64).take(length).map(|number| bytes[number as usize % bytes.len()]).collect();
+        lengths.take(9000).map(string).collect()
+    };
+    for (bytes, length) in [(&[0][..], 30), (&[255], 30), (&[0, 255], 9), (b"a", 1), (&[0, 1, 2], 3), (b"ab\0", 300)] {
+        check_text(&of_bytes(bytes, length), column);
+    }
+}
