@@ -1,27 +1,40 @@
 //! Ranges of keys against every scheme that has keys.
 
-use crate::body::{Body, Runs};
+use crate::body::{Body, Packed, Plain, Runs};
 use crate::compare::lower::holds;
 use crate::compare::search::{Search, and, or};
-use crate::decode::LanesBuffer;
-use crate::format::array;
-use crate::kernels::Kernels;
+use crate::format::{array, lane_of};
+use crate::kernels::{Kernels, Lane};
 use crate::ranges::Zone;
 use crate::row_set::positions;
-use crate::{Block, Condition, Entry, Mask, Ranges, RowSet};
+use crate::{Block, Condition, Entry, Mask, Ranges, RowSet, VECTOR_ROWS};
 
 /// A vector of which so few rows are left is not unpacked.
 const SINGLE_ROWS_MAX: usize = 12;
+
+/// Lanes at a place that suits vector instructions.
+#[repr(align(64))]
+struct Aligned<T>([T; VECTOR_ROWS]);
 
 impl Block {
     /// Keeps the rows whose key lies in ranges.
     pub(super) fn filter_keys(&self, ranges: &Ranges, rows: &mut RowSet) {
         debug_assert_eq!(rows.rows(), self.head().rows, "a set of this block's rows");
-        if let Body::Runs(runs) = self.body() {
-            return self.filter_runs(runs, ranges, rows);
+        match self.body() {
+            Body::Runs(runs) => self.filter_runs(runs, ranges, rows),
+            Body::Packed(packed) => match lane_of(self.head().width) {
+                8 => self.filter_packed::<u8>(packed, ranges, rows),
+                16 => self.filter_packed::<u16>(packed, ranges, rows),
+                32 => self.filter_packed::<u32>(packed, ranges, rows),
+                _ => self.filter_packed::<u64>(packed, ranges, rows),
+            },
+            Body::Plain(plain) => self.filter_plain(plain, ranges, rows),
+            Body::Constant | Body::Heap(_) => self.filter_vectors(ranges, rows, |_, rows| *rows = Mask::default()),
         }
-        let mut buffer = None;
-        let search = Search::new(self, ranges);
+    }
+
+    /// Calls with the vectors that neither their bounds nor a few single rows decide.
+    fn filter_vectors(&self, ranges: &Ranges, rows: &mut RowSet, mut filter: impl FnMut(usize, &mut Mask)) {
         for (vector, entry) in self.head().entries.iter().enumerate() {
             if rows.is_empty_in(vector) {
                 continue;
@@ -31,15 +44,48 @@ impl Block {
                 Zone::All if entry.nulls == 0 => {}
                 _ if rows.has_few_in(vector, SINGLE_ROWS_MAX) => self.filter_singles(vector, ranges, rows),
                 _ => {
-                    let buffer = buffer.get_or_insert_with(LanesBuffer::new);
                     let ahead = self.ahead_of(vector);
                     if ahead < rows.vectors() && !rows.is_empty_in(ahead) {
                         self.prefetch(ahead);
                     }
-                    self.filter_vector(vector, &search, buffer, rows.vector_mut(vector));
+                    filter(vector, rows.vector_mut(vector));
                 }
             }
         }
+    }
+
+    fn filter_packed<T: Lane>(&self, packed: &Packed, ranges: &Ranges, rows: &mut RowSet) {
+        let search = Search::new(self, ranges);
+        let mut lanes = Aligned([T::default(); VECTOR_ROWS]);
+        self.filter_vectors(ranges, rows, |vector, rows| {
+            let entry = &self.head().entries[vector];
+            if entry.patches == 0 {
+                return search.retain(packed, vector, &mut lanes.0, rows);
+            }
+            // What stands in a patch's place is anything.
+            let before = *rows;
+            search.retain(packed, vector, &mut lanes.0, rows);
+            for (row, key) in packed.patches(entry.patches()) {
+                let bit = 1 << (row % 64);
+                let passes = if ranges.contains(key) { bit } else { 0 };
+                rows[row / 64] = rows[row / 64] & !bit | before[row / 64] & passes;
+            }
+        });
+    }
+
+    fn filter_plain(&self, plain: &Plain, ranges: &Ranges, rows: &mut RowSet) {
+        let mut keys = Aligned([0; VECTOR_ROWS]);
+        self.filter_vectors(ranges, rows, |vector, rows| {
+            for (key, bytes) in keys.0.iter_mut().zip(plain.values(vector)) {
+                *key = u64::from_le_bytes(*bytes);
+            }
+            let mut mask = Mask::default();
+            for (low, high) in ranges.as_slice() {
+                or(&mut mask, &Kernels::get().between(&keys.0, *low as u64, high.wrapping_sub(*low) as u64));
+            }
+            and(rows, &mask);
+            and(rows, &plain.validity(vector));
+        });
     }
 
     /// What a vector's bounds say.
@@ -78,35 +124,6 @@ impl Block {
             start = runs.end(run);
         }
         rows.remove_range(start..self.head().rows);
-    }
-
-    /// Keeps the rows of a vector whose key lies in ranges.
-    fn filter_vector(&self, vector: usize, search: &Search<'_>, buffer: &mut LanesBuffer, rows: &mut Mask) {
-        let entry = &self.head().entries[vector];
-        match self.body() {
-            Body::Constant | Body::Runs(_) | Body::Heap(_) => *rows = Mask::default(),
-            Body::Packed(packed) => {
-                // What stands in a patch's place is anything.
-                let patched = (entry.patches != 0).then_some(*rows);
-                with_narrow!(self.head().width, buffer, lanes => search.retain(packed, vector, lanes, rows));
-                let Some(before) = patched else { return };
-                for (row, key) in packed.patches(entry.patches()) {
-                    let bit = 1 << (row % 64);
-                    let passes = if search.keys.contains(key) { bit } else { 0 };
-                    rows[row / 64] = rows[row / 64] & !bit | before[row / 64] & passes;
-                }
-            }
-            Body::Plain(plain) => {
-                let keys = buffer.u64.iter_mut().zip(plain.values(vector));
-                keys.for_each(|(lane, bytes)| *lane = u64::from_le_bytes(*bytes));
-                let mut mask = Mask::default();
-                for (low, high) in search.keys.as_slice() {
-                    or(&mut mask, &Kernels::get().between(&buffer.u64, *low as u64, high.wrapping_sub(*low) as u64));
-                }
-                and(rows, &mask);
-                and(rows, &self.validity(vector, buffer));
-            }
-        }
     }
 
     /// 128-bit integers that have no keys.

@@ -15,9 +15,7 @@ const COMPARED_RANGES_MAX: [usize; 4] = [12, 8, 5, 3];
 /// What a block is searched for.
 pub(super) struct Search<'a> {
     block: &'a Block,
-    /// Ranges of keys, for bounds and patches.
-    pub(super) keys: &'a Ranges,
-    /// The same as ranges of packed numbers: of digits, where floats are decimal.
+    /// Ranges of packed numbers: of keys, or of digits where floats are decimal.
     packed: Cow<'a, Ranges>,
     /// Made when a vector first asks for it.
     table: LazyCell<Option<Table>, Box<dyn Fn() -> Option<Table> + 'a>>,
@@ -27,7 +25,7 @@ impl<'a> Search<'a> {
     pub(super) fn new(block: &'a Block, keys: &'a Ranges) -> Self {
         let packed = block.digit_ranges(keys).map_or(Cow::Borrowed(keys), Cow::Owned);
         let ranges = packed.clone();
-        Self { block, keys, packed, table: LazyCell::new(Box::new(move || Table::new(&ranges))) }
+        Self { block, packed, table: LazyCell::new(Box::new(move || Table::new(&ranges))) }
     }
 
     /// Keeps the rows of a vector whose packed offset lies in the ranges.
