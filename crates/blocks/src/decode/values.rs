@@ -5,7 +5,7 @@ use crate::decode::{GATHER_EVERY_MIN, LanesBuffer};
 use crate::float::{value32, value64};
 use crate::format::array;
 use crate::row_set::positions;
-use crate::{Block, Head, Kind, Result, RowSet, Scheme, VECTOR_ROWS};
+use crate::{Block, Head, Kind, Mask, Result, RowSet, Scheme, VECTOR_ROWS};
 
 /// Values with the rows that are not NULL; the value of a NULL is zero.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,8 +168,13 @@ impl Block {
                 continue;
             }
             self.keys(vector, &mut buffer, &mut keys);
-            if self.head().entries[vector].nulls == 0 && kept == self.head().rows_in(vector) {
-                gathered.extend(keys[..kept].iter().map(|key| T::of_key(*key, self.head())));
+            if self.head().entries[vector].nulls == 0 {
+                gathered.mark(kept);
+                if kept == self.head().rows_in(vector) {
+                    gathered.values.extend(keys[..kept].iter().map(|key| T::of_key(*key, self.head())));
+                } else {
+                    gathered.take(&keys, rows.vector(vector), kept, self.head());
+                }
                 continue;
             }
             for row in positions(rows.vector(vector)) {
@@ -198,11 +203,24 @@ impl<T: Value> Gathered<T> {
         self.values.push(value.unwrap_or_default());
     }
 
-    fn extend(&mut self, values: impl Iterator<Item = T>) {
-        if self.validity.is_some() {
-            values.for_each(|value| self.push(Some(value)));
-        } else {
-            self.values.extend(values);
+    /// Says of so many values that will be added that they are not NULL.
+    fn mark(&mut self, count: usize) {
+        let start = self.values.len();
+        if let Some(validity) = &mut self.validity {
+            for row in start..start + count {
+                validity[row / 64] |= 1 << (row % 64);
+            }
+        }
+    }
+
+    /// Adds the values of the rows in a mask, of which there are so many.
+    #[inline(never)]
+    fn take(&mut self, keys: &[i64; VECTOR_ROWS], mask: &Mask, count: usize, head: &Head) {
+        // Not by extending, which asks for room before each.
+        let start = self.values.len();
+        self.values.resize(start + count, T::default());
+        for (place, row) in self.values[start..].iter_mut().zip(positions(mask)) {
+            *place = T::of_key(keys[row], head);
         }
     }
 
