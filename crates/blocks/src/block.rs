@@ -32,6 +32,7 @@ impl Block {
     }
 
     /// What is known of the block without its body.
+    #[inline]
     pub fn head(&self) -> &Head {
         &self.head
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use objects::Objects;
 use planner::PlanScan;
+use shards::BlockCache;
 use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
@@ -21,6 +22,8 @@ use crate::threads::Threads;
 pub struct Config {
     /// Memory of all running operators together: sorts, aggregates and joins that need more spill, or fail with 53200.
     pub memory_bytes: usize,
+    /// Memory of columns that scans have read, kept as blocks.
+    pub cache_bytes: u64,
     /// Where operators spill; what is left there from an earlier run is removed.
     pub spill_folder: PathBuf,
     /// The most that lies in the spill folder at any moment.
@@ -33,6 +36,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             memory_bytes: 1 << 30,
+            cache_bytes: 256 << 20,
             spill_folder: std::env::temp_dir().join("kiln-spill"),
             spill_bytes_max: 100 << 30,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -45,6 +49,8 @@ pub struct Execution {
     pub(crate) objects: Objects,
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) opened: Arc<OpenedShards>,
+    /// What scans have read lately.
+    pub(crate) blocks: Arc<BlockCache>,
     pub(crate) keys: KeyCache,
     pub(crate) settled: SettledRows,
     /// One table settles or is compacted at a time.
@@ -76,6 +82,7 @@ impl Execution {
             objects,
             transactions,
             opened: Arc::default(),
+            blocks: Arc::new(BlockCache::new(config.cache_bytes)),
             keys: KeyCache::default(),
             settled: SettledRows::default(),
             settling: tokio::sync::Mutex::default(),
@@ -91,7 +98,7 @@ impl Execution {
     /// What plans the scans of tables.
     #[must_use]
     pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
-        Arc::new(ScanPlanner::new(self.objects.clone(), Arc::clone(&self.opened)))
+        Arc::new(ScanPlanner::new(self.objects.clone(), Arc::clone(&self.opened), Arc::clone(&self.blocks)))
     }
 
     /// Memory and spill space, shared by all plans.

@@ -86,6 +86,7 @@ impl Warehouse {
                 deleted: None,
                 batch_rows: 8_192,
                 fetched_bytes: Arc::default(),
+                removed_rows: Arc::default(),
             };
             let rows = reader.read(&read).unwrap();
             batches.extend(futures::TryStreamExt::try_collect::<Vec<_>>(rows.batches).await.unwrap());

@@ -52,6 +52,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_MEMORY_MB", value_name = "MB")]
     pub(crate) memory_mb: Option<u64>,
 
+    /// Megabytes of memory for columns that scans have read: hot ones are read from there; 0 keeps none [default: a quarter of --memory-mb]
+    #[arg(long, env = "KILN_CACHE_MEMORY_MB", value_name = "MB")]
+    pub(crate) cache_memory_mb: Option<u64>,
+
     /// Seconds that running statements get to finish after SIGTERM before they are cancelled with 57P01 [default: 10]
     #[arg(long, env = "KILN_SHUTDOWN_GRACE", value_name = "SECONDS")]
     pub(crate) shutdown_grace: Option<u64>,
@@ -101,6 +105,7 @@ pub(crate) struct Config {
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     pub(crate) connections_max: usize,
     pub(crate) memory_bytes: u64,
+    pub(crate) cache_memory_bytes: u64,
     pub(crate) shutdown_grace_seconds: u64,
     pub(crate) retention_seconds: u64,
     pub(crate) checkpoint_interval_seconds: u64,
@@ -140,6 +145,7 @@ impl ServeArguments {
             tls_key: self.tls_key.or(below.tls_key),
             max_connections: self.max_connections.or(below.max_connections),
             memory_mb: self.memory_mb.or(below.memory_mb),
+            cache_memory_mb: self.cache_memory_mb.or(below.cache_memory_mb),
             shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
             retention: self.retention.or(below.retention),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
@@ -173,6 +179,7 @@ impl ServeArguments {
             tls,
             connections_max: self.max_connections.unwrap_or(500),
             memory_bytes,
+            cache_memory_bytes: self.cache_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),

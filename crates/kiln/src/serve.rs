@@ -126,6 +126,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         Arc::clone(&random),
         execution::Config {
             memory_bytes: usize::try_from(config.memory_bytes).unwrap_or(usize::MAX),
+            cache_bytes: config.cache_memory_bytes,
             spill_folder: config.data.join(SPILL),
             ..execution::Config::default()
         },

@@ -25,6 +25,9 @@ pub enum Error {
     /// A file of this machine cannot be opened.
     #[error("could not open file \"{file}\"")]
     File { file: String, source: std::io::Error },
+    /// A block that was made of a column is not what it should be.
+    #[error("a cached block cannot be used")]
+    Block(#[from] blocks::Error),
     /// Values are not of the type they should have.
     #[error("failed to convert values")]
     Arrow(#[from] ArrowError),

@@ -3,8 +3,9 @@
 //! Never decides visibility (`txn` does), never knows tables, names or SQL expressions (`catalog`, `planner`), never keeps a
 //! file that was not finished.
 //!
-//! Start at `meta.rs` for what the catalog keeps per shard, then `writer/` for a load and `reader/` for a scan.
+//! Start at `meta.rs` for what the catalog keeps per shard, then `writer/` for a load, `reader/` for a cold scan, `cache/` for a hot one.
 
+pub mod cache;
 pub mod checksums;
 pub mod datum;
 mod error;
@@ -18,6 +19,7 @@ pub mod stats;
 pub mod stored_form;
 mod writer;
 
+pub use cache::{BlockCache, CacheUse};
 pub use checksums::{Checksums, page_checksum};
 pub use datum::Datum;
 pub use error::{Error, Result};

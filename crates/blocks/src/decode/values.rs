@@ -54,6 +54,7 @@ impl Value for bool {
         kind == Kind::Boolean
     }
 
+    #[inline]
     fn of_key(key: i64, _: &Head) -> Self {
         key != 0
     }
@@ -64,6 +65,7 @@ impl Value for i32 {
         kind == Kind::Int32
     }
 
+    #[inline]
     fn of_key(key: i64, _: &Head) -> Self {
         key as Self
     }
@@ -74,6 +76,7 @@ impl Value for u32 {
         kind == Kind::Code
     }
 
+    #[inline]
     fn of_key(key: i64, _: &Head) -> Self {
         key as Self
     }
@@ -84,6 +87,7 @@ impl Value for i64 {
         matches!(kind, Kind::Boolean | Kind::Int32 | Kind::Int64 | Kind::Code)
     }
 
+    #[inline]
     fn of_key(key: i64, _: &Head) -> Self {
         key
     }
@@ -94,6 +98,7 @@ impl Value for i128 {
         kind.is_integer()
     }
 
+    #[inline]
     fn of_key(key: i64, head: &Head) -> Self {
         head.offset.wrapping_add(key.into())
     }
@@ -108,6 +113,7 @@ impl Value for f32 {
         kind == Kind::Float32
     }
 
+    #[inline]
     fn of_key(key: i64, _: &Head) -> Self {
         value32(key)
     }
@@ -118,6 +124,7 @@ impl Value for f64 {
         kind.is_float()
     }
 
+    #[inline]
     fn of_key(key: i64, head: &Head) -> Self {
         if head.kind == Kind::Float32 { value32(key).into() } else { value64(key) }
     }
@@ -142,25 +149,26 @@ impl Block {
 
     /// The values of the rows in a set. Vectors without such rows are not touched; of vectors with few, single values are unpacked.
     pub fn gather<T: Value>(&self, rows: &RowSet) -> Result<Values<T>> {
-        self.expect_kind(T::is_in(self.head().kind))?;
-        let mut gathered = Gathered::new(rows.count(), self.head().nulls != 0);
+        let head = self.head();
+        self.expect_kind(T::is_in(head.kind))?;
+        let mut gathered = Gathered::new(rows.count(), head.nulls != 0);
         let mut buffer = LanesBuffer::new();
         let mut keys = Box::new([0; VECTOR_ROWS]);
-        for vector in 0..self.head().vectors() {
+        for vector in 0..head.vectors() {
             let kept = rows.count_in(vector);
             if kept == 0 {
                 continue;
             }
-            let is_wide = self.head().scheme == Scheme::PlainWide;
+            let is_wide = head.scheme == Scheme::PlainWide;
             if kept * GATHER_EVERY_MIN <= VECTOR_ROWS && !is_wide {
                 self.for_singles(vector, positions(rows.vector(vector)), |_, key| {
-                    gathered.push(key.map(|key| T::of_key(key, self.head())));
+                    gathered.push(key.map(|key| T::of_key(key, head)));
                 });
                 continue;
             }
             let validity = self.validity(vector, &mut buffer);
             let is_valid = |row: usize| validity[row / 64] >> (row % 64) & 1 == 1;
-            if let (Body::Plain(plain), Scheme::PlainWide) = (self.body(), self.head().scheme) {
+            if let (Body::Plain(plain), Scheme::PlainWide) = (self.body(), head.scheme) {
                 let values: &[[u8; 16]] = plain.values(vector);
                 for row in positions(rows.vector(vector)) {
                     gathered.push(is_valid(row).then(|| T::of_wide(i128::from_le_bytes(array(&values[row], 0)))));
@@ -168,17 +176,17 @@ impl Block {
                 continue;
             }
             self.keys(vector, &mut buffer, &mut keys);
-            if self.head().entries[vector].nulls == 0 {
+            if head.entries[vector].nulls == 0 {
                 gathered.mark(kept);
-                if kept == self.head().rows_in(vector) {
-                    gathered.values.extend(keys[..kept].iter().map(|key| T::of_key(*key, self.head())));
+                if kept == head.rows_in(vector) {
+                    gathered.values.extend(keys[..kept].iter().map(|key| T::of_key(*key, head)));
                 } else {
-                    gathered.take(&keys, rows.vector(vector), kept, self.head());
+                    gathered.take(&keys, rows.vector(vector), kept, head);
                 }
                 continue;
             }
             for row in positions(rows.vector(vector)) {
-                gathered.push(is_valid(row).then(|| T::of_key(keys[row], self.head())));
+                gathered.push(is_valid(row).then(|| T::of_key(keys[row], head)));
             }
         }
         Ok(gathered.finish())
@@ -196,6 +204,7 @@ impl<T: Value> Gathered<T> {
         Self { values: Vec::with_capacity(rows), validity: has_nulls.then(|| vec![0; rows.div_ceil(64)]) }
     }
 
+    #[inline]
     fn push(&mut self, value: Option<T>) {
         if let Some(validity) = &mut self.validity {
             validity[self.values.len() / 64] |= u64::from(value.is_some()) << (self.values.len() % 64);

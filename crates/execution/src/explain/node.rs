@@ -14,7 +14,7 @@ use planner::ExplainPlan;
 use super::actual::{Actual, Clock};
 use super::estimate::{Estimate, Estimates};
 use super::{actual, expressions, operator};
-use crate::scan::ShardScanExec;
+use crate::scan::{ShardScanExec, counter};
 
 /// One operator as it is shown.
 #[derive(Debug)]
@@ -175,7 +175,12 @@ impl Shower<'_> {
             input = below;
         }
         let rows = |operator: &Arc<dyn ExecutionPlan>| clock.actual(operator.as_ref()).map_or(0, |actual| actual.rows);
-        Some(Property::new("Rows Removed by Filter", Value::Count(rows(input).saturating_sub(rows(operator)))))
+        // Blocks have left out what they could tell.
+        let scanned = input.metrics().filter(|_| input.is::<ShardScanExec>());
+        let left_out = scanned.and_then(|metrics| metrics.sum_by_name(counter::ROWS_REMOVED));
+        let left_out = left_out.map_or(0, |count| count.as_usize() as u64);
+        let removed = left_out + rows(input).saturating_sub(rows(operator));
+        Some(Property::new("Rows Removed by Filter", Value::Count(removed)))
     }
 
     /// The input of an operator that only hands rows on.

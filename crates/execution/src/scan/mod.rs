@@ -14,7 +14,7 @@ use objects::Objects;
 use planner::{Pin, PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
-use shards::{ColumnDef, Predicate, ShardMeta, prune};
+use shards::{BlockCache, ColumnDef, Predicate, ShardMeta, prune};
 use types::RowId;
 
 use crate::table_columns::{column_defs, place_columns};
@@ -48,6 +48,7 @@ const FRESH_ROW_BYTES: u64 = 100;
 pub(crate) struct ScanPlanner {
     objects: Objects,
     opened: Arc<OpenedShards>,
+    blocks: Arc<BlockCache>,
 }
 
 /// What a scan reads: the same for all of its partitions.
@@ -55,6 +56,7 @@ pub(crate) struct ScanPlanner {
 pub(crate) struct Scan {
     pub(crate) objects: Objects,
     pub(crate) opened: Arc<OpenedShards>,
+    pub(crate) blocks: Arc<BlockCache>,
     pub(crate) table: Arc<catalog::Table>,
     /// The columns of the batches, in order.
     pub(crate) columns: Arc<[ColumnDef]>,
@@ -106,8 +108,8 @@ impl Scan {
 }
 
 impl ScanPlanner {
-    pub(crate) fn new(objects: Objects, opened: Arc<OpenedShards>) -> Self {
-        Self { objects, opened }
+    pub(crate) fn new(objects: Objects, opened: Arc<OpenedShards>, blocks: Arc<BlockCache>) -> Self {
+        Self { objects, opened, blocks }
     }
 }
 
@@ -157,6 +159,7 @@ impl PlanScan for ScanPlanner {
         let scan = Scan {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
+            blocks: Arc::clone(&self.blocks),
             table: Arc::clone(&table.table),
             columns,
             table_columns,

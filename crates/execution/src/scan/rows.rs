@@ -30,6 +30,7 @@ pub(crate) mod counter {
     pub(crate) const PAGES: &str = "pages";
     pub(crate) const PAGES_PRUNED: &str = "pages_pruned";
     pub(crate) const BYTES: &str = "bytes_read";
+    pub(crate) const ROWS_REMOVED: &str = "rows_removed";
 }
 
 /// What one partition counts.
@@ -39,8 +40,10 @@ struct Counters {
     pages: Count,
     pages_pruned: Count,
     bytes: Count,
-    /// Bytes that are not in `bytes` yet.
+    removed: Count,
+    /// Bytes that are not in `bytes` yet, and rows that are not in `removed`.
     fetched: Arc<AtomicU64>,
+    left_out: Arc<AtomicU64>,
 }
 
 /// One partition of a running scan.
@@ -141,8 +144,9 @@ impl Running {
                 deleted: shard.deleted.clone(),
                 batch_rows: self.scan.batch_rows,
                 fetched_bytes: Arc::clone(&self.counters.fetched),
+                removed_rows: Arc::clone(&self.counters.left_out),
             };
-            let rows = reader.read(&read).map_err(failed)?;
+            let rows = reader.read_cached(&read, &scan.blocks).map_err(failed)?;
             let pruning = rows.pruning;
             self.counters.row_groups_pruned.add(usize::from(is_first && pruning.is_row_group_pruned));
             self.counters.pages.add(count(pruning.pages));
@@ -205,12 +209,15 @@ impl Counters {
             pages: counter(counter::PAGES),
             pages_pruned: counter(counter::PAGES_PRUNED),
             bytes: counter(counter::BYTES),
+            removed: counter(counter::ROWS_REMOVED),
             fetched: Arc::default(),
+            left_out: Arc::default(),
         }
     }
 
     fn flush(&self) {
         self.bytes.add(count(self.fetched.swap(0, Ordering::Relaxed)));
+        self.removed.add(count(self.left_out.swap(0, Ordering::Relaxed)));
     }
 }
 

@@ -92,6 +92,7 @@ impl Look {
                 deleted: None,
                 batch_rows: 8_192,
                 fetched_bytes: Arc::default(),
+                removed_rows: Arc::default(),
             };
             let read = reader.read(&read).expect("the row group is there").batches;
             for batch in read.try_collect::<Vec<_>>().await.expect("shards read") {

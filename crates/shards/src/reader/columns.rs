@@ -16,9 +16,9 @@ use crate::{ColumnDef, Error, ORDINAL_COLUMN, ROW_ID_COLUMN, Result, RowIds};
 
 /// How batches are put together.
 #[derive(Debug)]
-pub(super) struct Assembly {
-    schema: SchemaRef,
-    columns: Vec<Source>,
+pub(crate) struct Assembly {
+    pub(crate) schema: SchemaRef,
+    pub(crate) columns: Vec<Source>,
     /// The file's columns that are read, ascending.
     roots: Vec<usize>,
     /// Parquet's columns below them, ascending.
@@ -28,7 +28,7 @@ pub(super) struct Assembly {
 
 /// Where a column comes from.
 #[derive(Debug)]
-enum Source {
+pub(crate) enum Source {
     /// The column of the decoded batch, and its type everywhere above.
     File(usize, SqlType),
     Missing(Missing),
@@ -39,7 +39,7 @@ enum Source {
 }
 
 impl Assembly {
-    pub(super) fn new(file: &File, columns: &[ColumnDef]) -> Result<Self> {
+    pub(crate) fn new(file: &File, columns: &[ColumnDef]) -> Result<Self> {
         let in_file: HashMap<ColumnId, usize> =
             file.ids.iter().enumerate().filter_map(|(root, id)| Some(((*id)?, root))).collect();
         let mut roots: Vec<usize> = columns.iter().filter_map(|column| in_file.get(&column.id).copied()).collect();
@@ -72,7 +72,7 @@ impl Assembly {
     }
 
     /// Parquet's columns that are read, ascending.
-    pub(super) fn leaves(&self) -> &[usize] {
+    pub(crate) fn leaves(&self) -> &[usize] {
         &self.leaves
     }
 

@@ -18,7 +18,7 @@ use crate::{ColumnDef, Datum, Error, Result};
 
 /// One value, as often as it is wanted.
 #[derive(Debug)]
-pub(super) struct Missing {
+pub(crate) struct Missing {
     /// An array of one.
     value: ArrayRef,
 }
@@ -37,7 +37,7 @@ impl Missing {
         Datum::at(&*self.value, 0)
     }
 
-    pub(super) fn column(&self, rows: usize) -> Result<ArrayRef> {
+    pub(crate) fn column(&self, rows: usize) -> Result<ArrayRef> {
         Ok(take(&self.value, &UInt32Array::from_value(0, rows), None)?)
     }
 }

@@ -27,11 +27,12 @@ mod segments;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use columns::Assembly;
+pub(crate) use columns::{Assembly, Source};
 use missing::Missing;
 use segments::Segments;
 
 pub use missing::missing_value;
+pub(crate) use positions::{ordinals_of, row_ids_of};
 pub use segments::SEGMENT_ROWS;
 
 /// An opened shard. Cheap to clone; clones share what was read of the file's tail.
@@ -68,6 +69,8 @@ pub struct RowGroupRead {
     pub batch_rows: usize,
     /// Bytes are added as they are fetched.
     pub fetched_bytes: Arc<AtomicU64>,
+    /// Rows that blocks leave out because they do not pass the predicates are added.
+    pub removed_rows: Arc<AtomicU64>,
 }
 
 /// What a read gives, and how much of the row group it skips.

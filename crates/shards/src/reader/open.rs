@@ -45,7 +45,7 @@ pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Fil
 }
 
 impl File {
-    pub(super) fn check_row_group(&self, row_group: usize) -> Result<()> {
+    pub(crate) fn check_row_group(&self, row_group: usize) -> Result<()> {
         if row_group < self.metadata.metadata().num_row_groups() {
             return Ok(());
         }

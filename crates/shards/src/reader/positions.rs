@@ -68,11 +68,20 @@ impl Positions {
 
 /// The places as a column.
 pub(super) fn ordinals(places: &[Range<u32>]) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values(places.iter().cloned().flatten().map(i64::from)))
+    ordinals_of(places.iter().cloned().flatten())
+}
+
+/// The same of single places.
+pub(crate) fn ordinals_of(places: impl Iterator<Item = u32>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(places.map(i64::from)))
 }
 
 /// The ids of the rows at the places, `first` being that of the shard's first row.
 pub(super) fn row_ids(first: RowId, places: &[Range<u32>]) -> ArrayRef {
-    let ids = places.iter().cloned().flatten().map(|place| (first.0 + u64::from(place)).cast_signed());
-    Arc::new(Int64Array::from_iter_values(ids))
+    row_ids_of(first, places.iter().cloned().flatten())
+}
+
+/// The same of single places.
+pub(crate) fn row_ids_of(first: RowId, places: impl Iterator<Item = u32>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(places.map(|place| (first.0 + u64::from(place)).cast_signed())))
 }

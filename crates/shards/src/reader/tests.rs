@@ -33,6 +33,7 @@ pub(crate) fn read_of(row_group: usize, columns: &[ColumnDef], predicates: &[Pre
         deleted: None,
         batch_rows: 7,
         fetched_bytes: Arc::default(),
+        removed_rows: Arc::default(),
     }
 }
 

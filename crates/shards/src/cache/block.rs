@@ -1,0 +1,204 @@
+//! A page of a column as it is kept in memory, made of Arrow's arrays and made such again for the rows that are wanted.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, StringViewArray, UInt32Array, make_view,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::compute::take;
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
+};
+use blocks::{Bitmap, Block, Compression, Dictionary, DictionaryBuilder, RowSet, Value, Values};
+
+use crate::Result;
+
+/// Decimals of more digits need 128 bits.
+const NARROW_DIGITS_MAX: u8 = 18;
+/// Strings are codes where each comes so often on average.
+const REPEATED_MIN: usize = 8;
+
+/// Up to [`blocks::BLOCK_ROWS`] rows of a column.
+#[derive(Debug)]
+pub(super) enum ColumnBlock {
+    /// Truth values, integers, decimals, times and floats.
+    Numbers(Block),
+    Texts(Block),
+    /// Strings of which there are few.
+    Codes {
+        codes: Block,
+        strings: Dictionary,
+        /// Each string as Arrow refers to it, in `heap`.
+        views: Vec<u128>,
+        heap: Buffer,
+    },
+    /// Values of a type that blocks have no form for.
+    Arrays(ArrayRef),
+}
+
+impl ColumnBlock {
+    /// The block of these values.
+    pub(super) fn of(values: &ArrayRef) -> Result<Self> {
+        let nulls = values.nulls().filter(|nulls| nulls.null_count() != 0);
+        let validity = nulls.map(|nulls| Bitmap::new(nulls.validity(), nulls.offset()));
+        let bytes = match values.data_type() {
+            DataType::Boolean => {
+                let values: Vec<bool> = values.as_boolean().values().iter().collect();
+                blocks::encode_bool(&values, validity)?
+            }
+            DataType::Int16 => {
+                let values: Vec<i32> =
+                    values.as_primitive::<Int16Type>().values().iter().map(|v| i32::from(*v)).collect();
+                blocks::encode_i32(&values, validity)?
+            }
+            DataType::Int32 => blocks::encode_i32(values.as_primitive::<Int32Type>().values(), validity)?,
+            DataType::Date32 => blocks::encode_i32(values.as_primitive::<Date32Type>().values(), validity)?,
+            DataType::UInt32 => {
+                let values: Vec<i64> =
+                    values.as_primitive::<UInt32Type>().values().iter().map(|v| i64::from(*v)).collect();
+                blocks::encode_i64(&values, validity)?
+            }
+            DataType::Int64 => blocks::encode_i64(values.as_primitive::<Int64Type>().values(), validity)?,
+            DataType::Time64(TimeUnit::Microsecond) => {
+                blocks::encode_i64(values.as_primitive::<Time64MicrosecondType>().values(), validity)?
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                blocks::encode_i64(values.as_primitive::<TimestampMicrosecondType>().values(), validity)?
+            }
+            DataType::Decimal128(digits, _) if *digits <= NARROW_DIGITS_MAX => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "18 digits fit 63 bits; NULL rows may hold anything"
+                )]
+                let narrow = |value: &i128| *value as i64;
+                let values: Vec<i64> = values.as_primitive::<Decimal128Type>().values().iter().map(narrow).collect();
+                blocks::encode_i64(&values, validity)?
+            }
+            DataType::Decimal128(..) => {
+                blocks::encode_i128(values.as_primitive::<Decimal128Type>().values(), validity)?
+            }
+            DataType::Float32 => blocks::encode_f32(values.as_primitive::<Float32Type>().values(), validity)?,
+            DataType::Float64 => blocks::encode_f64(values.as_primitive::<Float64Type>().values(), validity)?,
+            DataType::Utf8View => return Self::of_texts(values.as_string_view(), validity),
+            _ => return Ok(Self::Arrays(Arc::clone(values))),
+        };
+        Ok(Self::Numbers(Block::open(bytes)?))
+    }
+
+    fn of_texts(values: &StringViewArray, validity: Option<Bitmap<'_>>) -> Result<Self> {
+        let mut strings = DictionaryBuilder::default();
+        let mut numbers: Vec<u32> = Vec::with_capacity(values.len());
+        for value in values.iter().map(Option::unwrap_or_default) {
+            if values.len() < strings.len() * REPEATED_MIN {
+                let texts: Vec<&[u8]> = values.iter().map(|value| value.unwrap_or_default().as_bytes()).collect();
+                return Ok(Self::Texts(Block::open(blocks::encode_text(&texts, validity, Compression::None)?)?));
+            }
+            numbers.push(strings.insert(value.as_bytes()));
+        }
+        let (strings, code_of) = strings.finish()?;
+        let codes: Vec<u32> = numbers.into_iter().map(|number| code_of[number as usize]).collect();
+        let codes = Block::open(blocks::encode_codes(&codes, validity)?)?;
+        let (mut heap, mut views) = (Vec::new(), Vec::with_capacity(strings.len()));
+        for string in (0..).map_while(|code| strings.get(code)) {
+            views.push(view(string, heap.len()));
+            heap.extend_from_slice(string);
+        }
+        Ok(Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) })
+    }
+
+    /// What it takes in memory, roughly.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        const ROOM: usize = 256;
+        let bytes = match self {
+            Self::Numbers(block) | Self::Texts(block) => block.bytes().len(),
+            Self::Codes { codes, strings, views, heap } => {
+                codes.bytes().len() + strings.bytes().len() + views.len() * size_of::<u128>() + heap.len()
+            }
+            Self::Arrays(values) => values.get_array_memory_size(),
+        };
+        (bytes + ROOM) as u64
+    }
+
+    /// The values of the rows in a set, as an array of `form`.
+    pub(super) fn gather(&self, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
+        match self {
+            Self::Numbers(block) => gather_numbers(block, rows, form),
+            Self::Texts(block) => {
+                let texts = block.gather_text(rows)?;
+                let views =
+                    texts.offsets.windows(2).map(|ends| view(&texts.bytes[ends[0]..ends[1]], ends[0])).collect();
+                Ok(texts_of(views, Buffer::from_vec(texts.bytes), texts.validity))
+            }
+            Self::Codes { codes, views, heap, .. } => {
+                let Values { values: codes, validity } = codes.gather::<u32>(rows)?;
+                // A NULL has the code 0, and there may be no string at all.
+                let views = codes.iter().map(|code| views.get(*code as usize).copied().unwrap_or_default()).collect();
+                Ok(texts_of(views, heap.clone(), validity))
+            }
+            Self::Arrays(values) => {
+                let places = rows.iter().map(|row| u32::try_from(row).expect("a block has fewer than 2^32 rows"));
+                Ok(take(values, &UInt32Array::from_iter_values(places), None)?)
+            }
+        }
+    }
+}
+
+fn gather_numbers(block: &Block, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
+    Ok(match form {
+        DataType::Boolean => {
+            let Values { values, validity } = block.gather::<bool>(rows)?;
+            let nulls = nulls_of(validity, values.len());
+            Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the block was made of 16-bit values")]
+        DataType::Int16 => primitive::<Int16Type, i32>(block, rows, form, |value| value as i16)?,
+        DataType::Int32 => primitive::<Int32Type, i32>(block, rows, form, |value| value)?,
+        DataType::Date32 => primitive::<Date32Type, i32>(block, rows, form, |value| value)?,
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the block was made of such values"
+        )]
+        DataType::UInt32 => primitive::<UInt32Type, i64>(block, rows, form, |value| value as u32)?,
+        DataType::Int64 => primitive::<Int64Type, i64>(block, rows, form, |value| value)?,
+        DataType::Time64(_) => primitive::<Time64MicrosecondType, i64>(block, rows, form, |value| value)?,
+        DataType::Timestamp(..) => primitive::<TimestampMicrosecondType, i64>(block, rows, form, |value| value)?,
+        DataType::Decimal128(..) => primitive::<Decimal128Type, i128>(block, rows, form, |value| value)?,
+        DataType::Float32 => primitive::<Float32Type, f32>(block, rows, form, |value| value)?,
+        _ => primitive::<Float64Type, f64>(block, rows, form, |value| value)?,
+    })
+}
+
+fn primitive<T: ArrowPrimitiveType, V: Value>(
+    block: &Block,
+    rows: &RowSet,
+    form: &DataType,
+    convert: impl Fn(V) -> T::Native,
+) -> Result<ArrayRef> {
+    let Values { values, validity } = block.gather::<V>(rows)?;
+    let nulls = nulls_of(validity, values.len());
+    let values: Vec<T::Native> = values.into_iter().map(convert).collect();
+    let values = PrimitiveArray::<T>::try_new(ScalarBuffer::from(values), nulls)?;
+    Ok(Arc::new(values.with_data_type(form.clone())))
+}
+
+fn nulls_of(validity: Option<Vec<u64>>, rows: usize) -> Option<NullBuffer> {
+    validity.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)))
+}
+
+fn view(string: &[u8], at: usize) -> u128 {
+    make_view(string, 0, u32::try_from(at).expect("the strings of a block are fewer than 2^32 bytes"))
+}
+
+fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> ArrayRef {
+    let nulls = nulls_of(validity, views.len());
+    #[expect(
+        unsafe_code,
+        reason = "asking millions of strings again whether they are UTF-8 costs more than reading them"
+    )]
+    // SAFETY: every view is of a string that a `StringViewArray` gave to `of_texts`, and says where in `heap` that string lies.
+    let texts = unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), vec![heap], nulls) };
+    Arc::new(texts)
+}

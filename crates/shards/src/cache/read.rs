@@ -1,0 +1,317 @@
+//! A row group read through the cache: pages that are not there are read from the object and kept, then predicates run on blocks, and
+//! only the rows that pass become arrays.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::concat;
+use arrow::datatypes::SchemaRef;
+use blocks::{BLOCK_ROWS, RowSet, VECTOR_ROWS};
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use roaring::RoaringBitmap;
+
+use super::block::ColumnBlock;
+use super::{BlockCache, BlockKey};
+use crate::prune::{self, overlaps};
+use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, ordinals_of, row_ids_of};
+use crate::{ColumnDef, Error, Predicate, Result};
+
+impl ShardReader {
+    /// As [`ShardReader::read`], of blocks where `cache` has them; pages that it lacks are kept there. Rows that do not pass the predicates
+    /// are left out where blocks can tell.
+    ///
+    /// # Errors
+    /// As [`ShardReader::read`].
+    pub fn read_cached(&self, read: &RowGroupRead, cache: &Arc<BlockCache>) -> Result<RowGroupRows> {
+        let file = self.file();
+        file.check_row_group(read.row_group)?;
+        let rows_of_group = file.rows(read.row_group);
+        let rows = read.rows.start.min(rows_of_group)..read.rows.end.min(rows_of_group);
+        let ends_with_block = rows.end == rows_of_group || rows.end.is_multiple_of(BLOCK_ROWS);
+        if cache.is_off() || !rows.start.is_multiple_of(BLOCK_ROWS) || !ends_with_block {
+            return self.read(read);
+        }
+        let assembly = Assembly::new(file, &read.columns)?;
+        let kept = prune::pages(file, read.row_group, &read.predicates)?;
+        let pruning = prune::counted(file, read, assembly.leaves(), &kept);
+        let blocks = rows.step_by(BLOCK_ROWS).map(|start| start..rows_of_group.min(start + BLOCK_ROWS));
+        let blocks: Vec<Range<usize>> = blocks.filter(|block| overlaps(&kept, block)).collect();
+        let cached = CachedRows::new(self, read, cache, assembly, &blocks)?;
+        let batches =
+            stream::try_unfold(cached, async |mut cached| Ok(cached.next().await?.map(|batch| (batch, cached))));
+        Ok(RowGroupRows { pruning, batches: batches.boxed() })
+    }
+}
+
+/// What is left to read of a row group.
+struct CachedRows {
+    cache: Arc<BlockCache>,
+    assembly: Assembly,
+    /// Of the columns, those of the file.
+    columns: Arc<[ColumnDef]>,
+    predicates: Vec<Predicate>,
+    deleted: Option<Arc<RoaringBitmap>>,
+    removed_rows: Arc<AtomicU64>,
+    batch_rows: usize,
+    /// The shard's row that is the row group's first.
+    first_row: u64,
+    object: String,
+    pages: VecDeque<Page>,
+    loads: VecDeque<Load>,
+    /// The page whose rows are given.
+    current: Option<Selected>,
+}
+
+/// The rows of one block.
+struct Page {
+    rows: Range<usize>,
+    /// A column of the read each; `None` for what is read, or is not of the file.
+    blocks: Vec<Option<Arc<ColumnBlock>>>,
+    /// Columns that are read, by position.
+    missing: Vec<usize>,
+    key: BlockKey,
+}
+
+/// Neighbouring pages that are read from the object.
+struct Load {
+    pages: usize,
+    /// The columns, by position among all.
+    columns: Vec<usize>,
+    batches: BoxStream<'static, Result<RecordBatch>>,
+    /// Rows that were read and are not in a block yet.
+    held: Vec<RecordBatch>,
+}
+
+/// A page and the rows of it that are left.
+struct Selected {
+    page: Page,
+    rows: RowSet,
+    vector: usize,
+}
+
+impl CachedRows {
+    /// What the cache lacks is fetched from now on.
+    fn new(
+        reader: &ShardReader,
+        read: &RowGroupRead,
+        cache: &Arc<BlockCache>,
+        assembly: Assembly,
+        blocks: &[Range<usize>],
+    ) -> Result<Self> {
+        let file = reader.file();
+        let row_group = u32::try_from(read.row_group).expect("a file has fewer than 2^32 row groups");
+        let page = |rows: &Range<usize>| {
+            let number = u32::try_from(rows.start / BLOCK_ROWS).expect("a row group has fewer than 2^32 rows");
+            let mut page = Page {
+                rows: rows.clone(),
+                blocks: Vec::with_capacity(read.columns.len()),
+                missing: Vec::new(),
+                key: BlockKey { shard: file.meta.id, column: types::ColumnId(0), row_group, number },
+            };
+            for (position, (column, source)) in read.columns.iter().zip(&assembly.columns).enumerate() {
+                let is_stored = matches!(source, Source::File(..));
+                let block = is_stored.then(|| cache.get(&BlockKey { column: column.id, ..page.key })).flatten();
+                if is_stored && block.is_none() {
+                    page.missing.push(position);
+                }
+                page.blocks.push(block);
+            }
+            page
+        };
+        let pages: VecDeque<Page> = blocks.iter().map(page).collect();
+        let mut cached = Self {
+            cache: Arc::clone(cache),
+            assembly,
+            columns: Arc::clone(&read.columns),
+            predicates: read.predicates.clone(),
+            deleted: read.deleted.clone(),
+            removed_rows: Arc::clone(&read.removed_rows),
+            batch_rows: read.batch_rows.max(1),
+            first_row: file.first_row(read.row_group),
+            object: file.meta.object.clone(),
+            pages,
+            loads: VecDeque::new(),
+            current: None,
+        };
+        cached.loads = cached.loads(reader, read)?;
+        Ok(cached)
+    }
+
+    /// Reads of what is missing: one for each stretch of neighbouring pages.
+    fn loads(&self, reader: &ShardReader, read: &RowGroupRead) -> Result<VecDeque<Load>> {
+        let mut stretches: Vec<(Range<usize>, usize, Vec<usize>)> = Vec::new();
+        for page in self.pages.iter().filter(|page| !page.missing.is_empty()) {
+            match stretches.last_mut() {
+                Some((rows, pages, missing)) if rows.end == page.rows.start => {
+                    rows.end = page.rows.end;
+                    *pages += 1;
+                    missing.extend(&page.missing);
+                }
+                _ => stretches.push((page.rows.clone(), 1, page.missing.clone())),
+            }
+        }
+        let load = |(rows, pages, mut columns): (Range<usize>, usize, Vec<usize>)| {
+            columns.sort_unstable();
+            columns.dedup();
+            let rows = reader.read(&RowGroupRead {
+                row_group: read.row_group,
+                rows,
+                columns: columns.iter().map(|position| read.columns[*position].clone()).collect(),
+                predicates: Vec::new(),
+                deleted: None,
+                batch_rows: BLOCK_ROWS,
+                fetched_bytes: Arc::clone(&read.fetched_bytes),
+                removed_rows: Arc::default(),
+            })?;
+            Ok(Load { pages, columns, batches: rows.batches, held: Vec::new() })
+        };
+        stretches.into_iter().map(load).collect()
+    }
+
+    /// The next rows; `None` at the end.
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(selected) = &mut self.current {
+                if let Some(rows) = selected.take(self.batch_rows) {
+                    let page = &self.current.as_ref().expect("looked at above").page;
+                    return self.batch(page, &rows).map(Some);
+                }
+                self.current = None;
+            }
+            let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
+            if !page.missing.is_empty() {
+                self.load(&mut page).await?;
+            }
+            let rows = self.select(&page)?;
+            self.current = Some(Selected { page, rows, vector: 0 });
+        }
+    }
+
+    /// Makes blocks of what the page lacks, and keeps them.
+    async fn load(&mut self, page: &mut Page) -> Result<()> {
+        let load = self.loads.front_mut().expect("what a page lacks is read");
+        let arrays = load.take(page.rows.len(), &self.object).await?;
+        for (position, values) in load.columns.iter().zip(arrays) {
+            if page.missing.contains(position) {
+                let block = Arc::new(ColumnBlock::of(&values)?);
+                self.cache.put(BlockKey { column: self.columns[*position].id, ..page.key }, &block);
+                page.blocks[*position] = Some(block);
+            }
+        }
+        load.pages -= 1;
+        if load.pages == 0 {
+            self.loads.pop_front();
+        }
+        Ok(())
+    }
+
+    /// The rows of the page that are not deleted, and that pass as far as can be told.
+    fn select(&self, page: &Page) -> Result<RowSet> {
+        let mut rows = RowSet::all(page.rows.len());
+        if let Some(deleted) = &self.deleted {
+            let first = self.place(page, 0);
+            let end = self.place(page, page.rows.len());
+            deleted.range(first..end).for_each(|place| rows.remove((place - first) as usize));
+        }
+        let live = rows.count();
+        for predicate in &self.predicates {
+            let position = self.columns.iter().position(|column| column.id == predicate.column);
+            if rows.is_empty() {
+                break;
+            }
+            if let Some(block) = position.and_then(|position| page.blocks[position].as_ref()) {
+                block.select(&predicate.test, &mut rows)?;
+            }
+        }
+        self.removed_rows.fetch_add((live - rows.count()) as u64, Ordering::Relaxed);
+        Ok(rows)
+    }
+
+    /// The wanted columns of some rows of a page.
+    fn batch(&self, page: &Page, rows: &RowSet) -> Result<RecordBatch> {
+        let count = rows.count();
+        let places = || rows.iter().map(|row| self.place(page, row));
+        let fields = self.assembly.schema.fields();
+        let columns = self.assembly.columns.iter().zip(&page.blocks).zip(fields);
+        let columns = columns.map(|((source, block), field)| match (source, block) {
+            (Source::File(..), Some(block)) => block.gather(rows, field.data_type()),
+            (Source::File(..), None) => Err(self.damaged("a column that was not read")),
+            (Source::Missing(missing), _) => missing.column(count),
+            (Source::Ordinal, _) => Ok(ordinals_of(places())),
+            (Source::RowId(first), _) => Ok(row_ids_of(*first, places())),
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.assembly.schema), columns, &options)?)
+    }
+
+    /// The place in the shard of a page's row.
+    fn place(&self, page: &Page, row: usize) -> u32 {
+        let place = self.first_row + (page.rows.start + row) as u64;
+        u32::try_from(place).expect("a shard has fewer than 2^32 rows")
+    }
+
+    fn damaged(&self, reason: &str) -> Error {
+        Error::Damaged { object: self.object.clone(), reason: reason.to_owned() }
+    }
+}
+
+impl Load {
+    /// The columns of the next so many rows.
+    async fn take(&mut self, rows: usize, object: &str) -> Result<Vec<ArrayRef>> {
+        let mut held: usize = self.held.iter().map(RecordBatch::num_rows).sum();
+        while held < rows {
+            let Some(batch) = self.batches.next().await.transpose()? else {
+                let reason = format!("{held} rows where {rows} are expected");
+                return Err(Error::Damaged { object: object.to_owned(), reason });
+            };
+            held += batch.num_rows();
+            self.held.push(batch);
+        }
+        let surplus = held - rows;
+        let last = self.held.last().map(|last| (last.slice(0, last.num_rows() - surplus), last.clone()));
+        let Some((last, whole)) = last else { return Ok(Vec::new()) };
+        let count = self.held.len() - 1;
+        let mut taken: Vec<RecordBatch> = self.held.drain(..).take(count).collect();
+        if 0 < surplus {
+            self.held.push(whole.slice(whole.num_rows() - surplus, surplus));
+        }
+        taken.push(last);
+        (0..self.columns.len())
+            .map(|column| match taken.as_slice() {
+                [batch] => Ok(Arc::clone(batch.column(column))),
+                batches => {
+                    let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
+                    Ok(concat(&parts)?)
+                }
+            })
+            .collect()
+    }
+}
+
+impl Selected {
+    /// The next rows, of whole vectors: as many as `wanted`, or those of one vector where these are more.
+    fn take(&mut self, wanted: usize) -> Option<RowSet> {
+        let vectors = self.rows.vectors();
+        while self.vector < vectors && self.rows.is_empty_in(self.vector) {
+            self.vector += 1;
+        }
+        let start = self.vector;
+        let mut count = 0;
+        while self.vector < vectors && (count == 0 || count + self.rows.count_in(self.vector) <= wanted) {
+            count += self.rows.count_in(self.vector);
+            self.vector += 1;
+        }
+        if count == 0 {
+            return None;
+        }
+        let mut taken = self.rows.clone();
+        taken.remove_range(0..start * VECTOR_ROWS);
+        taken.remove_range((self.vector * VECTOR_ROWS).min(taken.rows())..taken.rows());
+        Some(taken)
+    }
+}

@@ -1,0 +1,116 @@
+//! Which rows of a block pass a predicate. Those that remain are filtered again above the scan: a test that a block cannot answer keeps
+//! all rows.
+
+use blocks::{Comparison, Condition, RowSet, TextCondition};
+
+use super::block::ColumnBlock;
+use crate::{Datum, Op, Result, Test};
+
+impl ColumnBlock {
+    /// Takes away rows that do not pass; `false` where it cannot be told, and all stay.
+    pub(super) fn select(&self, test: &Test, rows: &mut RowSet) -> Result<bool> {
+        match test {
+            Test::All(tests) => {
+                let mut is_told = true;
+                for test in tests {
+                    is_told &= self.select(test, rows)?;
+                }
+                Ok(is_told)
+            }
+            Test::Any(tests) => {
+                let mut any = RowSet::none(rows.rows());
+                for test in tests {
+                    let mut passing = rows.clone();
+                    if !self.select(test, &mut passing)? {
+                        return Ok(false);
+                    }
+                    any.or(&passing);
+                }
+                *rows = any;
+                Ok(true)
+            }
+            test => match self {
+                Self::Numbers(block) if block.head().kind.is_float() => {
+                    let Some(condition) = condition(test, float) else { return Ok(false) };
+                    block.filter_floats(&condition, rows)?;
+                    Ok(true)
+                }
+                Self::Numbers(block) => {
+                    let Some(condition) = condition(test, integer) else { return Ok(false) };
+                    block.filter_integers(&condition, rows)?;
+                    Ok(true)
+                }
+                Self::Texts(block) => {
+                    let Some(condition) = text_condition(test) else { return Ok(false) };
+                    block.filter_text(&condition, rows)?;
+                    Ok(true)
+                }
+                Self::Codes { codes, strings, .. } => {
+                    match text_condition(test) {
+                        Some(TextCondition::IsNull) => codes.filter_nulls(true, rows),
+                        Some(TextCondition::IsNotNull) => codes.filter_nulls(false, rows),
+                        Some(condition) => codes.filter_codes(&strings.matching(&condition), rows)?,
+                        None => return Ok(false),
+                    }
+                    Ok(true)
+                }
+                Self::Arrays(_) => Ok(false),
+            },
+        }
+    }
+}
+
+fn condition<T>(test: &Test, value: impl Fn(&Datum) -> Option<T>) -> Option<Condition<T>> {
+    Some(match test {
+        Test::Compare(op, datum) => Condition::Compare(comparison(*op), value(datum)?),
+        Test::In(data) => Condition::In(data.iter().map(value).collect::<Option<_>>()?),
+        Test::Between(low, high) => Condition::Between(value(low)?, value(high)?),
+        Test::IsNull => Condition::IsNull,
+        Test::IsNotNull => Condition::IsNotNull,
+        Test::All(_) | Test::Any(_) => return None,
+    })
+}
+
+fn text_condition(test: &Test) -> Option<TextCondition> {
+    Some(match condition(test, text)? {
+        Condition::Compare(comparison, value) => TextCondition::Compare(comparison, value),
+        Condition::In(values) => TextCondition::In(values),
+        Condition::Between(low, high) => TextCondition::Between(low, high),
+        Condition::IsNull => TextCondition::IsNull,
+        Condition::IsNotNull => TextCondition::IsNotNull,
+    })
+}
+
+fn comparison(op: Op) -> Comparison {
+    match op {
+        Op::Eq => Comparison::Equal,
+        Op::NotEq => Comparison::NotEqual,
+        Op::Less => Comparison::Less,
+        Op::LessEq => Comparison::LessOrEqual,
+        Op::Greater => Comparison::Greater,
+        Op::GreaterEq => Comparison::GreaterOrEqual,
+    }
+}
+
+fn integer(datum: &Datum) -> Option<i128> {
+    match datum {
+        Datum::Bool(value) => Some(i128::from(*value)),
+        Datum::Int(value) => Some(i128::from(*value)),
+        Datum::Decimal(value) => Some(*value),
+        Datum::Float(_) | Datum::Text(_) | Datum::Bytes(_) => None,
+    }
+}
+
+fn float(datum: &Datum) -> Option<f64> {
+    match datum {
+        Datum::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn text(datum: &Datum) -> Option<Vec<u8>> {
+    match datum {
+        Datum::Text(value) => Some(value.clone().into_bytes()),
+        _ => None,
+    }
+}

@@ -1,0 +1,229 @@
+use arrow::array::{AsArray, BooleanArray, Float64Array, Int64Array, StringViewArray};
+use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::datatypes::Int64Type;
+use arrow::record_batch::RecordBatch;
+use blocks::BLOCK_ROWS;
+use futures::TryStreamExt;
+use objects::Objects;
+use proptest::prelude::*;
+use roaring::RoaringBitmap;
+use types::{ColumnId, ShardId, SqlType};
+use uuid::Uuid;
+
+use super::*;
+use crate::reader::tests::{column, read_all, read_of};
+use crate::writer::tests::{bucket, every_type};
+use crate::{
+    ColumnDef, Datum, ORDINAL_COLUMN, Op, Predicate, RowGroupRead, ShardMeta, ShardReader, ShardWriter, Test,
+    WriteOptions,
+};
+
+const PAGES: usize = 2;
+
+async fn shard(objects: &Objects, columns: &[ColumnDef], batch: &RecordBatch) -> Arc<ShardMeta> {
+    let options = WriteOptions { page_rows: BLOCK_ROWS, row_group_pages: PAGES };
+    let id = ShardId(Uuid::from_u128(7));
+    let mut writer = ShardWriter::create(objects, id, "tables/1/7.parquet", columns, options).unwrap();
+    writer.write(batch).await.unwrap();
+    Arc::new(writer.finish().await.unwrap())
+}
+
+async fn read_cached(
+    reader: &ShardReader,
+    cache: &Arc<BlockCache>,
+    columns: &[ColumnDef],
+    predicates: &[Predicate],
+    deleted: Option<&Arc<RoaringBitmap>>,
+) -> RecordBatch {
+    let mut batches = Vec::new();
+    for row_group in 0..reader.file().meta.row_groups.len() {
+        let deleted = deleted.map(Arc::clone);
+        let read = RowGroupRead { deleted, batch_rows: 3000, ..read_of(row_group, columns, predicates) };
+        let rows = reader.read_cached(&read, cache).unwrap();
+        batches.extend(rows.batches.try_collect::<Vec<_>>().await.unwrap());
+    }
+    concat_batches(&ShardReader::schema(columns), &batches).unwrap()
+}
+
+/// Numbers of every shape over three pages and some rows, with NULLs among them.
+fn many_rows() -> (Vec<ColumnDef>, RecordBatch) {
+    let rows = 3 * BLOCK_ROWS as i64 + 1234;
+    let columns = vec![
+        column(1, "n", SqlType::Int8),
+        column(2, "name", SqlType::Text),
+        column(3, "word", SqlType::Text),
+        column(4, "x", SqlType::Float8),
+        column(5, "late", SqlType::Int8),
+    ];
+    let n: Int64Array = (0..rows).map(|row| (row % 11 != 0).then_some(row * 7 % 100_003)).collect();
+    let name: StringViewArray =
+        (0..rows).map(|row| (row % 13 != 0).then(|| format!("a name of many {}", row * 31 % 50_021))).collect();
+    let word: StringViewArray = (0..rows)
+        .map(|row| (row % 17 != 0).then(|| ["a", "bc", "a longer word than that", ""][row as usize % 4]))
+        .collect();
+    let x: Float64Array = (0..rows).map(|row| (row % 5 != 0).then_some((row % 1000) as f64 / 4.0 - 20.0)).collect();
+    let late: Int64Array = (0..rows).map(|row| (row > rows / 2).then_some(row)).collect();
+    let arrays: Vec<arrow::array::ArrayRef> =
+        vec![Arc::new(n), Arc::new(name), Arc::new(word), Arc::new(x), Arc::new(late)];
+    (columns.clone(), RecordBatch::try_new(ShardReader::schema(&columns), arrays).unwrap())
+}
+
+#[tokio::test]
+async fn every_type_comes_back_cold_and_hot() {
+    let objects = bucket();
+    let (columns, batch) = every_type();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    let cache = Arc::new(BlockCache::new(64 << 20));
+    for _ in 0..2 {
+        assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+    }
+    let usage = cache.usage();
+    assert_eq!(
+        (usage.hits, usage.misses, usage.blocks),
+        (columns.len() as u64, columns.len() as u64, columns.len() as u64)
+    );
+}
+
+#[tokio::test]
+async fn rows_are_the_same_with_any_room() {
+    let objects = bucket();
+    let (columns, batch) = many_rows();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    for room in [0, 300_000, 64 << 20] {
+        let cache = Arc::new(BlockCache::new(room));
+        for _ in 0..3 {
+            assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+            let some = [columns[2].clone(), columns[0].clone()];
+            let read = read_cached(&reader, &cache, &some, &[], None).await;
+            assert_eq!(read, batch.project(&[2, 0]).unwrap());
+        }
+        let usage = cache.usage();
+        assert!(usage.bytes <= room, "{usage:?}");
+        assert_eq!(0 < usage.evictions, room == 300_000, "{usage:?}");
+    }
+}
+
+#[tokio::test]
+async fn deleted_rows_are_left_out_and_places_are_known() {
+    let objects = bucket();
+    let (mut columns, batch) = many_rows();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    columns.push(ColumnDef { nullable: false, ..column(ORDINAL_COLUMN.0, "place", SqlType::Int8) });
+    let deleted: Arc<RoaringBitmap> =
+        Arc::new((0..batch.num_rows() as u32).filter(|row| row % 3 == 0 || *row < 70_000).collect());
+    let cache = Arc::new(BlockCache::new(64 << 20));
+    for _ in 0..2 {
+        let read = read_cached(&reader, &cache, &columns, &[], Some(&deleted)).await;
+        let live: BooleanArray = (0..batch.num_rows() as u32).map(|row| Some(!deleted.contains(row))).collect();
+        let expected = filter_record_batch(&batch, &live).unwrap();
+        assert_eq!(read.project(&[0, 1, 2, 3, 4]).unwrap(), expected);
+        let places: Vec<i64> = read.column(5).as_primitive::<Int64Type>().values().to_vec();
+        assert!(
+            places.into_iter().eq((0..batch.num_rows() as u32).filter(|row| !deleted.contains(*row)).map(i64::from))
+        );
+    }
+}
+
+/// A test on one of the columns of `many_rows`.
+fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
+    fn tests(datum: impl Strategy<Value = Datum> + Clone + 'static) -> impl Strategy<Value = Test> {
+        let op = prop::sample::select(vec![Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]);
+        let leaf = prop_oneof![
+            (op, datum.clone()).prop_map(|(op, datum)| Test::Compare(op, datum)),
+            prop::collection::vec(datum.clone(), 0..5).prop_map(Test::In),
+            (datum.clone(), datum).prop_map(|(low, high)| Test::Between(low, high)),
+            Just(Test::IsNull),
+            Just(Test::IsNotNull),
+        ];
+        leaf.prop_recursive(2, 6, 3, |inner| {
+            let some = prop::collection::vec(inner, 0..3);
+            prop_oneof![some.clone().prop_map(Test::All), some.prop_map(Test::Any)]
+        })
+    }
+    let number = (0_i64..100_100).prop_map(Datum::Int);
+    let name = (0_u32..60_000).prop_map(|number| Datum::Text(format!("a name of many {number}")));
+    let word = prop::sample::select(vec!["a", "bc", "a longer word than that", "", "b"])
+        .prop_map(|word| Datum::Text(word.to_owned()));
+    let x = (-90_i32..1000).prop_map(|x| Datum::Float(f64::from(x) / 4.0));
+    prop_oneof![
+        tests(number).prop_map(|test| (ColumnId(1), test)),
+        tests(name).prop_map(|test| (ColumnId(2), test)),
+        tests(word).prop_map(|test| (ColumnId(3), test)),
+        tests(x).prop_map(|test| (ColumnId(4), test)),
+    ]
+}
+
+/// Whether the row passes, by the words of [`Test`].
+fn passes(test: &Test, value: Option<&Datum>) -> bool {
+    use std::cmp::Ordering as O;
+    match (test, value) {
+        (Test::All(tests), value) => tests.iter().all(|test| passes(test, value)),
+        (Test::Any(tests), value) => tests.iter().any(|test| passes(test, value)),
+        (Test::IsNull, value) => value.is_none(),
+        (_, None) => false,
+        (Test::IsNotNull, Some(_)) => true,
+        (Test::In(data), Some(value)) => data.contains(value),
+        (Test::Between(low, high), Some(value)) => low <= value && value <= high,
+        (Test::Compare(op, datum), Some(value)) => {
+            let order = value.compare(datum).unwrap();
+            match op {
+                Op::Eq => order == O::Equal,
+                Op::NotEq => order != O::Equal,
+                Op::Less => order == O::Less,
+                Op::LessEq => order != O::Greater,
+                Op::Greater => order == O::Greater,
+                Op::GreaterEq => order != O::Less,
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_leave_the_rows_that_pass_and_no_others() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (columns, batch) = many_rows();
+    let (reader, cache) = runtime.block_on(async {
+        let objects = bucket();
+        let meta = shard(&objects, &columns, &batch).await;
+        (ShardReader::open(&objects, &meta).await.unwrap(), Arc::new(BlockCache::new(64 << 20)))
+    });
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(40)
+    });
+    let some = prop::collection::vec(any_test(), 1..3);
+    let outcome = runner.run(&some, |tests| {
+        let predicates: Vec<Predicate> =
+            tests.iter().map(|(column, test)| Predicate { column: *column, test: test.clone() }).collect();
+        let read = runtime.block_on(read_cached(&reader, &cache, &columns, &predicates, None));
+        let live: BooleanArray = (0..batch.num_rows())
+            .map(|row| {
+                let holds = |(column, test): &(ColumnId, Test)| {
+                    let values = batch.column(usize::try_from(column.0).unwrap() - 1);
+                    passes(test, Datum::at(values, row).as_ref())
+                };
+                Some(tests.iter().all(holds))
+            })
+            .collect();
+        prop_assert_eq!(read, filter_record_batch(&batch, &live).unwrap());
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[tokio::test]
+async fn columns_that_the_shard_lacks_have_their_value() {
+    let objects = bucket();
+    let (mut columns, batch) = many_rows();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    columns.push(ColumnDef { missing: Some("9".to_owned()), ..column(9, "added", SqlType::Int4) });
+    let cache = Arc::new(BlockCache::new(64 << 20));
+    let predicate = Predicate { column: ColumnId(9), test: Test::Compare(Op::Eq, Datum::Int(9)) };
+    let read = read_cached(&reader, &cache, &columns, std::slice::from_ref(&predicate), None).await;
+    let (expected, _) = read_all(&reader, &columns, &[]).await.unwrap();
+    assert_eq!(read, expected);
+}
