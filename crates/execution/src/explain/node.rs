@@ -7,6 +7,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
 use planner::ExplainPlan;
@@ -175,12 +176,21 @@ impl Shower<'_> {
             input = below;
         }
         let rows = |operator: &Arc<dyn ExecutionPlan>| clock.actual(operator.as_ref()).map_or(0, |actual| actual.rows);
-        // Blocks have left out what they could tell.
-        let scanned = input.metrics().filter(|_| input.is::<ShardScanExec>());
-        let left_out = scanned.and_then(|metrics| metrics.sum_by_name(counter::ROWS_REMOVED));
-        let left_out = left_out.map_or(0, |count| count.as_usize() as u64);
-        let removed = left_out + rows(input).saturating_sub(rows(operator));
+        let removed = self.left_out_by(input) + rows(input).saturating_sub(rows(operator));
         Some(Property::new("Rows Removed by Filter", Value::Count(removed)))
+    }
+
+    /// How many rows the scan that an operator hands on has left out, because its blocks could tell.
+    fn left_out_by(&self, operator: &Arc<dyn ExecutionPlan>) -> u64 {
+        let mut scan = operator;
+        while let Some(below) =
+            self.handed_on(scan).or_else(|| scan.downcast_ref::<RepartitionExec>().map(RepartitionExec::input))
+        {
+            scan = below;
+        }
+        let metrics = scan.metrics().filter(|_| scan.is::<ShardScanExec>());
+        let left_out = metrics.and_then(|metrics| metrics.sum_by_name(counter::ROWS_REMOVED));
+        left_out.map_or(0, |count| count.as_usize() as u64)
     }
 
     /// The input of an operator that only hands rows on.
