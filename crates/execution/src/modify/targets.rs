@@ -16,6 +16,7 @@ use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 use super::{NewRow, refused};
 use crate::error::{from_rowstore, from_txn};
 use crate::point::Patched;
+use crate::write::in_form_of;
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;
@@ -325,7 +326,8 @@ pub(crate) fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
 /// Rows of all columns of a table as they are stored.
 pub(crate) fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
     let ids: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
-    ordered_rows(&ids, columns)
+    let columns = table.columns.iter().zip(columns).map(|(column, values)| in_form_of(values, &column.sql_type));
+    ordered_rows(&ids, &columns.collect::<SqlResult<Vec<_>>>()?)
 }
 
 /// Rows of some columns, which may come in any order.

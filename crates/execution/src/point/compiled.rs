@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::{SortColumn, SortOptions, concat, filter_record_batch, lexsort_to_indices, take_record_batch};
+use arrow::compute::{
+    SortColumn, SortOptions, cast, concat, filter_record_batch, lexsort_to_indices, take_record_batch,
+};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use catalog::CatalogState;
 use datafusion::common::{Column, DFSchema, ScalarValue};
@@ -16,6 +18,7 @@ use planner::error::from_datafusion;
 use planner::functions;
 use planner::semantics::Session;
 use rowstore::{StoredColumn, Tuple};
+use types::numeric::Digits;
 use types::{SqlError, SqlResult};
 
 use super::chain::{Chain, Effect, Source, Step, moment_column, parameter_column};
@@ -120,9 +123,11 @@ impl Compiled {
                 let over = DFSchema::try_from(over).map_err(from_datafusion)?;
                 let cells = |row: &Vec<Expr>| row.iter().map(|cell| compile(cell, &over)).collect::<SqlResult<_>>();
                 let rows: Vec<Vec<Expression>> = rows.iter().map(cells).collect::<SqlResult<_>>()?;
-                let fields = schema.fields().iter().zip(&rows[0]).map(|(field, cell)| {
-                    let of = cell.data_type(over.as_arrow()).map_err(from_datafusion)?;
-                    Ok(Field::new(field.name(), of, true))
+                let fields = schema.fields().iter().enumerate().map(|(column, field)| {
+                    let forms = rows.iter().map(|row| row[column].data_type(over.as_arrow()).map_err(from_datafusion));
+                    let forms = forms.collect::<SqlResult<Vec<_>>>()?;
+                    let widest = forms.into_iter().reduce(widest).ok_or_else(|| SqlError::internal("no rows"))?;
+                    Ok(Field::new(field.name(), widest, true))
                 });
                 let schema = Arc::new(Schema::new(fields.collect::<SqlResult<Vec<_>>>()?));
                 Rows::Written { rows, schema }
@@ -523,11 +528,27 @@ pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
     expr.column_refs().into_iter().all(|column: &Column| over.maybe_index_of_column(column).is_some())
 }
 
+/// The form that values of both forms have: numerics of several rows come with the digits that each was sent with.
+fn widest(left: DataType, right: DataType) -> DataType {
+    match (left, right) {
+        (DataType::Decimal128(a, a_scale), DataType::Decimal128(b, b_scale)) if 0 <= a_scale && 0 <= b_scale => {
+            let digits = |precision, scale: i8| Digits::new(precision, scale.unsigned_abs());
+            digits(a, a_scale).union_with(digits(b, b_scale)).sql_type().arrow_type()
+        }
+        (DataType::Null, form) | (form, _) => form,
+    }
+}
+
 /// Rows written out, each with the `carried` parameters.
 fn written(rows: &[Vec<Expression>], schema: &SchemaRef, one: &RecordBatch, carried: usize) -> SqlResult<RecordBatch> {
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len() + one.num_columns());
     for column in 0..schema.fields().len() {
-        let cells = rows.iter().map(|row| evaluate(&row[column], one)).collect::<SqlResult<Vec<_>>>()?;
+        let form = schema.field(column).data_type();
+        let cell = |row: &Vec<Expression>| {
+            let cell = evaluate(&row[column], one)?;
+            if cell.data_type() == form { Ok(cell) } else { cast(&cell, form).map_err(internal) }
+        };
+        let cells = rows.iter().map(cell).collect::<SqlResult<Vec<_>>>()?;
         columns.push(match cells.as_slice() {
             [cell] => Arc::clone(cell),
             cells => concat(&cells.iter().map(|cell| &**cell).collect::<Vec<_>>()).map_err(internal)?,

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use catalog::Table;
 use datafusion::common::ScalarValue;
 use rowstore::{StoredColumn, Tuple, Value};
+use types::numeric::Digits;
 use types::{ColumnId, SqlResult, SqlType};
 
 use super::cell::{Cell, values, values_of};
-use super::compiled::{Compiled, Rows, Run};
+use super::compiled::{Compiled, Expression, Rows, Run};
 use super::plain::StoredRows;
 use crate::error::from_rowstore;
+use crate::write::with_digits;
 
 /// What becomes of a row.
 #[derive(Debug)]
@@ -32,7 +34,14 @@ impl RowByRow {
         let (written, mut schema) = match source {
             Rows::Keyed(keyed) => (Vec::new(), keyed.schema()),
             Rows::One => (vec![Vec::new()], parameters),
-            Rows::Written { rows, .. } => {
+            Rows::Written { rows, schema } => {
+                // Numerics of several rows may have other digits each.
+                let is_so = |(cell, field): (&Expression, &FieldRef)| {
+                    cell.data_type(parameters).is_ok_and(|form| form == *field.data_type())
+                };
+                if !rows.iter().all(|row| row.iter().zip(schema.fields()).all(is_so)) {
+                    return None;
+                }
                 let cells = rows.iter().map(|row| Cell::of_all(row, parameters));
                 (cells.collect::<Option<Vec<_>>>()?, parameters)
             }
@@ -109,11 +118,28 @@ impl Compiled {
         for cells in &by_row.written {
             let Some(row) = values(cells, &parameters)? else { return Ok(None) };
             let Some(made) = by_row.project(row, &parameters)? else { return Ok(None) };
-            let row = order.iter().map(|at| (table.columns[*at].id, made[*at]));
+            let mut row = Vec::with_capacity(order.len());
+            for at in &order {
+                let (column, form) = (&table.columns[*at], &by_row.columns[*at].sql_type);
+                let Some(value) = in_column(made[*at], form, &column.sql_type)? else { return Ok(None) };
+                row.push((column.id, value));
+            }
             rows.push(Tuple::encode(row).map_err(from_rowstore)?);
         }
         Ok(Some(rows))
     }
+}
+
+/// A value that was made in the form of one type as a column of another has it: a numeric parameter has the digits that it was sent with.
+/// `None` where that takes arrays.
+fn in_column<'a>(value: Value<'a>, form: &SqlType, column: &SqlType) -> SqlResult<Option<Value<'a>>> {
+    Ok(match (value, form, column) {
+        (Value::Null, _, _) => Some(Value::Null),
+        (Value::Decimal(value), SqlType::Numeric { scale: from, .. }, SqlType::Numeric { precision, scale }) => {
+            Some(Value::Decimal(with_digits(value, *from, Digits::new(*precision, *scale))?))
+        }
+        (value, form, column) => (form.arrow_type() == column.arrow_type()).then_some(value),
+    })
 }
 
 /// The positions of a table's columns by ascending id.

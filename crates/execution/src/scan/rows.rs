@@ -146,7 +146,10 @@ impl Running {
                 fetched_bytes: Arc::clone(&self.counters.fetched),
                 removed_rows: Arc::clone(&self.counters.left_out),
             };
-            let rows = reader.read_cached(&read, &scan.blocks).map_err(failed)?;
+            // A few rows are not worth whole pages.
+            let is_whole = self.scan.limit.is_none();
+            let rows = if is_whole { reader.read_cached(&read, &scan.blocks) } else { reader.read(&read) };
+            let rows = rows.map_err(failed)?;
             let pruning = rows.pruning;
             self.counters.row_groups_pruned.add(usize::from(is_first && pruning.is_row_group_pruned));
             self.counters.pages.add(count(pruning.pages));

@@ -30,6 +30,7 @@ use crate::modify::{Attempt, Modified, Waits};
 use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
+pub(crate) use conform::{in_form_of, with_digits};
 use gathered::Gathered;
 #[cfg(test)]
 pub(crate) use gathered::stage_rows;

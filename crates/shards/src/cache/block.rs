@@ -13,10 +13,12 @@ use arrow::datatypes::{
 };
 use blocks::{Bitmap, Block, Compression, Dictionary, DictionaryBuilder, RowSet, Value, Values};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Decimals of more digits need 128 bits.
 const NARROW_DIGITS_MAX: u8 = 18;
+/// Bytes of a dictionary that are kept for any part of it.
+const HEAP_KEPT_MAX: usize = 64 << 10;
 /// Strings are codes where each comes so often on average.
 const REPEATED_MIN: usize = 8;
 
@@ -41,6 +43,14 @@ pub(super) enum ColumnBlock {
 impl ColumnBlock {
     /// The block of these values.
     pub(super) fn of(values: &ArrayRef) -> Result<Self> {
+        match Self::packed(values) {
+            // Larger than a block may be: dictionaries can hold more than their pages let know.
+            Err(Error::Block(blocks::Error::TooLarge(_))) => Ok(Self::Arrays(Arc::clone(values))),
+            block => block,
+        }
+    }
+
+    fn packed(values: &ArrayRef) -> Result<Self> {
         let nulls = values.nulls().filter(|nulls| nulls.null_count() != 0);
         let validity = nulls.map(|nulls| Bitmap::new(nulls.validity(), nulls.offset()));
         let bytes = match values.data_type() {
@@ -129,13 +139,13 @@ impl ColumnBlock {
                 let texts = block.gather_text(rows)?;
                 let views =
                     texts.offsets.windows(2).map(|ends| view(&texts.bytes[ends[0]..ends[1]], ends[0])).collect();
-                Ok(texts_of(views, Buffer::from_vec(texts.bytes), texts.validity))
+                Ok(Arc::new(texts_of(views, Buffer::from_vec(texts.bytes), texts.validity)))
             }
             Self::Codes { codes, views, heap, .. } => {
                 let Values { values: codes, validity } = codes.gather::<u32>(rows)?;
                 // A NULL has the code 0, and there may be no string at all.
                 let views = codes.iter().map(|code| views.get(*code as usize).copied().unwrap_or_default()).collect();
-                Ok(texts_of(views, heap.clone(), validity))
+                Ok(Arc::new(compact(texts_of(views, heap.clone(), validity))))
             }
             Self::Arrays(values) => {
                 let places = rows.iter().map(|row| u32::try_from(row).expect("a block has fewer than 2^32 rows"));
@@ -143,6 +153,13 @@ impl ColumnBlock {
             }
         }
     }
+}
+
+/// Strings without those of their heap that are not among them, where these are most: who keeps or counts the few would keep and count
+/// all.
+fn compact(texts: StringViewArray) -> StringViewArray {
+    let held: usize = texts.data_buffers().iter().map(|heap| heap.len()).sum();
+    if held <= HEAP_KEPT_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
 }
 
 fn gather_numbers(block: &Block, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
@@ -192,13 +209,14 @@ fn view(string: &[u8], at: usize) -> u128 {
     make_view(string, 0, u32::try_from(at).expect("the strings of a block are fewer than 2^32 bytes"))
 }
 
-fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> ArrayRef {
+fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> StringViewArray {
     let nulls = nulls_of(validity, views.len());
     #[expect(
         unsafe_code,
         reason = "asking millions of strings again whether they are UTF-8 costs more than reading them"
     )]
     // SAFETY: every view is of a string that a `StringViewArray` gave to `of_texts`, and says where in `heap` that string lies.
-    let texts = unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), vec![heap], nulls) };
-    Arc::new(texts)
+    unsafe {
+        StringViewArray::new_unchecked(ScalarBuffer::from(views), vec![heap], nulls)
+    }
 }

@@ -32,7 +32,8 @@ impl ShardReader {
         let rows_of_group = file.rows(read.row_group);
         let rows = read.rows.start.min(rows_of_group)..read.rows.end.min(rows_of_group);
         let ends_with_block = rows.end == rows_of_group || rows.end.is_multiple_of(BLOCK_ROWS);
-        if cache.is_off() || !rows.start.is_multiple_of(BLOCK_ROWS) || !ends_with_block {
+        let is_refused = cache.is_off() || self.is_wide(read);
+        if is_refused || !rows.start.is_multiple_of(BLOCK_ROWS) || !ends_with_block {
             return self.read(read);
         }
         let assembly = Assembly::new(file, &read.columns)?;
@@ -44,6 +45,26 @@ impl ShardReader {
         let batches =
             stream::try_unfold(cached, async |mut cached| Ok(cached.next().await?.map(|batch| (batch, cached))));
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
+    }
+}
+
+/// Decoded bytes of a column's page from which on it is not kept: it would be decoded whole where few of its rows are wanted.
+const PAGE_BYTES_MAX: u64 = 16 << 20;
+
+impl ShardReader {
+    /// Whether a page of a wanted column is too large to be kept.
+    fn is_wide(&self, read: &RowGroupRead) -> bool {
+        let group = self.file().metadata.metadata().row_group(read.row_group);
+        let pages = (self.file().rows(read.row_group).div_ceil(BLOCK_ROWS) as u64).max(1);
+        let is_wanted = |root: usize| {
+            let id = self.file().ids.get(root).copied().flatten();
+            id.is_some_and(|id| read.columns.iter().any(|column| column.id == id))
+        };
+        let schema = self.file().metadata.parquet_schema();
+        (0..group.num_columns()).filter(|leaf| is_wanted(schema.get_column_root_idx(*leaf))).any(|leaf| {
+            let bytes = u64::try_from(group.column(leaf).uncompressed_size()).unwrap_or(u64::MAX);
+            PAGE_BYTES_MAX < bytes / pages
+        })
     }
 }
 

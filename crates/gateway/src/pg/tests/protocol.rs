@@ -228,3 +228,59 @@ async fn a_limit_of_time_stops_a_statement() {
     let said = wire.next().await.unwrap();
     assert_eq!((said.field('S').unwrap(), said.field('C').unwrap()), ("FATAL".into(), "57P05".into()));
 }
+
+/// Numerics come with the digits they are sent with, of no type but what the column says; all ways to store them round alike.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numeric_parameters_are_rounded_to_their_column() {
+    let door = Door::open().await;
+    let mut wire = door.client().await;
+    for storage in ["row", "hybrid", "column"] {
+        let table = format!("n_{storage}");
+        wire.query(&format!("create table {table} (id int, n numeric(6,2), w numeric) with (storage = {storage})"))
+            .await;
+        let one = format!("insert into {table} values ($1, $2, $2)");
+        let two = format!("insert into {table} values ($1, $2, 7), ($3, $4, $5)");
+        let back = format!("insert into {table} values ($1, $2, $3) returning id");
+        let steps: [(&str, &str, Vec<&str>); 6] = [
+            ("one", &one, vec!["1", "1.5"]),
+            ("one", "", vec!["2", "2.125"]),
+            ("one", "", vec!["3", "-7"]),
+            ("two", &two, vec!["4", "1.5", "5", "2.25", "0.125"]),
+            ("two", "", vec!["6", "100", "7", "0.5", "3"]),
+            ("back", &back, vec!["8", "9.995", "1.25"]),
+        ];
+        for (name, sql, values) in steps {
+            let values: Vec<Option<&str>> = values.into_iter().map(Some).collect();
+            let mut messages = Vec::new();
+            messages.extend((!sql.is_empty()).then(|| parse(&format!("{name}{storage}"), sql, &[])));
+            messages.extend([bind("", &format!("{name}{storage}"), &values, &[]), execute("", 0), sync()]);
+            let said = batch(&mut wire, &messages).await;
+            assert!(!kinds(&said).contains('E'), "{storage}: {name} {values:?}: {}", kinds(&said));
+        }
+        let update = format!("update {table} set n = $2 where id = $1");
+        let name = format!("update{storage}");
+        let said = batch(
+            &mut wire,
+            &[parse(&name, &update, &[]), bind("", &name, &[Some("3"), Some("4.444")], &[]), execute("", 0), sync()],
+        )
+        .await;
+        assert_eq!(tags(&said), ["UPDATE 1"], "{storage}");
+        let found = wire.query(&format!("select id, n, w = n, w from {table} order by id")).await;
+        let found: Vec<String> = rows(&found)
+            .into_iter()
+            .map(|row| row.into_iter().flatten().take(2).collect::<Vec<_>>().join(" "))
+            .collect();
+        let expected = ["1 1.50", "2 2.13", "3 4.44", "4 1.50", "5 2.25", "6 100.00", "7 0.50", "8 10.00"];
+        assert_eq!(found, expected, "{storage}");
+        let wide = wire.query(&format!("select w::float8 from {table} order by id")).await;
+        let wide: Vec<String> = rows(&wide).into_iter().flatten().flatten().collect();
+        assert_eq!(wide, ["1.5", "2.125", "-7", "7", "0.125", "7", "3", "1.25"], "{storage}");
+        for name in ["one", "back"] {
+            let values = [Some("9"), Some("10000"), Some("1")];
+            let values = &values[..if name == "one" { 2 } else { 3 }];
+            let said =
+                batch(&mut wire, &[bind("", &format!("{name}{storage}"), values, &[]), execute("", 0), sync()]).await;
+            assert_eq!(code(&said), "22003", "{storage}: {name}");
+        }
+    }
+}
