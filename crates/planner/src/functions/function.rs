@@ -16,6 +16,7 @@ use types::{SqlError, SqlResult, SqlType};
 
 use super::arithmetic::Arithmetic;
 use super::call::{Argument, Call};
+use super::cast::with_digits;
 use super::definition::{Body, Definition};
 use super::{Settled, known_like};
 use crate::semantics::Session;
@@ -255,6 +256,8 @@ fn argument(value: &ColumnarValue, sql_type: &SqlType) -> Result<Argument> {
         values
     } else if *values.data_type() == DataType::Null {
         new_null_array(&wanted, values.len())
+    } else if let Some(rounded) = with_digits(&values, sql_type) {
+        rounded.map_err(external)?
     } else {
         // String layouts vary with DataFusion's own functions.
         cast_with_options(&values, &wanted, &CastOptions { safe: false, ..CastOptions::default() })?

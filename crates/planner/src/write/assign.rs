@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::ScalarFunction;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::error::from_datafusion;
-use crate::functions::cast::{CastKind, is_text};
+use crate::functions::cast::{CastFunction, CastKind, is_text};
 use crate::semantics::Session;
 use crate::semantics::cast::lower;
 use crate::semantics::type_rules::{is_implicit, plain};
@@ -30,7 +31,19 @@ pub(crate) fn assign(
         return Err(SqlError::new(Condition::DatatypeMismatch, message)
             .with_hint("You will need to rewrite or cast the expression."));
     }
+    if from == to && matches!(value, Expr::Placeholder(_)) && is_numeric(to) {
+        // It comes with the digits that it was sent with, whatever its type: CHECKs and RETURNING see what is stored.
+        let function = CastFunction::udf(from, to, CastKind::Assignment, session);
+        return Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![value])));
+    }
     lower(value, from, to, CastKind::Assignment, session).map_err(from_datafusion)
+}
+
+fn is_numeric(sql_type: &SqlType) -> bool {
+    match sql_type {
+        SqlType::Array(element) => is_numeric(element),
+        sql_type => matches!(sql_type, SqlType::Numeric { .. }),
+    }
 }
 
 /// Whether a value of `from` becomes a `to` where it is stored into one: `pg_cast`'s contexts `i` and `a`, and output as text.

@@ -57,13 +57,11 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
     /// Puts a value there, and gives back what has to go for it: the value itself, where it is larger than all there is room for. A value
     /// that is there already stays.
     pub(super) fn put(&mut self, key: K, value: V, bytes: u64) -> Vec<V> {
-        if self.bytes_max < bytes {
-            return vec![value];
-        }
-        if self.entries.contains_key(&key) {
+        if self.bytes_max < bytes || self.entries.contains_key(&key) {
             return vec![value];
         }
         if self.is_ghost.remove(&key) {
+            self.ghosts.retain(|ghost| *ghost != key);
             self.main.push_back(key);
         } else {
             self.small.push_back(key);

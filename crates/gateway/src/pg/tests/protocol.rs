@@ -282,5 +282,21 @@ async fn numeric_parameters_are_rounded_to_their_column() {
                 batch(&mut wire, &[bind("", &format!("{name}{storage}"), values, &[]), execute("", 0), sync()]).await;
             assert_eq!(code(&said), "22003", "{storage}: {name}");
         }
+        let table = format!("c_{storage}");
+        wire.query(&format!(
+            "create table {table} (id int, n numeric(6,2) check (n <> 0 and n <= 1.5)) with (storage = {storage})"
+        ))
+        .await;
+        let (name, insert) = (format!("check{storage}"), format!("insert into {table} values ($1, $2) returning n"));
+        let said = batch(&mut wire, &[parse(&name, &insert, &[]), sync()]).await;
+        assert_eq!(kinds(&said), "1Z", "{storage}");
+        for (value, expected) in [("1.504", Ok("1.50")), ("0.001", Err("23514")), ("1", Ok("1.00"))] {
+            let said =
+                batch(&mut wire, &[bind("", &name, &[Some("1"), Some(value)], &[]), execute("", 0), sync()]).await;
+            match expected {
+                Ok(expected) => assert_eq!(rows(&said), [[Some(expected.to_owned())]], "{storage}: {value}"),
+                Err(expected) => assert_eq!(code(&said), expected, "{storage}: {value}"),
+            }
+        }
     }
 }

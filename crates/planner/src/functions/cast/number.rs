@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Decimal128Array, PrimitiveArray};
-use arrow::datatypes::{Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt32Type};
+use arrow::datatypes::{
+    DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt32Type,
+};
 use types::numeric::{self, Digits};
 use types::text::{format_numeric, parse_numeric};
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -136,6 +138,16 @@ pub(super) fn fit(value: i128, scale: u8, digits: Digits) -> SqlResult<i128> {
     let rescaled = numeric::rescale(value, scale, digits.scale)
         .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
     numeric::check(rescaled, digits)
+}
+
+/// Numerics with other digits than their type's, as parameters come, with those of the type; `None` for all other values.
+pub(in crate::functions) fn with_digits(values: &ArrayRef, sql_type: &SqlType) -> Option<SqlResult<ArrayRef>> {
+    match (values.data_type(), sql_type) {
+        (DataType::Decimal128(_, scale), SqlType::Numeric { .. }) => {
+            Some(from_numeric(values, u8::try_from(*scale).ok()?, sql_type))
+        }
+        _ => None,
+    }
 }
 
 /// The nearest double of a scaled integer.
