@@ -9,7 +9,7 @@ use crate::server::{Server, nightly};
 
 const ROUNDS: usize = 6;
 const ROUNDS_NIGHTLY: usize = 100;
-const QUERIES: [&str; 26] = [
+const QUERIES: [&str; 30] = [
     "SELECT count(*), min(b), max(c), sum(d) FROM t WHERE a = $1 AND b > $2",
     "SELECT count(DISTINCT c) + 1, count(d) FILTER (WHERE b < $2) FROM t WHERE a = $1",
     "SELECT coalesce(sum(d), 0), avg(b) FROM t WHERE c = 'text ' || $1::int AND b <> $2",
@@ -36,6 +36,10 @@ const QUERIES: [&str; 26] = [
     "SELECT count(*) FROM (SELECT b FROM t WHERE a = $1 AND b > $2 LIMIT 2) x LIMIT 1",
     "SELECT min(a) FROM t WHERE c = 'text ' || $1::int AND a > $2",
     "SELECT b, c, d FROM t WHERE a = $1 AND b >= $2 ORDER BY b LIMIT 3 OFFSET 1 FOR NO KEY UPDATE",
+    "SELECT x.b, y.b, y.c FROM t AS x, t AS y WHERE x.a = $1 AND x.b > $2 AND y.a = x.b ORDER BY 1, 2",
+    "SELECT count(DISTINCT y.b), sum(y.d), max(x.c) FROM t x JOIN t y ON y.c = x.c AND y.a = $1 WHERE x.a = $1 AND x.b < $2",
+    "SELECT x.b, z.b FROM t x JOIN t y ON y.d = x.d JOIN t z ON z.a = y.a AND z.b = x.b WHERE x.a = $1 AND x.b >= $2 ORDER BY 1, 2 LIMIT 4",
+    "SELECT y.c FROM t x, t y WHERE x.a = $1 AND x.b = $2 AND y.a = $1 AND y.b = $2 AND coalesce(x.d, 0) = coalesce(y.d, 0)",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use planner::Planned;
 
 use super::node::{Node, Property};
 use crate::RunContext;
-use crate::point::PointProgram;
+use crate::point::{IndexUse, PointProgram};
 
 /// The tree with an index scan for its scan, where the statement is run so. Statements that EXPLAIN runs are run by operators, which
 /// count what they do.
@@ -12,16 +12,71 @@ pub(super) fn shown(root: Node, statement: &Planned, context: &RunContext, ran: 
     if ran || !context.settings.index_scan() {
         return root;
     }
-    let Some(used) = PointProgram::of(statement).and_then(|program| program.index()) else { return root };
-    let mut root = alone(root, used.is_ordered);
-    let mut node = &mut root;
-    while !node.children.is_empty() {
-        node = &mut node.children[0];
+    let used = PointProgram::of(statement).map(|program| program.indexes()).unwrap_or_default();
+    match used.as_slice() {
+        [] => root,
+        [used] => {
+            let mut root = alone(root, used.is_ordered);
+            let mut node = &mut root;
+            while !node.children.is_empty() {
+                node = &mut node.children[0];
+            }
+            use_index(node, used);
+            root
+        }
+        used => looped(alone(root, false), used),
     }
-    node.name = format!("Index Scan using {}", used.index);
-    node.properties.retain(|property| !matches!(property.key, "Shards" | "Row Groups"));
-    node.properties.insert(0, Property::text("Index Cond", used.condition));
-    root
+}
+
+fn use_index(scan: &mut Node, used: &IndexUse) {
+    scan.name = format!("Index Scan using {}", used.index);
+    scan.properties.retain(|property| !matches!(property.key, "Shards" | "Row Groups"));
+    scan.properties.insert(0, Property::text("Index Cond", used.condition.as_str()));
+}
+
+/// The tree with loops over index scans for its joins.
+fn looped(mut node: Node, used: &[IndexUse]) -> Node {
+    if node.children.len() < 2 {
+        node.children = node.children.into_iter().map(|child| looped(child, used)).collect();
+        return node;
+    }
+    let estimate = node.estimate;
+    let mut scans = Vec::new();
+    leaves(&node, &mut scans);
+    let scan = |used: &IndexUse| {
+        let at = scans.iter().position(|scan| scan.relation.as_ref() == Some(&used.table))?;
+        let scan = scans.swap_remove(at);
+        let relation = scan.relation.clone();
+        let mut scan = Node {
+            name: String::new(),
+            relation,
+            properties: scan.properties.clone(),
+            estimate: scan.estimate,
+            actual: None,
+            init_plans: Vec::new(),
+            children: Vec::new(),
+        };
+        use_index(&mut scan, used);
+        Some(scan)
+    };
+    let Some(scans) = used.iter().map(scan).collect::<Option<Vec<Node>>>() else { return node };
+    let loops = scans.into_iter().reduce(|outer, inner| Node {
+        name: "Nested Loop".to_owned(),
+        relation: None,
+        properties: Vec::new(),
+        estimate,
+        actual: None,
+        init_plans: Vec::new(),
+        children: vec![outer, inner],
+    });
+    loops.unwrap_or(node)
+}
+
+fn leaves<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
+    if node.children.is_empty() {
+        found.push(node);
+    }
+    node.children.iter().for_each(|child| leaves(child, found));
 }
 
 /// The tree without what only spreads work over threads, or makes columns; and without sorts where rows come in order.

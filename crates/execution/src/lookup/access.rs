@@ -71,13 +71,9 @@ pub(crate) struct Access {
 impl Access {
     /// The index of the table that leaves the fewest rows, as far as the conditions tell; `None` where none helps.
     pub(crate) fn choose(table: &Table, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
-        let rank = |access: &Self| {
-            let bounds = [access.least, access.greatest].iter().filter(|bound| **bound != KeyBound::None).count();
-            (access.is_unique, access.equal.len(), bounds)
-        };
         let mut best: Option<Self> = None;
         for access in table.row_indexes().filter_map(|index| Self::by(index, conditions)) {
-            if best.as_ref().is_none_or(|best| rank(best) < rank(&access)) {
+            if best.as_ref().is_none_or(|best| best.rank() < access.rank()) {
                 best = Some(access);
             }
         }
@@ -103,6 +99,12 @@ impl Access {
         }
         let is_unique = index.unique && next.is_none();
         Some(Self { index: index.oid, columns: index.columns.to_vec(), equal, least, greatest, is_unique })
+    }
+
+    /// The higher it is, the fewer rows are left, as far as the conditions tell.
+    pub(crate) fn rank(&self) -> (bool, usize, usize) {
+        let bounds = [self.least, self.greatest].iter().filter(|bound| **bound != KeyBound::None).count();
+        (self.is_unique, self.equal.len(), bounds)
     }
 
     /// The conditions that say which part of the index is meant.

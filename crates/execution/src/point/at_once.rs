@@ -7,7 +7,8 @@ use rowstore::{Tuple, Value};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
-use super::compiled::{Compiled, Counts, Expression, Rows, Run};
+use super::compiled::{Compiled, Counts, Expression, Made, Rows, Run};
+use super::join::JoinedRows;
 use super::source::{Asked, KeyedRows, Read};
 use super::{PointRows, PointRun, Ready, cell};
 use crate::Execution;
@@ -25,6 +26,13 @@ impl Execution {
     pub fn rows_at_once(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
         let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
         let view = transaction.view();
+        if let Rows::Joined(joined) = &compiled.source {
+            let Some(made) = compiled.run_joined_at_once(joined, &values, &view.state)? else { return Ok(None) };
+            for read in made.read {
+                transaction.note_key_read(|| read.of_key());
+            }
+            return Ok(Some(PointRows::Batch(made.rows)));
+        }
         let Some((rows, read)) = compiled.run_at_once(&values, &view.state)? else { return Ok(None) };
         if let Some(read) = read {
             transaction.note_key_read(|| read.of_key());
@@ -74,6 +82,20 @@ impl Compiled {
             return Ok(None);
         }
         Ok(Some((PointRows::Batch(self.visible(&rows)), Some(keyed.asked(range, read.found)))))
+    }
+
+    fn run_joined_at_once(
+        &self,
+        joined: &JoinedRows,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<Made>> {
+        let Some(counts) = self.counts_at_once(values) else { return Ok(None) };
+        let one = self.one_row(values)?;
+        let Some((rows, read)) = joined.read(view, &one)? else { return Ok(None) };
+        let rows = self.visible(&self.take_steps(rows, &one, counts)?);
+        let is_short = rows.num_rows() <= ROWS_MAX && rows.get_array_memory_size() <= BYTES_MAX;
+        Ok(is_short.then_some(Made { rows, read }))
     }
 
     /// OFFSET and LIMIT; `None` where they have to be computed, or are refused.

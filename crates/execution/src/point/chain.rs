@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use catalog::Table;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, Result as DfResult, ScalarValue};
+use datafusion::common::{Column, DFSchemaRef, JoinType, NullEquality, Result as DfResult, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
 use planner::error::from_datafusion;
 use planner::functions::{self, Settled};
@@ -17,8 +18,10 @@ use types::SqlResult;
 
 /// Cells of the rows written out at most: as many as a statement can have parameters.
 const CELLS_MAX: usize = 65_535;
+/// Tables that are joined at most.
+const TABLES_MAX: usize = 6;
 
-/// A plan without joins and subqueries. Parameters are columns, see [`parameter_column`].
+/// A plan without subqueries whose joins, if any, are inner ones of tables. Parameters are columns, see [`parameter_column`].
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
     pub(super) source: Source,
@@ -36,6 +39,8 @@ pub(super) struct Chain {
 pub(super) enum Source {
     /// Rows of a table, its columns in order; after them, where `places`, those that say which row each is.
     Table { table: Arc<Table>, places: bool },
+    /// Rows of tables that are joined, each beside all others, their columns in order; what they have to fulfil is the first step.
+    Joined { tables: Vec<Arc<Table>> },
     /// VALUES.
     Rows { rows: Vec<Vec<Expr>>, schema: DFSchemaRef },
     /// One row without columns.
@@ -170,6 +175,14 @@ impl Chain {
                 (Effect::Cut { skip: count(&it.skip)?, fetch: count(&it.fetch)? }, &it.input)
             }
             LogicalPlan::TableScan(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => return Some(()),
+            LogicalPlan::Join(_) => {
+                let mut conditions = Vec::new();
+                join_conditions(plan, &mut conditions);
+                if let Some(condition) = conjunction(self.admit(&conditions)?) {
+                    self.steps.push(Step { effect: Effect::Filter(condition), input: Arc::clone(plan.schema()) });
+                }
+                return Some(());
+            }
             _ => return None,
         };
         self.add(input)?;
@@ -192,6 +205,11 @@ impl Chain {
 }
 
 impl Chain {
+    /// Whether its rows are of several tables.
+    pub(super) fn is_joined(&self) -> bool {
+        matches!(self.source, Source::Joined { .. })
+    }
+
     /// As [`Chain::admit`], of calls of aggregates.
     fn admit_aggregates(&mut self, exprs: &[Expr]) -> Option<Vec<Expr>> {
         for expr in exprs {
@@ -233,9 +251,50 @@ impl Source {
                 (!rows.is_empty()).then(|| Self::Rows { rows, schema: Arc::clone(&values.schema) })
             }
             LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => Some(Self::OneRow),
+            LogicalPlan::Join(join) => {
+                let mut tables = Vec::new();
+                joined_tables(leaf, &mut tables)?;
+                let width: usize = tables.iter().map(|table| table.columns.len()).sum();
+                (tables.len() <= TABLES_MAX && width == join.schema.fields().len()).then_some(Self::Joined { tables })
+            }
             _ => None,
         }
     }
+}
+
+/// The tables of inner joins, from left to right.
+fn joined_tables(plan: &LogicalPlan, tables: &mut Vec<Arc<Table>>) -> Option<()> {
+    match plan {
+        LogicalPlan::Join(join) => {
+            let is_inner = join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNothing;
+            if !is_inner || join.null_aware {
+                return None;
+            }
+            joined_tables(&join.left, tables)?;
+            joined_tables(&join.right, tables)
+        }
+        LogicalPlan::SubqueryAlias(alias) => match &*alias.input {
+            LogicalPlan::TableScan(_) => joined_tables(&alias.input, tables),
+            _ => None,
+        },
+        LogicalPlan::TableScan(_) => match Source::of(plan)? {
+            Source::Table { table, places: false } => {
+                tables.push(table);
+                Some(())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What the joins ask of their rows.
+fn join_conditions(plan: &LogicalPlan, conditions: &mut Vec<Expr>) {
+    let LogicalPlan::Join(join) = plan else { return };
+    join_conditions(&join.left, conditions);
+    join_conditions(&join.right, conditions);
+    conditions.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
+    conditions.extend(join.filter.iter().map(|filter| Expr::clone(filter)));
 }
 
 /// Whether the expression means something else for each statement, and the same for all of its rows.

@@ -22,6 +22,7 @@ use types::numeric::Digits;
 use types::{SqlError, SqlResult};
 
 use super::chain::{Chain, Effect, Source, Step, moment_column, parameter_column};
+use super::join::JoinedRows;
 use super::patch::{Applied, Patch};
 use super::plain::{self, StoredRows};
 use super::row_by_row::RowByRow;
@@ -52,6 +53,7 @@ pub(super) struct Compiled {
 #[derive(Debug)]
 pub(super) enum Rows {
     Keyed(Box<KeyedRows>),
+    Joined(Box<JoinedRows>),
     /// No index helps.
     Scanned,
     Written {
@@ -81,7 +83,7 @@ pub(super) enum Run {
 /// What a run gives, and what it read.
 pub(super) struct Made {
     pub(super) rows: RecordBatch,
-    pub(super) read: Option<Asked>,
+    pub(super) read: Vec<Asked>,
 }
 
 /// OFFSET and LIMIT of one run.
@@ -104,19 +106,11 @@ impl Compiled {
                     ordered = keyed.is_ordered;
                     Rows::Keyed(Box::new(keyed))
                 }
-                None => {
-                    return Ok(Self {
-                        types,
-                        carried: 0,
-                        schema,
-                        source: Rows::Scanned,
-                        steps: Vec::new(),
-                        plain: None,
-                        locked: None,
-                        row_by_row: None,
-                        patch: None,
-                    });
-                }
+                None => return Ok(Self::of_scanned(types, schema)),
+            },
+            Source::Joined { tables } => match JoinedRows::of(tables, &chain.steps, &parameters)? {
+                Some(joined) => Rows::Joined(Box::new(joined)),
+                None => return Ok(Self::of_scanned(types, schema)),
             },
             Source::Rows { rows, schema } => {
                 let over = Arc::new(Schema::new(parameters.clone()));
@@ -137,6 +131,7 @@ impl Compiled {
         };
         let mut actual: Vec<DataType> = match &source {
             Rows::Keyed(keyed) => keyed.types(),
+            Rows::Joined(joined) => joined.types(),
             Rows::Written { schema, .. } | Rows::Given { schema } => {
                 schema.fields().iter().map(|field| field.data_type().clone()).collect()
             }
@@ -144,6 +139,7 @@ impl Compiled {
         };
         let mut narrowed = match &source {
             Rows::Keyed(keyed) => Some(keyed.needed.clone()),
+            Rows::Joined(joined) => Some(joined.needed.clone()),
             _ => None,
         };
         let is_apart = matches!(source, Rows::Written { .. }) && !chain.steps.iter().any(Step::reads_parameters);
@@ -179,6 +175,21 @@ impl Compiled {
         Ok(Self { types, carried, schema, source, steps, plain, locked, row_by_row, patch })
     }
 
+    /// Of a chain whose rows no index finds.
+    fn of_scanned(types: Vec<DataType>, schema: SchemaRef) -> Self {
+        Self {
+            types,
+            carried: 0,
+            schema,
+            source: Rows::Scanned,
+            steps: Vec::new(),
+            plain: None,
+            locked: None,
+            row_by_row: None,
+            patch: None,
+        }
+    }
+
     /// Whether it is for parameters of the types of these.
     pub(super) fn takes(&self, values: &[ScalarValue]) -> bool {
         self.types.len() == values.len() && self.types.iter().zip(values).all(|(of, value)| *of == value.data_type())
@@ -194,15 +205,20 @@ impl Compiled {
         let one = self.one_row(values)?;
         let Some(counts) = self.counts(&one)? else { return Ok(None) };
         let made = |rows: &RecordBatch, read| Ok(Some(Made { rows: self.visible(rows), read }));
+        let none = Vec::new;
         match &self.source {
             Rows::Scanned | Rows::Given { .. } => Ok(None),
-            Rows::One => made(&self.take_steps(one.clone(), &one, counts)?, None),
+            Rows::One => made(&self.take_steps(one.clone(), &one, counts)?, none()),
             Rows::Written { rows, schema } => {
-                made(&self.take_steps(written(rows, schema, &one, self.carried)?, &one, counts)?, None)
+                made(&self.take_steps(written(rows, schema, &one, self.carried)?, &one, counts)?, none())
+            }
+            Rows::Joined(joined) => {
+                let Some((rows, read)) = joined.read(view, &one)? else { return Ok(None) };
+                made(&self.take_steps(rows, &one, counts)?, read)
             }
             Rows::Keyed(keyed) => {
                 let Some(range) = keyed.range(&one)? else {
-                    return made(&self.take_steps(keyed.none(&one)?, &one, counts)?, None);
+                    return made(&self.take_steps(keyed.none(&one)?, &one, counts)?, none());
                 };
                 let mut limit = self.wanted(counts);
                 loop {
@@ -212,7 +228,7 @@ impl Compiled {
                     {
                         // Filters have left too few.
                         Some(tried) => limit = Some(tried * 4),
-                        None => return made(&rows, Some(keyed.asked(range, read.found))),
+                        None => return made(&rows, vec![keyed.asked(range, read.found)]),
                     }
                 }
             }
@@ -320,11 +336,12 @@ impl Compiled {
         self.take_steps(rows, &one, Counts::default()).map(|made| self.visible(&made))
     }
 
-    /// The index that finds the rows.
-    pub(super) fn described(&self) -> Option<IndexUse> {
+    /// The indexes that find the rows.
+    pub(super) fn described(&self) -> Vec<IndexUse> {
         match &self.source {
-            Rows::Keyed(keyed) => Some(keyed.described()),
-            _ => None,
+            Rows::Keyed(keyed) => vec![keyed.described()],
+            Rows::Joined(joined) => joined.described(),
+            _ => Vec::new(),
         }
     }
 

@@ -3,7 +3,8 @@
 //! A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
 //! (`compiled.rs`); a run reads the rows (`source.rs`) and takes the steps. Parameters are columns beside those of the rows, so
 //! that nothing is compiled for their values. Where a chain only computes columns, each row is made by itself, value by value
-//! (`row_by_row.rs`, `cell.rs`), and no arrays are. What turns out to be no case for it is run by the plan.
+//! (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined are one source of rows (`join.rs`). What turns out to be no
+//! case for it is run by the plan.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ mod at_once;
 mod cell;
 mod chain;
 mod compiled;
+mod join;
 mod patch;
 mod plain;
 mod row_by_row;
@@ -66,6 +68,9 @@ impl PointProgram {
     #[must_use]
     pub fn of(planned: &Planned) -> Option<Self> {
         let mut rows = Kept::of(input(planned)?)?;
+        if rows.chain.is_joined() && !matches!(planned, Planned::Query(plan) if plan.locks.is_empty()) {
+            return None;
+        }
         rows.chain.is_locking = matches!(planned, Planned::Query(plan) if plan.locks.len() == 1);
         rows.chain.is_patch = matches!(planned, Planned::Modify(plan) if patch::is_patch(plan));
         let update = match planned {
@@ -85,9 +90,9 @@ impl PointProgram {
         self.rows.needs_session() || self.update.as_ref().is_some_and(Kept::needs_session)
     }
 
-    /// The index that finds its rows; `None` where it is no table's rows, or an index is of no help.
-    pub(crate) fn index(&self) -> Option<IndexUse> {
-        self.rows.ready(&[], None).ok()?.compiled.described()
+    /// The indexes that find its rows, in the order in which they are asked; none where it is no table's rows, or an index is of no help.
+    pub(crate) fn indexes(&self) -> Vec<IndexUse> {
+        self.rows.ready(&[], None).map(|ready| ready.compiled.described()).unwrap_or_default()
     }
 }
 
@@ -143,6 +148,7 @@ struct Ready<'a> {
 /// An index and the part of it that is meant.
 #[derive(Debug)]
 pub(crate) struct IndexUse {
+    pub(crate) table: String,
     pub(crate) index: String,
     /// As SQL.
     pub(crate) condition: String,
@@ -226,7 +232,7 @@ impl Execution {
             return Ok(Some(PointRows::Stored(rows)));
         }
         let Some(made) = compiled.run(self, &values, &view.state).await? else { return Ok(None) };
-        if let Some(read) = made.read {
+        for read in made.read {
             transaction.note_key_read(|| read.of_key());
         }
         Ok(Some(PointRows::Batch(made.rows)))

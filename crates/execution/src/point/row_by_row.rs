@@ -45,7 +45,7 @@ impl RowByRow {
                 let cells = rows.iter().map(|row| Cell::of_all(row, parameters));
                 (cells.collect::<Option<Vec<_>>>()?, parameters)
             }
-            Rows::Scanned | Rows::Given { .. } => return None,
+            Rows::Joined(_) | Rows::Scanned | Rows::Given { .. } => return None,
         };
         let written_schema;
         if let Rows::Written { schema: own, .. } = source {

@@ -61,6 +61,10 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    pub(super) fn of(table: Oid, index: Oid, range: KeyRange, found: Vec<Found>) -> Self {
+        Self { table, index, range, found }
+    }
+
     pub(super) fn of_key(self) -> KeyRead {
         let place = |found: &Found| match found.place {
             RowPlace::Fresh => None,
@@ -173,6 +177,7 @@ impl KeyedRows {
         };
         let conditions: Vec<String> = self.access.conditions().map(condition).collect();
         IndexUse {
+            table: self.table.name.clone(),
             index: index_name(&self.table, self.access.index).to_owned(),
             condition: conditions.join(" AND "),
             is_ordered: self.is_ordered,
@@ -217,7 +222,7 @@ impl KeyedRows {
 
     /// What a run has asked for.
     pub(super) fn asked(&self, range: KeyRange, found: Vec<Found>) -> Asked {
-        Asked { table: self.table.oid, index: self.access.index, range, found }
+        Asked::of(self.table.oid, self.access.index, range, found)
     }
 
     fn rows_of(
@@ -288,7 +293,7 @@ pub(super) fn position_of(expr: &Expr, step: &Step) -> Option<usize> {
 }
 
 /// The columns that the steps up to the first projection read.
-fn needed(steps: &[Step], width: usize) -> Vec<usize> {
+pub(super) fn needed(steps: &[Step], width: usize) -> Vec<usize> {
     let mut needed = vec![false; width];
     let mut is_projected = false;
     for step in steps {

@@ -1,0 +1,348 @@
+//! The rows of an inner join of few tables: the first table's rows are found by parameters, those of each other by rows found before.
+//!
+//! Only fresh rows are read so, without waiting. Conditions say here which rows are looked at; the steps ask them again.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use catalog::{CatalogState, RowPlace, Table};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
+use planner::error::from_datafusion;
+use rowstore::{StoredColumn, Tuple, Value, batch_of};
+use types::{ColumnId, SqlError, SqlResult, SqlType};
+
+use super::IndexUse;
+use super::chain::{Effect, Step};
+use super::compiled::{Expression, batch, compile, evaluate, is_constant, repeated};
+use super::source::{Asked, needed, position_of};
+use crate::error::from_rowstore;
+use crate::lookup::{Access, Comparison, Found, comparison_of, fresh_in_order};
+use crate::modify::index_name;
+use crate::scan::stored_column;
+use crate::table_columns::column_defs;
+
+/// Rows that a run joins at most; more are a case for the plan.
+const ROWS_MAX: usize = 2048;
+
+/// Where the rows of a run come from.
+#[derive(Debug)]
+pub(super) struct JoinedRows {
+    /// In the order in which they are read.
+    tables: Vec<JoinedTable>,
+    constants: Vec<Expression>,
+    /// Of the columns of all tables, as the statement names them, those that are read, in order.
+    pub(super) needed: Vec<usize>,
+    schema: SchemaRef,
+}
+
+/// A table, and how its rows are found.
+#[derive(Debug)]
+struct JoinedTable {
+    table: Arc<Table>,
+    /// Its place among the tables as the statement names them.
+    named: usize,
+    access: Access,
+    /// Those of `access`, by their numbers, each with what it compares with.
+    conditions: BTreeMap<usize, ((ColumnId, Comparison), Operand)>,
+    /// Those that are read.
+    columns: Vec<StoredColumn>,
+}
+
+/// What a column is compared with.
+#[derive(Debug)]
+enum Operand {
+    Constant(usize),
+    /// Of a table that is read before, by its place in that order.
+    Column {
+        read: usize,
+        column: StoredColumn,
+    },
+}
+
+/// `column comparison other`.
+#[derive(Debug, Clone, Copy)]
+struct Condition {
+    named: usize,
+    column: ColumnId,
+    comparison: Comparison,
+    other: Other,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Other {
+    Constant(usize),
+    /// The column at this position of the table named so.
+    Column {
+        named: usize,
+        at: usize,
+    },
+}
+
+/// Rows of the join: of each table, in the order in which they are read, its row.
+struct Joined<'a> {
+    rows: Vec<Vec<&'a Tuple>>,
+    asked: Vec<Asked>,
+}
+
+impl JoinedRows {
+    /// The rows that `steps` want of the tables; `None` where no indexes find them.
+    pub(super) fn of(tables: &[Arc<Table>], steps: &[Step], parameters: &[Field]) -> SqlResult<Option<Self>> {
+        let over = DFSchema::try_from(Arc::new(Schema::new(parameters.to_vec()))).map_err(from_datafusion)?;
+        let mut constants = Vec::new();
+        let conditions = conditions(tables, steps, &over, &mut constants)?;
+        let Some(order) = order_of(tables, &conditions) else { return Ok(None) };
+        let width = tables.iter().map(|table| table.columns.len()).sum();
+        let needed = needed(steps, width);
+        let column = |position: &usize| {
+            let (named, at) = place_of(tables, *position).ok_or_else(|| SqlError::internal("a column of no table"))?;
+            Ok((named, stored_column(&column_defs(&tables[named])[at])?))
+        };
+        let columns = needed.iter().map(column).collect::<SqlResult<Vec<_>>>()?;
+        let fields = columns.iter().map(|(_, column)| Field::new("", column.sql_type.arrow_type(), true));
+        let fields: Vec<Field> = fields.chain(parameters.iter().cloned()).collect();
+        let mut read: Vec<JoinedTable> = Vec::with_capacity(order.len());
+        for (named, access, of) in order {
+            let mut conditions = BTreeMap::new();
+            for at in access.conditions() {
+                let operand = match of[at].other {
+                    Other::Constant(constant) => Operand::Constant(constant),
+                    Other::Column { named, at } => {
+                        let before = read.iter().position(|table| table.named == named);
+                        let before = before.ok_or_else(|| SqlError::internal("a table is joined to none"))?;
+                        Operand::Column { read: before, column: stored_column(&column_defs(&tables[named])[at])? }
+                    }
+                };
+                conditions.insert(at, ((of[at].column, of[at].comparison), operand));
+            }
+            let columns = columns.iter().filter(|(of, _)| *of == named).map(|(_, column)| column.clone()).collect();
+            read.push(JoinedTable { table: Arc::clone(&tables[named]), named, access, conditions, columns });
+        }
+        Ok(Some(Self { tables: read, constants, needed, schema: Arc::new(Schema::new(fields)) }))
+    }
+
+    /// Of the columns that are read.
+    pub(super) fn types(&self) -> Vec<DataType> {
+        self.schema.fields()[..self.needed.len()].iter().map(|field| field.data_type().clone()).collect()
+    }
+
+    /// The indexes, and the conditions that say which part of each is meant, as SQL.
+    pub(super) fn described(&self) -> Vec<IndexUse> {
+        let condition = |table: &JoinedTable, at: usize| {
+            let name = |table: &Table, column| table.column(column).map_or(String::new(), |column| column.name.clone());
+            let (column, comparison) = table.conditions[&at].0;
+            let other = match &table.conditions[&at].1 {
+                Operand::Constant(constant) => fmt_sql(self.constants[*constant].as_ref()).to_string(),
+                Operand::Column { read, column } => {
+                    let other = &self.tables[*read].table;
+                    format!("{}.{}", other.name, name(other, column.id))
+                }
+            };
+            format!("{} {comparison} {other}", name(&table.table, column))
+        };
+        let described = |table: &JoinedTable| {
+            let conditions: Vec<String> = table.access.conditions().map(|at| condition(table, at)).collect();
+            IndexUse {
+                table: table.table.name.clone(),
+                index: index_name(&table.table, table.access.index).to_owned(),
+                condition: conditions.join(" AND "),
+                is_ordered: false,
+            }
+        };
+        self.tables.iter().map(described).collect()
+    }
+
+    /// The joined rows, with the parameters, and what was asked for them; `None` where they are too many, or a shard may have some.
+    pub(super) fn read(&self, view: &CatalogState, one: &RecordBatch) -> SqlResult<Option<(RecordBatch, Vec<Asked>)>> {
+        let constants: Vec<ArrayRef> =
+            self.constants.iter().map(|constant| evaluate(constant, one)).collect::<SqlResult<_>>()?;
+        let constants: Vec<Value<'_>> =
+            constants.iter().map(|array| Value::of(&**array, 0).map_err(from_rowstore)).collect::<SqlResult<_>>()?;
+        let mut joined = Joined { rows: vec![Vec::new()], asked: Vec::new() };
+        for table in &self.tables {
+            match table.join(joined, view, &constants)? {
+                Some(longer) => joined = longer,
+                None => return Ok(None),
+            }
+        }
+        let count = joined.rows.len();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
+        let mut by_name: Vec<(usize, &JoinedTable)> = self.tables.iter().enumerate().collect();
+        by_name.sort_unstable_by_key(|(_, table)| table.named);
+        for (read, table) in by_name {
+            let rows = joined.rows.iter().map(|row| row[read]);
+            columns.extend(batch_of(rows, &table.columns, count).map_err(from_rowstore)?);
+        }
+        columns.extend(repeated(one, count)?);
+        Ok(Some((batch(&self.schema, columns, count)?, joined.asked)))
+    }
+}
+
+impl JoinedTable {
+    /// Each row of those before beside each of this table that goes with it.
+    fn join<'a>(
+        &self,
+        before: Joined<'a>,
+        view: &'a CatalogState,
+        constants: &[Value<'_>],
+    ) -> SqlResult<Option<Joined<'a>>> {
+        let rows = view.rows(self.table.oid);
+        let Joined { rows: left, mut asked } = before;
+        let mut joined = Vec::with_capacity(left.len());
+        for row in left {
+            let range = self.access.range(|at| match &self.conditions[&at].1 {
+                Operand::Constant(constant) => Ok(constants[*constant]),
+                Operand::Column { read, column } => column.value_in(row[*read].reader()).map_err(from_rowstore),
+            })?;
+            // NULL is equal to nothing.
+            let Some(range) = range else { continue };
+            if rows.shards.shards.iter().any(|shard| range.may_be_in(shard, self.access.columns[0])) {
+                return Ok(None);
+            }
+            let room = ROWS_MAX - joined.len();
+            let found: Vec<Found> = fresh_in_order(rows, self.access.index, &range, false).take(room + 1).collect();
+            if room < found.len() {
+                return Ok(None);
+            }
+            for found in &found {
+                debug_assert_eq!(found.place, RowPlace::Fresh, "no shard was asked");
+                let fresh = rows.fresh_row(found.row);
+                let fresh = fresh.ok_or_else(|| SqlError::internal("a found row is not there"))?;
+                let mut longer = Vec::with_capacity(row.len() + 1);
+                longer.extend_from_slice(&row);
+                longer.push(&fresh.tuple);
+                joined.push(longer);
+            }
+            asked.push(Asked::of(self.table.oid, self.access.index, range, found));
+        }
+        Ok(Some(Joined { rows: joined, asked }))
+    }
+}
+
+/// What the filters before all other steps say of single columns.
+fn conditions(
+    tables: &[Arc<Table>],
+    steps: &[Step],
+    over: &DFSchema,
+    constants: &mut Vec<Expression>,
+) -> SqlResult<Vec<Condition>> {
+    let mut conditions = Vec::new();
+    for step in steps {
+        let Effect::Filter(filter) = &step.effect else { break };
+        for conjunct in split_conjunction(filter) {
+            let Expr::BinaryExpr(BinaryExpr { left, op, right }) = conjunct else { continue };
+            let Some(comparison) = comparison_of(*op) else { continue };
+            let column = |expr: &Expr| position_of(expr, step).and_then(|position| place_of(tables, position));
+            let (constant, column, comparison) = match (column(left), column(right)) {
+                (Some(column), None) if is_constant(right, over) => (right, column, comparison),
+                (None, Some(column)) if is_constant(left, over) => (left, column, comparison.reversed()),
+                (Some(left), Some(right)) => {
+                    conditions.extend(equality(tables, *op, left, right));
+                    continue;
+                }
+                _ => continue,
+            };
+            let constant = compile(constant, over)?;
+            let of = constant.data_type(over.as_arrow()).map_err(from_datafusion)?;
+            let (named, at) = column;
+            let column = &tables[named].columns[at];
+            if of == column.sql_type.arrow_type() {
+                conditions.push(Condition {
+                    named,
+                    column: column.id,
+                    comparison,
+                    other: Other::Constant(constants.len()),
+                });
+                constants.push(constant);
+            }
+        }
+    }
+    Ok(conditions)
+}
+
+/// What `left = right` says of each, where equal values have one key.
+fn equality(tables: &[Arc<Table>], op: Operator, left: (usize, usize), right: (usize, usize)) -> Vec<Condition> {
+    let column = |(named, at): (usize, usize)| &tables[named].columns[at];
+    let is_same = column(left).sql_type.arrow_type() == column(right).sql_type.arrow_type();
+    let has_one_key = |sql_type: &SqlType| {
+        matches!(
+            sql_type,
+            SqlType::Bool
+                | SqlType::Int2
+                | SqlType::Int4
+                | SqlType::Int8
+                | SqlType::Numeric { .. }
+                | SqlType::Text
+                | SqlType::Varchar(_)
+                | SqlType::Date
+                | SqlType::Time
+                | SqlType::Timestamp
+                | SqlType::TimestampTz
+                | SqlType::Uuid
+        )
+    };
+    let is_key = is_same && has_one_key(&column(left).sql_type) && has_one_key(&column(right).sql_type);
+    if op != Operator::Eq || left.0 == right.0 || !is_key {
+        return Vec::new();
+    }
+    let one = |of: (usize, usize), (named, at): (usize, usize)| Condition {
+        named: of.0,
+        column: column(of).id,
+        comparison: Comparison::Equal,
+        other: Other::Column { named, at },
+    };
+    vec![one(left, right), one(right, left)]
+}
+
+/// The table and the column that lie at a position of all columns.
+fn place_of(tables: &[Arc<Table>], position: usize) -> Option<(usize, usize)> {
+    let mut at = position;
+    for (named, table) in tables.iter().enumerate() {
+        match at.checked_sub(table.columns.len()) {
+            Some(after) => at = after,
+            None => return Some((named, at)),
+        }
+    }
+    None
+}
+
+/// A table, the index that finds its rows, and the conditions that it is chosen by.
+type Reached = (usize, Access, Vec<Condition>);
+
+/// The tables in an order in which each is reached from those before, from the one on that parameters leave the fewest rows of.
+fn order_of(tables: &[Arc<Table>], conditions: &[Condition]) -> Option<Vec<Reached>> {
+    let mut first: Vec<Reached> =
+        (0..tables.len()).filter_map(|named| reached(tables, conditions, named, &[])).collect();
+    first.sort_by_key(|(_, access, _)| Reverse(access.rank()));
+    first.into_iter().find_map(|first| {
+        let mut order = vec![first];
+        while order.len() < tables.len() {
+            let before: Vec<usize> = order.iter().map(|(named, ..)| *named).collect();
+            let left = (0..tables.len()).filter(|named| !before.contains(named));
+            let reached = left.filter_map(|named| reached(tables, conditions, named, &before));
+            let is_joined = |(_, access, of): &Reached| {
+                access.is_unique || access.conditions().any(|at| matches!(of[at].other, Other::Column { .. }))
+            };
+            order.push(reached.filter(is_joined).max_by_key(|(_, access, _)| access.rank())?);
+        }
+        Some(order)
+    })
+}
+
+/// How rows of a table are found by parameters and rows of the tables `before`.
+fn reached(tables: &[Arc<Table>], conditions: &[Condition], named: usize, before: &[usize]) -> Option<Reached> {
+    let is_known = |condition: &&Condition| match condition.other {
+        Other::Constant(_) => true,
+        Other::Column { named, .. } => before.contains(&named),
+    };
+    let of: Vec<Condition> =
+        conditions.iter().filter(|condition| condition.named == named).filter(is_known).copied().collect();
+    let known: Vec<(ColumnId, Comparison)> =
+        of.iter().map(|condition| (condition.column, condition.comparison)).collect();
+    Access::choose(&tables[named], &known).map(|access| (named, access, of))
+}
