@@ -30,7 +30,7 @@ struct Source<'a> {
 type Key<'a> = Cow<'a, [u8]>;
 
 enum Rest<'a> {
-    Layer { entries: Box<dyn DoubleEndedIterator<Item = &'a [u8]> + Send + 'a>, hidden_by: Vec<&'a Layer> },
+    Layer { entries: Box<dyn Iterator<Item = &'a [u8]> + Send + 'a>, hidden_by: Vec<&'a Layer> },
     Shard { shard: ShardId, keys: Arc<ShardKeys>, left: Range<usize>, deleted: [Option<&'a RoaringBitmap>; 2] },
 }
 
@@ -39,7 +39,7 @@ impl<'a> InOrder<'a> {
     pub(super) fn new(
         rows: &'a TableRows,
         index: Oid,
-        range: &KeyRange,
+        range: &'a KeyRange,
         shards: Vec<(ShardId, Arc<ShardKeys>)>,
         backwards: bool,
     ) -> Self {
@@ -47,8 +47,13 @@ impl<'a> InOrder<'a> {
         let mut sources = Vec::with_capacity(3 + shards.len());
         let layers = std::iter::once(&rows.own.layer).chain(rows.fresh.layers());
         for layer in layers.filter(|layer| !layer.is_empty()) {
-            let entries = layer.entries(index, &range.from, &range.to).map(|entry| &**entry);
-            sources.push(Rest::Layer { entries: Box::new(entries), hidden_by: above.clone() });
+            let (from, to) = (range.from.as_slice(), range.to.as_slice());
+            let entries: Box<dyn Iterator<Item = &[u8]> + Send> = if backwards {
+                Box::new(layer.entries_backwards(index, from, to).map(|entry| &**entry))
+            } else {
+                Box::new(layer.entries(index, from, to).map(|entry| &**entry))
+            };
+            sources.push(Rest::Layer { entries, hidden_by: above.clone() });
             above.push(layer);
         }
         for (shard, keys) in shards {
@@ -85,7 +90,7 @@ impl<'a> Rest<'a> {
     fn next(&mut self, backwards: bool) -> Option<(Key<'a>, Found)> {
         match self {
             Self::Layer { entries, hidden_by } => loop {
-                let entry = if backwards { entries.next_back() } else { entries.next() }?;
+                let entry = entries.next()?;
                 let row = row_of(entry);
                 if !hidden_by.iter().any(|layer| layer.hides(row)) {
                     let key = Cow::Borrowed(&entry[..entry.len() - size_of::<RowId>()]);

@@ -92,17 +92,17 @@ impl Execution {
 }
 
 /// The fresh rows of a range of an index, in its order.
-pub(crate) fn fresh(rows: &TableRows, index: Oid, range: &KeyRange) -> impl Iterator<Item = RowId> {
+pub(crate) fn fresh<'a>(rows: &'a TableRows, index: Oid, range: &'a KeyRange) -> impl Iterator<Item = RowId> + 'a {
     fresh_in_order(rows, index, range, false).map(|found| found.row)
 }
 
 /// As [`fresh`], from the last on where `backwards`.
-pub(crate) fn fresh_in_order(
-    rows: &TableRows,
+pub(crate) fn fresh_in_order<'a>(
+    rows: &'a TableRows,
     index: Oid,
-    range: &KeyRange,
+    range: &'a KeyRange,
     backwards: bool,
-) -> impl Iterator<Item = Found> {
+) -> impl Iterator<Item = Found> + 'a {
     InOrder::new(rows, index, range, Vec::new(), backwards)
 }
 

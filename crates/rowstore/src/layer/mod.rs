@@ -69,16 +69,28 @@ impl Layer {
     }
 
     /// The entries of `index` from `from` on and before `to`, in their order; both are keys or the start of some.
-    pub fn entries<'a>(
+    pub fn entries<'a, 'b>(
         &'a self,
         index: Oid,
         from: &[u8],
+        to: &'b [u8],
+    ) -> impl Iterator<Item = &'a IndexEntry> + use<'a, 'b> {
+        // Only the first is searched for: most who ask want one.
+        let range = (Bound::Included(from), Bound::Unbounded);
+        let entries = self.indexes.get(&index).map(|entries| entries.range::<_, [u8]>(range));
+        entries.into_iter().flatten().take_while(move |entry| &***entry < to)
+    }
+
+    /// As [`Layer::entries`], from the last one on.
+    pub fn entries_backwards<'a, 'b>(
+        &'a self,
+        index: Oid,
+        from: &'b [u8],
         to: &[u8],
-    ) -> impl DoubleEndedIterator<Item = &'a IndexEntry> + use<'a> {
-        // An ordered set refuses a range that ends before it begins.
-        let entries = self.indexes.get(&index).filter(|_| from < to);
-        let range = (Bound::Included(from), Bound::Excluded(to));
-        entries.map(|entries| entries.range::<_, [u8]>(range)).into_iter().flatten()
+    ) -> impl Iterator<Item = &'a IndexEntry> + use<'a, 'b> {
+        let range = (Bound::Unbounded, Bound::Excluded(to));
+        let entries = self.indexes.get(&index).map(|entries| entries.range::<_, [u8]>(range).rev());
+        entries.into_iter().flatten().take_while(move |entry| from <= &***entry)
     }
 
     /// Sets the row's version; `hide` when a layer below has the row. Entries that stay the same are not touched.

@@ -23,6 +23,39 @@ fn found(layer: &Layer, from: &[u8], to: &[u8]) -> Vec<u64> {
 }
 
 #[test]
+fn a_range_is_the_same_from_both_ends() {
+    let mut layer = Layer::default();
+    for id in 0..500_u64 {
+        layer.put(RowId(id), row(id, u8::try_from(id / 2 % 250).unwrap()), false);
+    }
+    let bounds = [
+        vec![],
+        vec![0],
+        vec![7],
+        vec![7, 0xff],
+        vec![8],
+        vec![8, 0, 0, 0, 0, 0, 0, 0, 16],
+        vec![249],
+        vec![250],
+        vec![0xff],
+    ];
+    for from in &bounds {
+        for to in &bounds {
+            let all = layer.entries(INDEX, &[], &[0xff]);
+            let wanted: Vec<u64> =
+                all.filter(|entry| from[..] <= entry[..] && entry[..] < to[..]).map(|entry| row_of(entry).0).collect();
+            assert_eq!(found(&layer, from, to), wanted, "{from:?} to {to:?}");
+            let mut backwards: Vec<u64> =
+                layer.entries_backwards(INDEX, from, to).map(|entry| row_of(entry).0).collect();
+            backwards.reverse();
+            assert_eq!(backwards, wanted, "{from:?} to {to:?}, backwards");
+        }
+    }
+    assert_eq!(layer.entries(Oid(77), &[], &[0xff]).count(), 0);
+    assert_eq!(found(&layer, &[], &[0xff]).len(), 500);
+}
+
+#[test]
 fn an_update_moves_the_rows_entry_and_a_removal_takes_it_away() {
     let mut layer = Layer::default();
     layer.put(RowId(1), row(1, 5), false);
