@@ -82,7 +82,7 @@ pub(crate) struct ServeArguments {
     pub(crate) fresh_memory_mb: Option<u64>,
 
     /// Megabytes of the disk of the data folder, and of a storage in a folder, that are left free: who needs them gets 53100; 0 is none
-    /// [default: 64]
+    /// [default: 256]
     #[arg(long, env = "KILN_DISK_RESERVE_MB", value_name = "MB")]
     pub(crate) disk_reserve_mb: Option<u64>,
 
@@ -169,7 +169,7 @@ impl ServeArguments {
             _ => anyhow::bail!("TLS needs both --tls-cert and --tls-key"),
         };
         let memory_bytes = self.memory_mb.map_or_else(default_memory_bytes, |megabytes| megabytes << 20);
-        let reserve_bytes = self.disk_reserve_mb.unwrap_or(64) << 20;
+        let reserve_bytes = self.disk_reserve_mb.unwrap_or(256) << 20;
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Ok(Config {
             data,
