@@ -1,4 +1,4 @@
-//! SQL files (sqllogictest format) by topic, run on Kiln and on a real PostgreSQL as the oracle.
+//! SQL files (sqllogictest format) by topic, run on Kiln, without its engine and with it, and on a real PostgreSQL as the oracle.
 //!
 //! Each file runs in a schema of its own on a shared server. PostgreSQL is started by the test where it is installed.
 
@@ -18,9 +18,22 @@ async fn sql_files_pass_on_kiln() {
     let mut failures = Vec::new();
     for path in files() {
         let client = server.connect().await;
+        client.batch_execute("SET kiln.engine = off").await.expect("the engine can be turned off");
         failures.extend(run(&path, client, "kiln").await);
     }
     assert!(failures.is_empty(), "{} SQL files fail on Kiln:\n{}", failures.len(), failures.join("\n\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_files_pass_on_the_engine() {
+    let server = Server::start();
+    let mut failures = Vec::new();
+    for path in files() {
+        let client = server.connect().await;
+        client.batch_execute("SET kiln.engine = on").await.expect("the engine can be turned on");
+        failures.extend(run(&path, client, "kiln").await);
+    }
+    assert!(failures.is_empty(), "{} SQL files fail with the engine on:\n{}", failures.len(), failures.join("\n\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

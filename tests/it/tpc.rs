@@ -1,4 +1,5 @@
-//! All 22 TPC-H and 99 TPC-DS answers at scale factor 1, loaded and asked over the wire, against the reference answers.
+//! All 22 TPC-H and 99 TPC-DS answers at scale factor 1, loaded and asked over the wire, with the engine and without it, against the
+//! reference answers.
 //!
 //! Reads `../shared/tpc` beside the project, and is skipped with one line where that is absent.
 
@@ -28,18 +29,25 @@ async fn check_suite(suite: Suite) {
     load::load(&client, suite, 1.0, &SystemClock::new(), |_| {}).await.expect("the data loads");
 
     let mut wrong = Vec::new();
-    for (index, sql) in suite.queries().iter().enumerate() {
+    let asked = ["off", "on"]
+        .into_iter()
+        .flat_map(|engine| suite.queries().iter().enumerate().map(move |query| (engine, query)));
+    for (engine, (index, sql)) in asked {
         let number = index + 1;
+        client
+            .batch_execute(&format!("SET kiln.engine = {engine}"))
+            .await
+            .expect("the engine can be turned on and off");
         let path = folder.join(format!("{suite}/sf1/q{number:02}.csv"));
         let expected = answers::read_reference(&std::fs::read_to_string(&path).expect("each query has its answer"));
         match run::query(&client, sql).await {
             Ok(found) => {
                 if let Err(difference) = same(&expected, &found, &approximate_columns(suite, number)) {
-                    wrong.push(format!("q{number:02}: {difference}"));
+                    wrong.push(format!("q{number:02}, engine {engine}: {difference}"));
                 }
             }
             Err(error) => wrong.push(format!(
-                "q{number:02}: {}",
+                "q{number:02}, engine {engine}: {}",
                 error.as_db_error().map_or("connection lost", |told| told.message())
             )),
         }

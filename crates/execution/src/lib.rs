@@ -6,6 +6,7 @@
 //! way into tables, `copy/` for loading and unloading, `encode/` and `decode/` for values on the wire.
 
 pub mod copy;
+mod cover;
 pub mod decode;
 pub mod encode;
 mod error;

@@ -12,6 +12,7 @@ use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use crate::modify::Attempt;
+use crate::run::operators;
 use crate::{Execution, RunContext};
 
 mod actual;
@@ -90,7 +91,8 @@ impl Execution {
         let start = self.clock.monotonic();
         let task = query.state.task_ctx();
         let (query, stop) = (query.clone(), context.cancel.clone());
-        let operators = self.run(context, async move { query.physical(&stop).await }).await?;
+        let is_on = context.settings.engine();
+        let operators = self.run(context, async move { operators(&query, &stop, is_on).await }).await?;
         Ok((operators, task, self.clock.monotonic().saturating_sub(start)))
     }
 }

@@ -15,6 +15,7 @@ use planner::ExplainPlan;
 use super::actual::{Actual, Clock};
 use super::estimate::{Estimate, Estimates};
 use super::{actual, expressions, operator};
+use crate::cover::{FALLBACKS, FragmentExec};
 use crate::scan::{ShardScanExec, counter};
 
 /// One operator as it is shown.
@@ -89,6 +90,9 @@ struct Shower<'a> {
 
 impl Shower<'_> {
     fn show(&self, operator: &Arc<dyn ExecutionPlan>) -> Node {
+        if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
+            return self.fragment(fragment);
+        }
         if let Some(input) = self.handed_on(operator) {
             return self.show(input);
         }
@@ -105,6 +109,17 @@ impl Shower<'_> {
             None => operator.children().into_iter().map(|child| self.show(child)).collect(),
         };
         self.node(operator, children)
+    }
+
+    /// What a fragment stands for, as operators; with ANALYZE, the first of them says who ran them.
+    fn fragment(&self, fragment: &FragmentExec) -> Node {
+        let mut node = self.show(fragment.covered());
+        if self.plan.analyze {
+            let fallbacks = fragment.metrics().and_then(|metrics| metrics.sum_by_name(FALLBACKS));
+            let is_left = fallbacks.is_some_and(|count| 0 < count.as_usize());
+            node.properties.push(Property::text("Engine", if is_left { "left to operators" } else { "on" }));
+        }
+        node
     }
 
     fn node(&self, operator: &Arc<dyn ExecutionPlan>, children: Vec<Node>) -> Node {

@@ -294,7 +294,7 @@ fn join_conditions(plan: &LogicalPlan, conditions: &mut Vec<Expr>) {
     join_conditions(&join.left, conditions);
     join_conditions(&join.right, conditions);
     conditions.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
-    conditions.extend(join.filter.iter().map(|filter| Expr::clone(filter)));
+    conditions.extend(join.filter.iter().map(Expr::clone));
 }
 
 /// Whether the expression means something else for each statement, and the same for all of its rows.

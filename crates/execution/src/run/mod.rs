@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
+use crate::cover::cover;
 use crate::encode::TextStyle;
 use crate::{Execution, Progress, Ran};
 
@@ -64,7 +65,8 @@ impl Execution {
         let columns = plan.columns.clone();
         let task = plan.state.task_ctx();
         let (plan, stop) = (plan.clone(), context.cancel.clone());
-        let operators = self.run(context, async move { plan.physical(&stop).await }).await?;
+        let is_on = context.settings.engine();
+        let operators = self.run(context, async move { operators(&plan, &stop, is_on).await }).await?;
         Ok(RowStream { columns, stream: self.stream(operators, task, context) })
     }
 
@@ -72,10 +74,11 @@ impl Execution {
     pub(crate) async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
         let (plan, stop) = (plan.clone(), context.cancel.clone());
         let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
+        let is_on = context.settings.engine();
         self.run(context, async move {
             let task = plan.state.task_ctx();
             let start = clock.monotonic();
-            let operators = plan.physical(&stop).await?;
+            let operators = operators(&plan, &stop, is_on).await?;
             ran.note(&operators, clock.monotonic().saturating_sub(start));
             datafusion::physical_plan::collect(operators, task).await.map_err(from_datafusion)
         })
@@ -108,6 +111,16 @@ impl Execution {
             ended = task => ended.unwrap_or_else(|error| Err(crashed(error))),
         }
     }
+}
+
+/// The operators that run a query; what the engine can run of them is its own, if it is on.
+pub(crate) async fn operators(
+    plan: &QueryPlan,
+    stop: &CancellationToken,
+    is_on: bool,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let operators = plan.physical(stop).await?;
+    if is_on { cover(operators).map_err(from_datafusion) } else { Ok(operators) }
 }
 
 async fn produce(

@@ -17,9 +17,10 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use shards::ShardReader;
+use shards::{Predicate, ShardReader};
 
 use super::Scan;
+use super::pages::PageRun;
 use super::parts::{Parts, Runs};
 use super::rows::{PartitionScan, counter};
 
@@ -67,6 +68,22 @@ impl ShardScanExec {
     fn fresh(&self, limit: Option<usize>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         let (scan, properties) = (Arc::clone(&self.scan), Arc::clone(&self.properties));
         Self::assemble(scan, self.parts.clone(), limit, dynamic, properties)
+    }
+
+    /// A run of the scan whose rows come as pages, to be divided among workers. `known` predicates are over its columns: rows that fail them
+    /// may be left out.
+    pub(crate) fn pages(&self, known: Vec<Predicate>, batch_rows: usize) -> PageRun {
+        PageRun::new(&self.scan, &self.parts, self.dynamic.clone(), known, batch_rows, self.metrics.clone())
+    }
+
+    /// Into how many parts it is divided.
+    pub(crate) fn part_count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Whether it stops before its last row.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit.is_some()
     }
 
     /// How many row groups it reads at most.
@@ -125,6 +142,7 @@ impl ExecutionPlan for ShardScanExec {
             scan: Arc::clone(&self.scan),
             queue: self.runs.queue(&self.parts, partition, partitions),
             dynamic: self.dynamic.clone(),
+            known: Vec::new(),
             batch_rows: context.session_config().batch_size(),
             limit: self.limit,
         };

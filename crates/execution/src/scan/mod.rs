@@ -23,8 +23,9 @@ mod by_key;
 mod exec;
 mod fresh;
 mod opened;
+mod pages;
 mod parts;
-mod predicates;
+pub(crate) mod predicates;
 mod rows;
 
 #[cfg(test)]
@@ -34,6 +35,7 @@ use by_key::{FreshRows, Keyed};
 pub(crate) use exec::ShardScanExec;
 pub(crate) use fresh::{FRESH_PLACE, stored_column};
 pub(crate) use opened::OpenedShards;
+pub(crate) use pages::{PageRun, PageScan};
 use parts::Parts;
 pub(crate) use rows::counter;
 

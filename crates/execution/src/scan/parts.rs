@@ -86,6 +86,11 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    /// All parts, none of them taken yet.
+    pub(super) fn new(parts: &Parts) -> Arc<Self> {
+        Arc::new(Self { parts: parts.clone(), next: AtomicUsize::new(0), few: OnceLock::new() })
+    }
+
     pub(crate) fn next(&self) -> Option<Part> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         self.parts.parts.get(next).cloned()
@@ -110,10 +115,7 @@ impl Runs {
     pub(crate) fn queue(&self, parts: &Parts, partition: usize, partitions: usize) -> Arc<Queue> {
         let mut current = self.current.lock();
         let run = current.take().filter(|run| !run.begun[partition]);
-        let mut run = run.unwrap_or_else(|| Run {
-            queue: Arc::new(Queue { parts: parts.clone(), next: AtomicUsize::new(0), few: OnceLock::new() }),
-            begun: vec![false; partitions],
-        });
+        let mut run = run.unwrap_or_else(|| Run { queue: Queue::new(parts), begun: vec![false; partitions] });
         run.begun[partition] = true;
         let queue = Arc::clone(&run.queue);
         *current = Some(run);

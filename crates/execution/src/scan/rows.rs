@@ -15,6 +15,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMe
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use planner::error::to_datafusion;
+use shards::prune::Pruning;
 use shards::{ORDINAL_COLUMN, Predicate, RowGroupRead, ShardReader, prune};
 
 use super::by_key::rows_of_lists;
@@ -34,7 +35,7 @@ pub(crate) mod counter {
 }
 
 /// What one partition counts.
-struct Counters {
+pub(super) struct Counters {
     row_groups: Count,
     row_groups_pruned: Count,
     pages: Count,
@@ -52,6 +53,8 @@ pub(super) struct PartitionScan {
     pub(super) queue: Arc<Queue>,
     /// Filters that grow stricter while the query runs.
     pub(super) dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    /// What is known besides when it begins: rows that fail it may be left out.
+    pub(super) known: Vec<Predicate>,
     pub(super) batch_rows: usize,
     /// Rows that are enough.
     pub(super) limit: Option<usize>,
@@ -59,18 +62,39 @@ pub(super) struct PartitionScan {
 
 impl PartitionScan {
     pub(super) fn rows(self, schema: SchemaRef, metrics: &ExecutionPlanMetricsSet, partition: usize) -> ScanRows {
-        let counters = Counters::new(metrics, partition);
-        let running =
-            Running { left: self.limit.unwrap_or(usize::MAX), scan: self, counters, current: None, next: None };
+        let left = self.limit.unwrap_or(usize::MAX);
+        let running = Running { parts: self.parts(metrics, partition), current: None, next: None, left };
         let batches =
             stream::try_unfold(running, async |mut running| Ok(running.next().await?.map(|batch| (batch, running))));
         ScanRows { schema, batches: batches.boxed(), metrics: BaselineMetrics::new(metrics, partition) }
     }
+
+    /// Its parts, one after the other.
+    pub(super) fn parts(self, metrics: &ExecutionPlanMetricsSet, partition: usize) -> PartsReader {
+        PartsReader { counters: Counters::new(metrics, partition), scan: self }
+    }
+}
+
+/// Opens the parts of a partition.
+pub(super) struct PartsReader {
+    pub(super) scan: PartitionScan,
+    pub(super) counters: Counters,
+}
+
+/// A part that may hold rows.
+pub(super) enum Opened {
+    Settled {
+        reader: ShardReader,
+        read: RowGroupRead,
+        /// The shard's position among the table's.
+        shard: usize,
+    },
+    /// These of the fresh rows.
+    Fresh(Range<usize>),
 }
 
 struct Running {
-    scan: PartitionScan,
-    counters: Counters,
+    parts: PartsReader,
     /// The part that is being read.
     current: Option<Batches>,
     /// The part after it, which is being fetched.
@@ -79,7 +103,7 @@ struct Running {
     left: usize,
 }
 
-type Batches = BoxStream<'static, DfResult<RecordBatch>>;
+pub(super) type Batches = BoxStream<'static, DfResult<RecordBatch>>;
 
 impl Running {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
@@ -91,7 +115,7 @@ impl Running {
                 continue;
             };
             let batch = batches.next().await.transpose();
-            self.counters.flush();
+            self.parts.counters.flush();
             match batch? {
                 Some(batch) => {
                     let batch = if self.left < batch.num_rows() { batch.slice(0, self.left) } else { batch };
@@ -111,7 +135,7 @@ impl Running {
             None => self.open().await?,
         };
         // A limit is often reached before the next part is needed.
-        if self.current.is_some() && self.scan.limit.is_none() {
+        if self.current.is_some() && self.parts.scan.limit.is_none() {
             self.next = self.open().await?;
         }
         Ok(self.current.is_some())
@@ -119,19 +143,41 @@ impl Running {
 
     /// Begins to fetch the next part that may hold rows.
     async fn open(&mut self) -> DfResult<Option<Batches>> {
+        while let Some(opened) = self.parts.open().await? {
+            let (reader, read, shard) = match opened {
+                Opened::Settled { reader, read, shard } => (reader, read, shard),
+                Opened::Fresh(rows) => return Ok(Some(self.parts.fresh(rows))),
+            };
+            // A few rows are not worth whole pages.
+            let is_whole = self.parts.scan.limit.is_none();
+            let rows =
+                if is_whole { reader.read_cached(&read, &self.parts.scan.scan.blocks) } else { reader.read(&read) };
+            let rows = rows.map_err(failed)?;
+            if !self.parts.counters.prune(&read, rows.pruning) {
+                return Ok(Some(self.parts.with_places(rows.batches, shard)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl PartsReader {
+    /// The next part, unless its shard is ruled out; `None` after the last.
+    pub(super) async fn open(&mut self) -> DfResult<Option<Opened>> {
         let scan = Arc::clone(&self.scan.scan);
         while let Some(part) = self.scan.queue.next() {
             let (shard, row_group, rows) = match part {
                 Part::Settled { shard, row_group, rows } => (shard, row_group, rows),
-                Part::Fresh(rows) => return Ok(Some(self.fresh(rows))),
+                Part::Fresh(rows) => return Ok(Some(Opened::Fresh(rows))),
             };
             let is_first = rows.start == 0;
             self.counters.row_groups.add(usize::from(is_first));
             let predicates = self.predicates();
             let shard = &scan.shards[shard];
             let meta = &shard.meta;
-            // Dynamic filters may rule out whole shards by now.
-            if !self.scan.dynamic.is_empty() && !prune::may_match(meta, &predicates, &scan.table_columns) {
+            // What became known since it was planned may rule out whole shards.
+            let is_narrowed = !self.scan.dynamic.is_empty() || !self.scan.known.is_empty();
+            if is_narrowed && !prune::may_match(meta, &predicates, &scan.table_columns) {
                 self.counters.row_groups_pruned.add(usize::from(is_first));
                 continue;
             }
@@ -146,26 +192,16 @@ impl Running {
                 fetched_bytes: Arc::clone(&self.counters.fetched),
                 removed_rows: Arc::clone(&self.counters.left_out),
             };
-            // A few rows are not worth whole pages.
-            let is_whole = self.scan.limit.is_none();
-            let rows = if is_whole { reader.read_cached(&read, &scan.blocks) } else { reader.read(&read) };
-            let rows = rows.map_err(failed)?;
-            let pruning = rows.pruning;
-            self.counters.row_groups_pruned.add(usize::from(is_first && pruning.is_row_group_pruned));
-            self.counters.pages.add(count(pruning.pages));
-            self.counters.pages_pruned.add(count(pruning.pages_pruned));
-            if !pruning.is_row_group_pruned {
-                return Ok(Some(self.with_places(rows.batches, shard.number)));
-            }
+            return Ok(Some(Opened::Settled { reader, read, shard: shard.number }));
         }
         Ok(None)
     }
 
     /// The fresh rows in that range.
-    fn fresh(&self, rows: Range<usize>) -> Batches {
+    pub(super) fn fresh(&self, rows: Range<usize>) -> Batches {
         let (scan, queue) = (Arc::clone(&self.scan.scan), Arc::clone(&self.scan.queue));
         let few = || {
-            let is_worth = !self.scan.dynamic.is_empty();
+            let is_worth = !self.scan.dynamic.is_empty() || !self.scan.known.is_empty();
             is_worth.then(|| rows_of_lists(&scan.table, &scan.rows, &self.predicates(), scan.keyed.as_ref())).flatten()
         };
         let end = queue.few.get_or_init(few).as_deref().unwrap_or_else(|| scan.fresh()).len().min(rows.end);
@@ -181,25 +217,35 @@ impl Running {
 
     /// The batches of a shard, their places in it made places in the table.
     fn with_places(&self, batches: BoxStream<'static, shards::Result<RecordBatch>>, shard: usize) -> Batches {
-        let place = self.scan.scan.columns.iter().position(|column| column.id == ORDINAL_COLUMN);
         let batches = batches.map_err(failed);
-        let Some(place) = place else { return batches.boxed() };
+        if !self.has_places() {
+            return batches.boxed();
+        }
+        let placed = self.places_of(shard);
+        batches.map(move |batch| placed(batch?)).boxed()
+    }
+
+    pub(super) fn has_places(&self) -> bool {
+        self.scan.scan.columns.iter().any(|column| column.id == ORDINAL_COLUMN)
+    }
+
+    /// Makes places in a shard places in the table.
+    pub(super) fn places_of(&self, shard: usize) -> impl Fn(RecordBatch) -> DfResult<RecordBatch> + Send + 'static {
+        let place = self.scan.scan.columns.iter().position(|column| column.id == ORDINAL_COLUMN);
         let first = i64::try_from(shard).expect("fewer than 2^31 shards") << 32;
-        batches
-            .map(move |batch| {
-                let batch = batch?;
-                let mut columns = batch.columns().to_vec();
-                let ordinals = columns[place].as_primitive::<Int64Type>();
-                columns[place] = Arc::new(ordinals.unary::<_, Int64Type>(|ordinal| first | ordinal));
-                Ok(RecordBatch::try_new(batch.schema(), columns)?)
-            })
-            .boxed()
+        move |batch| {
+            let Some(place) = place else { return Ok(batch) };
+            let mut columns = batch.columns().to_vec();
+            let ordinals = columns[place].as_primitive::<Int64Type>();
+            columns[place] = Arc::new(ordinals.unary::<_, Int64Type>(|ordinal| first | ordinal));
+            Ok(RecordBatch::try_new(batch.schema(), columns)?)
+        }
     }
 
     fn predicates(&self) -> Vec<Predicate> {
         let scan = &self.scan.scan;
         let dynamic = self.scan.dynamic.iter().flat_map(|filter| predicates::of(filter, &scan.columns));
-        scan.predicates.iter().cloned().chain(dynamic).collect()
+        scan.predicates.iter().cloned().chain(dynamic).chain(self.scan.known.iter().cloned()).collect()
     }
 }
 
@@ -218,13 +264,22 @@ impl Counters {
         }
     }
 
-    fn flush(&self) {
+    /// Counts what a read leaves out; `true` where that is all of it.
+    pub(super) fn prune(&self, read: &RowGroupRead, pruning: Pruning) -> bool {
+        let is_first = read.rows.start == 0;
+        self.row_groups_pruned.add(usize::from(is_first && pruning.is_row_group_pruned));
+        self.pages.add(count(pruning.pages));
+        self.pages_pruned.add(count(pruning.pages_pruned));
+        pruning.is_row_group_pruned
+    }
+
+    pub(super) fn flush(&self) {
         self.bytes.add(count(self.fetched.swap(0, Ordering::Relaxed)));
         self.removed.add(count(self.left_out.swap(0, Ordering::Relaxed)));
     }
 }
 
-fn failed(error: shards::Error) -> DataFusionError {
+pub(super) fn failed(error: shards::Error) -> DataFusionError {
     to_datafusion(from_shards(error))
 }
 

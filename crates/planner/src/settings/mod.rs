@@ -309,6 +309,12 @@ impl Settings {
         self.obeyed().default_read_only
     }
 
+    /// `kiln.engine`: what the engine can run is its own.
+    #[must_use]
+    pub fn engine(&self) -> bool {
+        self.known("kiln.engine") == "on"
+    }
+
     /// `kiln.optimizer`: join order by cost.
     #[must_use]
     pub fn optimizer(&self) -> bool {

@@ -24,7 +24,7 @@ const REPEATED_MIN: usize = 8;
 
 /// Up to [`blocks::BLOCK_ROWS`] rows of a column.
 #[derive(Debug)]
-pub(super) enum ColumnBlock {
+pub enum ColumnBlock {
     /// Truth values, integers, decimals, times and floats.
     Numbers(Block),
     Texts(Block),
@@ -118,6 +118,14 @@ impl ColumnBlock {
         Ok(Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) })
     }
 
+    /// How many rows it has.
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Self::Numbers(block) | Self::Texts(block) | Self::Codes { codes: block, .. } => block.head().rows,
+            Self::Arrays(values) => values.len(),
+        }
+    }
+
     /// What it takes in memory, roughly.
     pub(super) fn memory_bytes(&self) -> u64 {
         const ROOM: usize = 256;
@@ -131,8 +139,18 @@ impl ColumnBlock {
         (bytes + ROOM) as u64
     }
 
+    /// All strings of a block of codes, by their codes.
+    #[must_use]
+    pub fn strings(&self) -> Option<StringViewArray> {
+        let Self::Codes { views, heap, .. } = self else { return None };
+        Some(texts_of(views.clone(), heap.clone(), None))
+    }
+
     /// The values of the rows in a set, as an array of `form`.
-    pub(super) fn gather(&self, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
+    ///
+    /// # Errors
+    /// Where the block's values are of another type.
+    pub fn gather(&self, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
         match self {
             Self::Numbers(block) => gather_numbers(block, rows, form),
             Self::Texts(block) => {

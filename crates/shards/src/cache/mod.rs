@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use types::{ColumnId, ShardId};
 
-use self::block::ColumnBlock;
+pub use self::block::ColumnBlock;
 use self::queues::Queues;
+pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
 
 /// Blocks of columns, of as many bytes as it was made for. Shared by all scans.
 #[derive(Debug)]

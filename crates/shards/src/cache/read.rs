@@ -11,12 +11,12 @@ use arrow::compute::concat;
 use arrow::datatypes::SchemaRef;
 use blocks::{BLOCK_ROWS, RowSet, VECTOR_ROWS};
 use futures::stream::BoxStream;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use roaring::RoaringBitmap;
 
 use super::block::ColumnBlock;
 use super::{BlockCache, BlockKey};
-use crate::prune::{self, overlaps};
+use crate::prune::{self, Pruning, overlaps};
 use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, ordinals_of, row_ids_of};
 use crate::{ColumnDef, Error, Predicate, Result};
 
@@ -27,6 +27,30 @@ impl ShardReader {
     /// # Errors
     /// As [`ShardReader::read`].
     pub fn read_cached(&self, read: &RowGroupRead, cache: &Arc<BlockCache>) -> Result<RowGroupRows> {
+        let Some((pruning, cached)) = self.cached(read, cache)? else { return self.read(read) };
+        let batches =
+            stream::try_unfold(cached, async |mut cached| Ok(cached.next().await?.map(|batch| (batch, cached))));
+        Ok(RowGroupRows { pruning, batches: batches.boxed() })
+    }
+
+    /// As [`ShardReader::read_cached`], the pages as they lie in the cache; arrays of those that are not kept there.
+    ///
+    /// # Errors
+    /// As [`ShardReader::read`].
+    pub fn read_pages(&self, read: &RowGroupRead, cache: &Arc<BlockCache>) -> Result<RowGroupPages> {
+        let is_stored = |source: &Source| matches!(source, Source::File(..) | Source::Missing(_));
+        let cached = self.cached(read, cache)?.filter(|(_, cached)| cached.assembly.columns.iter().all(is_stored));
+        let Some((pruning, cached)) = cached else {
+            let rows = self.read(read)?;
+            return Ok(RowGroupPages { pruning: rows.pruning, pieces: rows.batches.map_ok(Piece::Rows).boxed() });
+        };
+        let pieces =
+            stream::try_unfold(cached, async |mut cached| Ok(cached.next_page().await?.map(|page| (page, cached))));
+        Ok(RowGroupPages { pruning, pieces: pieces.map_ok(Piece::Page).boxed() })
+    }
+
+    /// A read through the cache; `None` where it has to go by it.
+    fn cached(&self, read: &RowGroupRead, cache: &Arc<BlockCache>) -> Result<Option<(Pruning, CachedRows)>> {
         let file = self.file();
         file.check_row_group(read.row_group)?;
         let rows_of_group = file.rows(read.row_group);
@@ -34,18 +58,42 @@ impl ShardReader {
         let ends_with_block = rows.end == rows_of_group || rows.end.is_multiple_of(BLOCK_ROWS);
         let is_refused = cache.is_off() || self.is_wide(read);
         if is_refused || !rows.start.is_multiple_of(BLOCK_ROWS) || !ends_with_block {
-            return self.read(read);
+            return Ok(None);
         }
         let assembly = Assembly::new(file, &read.columns)?;
         let kept = prune::pages(file, read.row_group, &read.predicates)?;
         let pruning = prune::counted(file, read, assembly.leaves(), &kept);
         let blocks = rows.step_by(BLOCK_ROWS).map(|start| start..rows_of_group.min(start + BLOCK_ROWS));
         let blocks: Vec<Range<usize>> = blocks.filter(|block| overlaps(&kept, block)).collect();
-        let cached = CachedRows::new(self, read, cache, assembly, &blocks)?;
-        let batches =
-            stream::try_unfold(cached, async |mut cached| Ok(cached.next().await?.map(|batch| (batch, cached))));
-        Ok(RowGroupRows { pruning, batches: batches.boxed() })
+        Ok(Some((pruning, CachedRows::new(self, read, cache, assembly, &blocks)?)))
     }
+}
+
+/// What a read of pages gives, and how much of the row group it skips.
+pub struct RowGroupPages {
+    pub pruning: Pruning,
+    pub pieces: BoxStream<'static, Result<Piece>>,
+}
+
+/// Some rows of a read, in their order.
+pub enum Piece {
+    Page(PageRows),
+    /// Of pages that are not kept.
+    Rows(RecordBatch),
+}
+
+/// The rows of a page that are not deleted, and that pass the predicates as far as its blocks can tell.
+pub struct PageRows {
+    /// One for each column of the read.
+    pub columns: Vec<PageColumn>,
+    pub rows: RowSet,
+}
+
+/// A column of a page.
+pub enum PageColumn {
+    Block(Arc<ColumnBlock>),
+    /// An array of the one value of all its rows, which are older than the column.
+    Same(ArrayRef),
 }
 
 /// Decoded bytes of a column's page from which on it is not kept: it would be decoded whole where few of its rows are wanted.
@@ -203,13 +251,36 @@ impl CachedRows {
                 }
                 self.current = None;
             }
-            let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
-            if !page.missing.is_empty() {
-                self.load(&mut page).await?;
-            }
-            let rows = self.select(&page)?;
+            let Some((page, rows)) = self.next_selected().await? else { return Ok(None) };
             self.current = Some(Selected { page, rows, vector: 0 });
         }
+    }
+
+    /// The next page, and its rows that are wanted.
+    async fn next_selected(&mut self) -> Result<Option<(Page, RowSet)>> {
+        let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
+        if !page.missing.is_empty() {
+            self.load(&mut page).await?;
+        }
+        let rows = self.select(&page)?;
+        Ok(Some((page, rows)))
+    }
+
+    /// The next page with rows that are wanted; `None` at the end.
+    async fn next_page(&mut self) -> Result<Option<PageRows>> {
+        while let Some((page, rows)) = self.next_selected().await? {
+            if rows.is_empty() {
+                continue;
+            }
+            let column = |(source, block): (&Source, Option<Arc<ColumnBlock>>)| match (source, block) {
+                (_, Some(block)) => Ok(PageColumn::Block(block)),
+                (Source::Missing(missing), None) => Ok(PageColumn::Same(missing.column(1)?)),
+                (_, None) => Err(self.damaged("a column that was not read")),
+            };
+            let columns = self.assembly.columns.iter().zip(page.blocks).map(column).collect::<Result<Vec<_>>>()?;
+            return Ok(Some(PageRows { columns, rows }));
+        }
+        Ok(None)
     }
 
     /// Makes blocks of what the page lacks, and keeps them.
@@ -315,24 +386,30 @@ impl Load {
 }
 
 impl Selected {
-    /// The next rows, of whole vectors: as many as `wanted`, or those of one vector where these are more.
     fn take(&mut self, wanted: usize) -> Option<RowSet> {
-        let vectors = self.rows.vectors();
-        while self.vector < vectors && self.rows.is_empty_in(self.vector) {
-            self.vector += 1;
-        }
-        let start = self.vector;
-        let mut count = 0;
-        while self.vector < vectors && (count == 0 || count + self.rows.count_in(self.vector) <= wanted) {
-            count += self.rows.count_in(self.vector);
-            self.vector += 1;
-        }
-        if count == 0 {
-            return None;
-        }
-        let mut taken = self.rows.clone();
-        taken.remove_range(0..start * VECTOR_ROWS);
-        taken.remove_range((self.vector * VECTOR_ROWS).min(taken.rows())..taken.rows());
-        Some(taken)
+        take_rows(&self.rows, &mut self.vector, wanted)
     }
+}
+
+/// The next rows of a set from a vector on, whole vectors of them: as many as `wanted`, or those of one vector where these are more. Moves
+/// the vector on; `None` where no rows are left.
+#[must_use]
+pub fn take_rows(rows: &RowSet, vector: &mut usize, wanted: usize) -> Option<RowSet> {
+    let vectors = rows.vectors();
+    while *vector < vectors && rows.is_empty_in(*vector) {
+        *vector += 1;
+    }
+    let start = *vector;
+    let mut count = 0;
+    while *vector < vectors && (count == 0 || count + rows.count_in(*vector) <= wanted) {
+        count += rows.count_in(*vector);
+        *vector += 1;
+    }
+    if count == 0 {
+        return None;
+    }
+    let mut taken = rows.clone();
+    taken.remove_range(0..start * VECTOR_ROWS);
+    taken.remove_range((*vector * VECTOR_ROWS).min(taken.rows())..taken.rows());
+    Some(taken)
 }

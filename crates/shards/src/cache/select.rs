@@ -7,6 +7,13 @@ use super::block::ColumnBlock;
 use crate::{Datum, Op, Result, Test};
 
 impl ColumnBlock {
+    /// Whether it can tell which rows pass.
+    #[must_use]
+    pub fn tells(&self, test: &Test) -> bool {
+        // Of no rows, nothing is looked at but the test.
+        self.select(test, &mut RowSet::none(self.rows())).unwrap_or(false)
+    }
+
     /// Takes away rows that do not pass; `false` where it cannot be told, and all stay.
     pub(super) fn select(&self, test: &Test, rows: &mut RowSet) -> Result<bool> {
         match test {

@@ -18,7 +18,7 @@ mod tests;
 const LIST_VALUES_MAX: usize = 1_024;
 
 /// What `filter` says about each of its columns; `columns` are those that its column indexes count.
-pub(super) fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicate> {
+pub(crate) fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicate> {
     let Some(filter) = current(filter) else { return Vec::new() };
     let mut used: Vec<usize> = collect_columns(&filter).iter().map(Column::index).collect();
     used.sort_unstable();

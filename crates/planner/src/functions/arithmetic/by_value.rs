@@ -5,6 +5,7 @@ use types::numeric::{Digits, power_of_ten};
 use types::{SqlResult, SqlType};
 
 use super::{decimal, float, integer};
+use crate::functions::on_numbers::{NumberCall, NumberOperation};
 
 /// An operation on two numbers of one kind.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +67,25 @@ impl Arithmetic {
             _ => return None,
         };
         Some(Self { operation, numbers })
+    }
+
+    /// The same over columns.
+    pub(crate) fn on_numbers(&self) -> NumberCall {
+        let operation = match self.operation {
+            Operation::Add => NumberOperation::Add,
+            Operation::Subtract => NumberOperation::Subtract,
+            Operation::Multiply => NumberOperation::Multiply,
+        };
+        match self.numbers {
+            Numbers::Integer { least, greatest, .. } => {
+                NumberCall::Exact { operation, factors: (1, 1), limits: (least.into(), greatest.into()) }
+            }
+            Numbers::Float8 => NumberCall::Floating(operation),
+            Numbers::Decimal { left, right } => {
+                let beyond = power_of_ten(38);
+                NumberCall::Exact { operation, factors: (left, right), limits: (1 - beyond, beyond - 1) }
+            }
+        }
     }
 
     #[inline]

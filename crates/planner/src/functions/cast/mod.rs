@@ -82,6 +82,10 @@ impl CastFunction {
         &self.from
     }
 
+    pub(super) fn to(&self) -> &SqlType {
+        &self.to
+    }
+
     /// Whether it reads text, which may be no value of the other type.
     pub(crate) fn reads_text(&self) -> bool {
         is_text(&self.from) && !is_text(&self.to)

@@ -1,0 +1,262 @@
+//! Keys as words of 64 bits: equal keys have equal words.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, StringViewArray, StringViewBuilder};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{Bits, Bounds, Column, Data, Error, Result, Strings};
+
+/// How a key's values became words, to make values of words again. Takes its form from the first batch.
+#[derive(Debug, Default)]
+pub(super) enum KeyForm {
+    #[default]
+    Unknown,
+    Bools,
+    Ints,
+    /// Two words.
+    Wide,
+    Floats,
+    Texts(Box<Numbered>),
+}
+
+/// One word of each row, and the least and greatest there may be.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub(super) values: Arc<Vec<i64>>,
+    /// `None` where they are spread over all 64 bits.
+    pub(super) bounds: Option<Bounds>,
+}
+
+/// Strings, each with a number.
+#[derive(Debug, Default)]
+pub(super) struct Numbered {
+    /// Open addressing: the numbers of strings, at places that their hashes say; `NONE` where there is none.
+    places: Vec<u32>,
+    hashes: Vec<u64>,
+    strings: Vec<Box<str>>,
+    /// The numbers of shared strings' codes.
+    remembered: HashMap<u64, Arc<Vec<u32>>>,
+    bytes: usize,
+}
+
+/// Strings' codes that are remembered.
+const REMEMBERED_MAX: usize = 1_024;
+
+impl KeyForm {
+    /// How many words a value has; with what there is a null.
+    pub(super) fn words(&self) -> usize {
+        if matches!(self, Self::Wide) { 2 } else { 1 }
+    }
+
+    /// Takes the form of a column.
+    pub(super) fn take(&mut self, data: &Data) {
+        if matches!(self, Self::Unknown) {
+            *self = match data {
+                Data::Bools(_) => Self::Bools,
+                Data::Ints { .. } => Self::Ints,
+                Data::Wide(_) => Self::Wide,
+                Data::Floats(_) => Self::Floats,
+                Data::Codes { .. } | Data::Texts(_) => Self::Texts(Box::default()),
+            };
+        }
+    }
+
+    /// The words of a column's rows; that of a NULL is 0.
+    pub(super) fn of(&mut self, column: &Column) -> Result<Vec<Words>> {
+        let valid = column.validity.as_deref();
+        Ok(match (self, &column.data) {
+            (Self::Bools, Data::Bools(bits)) => {
+                let values = (0..bits.rows()).map(|row| i64::from(bits.get(row))).collect();
+                vec![cleared(Arc::new(values), Some(Bounds { min: 0, max: 1 }), valid)]
+            }
+            (Self::Ints, Data::Ints { values, bounds }) => vec![cleared(Arc::clone(values), Some(*bounds), valid)],
+            (Self::Wide, Data::Ints { values, .. }) => wide(values.iter().map(|value| i128::from(*value)), valid),
+            (Self::Wide, Data::Wide(values)) => wide(values.iter().copied(), valid),
+            (Self::Floats, Data::Floats(values)) => {
+                let values = values.iter().map(|value| float_word(*value)).collect();
+                vec![cleared(Arc::new(values), None, valid)]
+            }
+            (Self::Texts(numbered), Data::Codes { codes, strings }) => {
+                let numbers = numbered.of_strings(strings)?;
+                let number = |code: &u32| numbers.get(*code as usize).copied().unwrap_or_default();
+                let values: Vec<i64> = codes.iter().map(|code| number(code).into()).collect();
+                vec![cleared(Arc::new(values), Some(numbered.bounds()), valid)]
+            }
+            (Self::Texts(numbered), Data::Texts(texts)) => {
+                let mut values = Vec::with_capacity(texts.len());
+                for row in 0..texts.len() {
+                    let is_null = valid.is_some_and(|bits| !bits.get(row));
+                    values.push(if is_null { 0 } else { numbered.number(texts.value(row))?.into() });
+                }
+                vec![Words { values: Arc::new(values), bounds: Some(numbered.bounds()) }]
+            }
+            // Digits that need 128 bits after all: the words would be others.
+            _ => return Err(Error::Form("keys of several forms")),
+        })
+    }
+
+    /// The words of the values that another's words stand for; `is_null` tells of a key's last word whether its value here is NULL.
+    pub(super) fn translate(
+        &mut self,
+        other: &Self,
+        words: &mut [i64],
+        stride: usize,
+        at: usize,
+        is_null: impl Fn(i64) -> bool,
+    ) -> Result<()> {
+        let (Self::Texts(mine), Self::Texts(theirs)) = (&mut *self, other) else {
+            return if std::mem::discriminant(self) == std::mem::discriminant(other) {
+                Ok(())
+            } else {
+                Err(Error::Form("keys of several forms"))
+            };
+        };
+        let numbers = theirs.strings.iter().map(|string| mine.number(string)).collect::<Result<Vec<u32>>>()?;
+        for key in words.chunks_exact_mut(stride) {
+            // A NULL has the word 0 everywhere, whatever string has the number 0.
+            let nulls = key[stride - 1];
+            let word = &mut key[at];
+            if !is_null(nulls) {
+                let number = usize::try_from(*word).ok().and_then(|word| numbers.get(word));
+                *word = (*number.ok_or(Error::Form("a string's number"))?).into();
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of words: of each group the word or words at `at`.
+    pub(super) fn values(&self, words: &[i64], stride: usize, at: usize) -> Result<Data> {
+        let firsts = || words.iter().skip(at).step_by(stride).copied();
+        Ok(match self {
+            Self::Unknown => Data::Ints { values: Arc::default(), bounds: Bounds::of(0) },
+            Self::Bools => {
+                let values: Vec<i64> = firsts().collect();
+                Data::Bools(Arc::new(Bits::of_values(&values, |value| value != 0)))
+            }
+            Self::Ints => {
+                let values: Vec<i64> = firsts().collect();
+                let (min, max) = values.iter().fold((0, 0), |(min, max), value| (*value.min(&min), *value.max(&max)));
+                Data::Ints { values: Arc::new(values), bounds: Bounds { min: min.into(), max: max.into() } }
+            }
+            Self::Wide => {
+                let seconds = words.iter().skip(at + 1).step_by(stride);
+                #[expect(clippy::cast_sign_loss, reason = "the lower half of 128 bits")]
+                let value = |(high, low): (i64, &i64)| i128::from(high) << 64 | i128::from(*low as u64);
+                Data::Wide(Arc::new(firsts().zip(seconds).map(value).collect()))
+            }
+            #[expect(clippy::cast_sign_loss, reason = "a word is the bits of a number")]
+            Self::Floats => Data::Floats(Arc::new(firsts().map(|word| f64::from_bits(word as u64)).collect())),
+            Self::Texts(numbered) => {
+                let mut builder = StringViewBuilder::with_capacity(numbered.strings.len());
+                numbered.strings.iter().for_each(|string| builder.append_value(string));
+                let strings: StringViewArray = builder.finish();
+                let code = |word| u32::try_from(word).map_err(|_| Error::Form("a string's number"));
+                let codes = firsts().map(code).collect::<Result<Vec<u32>>>()?;
+                Data::Codes { codes: Arc::new(codes), strings: Strings::new(strings) }
+            }
+        })
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Texts(numbered) => numbered.bytes + numbered.strings.len() * 64,
+            _ => 0,
+        }
+    }
+}
+
+/// Words with 0 where there is a NULL, which the null word tells from a value of 0.
+fn cleared(values: Arc<Vec<i64>>, bounds: Option<Bounds>, valid: Option<&Bits>) -> Words {
+    let Some(valid) = valid else { return Words { values, bounds } };
+    let values: Vec<i64> =
+        values.iter().enumerate().map(|(row, value)| if valid.get(row) { *value } else { 0 }).collect();
+    Words { values: Arc::new(values), bounds: bounds.map(|bounds| bounds.or(Bounds::of(0))) }
+}
+
+fn wide(values: impl Iterator<Item = i128>, valid: Option<&Bits>) -> Vec<Words> {
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+    let (high, low): (Vec<i64>, Vec<i64>) = values.map(|value| ((value >> 64) as i64, value as i64)).unzip();
+    vec![cleared(Arc::new(high), None, valid), cleared(Arc::new(low), None, valid)]
+}
+
+/// One word for -0 and 0, and one for all that are no numbers.
+fn float_word(value: f64) -> i64 {
+    let one = if value == 0.0 {
+        0.0
+    } else if value.is_nan() {
+        f64::NAN
+    } else {
+        value
+    };
+    one.to_bits().cast_signed()
+}
+
+impl Numbered {
+    /// Of the numbers there are, and a few that there may be soon.
+    fn bounds(&self) -> Bounds {
+        Bounds { min: 0, max: self.strings.len() as i128 }
+    }
+
+    /// The numbers of all strings, by their codes.
+    fn of_strings(&mut self, strings: &Strings) -> Result<Arc<Vec<u32>>> {
+        if let Some(numbers) = self.remembered.get(&strings.id()) {
+            return Ok(Arc::clone(numbers));
+        }
+        let values = strings.values();
+        let numbers = (0..values.len()).map(|code| self.number(values.value(code))).collect::<Result<Vec<u32>>>()?;
+        let numbers = Arc::new(numbers);
+        if REMEMBERED_MAX <= self.remembered.len() {
+            self.remembered.clear();
+        }
+        self.remembered.insert(strings.id(), Arc::clone(&numbers));
+        Ok(numbers)
+    }
+
+    fn number(&mut self, string: &str) -> Result<u32> {
+        if self.places.len() <= self.strings.len() * 2 {
+            self.grow();
+        }
+        let hash = xxh3_64(string.as_bytes());
+        let mask = self.places.len() - 1;
+        let mut at = place_of(hash) & mask;
+        loop {
+            let number = self.places[at];
+            if number == NONE {
+                break;
+            }
+            if self.hashes[number as usize] == hash && &*self.strings[number as usize] == string {
+                return Ok(number);
+            }
+            at = (at + 1) & mask;
+        }
+        let number = u32::try_from(self.strings.len()).ok().filter(|number| *number != NONE);
+        let number = number.ok_or(Error::Form("more than 2^32 strings"))?;
+        self.places[at] = number;
+        self.hashes.push(hash);
+        self.strings.push(string.into());
+        self.bytes += string.len();
+        Ok(number)
+    }
+
+    fn grow(&mut self) {
+        let places = (self.places.len() * 2).max(1 << 8);
+        self.places.clear();
+        self.places.resize(places, NONE);
+        for (number, hash) in self.hashes.iter().enumerate() {
+            let mut at = place_of(*hash) & (places - 1);
+            while self.places[at] != NONE {
+                at = (at + 1) & (places - 1);
+            }
+            self.places[at] = u32::try_from(number).expect("numbers are of 32 bits");
+        }
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower bits choose the place")]
+fn place_of(hash: u64) -> usize {
+    hash as usize
+}

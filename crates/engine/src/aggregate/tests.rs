@@ -1,0 +1,134 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::StringViewArray;
+
+use super::{AggregateSpec, Groups, Kept, StateSpec};
+use crate::{Batch, Bits, Bounds, Column, Data, Strings};
+
+/// Numbers that follow from one another.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+fn ints(values: &[Option<i64>]) -> Column {
+    let has_null = values.iter().any(Option::is_none);
+    let validity = has_null.then(|| Arc::new(Bits::of(values.len(), |row| values[row].is_some())));
+    let values: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
+    let bounds = values.iter().fold(Bounds::of(0), |bounds, value| bounds.or(Bounds::of((*value).into())));
+    Column { data: Data::Ints { values: Arc::new(values), bounds }, validity }
+}
+
+/// Strings, some of them NULL, whose codes may be any.
+fn codes(chance: &mut Chance, rows: usize) -> (Column, Vec<Option<String>>) {
+    let strings: Vec<String> = (0..5).map(|_| format!("s{}", chance.below(9))).collect();
+    let codes: Vec<u32> = (0..rows).map(|_| u32::try_from(chance.below(5)).unwrap()).collect();
+    let valid = Arc::new(Bits::of(rows, |_| chance.below(9) != 0));
+    let value = |(row, code): (usize, &u32)| valid.get(row).then(|| strings[*code as usize].clone());
+    let values = codes.iter().enumerate().map(value).collect();
+    let strings = Strings::new(StringViewArray::from_iter_values(strings));
+    (Column { data: Data::Codes { codes: Arc::new(codes), strings }, validity: Some(valid) }, values)
+}
+
+type Expected = BTreeMap<(Option<i64>, Option<String>), (i64, i64, i128, Option<i64>, Option<i64>)>;
+
+/// Groups of several workers, by keys over a domain, against a map.
+fn grouped(seed: u64, domain: u64, workers: usize) {
+    let mut chance = Chance(seed | 1);
+    let spec = Arc::new(AggregateSpec {
+        keys: vec![0, 1],
+        states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min, Kept::Max]
+            .into_iter()
+            .enumerate()
+            .map(|(number, kept)| StateSpec { kept, column: (0 < number).then_some(2), filter: None })
+            .collect(),
+    });
+    let mut expected = Expected::new();
+    let mut parts: Vec<Groups> = (0..workers).map(|_| Groups::new(&spec)).collect();
+    for part in &mut parts {
+        for _ in 0..chance.below(6) {
+            let rows = chance.below(3000) as usize + 1;
+            let mut value = |end: u64| {
+                let is_null = chance.below(10) == 0;
+                (!is_null).then(|| i64::try_from(chance.below(end)).unwrap() - 50)
+            };
+            let keys: Vec<Option<i64>> = (0..rows).map(|_| value(domain)).collect();
+            let values: Vec<Option<i64>> = (0..rows).map(|_| value(1000)).collect();
+            let (texts, strings) = codes(&mut chance, rows);
+            for row in 0..rows {
+                let group = expected.entry((keys[row], strings[row].clone())).or_insert((0, 0, 0, None, None));
+                group.0 += 1;
+                if let Some(value) = values[row] {
+                    group.1 += 1;
+                    group.2 += i128::from(value);
+                    group.3 = Some(group.3.map_or(value, |least| least.min(value)));
+                    group.4 = Some(group.4.map_or(value, |greatest| greatest.max(value)));
+                }
+            }
+            part.add(&Batch { rows, columns: vec![ints(&keys), texts, ints(&values)] }).unwrap();
+        }
+    }
+    let mut all = parts.pop().unwrap();
+    parts.into_iter().for_each(|part| all.merge(part).unwrap());
+    let rows = all.finish().unwrap();
+    let batch = rows.part(0, rows.rows()).unwrap();
+    let number = |column: usize, row: usize| {
+        let Data::Ints { values, .. } = &batch.columns[column].data else { panic!("not integers") };
+        batch.columns[column].is_valid(row).then(|| values[row])
+    };
+    let mut found = Expected::new();
+    for row in 0..batch.rows {
+        let Data::Codes { codes, strings } = &batch.columns[1].data else { panic!("not codes") };
+        let text = batch.columns[1].is_valid(row).then(|| strings.get(codes[row]).to_owned());
+        let key = (number(0, row), text);
+        let sum = i128::from(number(4, row).unwrap());
+        let group = (number(2, row).unwrap(), number(3, row).unwrap(), sum, number(5, row), number(6, row));
+        assert!(found.insert(key, group).is_none(), "a group is given once");
+    }
+    assert_eq!(found, expected, "seed {seed}, domain {domain}, {workers} workers");
+}
+
+#[test]
+fn groups_are_those_of_a_map() {
+    for seed in 1..40 {
+        for domain in [1, 7, 300, 1 << 20, 1 << 40] {
+            grouped(seed * 7919 + domain, domain, 1 + (seed as usize) % 3);
+        }
+    }
+}
+
+#[test]
+fn without_keys_there_is_one_group_also_of_no_rows() {
+    let states = vec![
+        StateSpec { kept: Kept::Count, column: None, filter: None },
+        StateSpec { kept: Kept::Max, column: Some(0), filter: None },
+    ];
+    let spec = Arc::new(AggregateSpec { keys: Vec::new(), states });
+    let rows = Groups::new(&spec).finish().unwrap();
+    let batch = rows.part(0, 1).unwrap();
+    assert_eq!(rows.rows(), 1);
+    assert!(batch.columns[0].is_valid(0) && !batch.columns[1].is_valid(0), "a count of 0, and no greatest value");
+    let mut groups = Groups::new(&spec);
+    groups.add(&Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(9)])] }).unwrap();
+    groups.merge(Groups::new(&spec)).unwrap();
+    let batch = groups.finish().unwrap().part(0, 1).unwrap();
+    let Data::Ints { values, .. } = &batch.columns[1].data else { panic!("not integers") };
+    assert_eq!(values.as_slice(), [9]);
+}
+
+#[test]
+fn a_sum_of_too_many_digits_is_not_given() {
+    let states = vec![StateSpec { kept: Kept::Sum, column: Some(0), filter: None }];
+    let spec = Arc::new(AggregateSpec { keys: Vec::new(), states });
+    let most = 10_i128.pow(38) - 1;
+    let mut groups = Groups::new(&spec);
+    groups.add(&Batch { rows: 2, columns: vec![Column::new(Data::Wide(Arc::new(vec![most, 1])))] }).unwrap();
+    assert!(groups.finish().is_err());
+}

@@ -1,0 +1,201 @@
+//! Columns as Arrow's arrays, and made of them: the border to operators and functions outside.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Int64Array, PrimitiveArray, StringViewArray,
+    UInt32Array, new_null_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
+};
+
+use crate::{Bits, Bounds, Column, Data, Error, Result, Strings};
+
+/// Decimals of more digits may need 128 bits.
+const NARROW_DIGITS_MAX: u8 = 18;
+
+/// Whether columns of this type have a form here.
+#[must_use]
+pub fn has_form(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt32
+            | DataType::Date32
+            | DataType::Time64(TimeUnit::Microsecond)
+            | DataType::Timestamp(TimeUnit::Microsecond, _)
+            | DataType::Decimal128(..)
+            | DataType::Float64
+            | DataType::Utf8View
+            | DataType::Utf8
+            | DataType::LargeUtf8
+    )
+}
+
+/// The column of an array.
+///
+/// # Errors
+/// For types without a form.
+pub fn column(array: &ArrayRef) -> Result<Column> {
+    let validity = array
+        .nulls()
+        .filter(|nulls| nulls.null_count() != 0)
+        .map(|nulls| Arc::new(Bits::of(nulls.len(), |row| nulls.is_valid(row))));
+    let data = match array.data_type() {
+        DataType::Boolean => {
+            let values = array.as_boolean().values();
+            Data::Bools(Arc::new(Bits::of(values.len(), |row| values.value(row))))
+        }
+        DataType::Int8 => integers::<Int8Type>(array, i64::from),
+        DataType::Int16 => integers::<Int16Type>(array, i64::from),
+        DataType::Int32 => integers::<Int32Type>(array, i64::from),
+        DataType::UInt32 => integers::<UInt32Type>(array, i64::from),
+        DataType::Int64 => integers::<Int64Type>(array, |value| value),
+        DataType::Date32 => integers::<Date32Type>(array, i64::from),
+        DataType::Time64(TimeUnit::Microsecond) => integers::<Time64MicrosecondType>(array, |value| value),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => integers::<TimestampMicrosecondType>(array, |value| value),
+        DataType::Decimal128(..) => decimals(array.as_primitive::<Decimal128Type>()),
+        DataType::Float64 => Data::Floats(Arc::new(array.as_primitive::<Float64Type>().values().to_vec())),
+        DataType::Utf8View => Data::Texts(array.as_string_view().clone()),
+        DataType::Utf8 | DataType::LargeUtf8 => Data::Texts(cast(array, &DataType::Utf8View)?.as_string_view().clone()),
+        _ => return Err(Error::Form("a type that has no form in the engine")),
+    };
+    Ok(Column { data, validity })
+}
+
+/// Strings of a table of results as codes, so that rows that look them up share them.
+pub(crate) fn codes_of(column: Column) -> Result<Column> {
+    let Data::Texts(texts) = &column.data else { return Ok(column) };
+    let rows = texts.len();
+    let whole = StringViewArray::try_new(texts.views().clone(), texts.data_buffers().to_vec(), None)?;
+    let codes = (0..rows).map(|row| u32::try_from(row).expect("a table is small")).collect();
+    Ok(Column { data: Data::Codes { codes: Arc::new(codes), strings: Strings::new(whole) }, validity: column.validity })
+}
+
+fn integers<T: ArrowPrimitiveType>(array: &ArrayRef, widen: impl Fn(T::Native) -> i64) -> Data {
+    let array = array.as_primitive::<T>();
+    let mut values: Vec<i64> = array.values().iter().map(|value| widen(*value)).collect();
+    clear_nulls(&mut values, array.nulls());
+    let bounds = bounds_of(&values);
+    Data::Ints { values: Arc::new(values), bounds }
+}
+
+fn decimals(array: &PrimitiveArray<Decimal128Type>) -> Data {
+    let mut values = array.values().to_vec();
+    clear_nulls(&mut values, array.nulls());
+    let narrow = array.precision() <= NARROW_DIGITS_MAX || values.iter().all(|value| i64::try_from(*value).is_ok());
+    if !narrow {
+        return Data::Wide(Arc::new(values));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "18 digits fit 63 bits, or each was looked at")]
+    let values: Vec<i64> = values.iter().map(|value| *value as i64).collect();
+    let bounds = bounds_of(&values);
+    Data::Ints { values: Arc::new(values), bounds }
+}
+
+/// Bounds hold of what lies where a NULL is too.
+fn clear_nulls<T: Default>(values: &mut [T], nulls: Option<&NullBuffer>) {
+    if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() != 0) {
+        for (row, value) in values.iter_mut().enumerate() {
+            if nulls.is_null(row) {
+                *value = T::default();
+            }
+        }
+    }
+}
+
+fn bounds_of(values: &[i64]) -> Bounds {
+    let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(min, max), value| (min.min(*value), max.max(*value)));
+    if values.is_empty() { Bounds::of(0) } else { Bounds { min: min.into(), max: max.into() } }
+}
+
+/// The column as an array of a type.
+///
+/// # Errors
+/// Where the column's form is not one of the type's.
+pub fn array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
+    if column.validity.as_ref().is_some_and(|bits| bits.count() == 0) {
+        // Of nothing but NULLs the form says nothing.
+        return Ok(new_null_array(data_type, column.rows()));
+    }
+    let nulls = column
+        .validity
+        .as_ref()
+        .map(|bits| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits.words().to_vec()), 0, bits.rows())));
+    Ok(match (&column.data, data_type) {
+        (Data::Bools(bits), DataType::Boolean) => {
+            let values = BooleanBuffer::new(Buffer::from_vec(bits.words().to_vec()), 0, bits.rows());
+            Arc::new(BooleanArray::new(values, nulls))
+        }
+        (Data::Ints { values, .. }, DataType::Decimal128(..)) => {
+            let values: Vec<i128> = values.iter().map(|value| i128::from(*value)).collect();
+            primitive::<Decimal128Type>(values, nulls, data_type)
+        }
+        (Data::Wide(values), DataType::Decimal128(..)) => {
+            primitive::<Decimal128Type>(values.to_vec(), nulls, data_type)
+        }
+        (Data::Ints { values, .. }, DataType::Int64) => {
+            Arc::new(Int64Array::new(ScalarBuffer::from(values.to_vec()), nulls))
+        }
+        (Data::Wide(values), DataType::Int64) => narrowed::<Int64Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::Int8) => narrowed::<Int8Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::Int16) => narrowed::<Int16Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::Int32) => narrowed::<Int32Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::UInt32) => narrowed::<UInt32Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::Date32) => narrowed::<Date32Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::Time64(TimeUnit::Microsecond)) => {
+            primitive::<Time64MicrosecondType>(values.to_vec(), nulls, data_type)
+        }
+        (Data::Ints { values, .. }, DataType::Timestamp(TimeUnit::Microsecond, _)) => {
+            primitive::<TimestampMicrosecondType>(values.to_vec(), nulls, data_type)
+        }
+        (Data::Floats(values), DataType::Float64) => primitive::<Float64Type>(values.to_vec(), nulls, data_type),
+        (Data::Texts(texts), DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8) => {
+            let texts = StringViewArray::try_new(texts.views().clone(), texts.data_buffers().to_vec(), nulls)?;
+            of_text_type(Arc::new(texts), data_type)?
+        }
+        (Data::Codes { codes, strings }, DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8) => {
+            let codes = UInt32Array::new(ScalarBuffer::from(codes.to_vec()), nulls);
+            of_text_type(take(strings.values(), &codes, None)?, data_type)?
+        }
+        _ => return Err(Error::Form("a column of another type")),
+    })
+}
+
+fn of_text_type(texts: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if *data_type == DataType::Utf8View { Ok(texts) } else { Ok(cast(&texts, data_type)?) }
+}
+
+fn primitive<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls).with_data_type(data_type.clone()))
+}
+
+fn narrowed<T: ArrowPrimitiveType, V: Copy>(
+    values: &[V],
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+) -> Result<ArrayRef>
+where
+    T::Native: TryFrom<V> + Default,
+{
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let value = |(row, value): (usize, &V)| match T::Native::try_from(*value) {
+        Ok(value) => Ok(value),
+        Err(_) if is_null(row) => Ok(T::Native::default()),
+        Err(_) => Err(Error::Value("out of the type's range")),
+    };
+    let values = values.iter().enumerate().map(value).collect::<Result<Vec<_>>>()?;
+    Ok(primitive::<T>(values, nulls, data_type))
+}

@@ -1,0 +1,172 @@
+//! CASE: each branch is computed for its own rows only, so that a condition guards what would fail.
+
+use std::sync::Arc;
+
+use arrow::array::{StringViewArray, StringViewBuilder};
+
+use super::arithmetic::widened;
+use super::{Computed, Expression, Memory};
+use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Selection};
+
+/// What a branch gave, and for which rows.
+struct Branch {
+    rows: Selection,
+    column: Column,
+}
+
+pub(super) fn choose(
+    branches: &[(Expression, Expression)],
+    otherwise: Option<&Expression>,
+    batch: &Batch,
+    memory: &mut Memory,
+) -> Result<Computed> {
+    let mut left = Bits::all(batch.rows, true);
+    let mut chosen: Vec<Branch> = Vec::with_capacity(branches.len() + 1);
+    for (condition, value) in branches {
+        let is_true = only(condition, &left, batch, memory)?;
+        chosen.extend(branch(value, &is_true, batch, memory)?);
+        left = left.and_not(&is_true);
+    }
+    if let Some(value) = otherwise {
+        chosen.extend(branch(value, &left, batch, memory)?);
+        left = Bits::all(batch.rows, false);
+    }
+    if let [Branch { rows: Selection::All, .. }] = chosen.as_slice() {
+        return Ok(Computed::rows(chosen.remove(0).column));
+    }
+    let Some(first) = chosen.first() else {
+        // All rows are NULL: of what form is known from what there would have been.
+        let value = branches.first().map(|(_, value)| value).ok_or(Error::Form("CASE without branches"))?;
+        let sample = value.evaluate(&none_of(batch)?, memory)?;
+        return Ok(Computed::rows(sample.nulls_like(batch.rows)));
+    };
+    let data = match &first.column.data {
+        Data::Bools(_) => bools(&chosen, batch.rows)?,
+        Data::Ints { .. } | Data::Wide(_) => numbers(&chosen, batch.rows)?,
+        Data::Floats(_) => floats(&chosen, batch.rows)?,
+        Data::Codes { .. } | Data::Texts(_) => texts(&chosen, batch.rows)?,
+    };
+    let is_whole = left.count() == 0 && chosen.iter().all(|branch| branch.column.validity.is_none());
+    let validity = (!is_whole).then(|| {
+        let mut valid = Bits::all(batch.rows, false);
+        for branch in &chosen {
+            branch.each(|row, at| {
+                if branch.column.is_valid(at) {
+                    valid.set(row);
+                }
+            });
+        }
+        Arc::new(valid)
+    });
+    Ok(Computed::rows(Column { data, validity }))
+}
+
+/// The rows among `asked` where a condition is true; it is computed for no others.
+fn only(condition: &Expression, asked: &Bits, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
+    match Selection::of(asked) {
+        Selection::All => condition.is_true(batch, memory),
+        Selection::Rows(rows) if rows.is_empty() => Ok(Bits::all(batch.rows, false)),
+        Selection::Rows(rows) => {
+            let found = condition.is_true(&part(batch, condition, &rows)?, memory)?;
+            let mut is_true = Bits::all(batch.rows, false);
+            found.ones().for_each(|at| is_true.set(rows[at] as usize));
+            Ok(is_true)
+        }
+    }
+}
+
+fn branch(value: &Expression, wanted: &Bits, batch: &Batch, memory: &mut Memory) -> Result<Option<Branch>> {
+    let rows = Selection::of(wanted);
+    let column = match &rows {
+        Selection::All => value.evaluate(batch, memory)?,
+        Selection::Rows(rows) if rows.is_empty() => return Ok(None),
+        Selection::Rows(rows) => value.evaluate(&part(batch, value, rows)?, memory)?,
+    };
+    Ok(Some(Branch { rows, column }))
+}
+
+/// Some rows of the columns that an expression reads; the others are not there.
+fn part(batch: &Batch, expression: &Expression, rows: &[u32]) -> Result<Batch> {
+    let mut used = Vec::new();
+    expression.columns(&mut used);
+    let absent = Column::new(Data::Bools(Arc::default()));
+    let mut columns = vec![absent; batch.columns.len()];
+    for at in used {
+        columns[at] = batch.columns[at].take(rows)?;
+    }
+    Ok(Batch { rows: rows.len(), columns })
+}
+
+fn none_of(batch: &Batch) -> Result<Batch> {
+    batch.clone().select(&Selection::Rows(Vec::new()))
+}
+
+impl Branch {
+    /// Tells of each row its place in the branch's column.
+    fn each(&self, mut tell: impl FnMut(usize, usize)) {
+        match &self.rows {
+            Selection::All => (0..self.column.rows()).for_each(|row| tell(row, row)),
+            Selection::Rows(rows) => rows.iter().enumerate().for_each(|(at, row)| tell(*row as usize, at)),
+        }
+    }
+}
+
+fn bools(branches: &[Branch], rows: usize) -> Result<Data> {
+    let mut values = Bits::all(rows, false);
+    for branch in branches {
+        let Data::Bools(bits) = &branch.column.data else { return Err(Error::Form("CASE of several types")) };
+        branch.each(|row, at| {
+            if bits.get(at) {
+                values.set(row);
+            }
+        });
+    }
+    Ok(Data::Bools(Arc::new(values)))
+}
+
+fn numbers(branches: &[Branch], rows: usize) -> Result<Data> {
+    if branches.iter().any(|branch| matches!(branch.column.data, Data::Wide(_))) {
+        let mut values = vec![0; rows];
+        for branch in branches {
+            let wide = widened(&branch.column.data)?;
+            branch.each(|row, at| values[row] = wide[at]);
+        }
+        return Ok(Data::Wide(Arc::new(values)));
+    }
+    let (mut values, mut all) = (vec![0; rows], Bounds::of(0));
+    for branch in branches {
+        let Data::Ints { values: narrow, bounds } = &branch.column.data else {
+            return Err(Error::Form("CASE of several types"));
+        };
+        branch.each(|row, at| values[row] = narrow[at]);
+        all = all.or(*bounds);
+    }
+    Ok(Data::Ints { values: Arc::new(values), bounds: all })
+}
+
+fn floats(branches: &[Branch], rows: usize) -> Result<Data> {
+    let mut values = vec![0.0; rows];
+    for branch in branches {
+        let Data::Floats(floats) = &branch.column.data else { return Err(Error::Form("CASE of several types")) };
+        branch.each(|row, at| values[row] = floats[at]);
+    }
+    Ok(Data::Floats(Arc::new(values)))
+}
+
+fn texts(branches: &[Branch], rows: usize) -> Result<Data> {
+    let mut strings: Vec<&str> = vec![""; rows];
+    for branch in branches {
+        match &branch.column.data {
+            Data::Codes { codes, strings: all } if !all.is_empty() => {
+                branch.each(|row, at| strings[row] = all.get(codes[at]));
+            }
+            Data::Codes { .. } => {}
+            Data::Texts(texts) => branch.each(|row, at| strings[row] = texts.value(at)),
+            _ => return Err(Error::Form("CASE of several types")),
+        }
+    }
+    let mut builder = StringViewBuilder::with_capacity(rows).with_deduplicate_strings();
+    strings.iter().for_each(|string| builder.append_value(string));
+    let texts: StringViewArray = builder.finish();
+    Ok(Data::Texts(texts))
+}

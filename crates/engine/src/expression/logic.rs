@@ -1,0 +1,56 @@
+//! AND, OR and NOT of three values.
+
+use std::sync::Arc;
+
+use super::{Computed, Expression, Memory};
+use crate::{Batch, Bits, Column, Data, Error, Result};
+
+/// Where it is true, and where it is false; NULL in neither.
+struct Known {
+    is_true: Bits,
+    is_false: Bits,
+}
+
+fn known(computed: Computed, rows: usize) -> Result<Known> {
+    let column = computed.into_column(rows)?;
+    let Data::Bools(bits) = &column.data else { return Err(Error::Form("a truth value")) };
+    Ok(match &column.validity {
+        Some(valid) => Known { is_true: valid.and(bits), is_false: valid.and_not(bits) },
+        None => Known { is_true: (**bits).clone(), is_false: bits.not() },
+    })
+}
+
+fn column(known: Known) -> Computed {
+    let valid = known.is_true.or(&known.is_false);
+    let validity = (valid.count() != valid.rows()).then(|| Arc::new(valid));
+    Computed::rows(Column { data: Data::Bools(Arc::new(known.is_true)), validity })
+}
+
+/// The rows where a truth value is true.
+pub(super) fn truth(computed: Computed, rows: usize) -> Result<Bits> {
+    known(computed, rows).map(|known| known.is_true)
+}
+
+pub(super) fn all(parts: &[Expression], batch: &Batch, memory: &mut Memory) -> Result<Computed> {
+    let mut whole = Known { is_true: Bits::all(batch.rows, true), is_false: Bits::all(batch.rows, false) };
+    for part in parts {
+        let part = known(part.compute(batch, memory)?, batch.rows)?;
+        whole = Known { is_true: whole.is_true.and(&part.is_true), is_false: whole.is_false.or(&part.is_false) };
+    }
+    Ok(column(whole))
+}
+
+pub(super) fn any(parts: &[Expression], batch: &Batch, memory: &mut Memory) -> Result<Computed> {
+    let mut whole = Known { is_true: Bits::all(batch.rows, false), is_false: Bits::all(batch.rows, true) };
+    for part in parts {
+        let part = known(part.compute(batch, memory)?, batch.rows)?;
+        whole = Known { is_true: whole.is_true.or(&part.is_true), is_false: whole.is_false.and(&part.is_false) };
+    }
+    Ok(column(whole))
+}
+
+pub(super) fn not(computed: Computed) -> Result<Computed> {
+    let Data::Bools(bits) = &computed.column.data else { return Err(Error::Form("a truth value")) };
+    let data = Data::Bools(Arc::new(bits.not()));
+    Ok(Computed { column: Column { data, validity: computed.column.validity }, is_scalar: computed.is_scalar })
+}

@@ -1,0 +1,211 @@
+//! What is computed of a batch's columns.
+
+mod arithmetic;
+mod case;
+mod compare;
+mod foreign;
+mod logic;
+mod memory;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use arithmetic::Operation;
+pub use compare::Comparison;
+pub(crate) use compare::float_order;
+pub use foreign::Foreign;
+pub use memory::Memory;
+
+use crate::{Batch, Bits, Bounds, Column, Data, Result};
+
+/// An expression over the columns of a batch.
+#[derive(Debug, Clone)]
+pub enum Expression {
+    /// The column at this position.
+    Column(usize),
+    /// The one value of this column.
+    Constant(Column),
+    /// Of integers or digits of numerics.
+    Arithmetic {
+        operation: Operation,
+        left: Box<Expression>,
+        right: Box<Expression>,
+        /// What the sides are multiplied by first, so that their points are in one place.
+        factors: (i64, i64),
+        /// What the result's type holds.
+        limits: Bounds,
+    },
+    /// Of `float8`.
+    FloatArithmetic {
+        operation: Operation,
+        left: Box<Expression>,
+        right: Box<Expression>,
+    },
+    /// Of numbers: integers, digits of numerics multiplied by their factors, or floats as PostgreSQL orders them.
+    Compare {
+        comparison: Comparison,
+        left: Box<Expression>,
+        right: Box<Expression>,
+        factors: (i64, i64),
+    },
+    /// Whether an integer is among these, ascending.
+    In {
+        value: Box<Expression>,
+        list: Arc<[i64]>,
+        is_negated: bool,
+    },
+    And(Vec<Expression>),
+    Or(Vec<Expression>),
+    Not(Box<Expression>),
+    IsNull {
+        value: Box<Expression>,
+        is_negated: bool,
+    },
+    /// The value of the first branch whose condition is true, else the last, else NULL.
+    Case {
+        branches: Vec<(Expression, Expression)>,
+        otherwise: Option<Box<Expression>>,
+    },
+    /// A function over Arrow's arrays.
+    Foreign {
+        function: Arc<dyn Foreign>,
+        arguments: Vec<Expression>,
+    },
+}
+
+/// A computed column, or one value for all rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Computed {
+    pub(crate) column: Column,
+    /// The column has one row, which stands for all.
+    pub(crate) is_scalar: bool,
+}
+
+impl Computed {
+    fn rows(column: Column) -> Self {
+        Self { column, is_scalar: false }
+    }
+
+    /// A column of as many rows.
+    pub(crate) fn into_column(self, rows: usize) -> Result<Column> {
+        if self.is_scalar { self.column.repeated(rows) } else { Ok(self.column) }
+    }
+
+    /// The validity of the computed rows; a NULL constant's as rows.
+    fn validity(&self, rows: usize) -> Option<Arc<Bits>> {
+        let bits = self.column.validity.as_ref()?;
+        match (self.is_scalar, bits.get_or_false(0)) {
+            (false, _) => Some(Arc::clone(bits)),
+            (true, true) => None,
+            (true, false) => Some(Arc::new(Bits::all(rows, false))),
+        }
+    }
+}
+
+/// The rows where neither side is NULL.
+fn both_valid(left: &Computed, right: &Computed, rows: usize) -> Option<Arc<Bits>> {
+    match (left.validity(rows), right.validity(rows)) {
+        (Some(left), Some(right)) => Some(Arc::new(left.and(&right))),
+        (left, right) => left.or(right),
+    }
+}
+
+impl Expression {
+    /// The value of each row.
+    ///
+    /// # Errors
+    /// Where a value cannot be computed, or a column is not of the form that the expression was made for.
+    pub fn evaluate(&self, batch: &Batch, memory: &mut Memory) -> Result<Column> {
+        self.compute(batch, memory)?.into_column(batch.rows)
+    }
+
+    /// The rows where it is true.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`].
+    pub fn is_true(&self, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
+        logic::truth(self.compute(batch, memory)?, batch.rows)
+    }
+
+    pub(crate) fn compute(&self, batch: &Batch, memory: &mut Memory) -> Result<Computed> {
+        match self {
+            Self::Column(at) => Ok(Computed::rows(batch.columns[*at].clone())),
+            Self::Constant(column) => Ok(Computed { column: column.clone(), is_scalar: true }),
+            Self::Arithmetic { operation, left, right, factors, limits } => {
+                let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
+                arithmetic::integers(*operation, &left, &right, *factors, *limits, batch.rows)
+            }
+            Self::FloatArithmetic { operation, left, right } => {
+                let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
+                arithmetic::floats(*operation, &left, &right, batch.rows)
+            }
+            Self::Compare { comparison, left, right, factors } => {
+                let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
+                compare::numbers(*comparison, &left, &right, *factors, batch.rows)
+            }
+            Self::In { value, list, is_negated } => {
+                compare::among(&value.compute(batch, memory)?, list, *is_negated, batch.rows)
+            }
+            Self::And(parts) => logic::all(parts, batch, memory),
+            Self::Or(parts) => logic::any(parts, batch, memory),
+            Self::Not(inner) => logic::not(inner.compute(batch, memory)?),
+            Self::IsNull { value, is_negated } => {
+                let value = value.compute(batch, memory)?;
+                let valid =
+                    value.validity(batch.rows).map_or_else(|| Bits::all(batch.rows, true), |bits| (*bits).clone());
+                let bits = if *is_negated { valid } else { valid.not() };
+                Ok(Computed::rows(Column::new(Data::Bools(Arc::new(bits)))))
+            }
+            Self::Case { branches, otherwise } => case::choose(branches, otherwise.as_deref(), batch, memory),
+            Self::Foreign { function, arguments } => foreign::call(function, arguments, batch, memory),
+        }
+    }
+
+    /// Adds the positions of the columns that it reads.
+    pub fn columns(&self, positions: &mut Vec<usize>) {
+        match self {
+            Self::Column(at) => positions.push(*at),
+            other => other.children().into_iter().for_each(|child| child.columns(positions)),
+        }
+    }
+
+    /// The same over columns that lie elsewhere.
+    pub fn map_columns(&mut self, to: &impl Fn(usize) -> usize) {
+        match self {
+            Self::Column(at) => *at = to(*at),
+            other => other.children_mut().into_iter().for_each(|child| child.map_columns(to)),
+        }
+    }
+
+    fn children(&self) -> Vec<&Self> {
+        match self {
+            Self::Column(_) | Self::Constant(_) => Vec::new(),
+            Self::Arithmetic { left, right, .. }
+            | Self::FloatArithmetic { left, right, .. }
+            | Self::Compare { left, right, .. } => vec![left, right],
+            Self::In { value, .. } | Self::IsNull { value, .. } | Self::Not(value) => vec![value],
+            Self::And(parts) | Self::Or(parts) | Self::Foreign { arguments: parts, .. } => parts.iter().collect(),
+            Self::Case { branches, otherwise } => {
+                let branches = branches.iter().flat_map(|(condition, value)| [condition, value]);
+                branches.chain(otherwise.as_deref()).collect()
+            }
+        }
+    }
+
+    fn children_mut(&mut self) -> Vec<&mut Self> {
+        match self {
+            Self::Column(_) | Self::Constant(_) => Vec::new(),
+            Self::Arithmetic { left, right, .. }
+            | Self::FloatArithmetic { left, right, .. }
+            | Self::Compare { left, right, .. } => vec![left, right],
+            Self::In { value, .. } | Self::IsNull { value, .. } | Self::Not(value) => vec![value],
+            Self::And(parts) | Self::Or(parts) | Self::Foreign { arguments: parts, .. } => parts.iter_mut().collect(),
+            Self::Case { branches, otherwise } => {
+                let branches = branches.iter_mut().flat_map(|(condition, value)| [condition, value]);
+                branches.chain(otherwise.as_deref_mut()).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
+use arrow::datatypes::DataType;
+
+use super::{Comparison, Expression, Foreign, Memory, Operation};
+use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Strings};
+
+fn ints(values: &[Option<i64>]) -> Column {
+    let validity = Some(Arc::new(Bits::of(values.len(), |row| values[row].is_some())));
+    let values: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
+    let bounds = values.iter().fold(Bounds::of(0), |bounds, value| bounds.or(Bounds::of((*value).into())));
+    Column { data: Data::Ints { values: Arc::new(values), bounds }, validity }
+}
+
+fn batch(columns: Vec<Column>) -> Batch {
+    Batch { rows: columns[0].rows(), columns }
+}
+
+fn column(at: usize) -> Box<Expression> {
+    Box::new(Expression::Column(at))
+}
+
+fn constant(value: i64) -> Box<Expression> {
+    Box::new(Expression::Constant(Column::new(Data::Ints {
+        values: Arc::new(vec![value]),
+        bounds: Bounds::of(value.into()),
+    })))
+}
+
+fn values(column: &Column) -> Vec<Option<i128>> {
+    let value = |row: usize| match &column.data {
+        Data::Ints { values, .. } => i128::from(values[row]),
+        Data::Wide(values) => values[row],
+        Data::Bools(bits) => i128::from(bits.get(row)),
+        other => panic!("{other:?}"),
+    };
+    (0..column.rows()).map(|row| column.is_valid(row).then(|| value(row))).collect()
+}
+
+fn arithmetic(operation: Operation, factors: (i64, i64), limits: Bounds) -> Expression {
+    Expression::Arithmetic { operation, left: column(0), right: column(1), factors, limits }
+}
+
+#[test]
+fn numbers_that_need_128_bits_get_them() {
+    let rows = batch(vec![ints(&[Some(i64::MAX), Some(3), None]), ints(&[Some(i64::MAX), Some(-4), Some(1)])]);
+    let limits = Bounds { min: -(10_i128.pow(38) - 1), max: 10_i128.pow(38) - 1 };
+    let product = arithmetic(Operation::Multiply, (1, 1), limits).evaluate(&rows, &mut Memory::default()).unwrap();
+    assert_eq!(values(&product), [Some(i128::from(i64::MAX).pow(2)), Some(-12), None]);
+    let sum = arithmetic(Operation::Subtract, (100, 1), limits).evaluate(&rows, &mut Memory::default()).unwrap();
+    assert_eq!(values(&sum), [Some(i128::from(i64::MAX) * 99), Some(304), None]);
+}
+
+#[test]
+fn a_value_out_of_range_fails_unless_its_row_is_null() {
+    let limits = Bounds { min: i32::MIN.into(), max: i32::MAX.into() };
+    let most = i64::from(i32::MAX);
+    let sum = arithmetic(Operation::Add, (1, 1), limits);
+    let fails = batch(vec![ints(&[Some(most)]), ints(&[Some(1)])]);
+    assert!(matches!(sum.evaluate(&fails, &mut Memory::default()), Err(Error::Value(_))));
+    let passes = batch(vec![ints(&[Some(most), Some(1)]), ints(&[None, Some(1)])]);
+    assert_eq!(values(&sum.evaluate(&passes, &mut Memory::default()).unwrap()), [None, Some(2)]);
+}
+
+#[test]
+fn a_condition_of_case_guards_its_branch() {
+    let limits = Bounds { min: 0, max: 10 };
+    let guarded = Expression::Arithmetic {
+        operation: Operation::Multiply,
+        left: column(0),
+        right: constant(5),
+        factors: (1, 1),
+        limits,
+    };
+    let small =
+        Expression::Compare { comparison: Comparison::Less, left: column(0), right: constant(3), factors: (1, 1) };
+    let case = Expression::Case { branches: vec![(small, guarded)], otherwise: None };
+    let rows = batch(vec![ints(&[Some(2), Some(9), None])]);
+    assert_eq!(values(&case.evaluate(&rows, &mut Memory::default()).unwrap()), [Some(10), None, None]);
+}
+
+#[test]
+fn truth_has_three_values() {
+    let truth = |value: Option<bool>| {
+        let bits = Arc::new(Bits::all(1, value == Some(true)));
+        Expression::Constant(Column {
+            data: Data::Bools(bits),
+            validity: Some(Arc::new(Bits::all(1, value.is_some()))),
+        })
+    };
+    let all = [Some(true), Some(false), None];
+    let rows = batch(vec![ints(&[Some(1)])]);
+    let known = |expression: Expression| values(&expression.evaluate(&rows, &mut Memory::default()).unwrap())[0];
+    for x in all {
+        for y in all {
+            let and = match (x, y) {
+                (Some(false), _) | (_, Some(false)) => Some(0),
+                (Some(true), Some(true)) => Some(1),
+                _ => None,
+            };
+            let or = match (x, y) {
+                (Some(true), _) | (_, Some(true)) => Some(1),
+                (Some(false), Some(false)) => Some(0),
+                _ => None,
+            };
+            assert_eq!(known(Expression::And(vec![truth(x), truth(y)])), and, "{x:?} AND {y:?}");
+            assert_eq!(known(Expression::Or(vec![truth(x), truth(y)])), or, "{x:?} OR {y:?}");
+        }
+        assert_eq!(known(Expression::Not(Box::new(truth(x)))), x.map(|x| i128::from(!x)));
+    }
+}
+
+/// Gives a string's length, -1 for NULL; fails for the string that says so.
+#[derive(Debug)]
+struct Length;
+
+impl Foreign for Length {
+    fn id(&self) -> u64 {
+        7
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &[DataType::Utf8View]
+    }
+
+    fn call(&self, arguments: &[ArrayRef], _: usize) -> Result<ArrayRef> {
+        let strings = arguments[0].as_string_view();
+        let length = |string: Option<&str>| match string {
+            Some("fails") => Err(Error::Value("as it says")),
+            string => Ok(string.map_or(-1, |string| i64::try_from(string.len()).unwrap())),
+        };
+        Ok(Arc::new(strings.iter().map(length).collect::<Result<Int64Array>>()?))
+    }
+
+    fn is_immutable(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_string_that_no_row_has_cannot_make_a_function_fail() {
+    let strings = Strings::new(StringViewArray::from_iter_values(["fails", "four", "to"]));
+    let data = Data::Codes { codes: Arc::new(vec![1, 2, 0, 1]), strings: Arc::clone(&strings) };
+    let validity = Some(Arc::new(Bits::of(4, |row| row != 2)));
+    let call = Expression::Foreign { function: Arc::new(Length), arguments: vec![Expression::Column(0)] };
+    let mut memory = Memory::default();
+    let found = call.evaluate(&batch(vec![Column { data, validity }]), &mut memory).unwrap();
+    assert_eq!(values(&found), [Some(4), Some(2), Some(-1), Some(4)]);
+    let used = Data::Codes { codes: Arc::new(vec![0]), strings };
+    assert!(call.evaluate(&batch(vec![Column::new(used)]), &mut memory).is_err());
+}

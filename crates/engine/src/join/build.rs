@@ -1,0 +1,78 @@
+//! What one worker collects of the build side.
+
+use std::sync::Arc;
+
+use arrow::array::Array;
+
+use super::{Form, JoinSpec};
+use crate::{Batch, Column, Data, Error, Result};
+
+/// A worker's part of the build side.
+#[derive(Debug)]
+pub struct Build {
+    spec: Arc<JoinSpec>,
+    rows: usize,
+    /// The pieces of each column; none of columns that the join does not use.
+    columns: Vec<Vec<Column>>,
+    bytes: usize,
+}
+
+impl Build {
+    /// Nothing collected yet.
+    #[must_use]
+    pub fn new(spec: &Arc<JoinSpec>) -> Self {
+        Self { spec: Arc::clone(spec), rows: 0, columns: vec![Vec::new(); spec.build_forms.len()], bytes: 0 }
+    }
+
+    /// Takes a batch.
+    ///
+    /// # Errors
+    /// Where its columns have other forms than the build side's.
+    pub fn push(&mut self, batch: Batch) -> Result<()> {
+        if batch.columns.len() != self.columns.len() {
+            return Err(Error::Form("a batch of a join's build side has another number of columns"));
+        }
+        if batch.columns.iter().any(|column| column.rows() != batch.rows) {
+            return Err(Error::Form("a batch of a join's build side has columns of other lengths"));
+        }
+        if !batch.columns.iter().zip(&self.spec.build_forms).all(|(column, form)| form.is_like(Form::of(column))) {
+            return Err(Error::Form("a column of a join's build side"));
+        }
+        if batch.rows == 0 {
+            return Ok(());
+        }
+        self.rows += batch.rows;
+        for (position, column) in batch.columns.into_iter().enumerate() {
+            if self.spec.uses_build(position) {
+                self.bytes += bytes(&column);
+                self.columns[position].push(column);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the collected columns take in memory, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many rows are collected.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Gives the pieces of a column away.
+    pub(super) fn take_column(&mut self, position: usize) -> Vec<Column> {
+        self.columns.get_mut(position).map(std::mem::take).unwrap_or_default()
+    }
+}
+
+/// What a column will take once it is copied: texts are often few of those in their buffers, which many batches share.
+fn bytes(column: &Column) -> usize {
+    match &column.data {
+        Data::Texts(texts) => texts.len() * 16 + texts.total_buffer_bytes_used(),
+        _ => column.memory_bytes(),
+    }
+}

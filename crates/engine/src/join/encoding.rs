@@ -1,0 +1,297 @@
+//! Codes for the values of one key column: small numbers, equal where the values are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::Array;
+
+use super::numbers::PairNumbers;
+use super::texts::TextNumbers;
+use super::{Form, NO_WORD, NONE};
+use crate::{Bits, Column, Data, Error, Result, Strings};
+
+/// Instead of a string's number: not looked up yet.
+const UNKNOWN: u32 = NONE - 1;
+
+/// So many codes' numbers are remembered, about.
+const REMEMBERED_CODES: usize = 1 << 22;
+
+/// How values of a key column become codes from 0 up to a size.
+#[derive(Debug)]
+pub(super) struct Encoding {
+    form: Form,
+    domain: Domain,
+    /// Whether code 0 is the NULL's.
+    has_null: bool,
+}
+
+#[derive(Debug)]
+enum Domain {
+    /// A value's distance from the least. Truth values are 0 and 1, floats are integers in the same order.
+    Range {
+        least: i64,
+        size: u64,
+    },
+    /// Numbers of integers that are too far apart or too great.
+    Wide(PairNumbers),
+    Texts(TextNumbers),
+}
+
+/// What the codes of strings of the probe side mean, for one key.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    numbers: HashMap<u64, Vec<u32>>,
+    codes: usize,
+}
+
+impl Encoding {
+    /// Learns from the build side's values. Gives the rows' numbers too where it has them.
+    pub(super) fn learn(column: &Column, nulls_are_equal: bool) -> Result<(Self, Option<Vec<u32>>)> {
+        let valid = column.validity.as_deref();
+        let has_null = nulls_are_equal && valid.is_some_and(|bits| bits.count() < bits.rows());
+        let (domain, numbers) = match &column.data {
+            Data::Bools(_) => (Domain::Range { least: 0, size: 2 }, None),
+            Data::Ints { values, .. } => integers(values, valid, |value| value)?,
+            Data::Floats(values) => integers(values, valid, ordered)?,
+            Data::Wide(values) => wide(values, valid)?,
+            Data::Codes { codes, strings } => {
+                let mut numbers = TextNumbers::default();
+                let mut number_of = vec![UNKNOWN; strings.len()];
+                let of_rows = number_rows(codes, valid, |code| {
+                    let number = number_of.get_mut(code as usize).ok_or(Error::Form("a code without a string"))?;
+                    if *number == UNKNOWN {
+                        *number = numbers.number(strings.get(code).as_bytes())?;
+                    }
+                    Ok(*number)
+                })?;
+                (Domain::Texts(numbers), Some(of_rows))
+            }
+            Data::Texts(texts) => {
+                let mut numbers = TextNumbers::default();
+                let mut of_rows = Vec::with_capacity(texts.len());
+                for row in 0..texts.len() {
+                    let is_valid = valid.is_none_or(|bits| bits.get(row));
+                    of_rows.push(if is_valid { numbers.number(texts.value(row).as_bytes())? } else { NONE });
+                }
+                (Domain::Texts(numbers), Some(of_rows))
+            }
+        };
+        Ok((Self { form: Form::of(column), domain, has_null }, numbers))
+    }
+
+    /// How many codes there are.
+    pub(super) fn size(&self) -> u64 {
+        let values = match &self.domain {
+            Domain::Range { size, .. } => *size,
+            Domain::Wide(numbers) => u64::from(numbers.len()),
+            Domain::Texts(numbers) => numbers.len() as u64,
+        };
+        values + self.shift()
+    }
+
+    /// What it takes in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match &self.domain {
+            Domain::Range { .. } => 0,
+            Domain::Wide(numbers) => numbers.memory_bytes(),
+            Domain::Texts(numbers) => numbers.memory_bytes(),
+        }
+    }
+
+    /// The least value, where a value's code is just its distance from it, of integers.
+    pub(super) fn least(&self) -> Option<i64> {
+        match &self.domain {
+            Domain::Range { least, .. } if !self.has_null && Form::Ints.is_like(self.form) => Some(*least),
+            _ => None,
+        }
+    }
+
+    /// Whether NULL is a key of the build side that NULL keys match.
+    pub(super) fn has_null(&self) -> bool {
+        self.has_null
+    }
+
+    /// Gives the codes of rows whose numbers are known.
+    pub(super) fn known(&self, numbers: &[u32], each: &mut impl FnMut(usize, u64)) {
+        for (row, number) in numbers.iter().enumerate() {
+            each(row, if *number == NONE { self.null_code() } else { u64::from(*number) + self.shift() });
+        }
+    }
+
+    /// Gives the rows' codes, [`NO_WORD`] for values that the build side does not have.
+    ///
+    /// # Errors
+    /// Where the values cannot be compared with the build side's.
+    pub(super) fn codes(
+        &self,
+        column: &Column,
+        seen: &mut Remembered,
+        each: &mut impl FnMut(usize, u64),
+    ) -> Result<()> {
+        if !self.form.is_like(Form::of(column)) {
+            return Err(Error::Form("a join's key"));
+        }
+        let (valid, null, shift) = (column.validity.as_deref(), self.null_code(), self.shift());
+        let found = |number: u32| if number == NONE { NO_WORD } else { u64::from(number) + shift };
+        match (&column.data, &self.domain) {
+            (Data::Bools(bits), Domain::Range { .. }) => {
+                for row in 0..bits.rows() {
+                    let is_valid = valid.is_none_or(|bits| bits.get(row));
+                    each(row, if is_valid { u64::from(bits.get(row)) + shift } else { null });
+                }
+            }
+            (Data::Ints { values, .. }, Domain::Range { least, size }) => {
+                rows(values, valid, null, |value| distance(value, *least, *size, shift), each);
+            }
+            (Data::Floats(values), Domain::Range { least, size }) => {
+                rows(values, valid, null, |value| distance(ordered(value), *least, *size, shift), each);
+            }
+            (Data::Wide(values), Domain::Range { least, size }) => {
+                let code = |value| i64::try_from(value).map_or(NO_WORD, |value| distance(value, *least, *size, shift));
+                rows(values, valid, null, code, each);
+            }
+            (Data::Ints { values, .. }, Domain::Wide(numbers)) => {
+                rows(values, valid, null, |value| found(numbers.find(pair(i128::from(value)))), each);
+            }
+            (Data::Floats(values), Domain::Wide(numbers)) => {
+                rows(values, valid, null, |value| found(numbers.find(pair(i128::from(ordered(value))))), each);
+            }
+            (Data::Wide(values), Domain::Wide(numbers)) => {
+                rows(values, valid, null, |value| found(numbers.find(pair(value))), each);
+            }
+            (Data::Texts(texts), Domain::Texts(numbers)) => {
+                for row in 0..texts.len() {
+                    let is_valid = valid.is_none_or(|bits| bits.get(row));
+                    each(row, if is_valid { found(numbers.find(texts.value(row).as_bytes())) } else { null });
+                }
+            }
+            (Data::Codes { codes, strings }, Domain::Texts(numbers)) => {
+                let number_of = seen.numbers(strings);
+                for (row, code) in codes.iter().enumerate() {
+                    if !valid.is_none_or(|bits| bits.get(row)) {
+                        each(row, null);
+                        continue;
+                    }
+                    let number = number_of.get_mut(*code as usize).ok_or(Error::Form("a code without a string"))?;
+                    if *number == UNKNOWN {
+                        *number = numbers.find(strings.get(*code).as_bytes());
+                    }
+                    each(row, found(*number));
+                }
+            }
+            _ => return Err(Error::Form("a join's key")),
+        }
+        Ok(())
+    }
+
+    fn shift(&self) -> u64 {
+        u64::from(self.has_null)
+    }
+
+    fn null_code(&self) -> u64 {
+        if self.has_null { 0 } else { NO_WORD }
+    }
+}
+
+impl Remembered {
+    fn numbers(&mut self, strings: &Arc<Strings>) -> &mut Vec<u32> {
+        if self.codes > REMEMBERED_CODES {
+            self.codes = 0;
+            self.numbers.clear();
+        }
+        self.numbers.entry(strings.id()).or_insert_with(|| {
+            self.codes += strings.len();
+            vec![UNKNOWN; strings.len()]
+        })
+    }
+}
+
+/// Integers in the order of floats: −0 is 0, and any NaN is the same one.
+fn ordered(value: f64) -> i64 {
+    let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }.cast_signed();
+    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
+}
+
+#[inline]
+fn distance(value: i64, least: i64, size: u64, shift: u64) -> u64 {
+    let distance = value.wrapping_sub(least).cast_unsigned();
+    if distance < size { distance + shift } else { NO_WORD }
+}
+
+fn pair(value: i128) -> (u64, u64) {
+    (value as u64, (value >> 64) as u64)
+}
+
+/// Gives the rows' codes.
+#[inline]
+fn rows<T: Copy>(
+    values: &[T],
+    valid: Option<&Bits>,
+    null: u64,
+    code: impl Fn(T) -> u64,
+    each: &mut impl FnMut(usize, u64),
+) {
+    match valid {
+        None => values.iter().enumerate().for_each(|(row, value)| each(row, code(*value))),
+        Some(bits) => {
+            let codes = values.iter().enumerate();
+            codes.for_each(|(row, value)| each(row, if bits.get(row) { code(*value) } else { null }));
+        }
+    }
+}
+
+/// The rows' numbers, [`NONE`] for NULLs.
+fn number_rows<T: Copy>(
+    values: &[T],
+    valid: Option<&Bits>,
+    mut number: impl FnMut(T) -> Result<u32>,
+) -> Result<Vec<u32>> {
+    let mut numbers = Vec::with_capacity(values.len());
+    for (row, value) in values.iter().enumerate() {
+        let is_valid = valid.is_none_or(|bits| bits.get(row));
+        numbers.push(if is_valid { number(*value)? } else { NONE });
+    }
+    Ok(numbers)
+}
+
+fn integers<T: Copy>(
+    values: &[T],
+    valid: Option<&Bits>,
+    integer: impl Fn(T) -> i64,
+) -> Result<(Domain, Option<Vec<u32>>)> {
+    let Some((least, greatest)) = extremes(values, valid, &integer) else {
+        return Ok((Domain::Range { least: 0, size: 0 }, None));
+    };
+    let span = greatest.wrapping_sub(least).cast_unsigned();
+    // The codes of the values and of NULL are less than NO_WORD.
+    if span < NO_WORD - 2 {
+        return Ok((Domain::Range { least, size: span + 1 }, None));
+    }
+    let mut numbers = PairNumbers::default();
+    let of_rows = number_rows(values, valid, |value| numbers.number(pair(i128::from(integer(value)))))?;
+    Ok((Domain::Wide(numbers), Some(of_rows)))
+}
+
+fn wide(values: &[i128], valid: Option<&Bits>) -> Result<(Domain, Option<Vec<u32>>)> {
+    let is_narrow = |value: i128| i64::try_from(value).is_ok();
+    if values.iter().enumerate().all(|(row, value)| is_narrow(*value) || !valid.is_none_or(|bits| bits.get(row))) {
+        return integers(values, valid, |value| value as i64);
+    }
+    let mut numbers = PairNumbers::default();
+    let of_rows = number_rows(values, valid, |value| numbers.number(pair(value)))?;
+    Ok((Domain::Wide(numbers), Some(of_rows)))
+}
+
+/// The least and the greatest value that is not NULL.
+fn extremes<T: Copy>(values: &[T], valid: Option<&Bits>, integer: impl Fn(T) -> i64) -> Option<(i64, i64)> {
+    let mut extremes = (i64::MAX, i64::MIN);
+    let mut widen = |value: T| {
+        let value = integer(value);
+        extremes = (extremes.0.min(value), extremes.1.max(value));
+    };
+    match valid {
+        None => values.iter().for_each(|value| widen(*value)),
+        Some(bits) => bits.ones().for_each(|row| widen(values[row])),
+    }
+    (extremes.0 <= extremes.1).then_some(extremes)
+}

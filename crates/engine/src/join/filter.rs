@@ -1,0 +1,110 @@
+//! What a probe row's key must fulfil to find anything.
+
+use std::sync::Arc;
+
+use super::ranked;
+use crate::{Bits, Column, Data};
+
+/// The most values that a bitmap is made for.
+const BITS: u64 = 1 << 26;
+
+/// The most values for each build row that a bitmap is made for.
+const BITS_SHARE: u64 = 64;
+
+/// The values of one integer key of a build side: for a scan of the probe side to leave rows out that find nothing.
+#[derive(Debug)]
+pub struct KeyFilter {
+    bounds: (i64, i64),
+    /// A bit for each value from the lower bound on.
+    bits: Option<Arc<Vec<u64>>>,
+    is_range: bool,
+    keeps_nulls: bool,
+}
+
+impl KeyFilter {
+    /// Of the values whose rows have words. `known` are bits of the values from the least on, if there are such already.
+    pub(super) fn new(
+        column: &Column,
+        is_there: impl Fn(usize) -> bool,
+        known: Option<&Arc<Vec<u64>>>,
+        keeps_nulls: bool,
+    ) -> Option<Self> {
+        match &column.data {
+            Data::Ints { values, .. } => Some(Self::of(column, is_there, known, keeps_nulls, |row| values[row])),
+            Data::Wide(values) => {
+                let is_narrow = |row: usize| !column.is_valid(row) || i64::try_from(values[row]).is_ok();
+                let are_narrow = (0..values.len()).all(is_narrow);
+                are_narrow.then(|| Self::of(column, is_there, known, keeps_nulls, |row| values[row] as i64))
+            }
+            _ => None,
+        }
+    }
+
+    fn of(
+        column: &Column,
+        is_there: impl Fn(usize) -> bool,
+        known: Option<&Arc<Vec<u64>>>,
+        keeps_nulls: bool,
+        value: impl Fn(usize) -> i64,
+    ) -> Self {
+        let there = || (0..column.rows()).filter(|row| is_there(*row) && column.is_valid(*row));
+        let (mut bounds, mut count) = ((i64::MAX, i64::MIN), 0);
+        for row in there() {
+            bounds = (bounds.0.min(value(row)), bounds.1.max(value(row)));
+            count += 1;
+        }
+        let span = bounds.1.wrapping_sub(bounds.0).cast_unsigned();
+        if count == 0 || span >= BITS.min(count * BITS_SHARE) {
+            return Self { bounds, bits: None, is_range: count > 0 && span == 0, keeps_nulls };
+        }
+        let bits = known.cloned().unwrap_or_else(|| {
+            let mut bits = ranked::none(span + 1);
+            there().for_each(|row| ranked::set(&mut bits, value(row).wrapping_sub(bounds.0).cast_unsigned()));
+            Arc::new(bits)
+        });
+        let set: u64 = bits.iter().map(|word| u64::from(word.count_ones())).sum();
+        Self { bounds, is_range: set == span + 1, bits: Some(bits), keeps_nulls }
+    }
+
+    /// The least and the greatest value; the greatest is less where there are none.
+    #[must_use]
+    pub fn bounds(&self) -> (i64, i64) {
+        self.bounds
+    }
+
+    /// Whether every value within the bounds is there.
+    #[must_use]
+    pub fn is_exact_range(&self) -> bool {
+        self.is_range
+    }
+
+    /// Whether a NULL may find something.
+    #[must_use]
+    pub fn keeps_nulls(&self) -> bool {
+        self.keeps_nulls
+    }
+
+    /// The rows that may find something.
+    #[must_use]
+    pub fn keep(&self, values: &[i64], validity: Option<&Bits>) -> Bits {
+        let (least, greatest) = self.bounds;
+        let kept = match &self.bits {
+            Some(bits) if !self.is_range => {
+                let bits = bits.as_slice();
+                Bits::of(values.len(), |row| ranked::has(bits, values[row].wrapping_sub(least).cast_unsigned()))
+            }
+            _ => Bits::of(values.len(), |row| (least <= values[row]) & (values[row] <= greatest)),
+        };
+        match validity {
+            None => kept,
+            Some(valid) if self.keeps_nulls => kept.or(&valid.not()),
+            Some(valid) => kept.and(valid),
+        }
+    }
+
+    /// What it takes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.bits.as_ref().map_or(0, |bits| bits.capacity() * 8)
+    }
+}

@@ -1,0 +1,101 @@
+//! The build rows of each group.
+
+use std::ops::Range;
+
+use super::index::Index;
+use super::{NO_WORD, NONE};
+
+/// Rows by their group.
+#[derive(Debug)]
+pub(super) enum Groups {
+    /// Group `g` is row `g`; or nobody asks for rows.
+    Same,
+    /// Each group has one row.
+    One(Vec<u32>),
+    /// The rows of group `g` are from `starts[g]` to `starts[g + 1]`.
+    Lists(Vec<u32>),
+}
+
+/// So many words are looked up at once.
+const AT_ONCE: usize = 1024;
+
+impl Groups {
+    /// Of the rows with these words. Gives the order too that the rows must be brought into, unless it is the one they are in: rows of
+    /// a group are next to each other, and those that match nothing last.
+    pub(super) fn new(words: &[u64], index: &Index, asks_existence: bool) -> (Self, Option<Vec<u32>>) {
+        let there = words.iter().filter(|word| **word != NO_WORD).count();
+        let groups = index.groups() as usize;
+        let is_unique = groups == there;
+        if asks_existence || (is_unique && there == words.len() && index.is_by_appearance()) {
+            return (Self::Same, None);
+        }
+        if is_unique {
+            let mut rows = vec![0; groups];
+            each(words, index, |row, group| rows[group] = row);
+            let is_same = rows.iter().zip(0..).all(|(row, group)| *row == group);
+            return (if is_same { Self::Same } else { Self::One(rows) }, None);
+        }
+        // Counted one further on, so that a start moves to its group's end, the next one's start, as rows are put.
+        let mut starts = vec![0; groups + 2];
+        each(words, index, |_, group| starts[group + 2] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut rows = vec![0; there];
+        each(words, index, |row, group| {
+            let at = &mut starts[group + 1];
+            rows[*at as usize] = row;
+            *at += 1;
+        });
+        starts.truncate(groups + 1);
+        rows.extend((0..).zip(words).filter(|(_, word)| **word == NO_WORD).map(|(row, _)| row));
+        (Self::Lists(starts), Some(rows))
+    }
+
+    /// Whether a group has at most one row.
+    pub(super) fn are_unique(&self) -> bool {
+        !matches!(self, Self::Lists(_))
+    }
+
+    /// The rows of a group.
+    #[inline]
+    pub(super) fn rows(&self, group: u32) -> Range<u32> {
+        match self {
+            Self::Same => group..group + 1,
+            Self::One(rows) => rows[group as usize]..rows[group as usize] + 1,
+            Self::Lists(starts) => starts[group as usize]..starts[group as usize + 1],
+        }
+    }
+
+    /// Puts the rows of groups that have one row in the groups' place.
+    pub(super) fn put_rows(&self, groups: &mut [u32]) {
+        if let Self::One(rows) = self {
+            groups.iter_mut().for_each(|group| *group = rows[*group as usize]);
+        }
+    }
+
+    /// What they take in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Same => 0,
+            Self::One(rows) => rows.capacity() * 4,
+            Self::Lists(starts) => starts.capacity() * 4,
+        }
+    }
+}
+
+fn each(words: &[u64], index: &Index, mut put: impl FnMut(u32, usize)) {
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    let mut row = 0;
+    for words in words.chunks(AT_ONCE) {
+        index.find(words.len(), |row| words[row], &mut found, &mut open);
+        for group in &found {
+            if *group != NONE {
+                put(row, *group as usize);
+            }
+            row += 1;
+        }
+    }
+}

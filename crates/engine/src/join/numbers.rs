@@ -1,0 +1,79 @@
+//! Numbers for what needs more than a word.
+
+use super::{NONE, slots};
+use crate::{Error, Result};
+
+/// Numbers distinct pairs of words from 0 in the order they come.
+#[derive(Debug, Default)]
+pub(super) struct PairNumbers {
+    /// As many as a power of two, at most half of them used.
+    slots: Vec<Slot>,
+    len: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    pair: (u64, u64),
+    number: u32,
+}
+
+const FREE: Slot = Slot { pair: (0, 0), number: NONE };
+
+impl PairNumbers {
+    /// How many pairs have numbers.
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// A pair's number, a new one where it has none.
+    pub(super) fn number(&mut self, pair: (u64, u64)) -> Result<u32> {
+        if self.len as usize * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let at = self.slot(pair);
+        if self.slots[at].number == NONE {
+            if self.len >= NONE - 1 {
+                return Err(Error::Memory("distinct keys of a join"));
+            }
+            self.slots[at] = Slot { pair, number: self.len };
+            self.len += 1;
+        }
+        Ok(self.slots[at].number)
+    }
+
+    /// A pair's number, [`NONE`] where it has none.
+    #[inline]
+    pub(super) fn find(&self, pair: (u64, u64)) -> u32 {
+        if self.slots.is_empty() {
+            return NONE;
+        }
+        self.slots[self.slot(pair)].number
+    }
+
+    /// What it takes in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+    }
+
+    #[inline]
+    fn slot(&self, pair: (u64, u64)) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = slots::hash(slots::hash(pair.0) ^ pair.1) as usize & mask;
+        loop {
+            let slot = &self.slots[at];
+            if slot.number == NONE || slot.pair == pair {
+                return at;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(64);
+        let old = std::mem::replace(&mut self.slots, vec![FREE; size]);
+        for slot in old.into_iter().filter(|slot| slot.number != NONE) {
+            let at = self.slot(slot.pair);
+            self.slots[at] = slot;
+        }
+    }
+}

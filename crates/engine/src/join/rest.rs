@@ -1,0 +1,61 @@
+//! The build rows that are given after all probing.
+
+use std::sync::Arc;
+
+use super::{Form, JoinKind, JoinTable, OutputColumn};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Result};
+
+impl JoinTable {
+    /// Gives build rows to `next` once all probing is done: those without a match with NULLs for the probe side ([`JoinKind::Left`],
+    /// [`JoinKind::Full`]), with a match ([`JoinKind::LeftSemi`]), without ([`JoinKind::LeftAnti`]), or all, marked
+    /// ([`JoinKind::LeftMark`]); nothing of other kinds. Workers divide the rows: each gives a `part` of `parts`.
+    ///
+    /// # Errors
+    /// Those of `next`, and where `probe_forms` lacks a column of the output.
+    pub fn rest(
+        &self,
+        part: usize,
+        parts: usize,
+        probe_forms: &[Form],
+        next: &mut dyn FnMut(Batch) -> Result<()>,
+    ) -> Result<()> {
+        let Some(marks) = &self.marks else { return Ok(()) };
+        let words = marks.words();
+        let share = |part: usize| words * part.min(parts) / parts.max(1);
+        let mut rows: Vec<u32> = Vec::with_capacity(BATCH_ROWS);
+        for at in share(part)..share(part.saturating_add(1)) {
+            let there = u64::MAX >> (64 - (self.rows - at * 64).min(64));
+            let mut given = there
+                & match self.spec.kind {
+                    JoinKind::LeftSemi => marks.word(at),
+                    JoinKind::LeftMark => u64::MAX,
+                    _ => !marks.word(at),
+                };
+            while given != 0 {
+                rows.push((at * 64) as u32 + given.trailing_zeros());
+                given &= given - 1;
+            }
+            if rows.len() + 64 > BATCH_ROWS {
+                next(self.rest_batch(&rows, probe_forms)?)?;
+                rows.clear();
+            }
+        }
+        if rows.is_empty() { Ok(()) } else { next(self.rest_batch(&rows, probe_forms)?) }
+    }
+
+    fn rest_batch(&self, rows: &[u32], probe_forms: &[Form]) -> Result<Batch> {
+        let column = |column: &OutputColumn| match *column {
+            OutputColumn::Build(position) => self.column(position)?.take(rows),
+            OutputColumn::Probe(position) => {
+                let form = probe_forms.get(position).ok_or(Error::Form("a column of a join's probe side"))?;
+                Ok(form.nulls(rows.len()))
+            }
+            OutputColumn::Mark => {
+                let marks = self.marks.as_ref().ok_or(Error::Form("a mark of no row"))?;
+                let bits = Bits::of(rows.len(), |row| marks.get(rows[row]));
+                Ok(Column::new(Data::Bools(Arc::new(bits))))
+            }
+        };
+        Ok(Batch { rows: rows.len(), columns: self.spec.output.iter().map(column).collect::<Result<_>>()? })
+    }
+}

@@ -1,0 +1,193 @@
+//! What a join is to do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::StringViewArray;
+
+use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
+
+/// Which rows a join gives. Left is the build side, right is the probe side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Pairs.
+    Inner,
+    /// Pairs, and build rows without a match.
+    Left,
+    /// Pairs, and probe rows without a match.
+    Right,
+    /// Pairs, and rows of both sides without a match.
+    Full,
+    /// Build rows with a match.
+    LeftSemi,
+    /// Probe rows with a match.
+    RightSemi,
+    /// Build rows without a match.
+    LeftAnti,
+    /// Probe rows without a match.
+    RightAnti,
+    /// Build rows, and whether they have a match.
+    LeftMark,
+    /// Probe rows, and whether they have a match.
+    RightMark,
+}
+
+impl JoinKind {
+    /// Whether pairs of rows are given.
+    pub(super) fn gives_pairs(self) -> bool {
+        matches!(self, Self::Inner | Self::Left | Self::Right | Self::Full)
+    }
+
+    /// Whether build rows are given after all probing.
+    pub(super) fn gives_rest(self) -> bool {
+        matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti | Self::LeftMark)
+    }
+
+    /// Whether probe rows without a match are given.
+    pub(super) fn keeps_probe_rows(self) -> bool {
+        matches!(self, Self::Right | Self::Full | Self::RightAnti | Self::RightMark)
+    }
+
+    fn gives_build_columns(self) -> bool {
+        self.gives_pairs() || self.gives_rest()
+    }
+
+    fn gives_probe_columns(self) -> bool {
+        self.gives_pairs() || matches!(self, Self::RightSemi | Self::RightAnti | Self::RightMark)
+    }
+}
+
+/// A column of an output batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputColumn {
+    /// A column of the build side.
+    Build(usize),
+    /// A column of the probe side.
+    Probe(usize),
+    /// Whether the row has a match; never NULL.
+    Mark,
+}
+
+/// How values of a column are held where no batch tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Bools,
+    /// Numbers, also of columns that are sometimes wide.
+    Ints,
+    /// Numbers, also of columns that are sometimes narrow.
+    Wide,
+    Floats,
+    /// Strings, also those with codes.
+    Texts,
+}
+
+impl Form {
+    /// The form of a column.
+    #[must_use]
+    pub fn of(column: &Column) -> Self {
+        match &column.data {
+            Data::Bools(_) => Self::Bools,
+            Data::Ints { .. } => Self::Ints,
+            Data::Wide(_) => Self::Wide,
+            Data::Floats(_) => Self::Floats,
+            Data::Codes { .. } | Data::Texts(_) => Self::Texts,
+        }
+    }
+
+    /// A column of NULLs.
+    #[must_use]
+    pub fn nulls(self, rows: usize) -> Column {
+        let data = match self {
+            Self::Bools => Data::Bools(Arc::new(Bits::all(rows, false))),
+            Self::Ints => Data::Ints { values: Arc::new(vec![0; rows]), bounds: Bounds::of(0) },
+            Self::Wide => Data::Wide(Arc::new(vec![0; rows])),
+            Self::Floats => Data::Floats(Arc::new(vec![0.0; rows])),
+            Self::Texts => Data::Texts(StringViewArray::from_iter_values(std::iter::repeat_n("", rows))),
+        };
+        Column { data, validity: Some(Arc::new(Bits::all(rows, false))) }
+    }
+
+    /// Whether values of both can be compared and be in one column.
+    pub(super) fn is_like(self, other: Self) -> bool {
+        let family = |form| if form == Self::Wide { Self::Ints } else { form };
+        family(self) == family(other)
+    }
+}
+
+/// Says which rows of a batch fulfil a condition.
+pub type Condition = dyn Fn(&Batch) -> Result<Bits> + Send + Sync;
+
+/// A condition over pairs whose keys are equal.
+#[derive(Clone)]
+pub struct Residual {
+    /// The columns of the batch that the condition is asked about.
+    pub columns: Vec<OutputColumn>,
+    /// The rows for which the condition is true: neither false nor NULL.
+    pub is_true: Arc<Condition>,
+}
+
+impl fmt::Debug for Residual {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Residual").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+/// A join: left is the build side, right is the probe side.
+#[derive(Debug, Clone)]
+pub struct JoinSpec {
+    pub kind: JoinKind,
+    /// The columns whose values are equal, of the build side and of the probe side. Without any, all pairs match.
+    pub keys: Vec<(usize, usize)>,
+    /// Whether NULL keys are equal to each other; otherwise a NULL key matches nothing.
+    pub nulls_are_equal: bool,
+    /// The columns of output batches: of both sides where pairs are given, otherwise of the side that is given and, of mark joins, the
+    /// mark.
+    pub output: Vec<OutputColumn>,
+    /// What pairs fulfil besides their keys.
+    pub residual: Option<Residual>,
+    /// The forms of the build side's columns.
+    pub build_forms: Vec<Form>,
+}
+
+impl JoinSpec {
+    /// Whether the parts fit each other.
+    pub(super) fn check(&self) -> Result<()> {
+        let has_build = |column: usize| column < self.build_forms.len();
+        let fits_output = |column: &OutputColumn| match *column {
+            OutputColumn::Build(column) => self.kind.gives_build_columns() && has_build(column),
+            OutputColumn::Probe(_) => self.kind.gives_probe_columns(),
+            OutputColumn::Mark => matches!(self.kind, JoinKind::LeftMark | JoinKind::RightMark),
+        };
+        if !self.output.iter().all(fits_output) {
+            return Err(Error::Form("a join's output has a column that its kind does not give"));
+        }
+        if !self.keys.iter().all(|(build, _)| has_build(*build)) {
+            return Err(Error::Form("a join's key is no column of its build side"));
+        }
+        let fits_residual = |column: &OutputColumn| match *column {
+            OutputColumn::Build(column) => has_build(column),
+            OutputColumn::Probe(_) => true,
+            OutputColumn::Mark => false,
+        };
+        if !self.residual.iter().flat_map(|residual| &residual.columns).all(fits_residual) {
+            return Err(Error::Form("a join's condition has a column that there is not"));
+        }
+        Ok(())
+    }
+
+    /// Whether it is enough to know that a probe row has a match, whichever.
+    pub(super) fn asks_existence(&self) -> bool {
+        self.residual.is_none() && matches!(self.kind, JoinKind::RightSemi | JoinKind::RightAnti | JoinKind::RightMark)
+    }
+
+    /// Whether a build column's values are needed once the keys are known.
+    pub(super) fn gives_build(&self, column: usize) -> bool {
+        let residual = self.residual.iter().flat_map(|residual| &residual.columns);
+        self.output.iter().chain(residual).any(|output| *output == OutputColumn::Build(column))
+    }
+
+    /// Whether a build column's values are needed at all.
+    pub(super) fn uses_build(&self, column: usize) -> bool {
+        self.gives_build(column) || self.keys.iter().any(|(build, _)| *build == column)
+    }
+}

@@ -1,0 +1,113 @@
+//! The build side as one table that all workers read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::concat::concat;
+use super::filter::KeyFilter;
+use super::groups::Groups;
+use super::index::Index;
+use super::marks::Marks;
+use super::words::Words;
+use super::{Build, Form, JoinSpec, NO_WORD, NONE};
+use crate::{Column, Error, Result};
+
+/// A finished build side.
+#[derive(Debug)]
+pub struct JoinTable {
+    pub(super) spec: Arc<JoinSpec>,
+    /// What no other table of this process has.
+    pub(super) id: u64,
+    pub(super) rows: usize,
+    /// The columns that output and condition need.
+    pub(super) columns: Vec<Option<Column>>,
+    pub(super) words: Words,
+    pub(super) index: Index,
+    pub(super) groups: Groups,
+    /// The build rows that have found a match, of joins that give build rows afterwards.
+    pub(super) marks: Option<Marks>,
+    filters: Vec<Option<Arc<KeyFilter>>>,
+}
+
+impl JoinTable {
+    /// Makes the table of what the workers have collected.
+    ///
+    /// # Errors
+    /// Where the parts of `spec` do not fit each other, or for more rows than a table can have.
+    pub fn finish(spec: Arc<JoinSpec>, mut builds: Vec<Build>) -> Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        spec.check()?;
+        let rows = builds.iter().map(Build::rows).sum();
+        if u32::try_from(rows).is_ok_and(|rows| rows < NONE - 2) {
+            let columns = columns(&spec, &mut builds)?;
+            drop(builds);
+            Self::of_columns(spec, rows, columns, NEXT.fetch_add(1, Ordering::Relaxed))
+        } else {
+            Err(Error::Memory("the build side of a join"))
+        }
+    }
+
+    fn of_columns(spec: Arc<JoinSpec>, rows: usize, mut columns: Vec<Option<Column>>, id: u64) -> Result<Self> {
+        let keys = spec.keys.iter().map(|(build, _)| columns[*build].as_ref().ok_or(Error::Form("a join's key")));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let (words, of_rows) = Words::learn(&keys, rows, spec.nulls_are_equal)?;
+        let index = Index::new(&of_rows, words.size(), spec.asks_existence());
+        let (groups, order) = Groups::new(&of_rows, &index, spec.asks_existence());
+        let filter = |(position, key): (usize, &&Column)| {
+            let encoding = words.encoding(position).filter(|_| !spec.kind.keeps_probe_rows())?;
+            let known = index.bits().filter(|_| keys.len() == 1 && encoding.least().is_some());
+            let filter = KeyFilter::new(key, |row| of_rows[row] != NO_WORD, known, encoding.has_null());
+            filter.map(Arc::new)
+        };
+        let filters = keys.iter().enumerate().map(filter).collect();
+        for (position, column) in columns.iter_mut().enumerate() {
+            if !spec.gives_build(position) {
+                *column = None;
+            } else if let (Some(column), Some(order)) = (column, &order) {
+                *column = column.take(order)?;
+            }
+        }
+        let marks = spec.kind.gives_rest().then(|| Marks::new(rows));
+        Ok(Self { spec, id, rows, columns, words, index, groups, marks, filters })
+    }
+
+    /// How many rows the build side has.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// What the table takes in memory, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let columns: usize = self.columns.iter().flatten().map(Column::memory_bytes).sum();
+        let filters: usize = self.filters.iter().flatten().map(|filter| filter.memory_bytes()).sum();
+        let marks = self.marks.as_ref().map_or(0, |marks| marks.words() * 8);
+        columns + filters + marks + self.words.memory_bytes() + self.index.memory_bytes() + self.groups.memory_bytes()
+    }
+
+    /// What probe rows must fulfil on a key to find anything; `None` where rows that find nothing are given too, and for keys that are
+    /// no integers.
+    #[must_use]
+    pub fn key_filter(&self, key: usize) -> Option<Arc<KeyFilter>> {
+        self.filters.get(key).cloned().flatten()
+    }
+
+    /// A column of the build side.
+    pub(super) fn column(&self, position: usize) -> Result<&Column> {
+        let column = self.columns.get(position).and_then(Option::as_ref);
+        column.ok_or(Error::Form("a column of a join's build side"))
+    }
+}
+
+/// The columns that the join uses, each made of its pieces before the next one's, which takes the least memory.
+fn columns(spec: &JoinSpec, builds: &mut [Build]) -> Result<Vec<Option<Column>>> {
+    let column = |(position, form): (usize, &Form)| {
+        if !spec.uses_build(position) {
+            return Ok(None);
+        }
+        let pieces = builds.iter_mut().flat_map(|build| build.take_column(position)).collect();
+        concat(pieces, *form).map(Some)
+    };
+    spec.build_forms.iter().enumerate().map(column).collect()
+}

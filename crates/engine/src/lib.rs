@@ -1,0 +1,22 @@
+//! The engine: pipelines over packed columns, from a scan's blocks to an operator's answer, without Arrow's arrays between.
+//!
+//! Owns the forms of values between steps (`vector`), expressions over them (`expression`), grouping (`aggregate`), joins (`join`) and the
+//! steps themselves (`pipeline`).
+//! Knows no plans, no files, no threads: `execution/cover` makes programs of plans, drives them and brings them batches.
+//!
+//! What it does not decide by itself (a value out of range, a form it has no loop for) is an [`Error`]: the operators that a program
+//! stands for run instead.
+
+pub mod aggregate;
+pub mod arrow_form;
+mod error;
+pub mod expression;
+pub mod join;
+pub mod pipeline;
+pub mod vector;
+
+pub use error::{Error, Result};
+pub use vector::{Batch, Bits, Bounds, Column, Data, Selection, Strings};
+
+/// Rows of a batch, about: its columns stay in the second-level cache from one step to the next.
+pub const BATCH_ROWS: usize = 4096;

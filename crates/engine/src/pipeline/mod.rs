@@ -1,0 +1,59 @@
+//! A pipeline: batches of a source go through steps into a sink. Each worker runs one of its own over its share of the source.
+
+mod worker;
+
+use std::sync::Arc;
+
+pub use worker::{Border, Collected, Relief, Worker};
+
+use crate::aggregate::AggregateSpec;
+use crate::expression::Expression;
+use crate::join::{Form, JoinSpec};
+
+/// What happens to a source's batches.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    pub source: Source,
+    pub steps: Vec<Step>,
+    pub sink: Sink,
+}
+
+/// Where batches come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// An input from outside, by its number.
+    Input(usize),
+    /// The groups of an earlier pipeline.
+    Groups(usize),
+}
+
+/// What is done with a batch.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Rows for which all are true go on; what a later one reads is computed only for what earlier ones leave.
+    Filter(Vec<Expression>),
+    /// Other columns.
+    Project(Vec<Expression>),
+    /// Rows with what they find in the table that an earlier pipeline built.
+    Probe {
+        spec: Arc<JoinSpec>,
+        built_by: usize,
+        /// The forms of the probing batches' columns.
+        forms: Vec<Form>,
+    },
+}
+
+/// Where batches end.
+#[derive(Debug, Clone)]
+pub enum Sink {
+    Groups(Arc<AggregateSpec>),
+    Build(Arc<JoinSpec>),
+    /// They leave the program.
+    Rows,
+}
+
+/// Pipelines in an order in which they can run; the last one's sink is [`Sink::Rows`].
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub pipelines: Vec<Pipeline>,
+}

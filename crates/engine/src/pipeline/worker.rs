@@ -1,0 +1,192 @@
+//! One worker's way through a pipeline.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Pipeline, Sink, Step};
+use crate::aggregate::Groups;
+use crate::expression::Memory;
+use crate::join::{Build, JoinTable, ProbeScratch};
+use crate::{Batch, Error, Result, Selection};
+
+/// A worker of a pipeline, and what it has collected so far.
+pub struct Worker {
+    pipeline: Arc<Pipeline>,
+    locals: Vec<Local>,
+    collected: Collected,
+    /// Rows that have come to each step, and to the sink.
+    rows: Vec<u64>,
+    border: Border,
+}
+
+/// What a worker asks while it is busy with one batch, which may become millions.
+#[derive(Default)]
+pub struct Border {
+    /// Set when nobody wants the rows any more.
+    pub stop: Arc<AtomicBool>,
+    /// Takes rows that have reached the end, where they have become many.
+    pub relief: Option<Box<Relief>>,
+}
+
+/// Takes all batches; may wait.
+pub type Relief = dyn FnMut(Vec<Batch>) -> Result<()> + Send;
+
+/// Batches that lie at the end before somebody is asked to take them.
+const HELD_MAX: usize = 32;
+
+/// What a step of one worker has to itself.
+enum Local {
+    Expressions(Memory),
+    Probe(Arc<JoinTable>, Box<ProbeScratch>),
+}
+
+/// What became of the batches.
+pub enum Collected {
+    Groups(Box<Groups>),
+    Build(Box<Build>),
+    /// To be taken by whoever drives the worker.
+    Rows(Vec<Batch>),
+}
+
+impl Worker {
+    /// A worker; `table_of` gives the tables that earlier pipelines built.
+    ///
+    /// # Errors
+    /// Where a table is not there.
+    pub fn new(
+        pipeline: &Arc<Pipeline>,
+        table_of: impl Fn(usize) -> Option<Arc<JoinTable>>,
+        border: Border,
+    ) -> Result<Self> {
+        let local = |step: &Step| match step {
+            Step::Filter(_) | Step::Project(_) => Ok(Local::Expressions(Memory::default())),
+            Step::Probe { built_by, .. } => {
+                let table = table_of(*built_by).ok_or(Error::Form("a table that is not built yet"))?;
+                Ok(Local::Probe(table, Box::default()))
+            }
+        };
+        let locals = pipeline.steps.iter().map(local).collect::<Result<Vec<_>>>()?;
+        let collected = match &pipeline.sink {
+            Sink::Groups(spec) => Collected::Groups(Box::new(Groups::new(spec))),
+            Sink::Build(spec) => Collected::Build(Box::new(Build::new(spec))),
+            Sink::Rows => Collected::Rows(Vec::new()),
+        };
+        let rows = vec![0; locals.len() + 1];
+        Ok(Self { pipeline: Arc::clone(pipeline), locals, collected, rows, border })
+    }
+
+    /// Takes a batch of the source through all steps.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn push(&mut self, batch: Batch) -> Result<()> {
+        let mut end = End { collected: &mut self.collected, border: &mut self.border };
+        push(&self.pipeline.steps, &mut self.locals, &mut self.rows, &mut end, batch)
+    }
+
+    /// Takes a share of what the build side of a join still has to give through the steps after it, once all workers are done with their
+    /// batches.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn push_rest(&mut self, step: usize, part: usize, parts: usize) -> Result<()> {
+        let (Some(Local::Probe(table, _)), Some(Step::Probe { forms, .. })) =
+            (self.locals.get(step), self.pipeline.steps.get(step))
+        else {
+            return Err(Error::Form("a rest of what is no join"));
+        };
+        let table = Arc::clone(table);
+        let (steps, locals) = (&self.pipeline.steps[step + 1..], &mut self.locals[step + 1..]);
+        let rows = &mut self.rows[step + 1..];
+        let mut end = End { collected: &mut self.collected, border: &mut self.border };
+        table.rest(part, parts, forms, &mut |batch| push(steps, locals, rows, &mut end, batch))
+    }
+
+    /// How many rows have come to each step; the last number is the sink's.
+    #[must_use]
+    pub fn rows(&self) -> &[u64] {
+        &self.rows
+    }
+
+    /// Rows that have reached the end, taken away.
+    pub fn take_rows(&mut self) -> Vec<Batch> {
+        match &mut self.collected {
+            Collected::Rows(rows) => std::mem::take(rows),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What it holds in memory, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        match &self.collected {
+            Collected::Groups(groups) => groups.memory_bytes(),
+            Collected::Build(build) => build.memory_bytes(),
+            Collected::Rows(_) => 0,
+        }
+    }
+
+    /// What it has collected.
+    #[must_use]
+    pub fn finish(self) -> Collected {
+        self.collected
+    }
+}
+
+/// Where batches end, and who is asked.
+struct End<'a> {
+    collected: &'a mut Collected,
+    border: &'a mut Border,
+}
+
+impl End<'_> {
+    fn take(&mut self, batch: Batch) -> Result<()> {
+        match self.collected {
+            Collected::Groups(groups) => groups.add(&batch),
+            Collected::Build(build) => build.push(batch),
+            Collected::Rows(rows) => {
+                rows.push(batch);
+                match &mut self.border.relief {
+                    Some(relief) if HELD_MAX <= rows.len() => relief(std::mem::take(rows)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn push(steps: &[Step], locals: &mut [Local], rows: &mut [u64], end: &mut End<'_>, batch: Batch) -> Result<()> {
+    if batch.rows == 0 {
+        return Ok(());
+    }
+    if end.border.stop.load(Ordering::Relaxed) {
+        return Err(Error::Stopped);
+    }
+    let (here, rows) = rows.split_first_mut().ok_or(Error::Form("a step that is not there"))?;
+    *here += batch.rows as u64;
+    let (Some((step, steps)), Some((local, locals))) = (steps.split_first(), locals.split_first_mut()) else {
+        return end.take(batch);
+    };
+    match (step, local) {
+        (Step::Filter(conditions), Local::Expressions(memory)) => {
+            let mut batch = batch;
+            for condition in conditions {
+                let passing = condition.is_true(&batch, memory)?;
+                batch = batch.select(&Selection::of(&passing))?;
+                if batch.rows == 0 {
+                    return Ok(());
+                }
+            }
+            push(steps, locals, rows, end, batch)
+        }
+        (Step::Project(expressions), Local::Expressions(memory)) => {
+            let columns = expressions.iter().map(|expression| expression.evaluate(&batch, memory));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            push(steps, locals, rows, end, Batch { rows: batch.rows, columns })
+        }
+        (Step::Probe { .. }, Local::Probe(table, scratch)) => {
+            table.probe(&batch, scratch, &mut |batch| push(steps, locals, rows, end, batch))
+        }
+        _ => Err(Error::Form("a step without what it needs")),
+    }
+}

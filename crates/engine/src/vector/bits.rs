@@ -1,0 +1,151 @@
+//! One bit for each row.
+
+/// A bit for each row, row `r` in bit `r % 64` of word `r / 64`; bits after the last row are zero.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bits {
+    words: Vec<u64>,
+    rows: usize,
+}
+
+impl Bits {
+    /// `rows` bits, each `value`.
+    #[must_use]
+    pub fn all(rows: usize, value: bool) -> Self {
+        let mut words = vec![if value { u64::MAX } else { 0 }; rows.div_ceil(64)];
+        trim(&mut words, rows);
+        Self { words, rows }
+    }
+
+    /// The bits of these words.
+    ///
+    /// # Panics
+    /// Where there are not as many words as rows need.
+    #[must_use]
+    pub fn of_words(mut words: Vec<u64>, rows: usize) -> Self {
+        assert_eq!(words.len(), rows.div_ceil(64), "a word for each 64 rows");
+        trim(&mut words, rows);
+        Self { words, rows }
+    }
+
+    /// A bit for each row, as `is_set` says.
+    #[inline]
+    pub fn of(rows: usize, mut is_set: impl FnMut(usize) -> bool) -> Self {
+        let mut words = Vec::with_capacity(rows.div_ceil(64));
+        let mut row = 0;
+        while row < rows {
+            let end = rows.min(row + 64);
+            let mut word = 0;
+            for (bit, row) in (row..end).enumerate() {
+                word |= u64::from(is_set(row)) << bit;
+            }
+            words.push(word);
+            row = end;
+        }
+        Self { words, rows }
+    }
+
+    /// A bit for each value, as `test` says.
+    #[inline]
+    pub fn of_values<T: Copy>(values: &[T], mut test: impl FnMut(T) -> bool) -> Self {
+        let word =
+            |chunk: &[T]| chunk.iter().enumerate().fold(0, |word, (bit, value)| word | u64::from(test(*value)) << bit);
+        Self { words: values.chunks(64).map(word).collect(), rows: values.len() }
+    }
+
+    /// A bit for each pair of values, as `test` says.
+    #[inline]
+    pub fn of_pairs<T: Copy>(left: &[T], right: &[T], mut test: impl FnMut(T, T) -> bool) -> Self {
+        let word = |(left, right): (&[T], &[T])| {
+            let pairs = left.iter().zip(right).enumerate();
+            pairs.fold(0, |word, (bit, (left, right))| word | u64::from(test(*left, *right)) << bit)
+        };
+        Self { words: left.chunks(64).zip(right.chunks(64)).map(word).collect(), rows: left.len() }
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// How many bits are set.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// A row's bit.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, row: usize) -> bool {
+        self.words[row / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// A row's bit; false where there is no such row.
+    #[must_use]
+    pub fn get_or_false(&self, row: usize) -> bool {
+        row < self.rows && self.get(row)
+    }
+
+    /// Sets a row's bit.
+    #[inline]
+    pub fn set(&mut self, row: usize) {
+        self.words[row / 64] |= 1 << (row % 64);
+    }
+
+    /// Bits that are set in both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        self.merge(other, |a, b| a & b)
+    }
+
+    /// Bits that are set in either.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        self.merge(other, |a, b| a | b)
+    }
+
+    /// Bits that are set here and not there.
+    #[must_use]
+    pub fn and_not(&self, other: &Self) -> Self {
+        self.merge(other, |a, b| a & !b)
+    }
+
+    /// The other bits.
+    #[must_use]
+    pub fn not(&self) -> Self {
+        Self::of_words(self.words.iter().map(|word| !word).collect(), self.rows)
+    }
+
+    fn merge(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        debug_assert_eq!(self.rows, other.rows, "bits of the same rows");
+        let words = self.words.iter().zip(&other.words).map(|(a, b)| of(*a, *b)).collect();
+        Self { words, rows: self.rows }
+    }
+
+    /// The rows whose bits are set, ascending.
+    pub fn ones(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().enumerate().flat_map(|(word, bits)| {
+            let mut bits = *bits;
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros() as usize;
+                bits &= bits.wrapping_sub(1);
+                (bit < 64).then_some(word * 64 + bit)
+            })
+        })
+    }
+}
+
+fn trim(words: &mut [u64], rows: usize) {
+    if !rows.is_multiple_of(64)
+        && let Some(last) = words.last_mut()
+    {
+        *last &= (1 << (rows % 64)) - 1;
+    }
+}

@@ -1,0 +1,226 @@
+//! DataFusion's expressions as the engine's.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use engine::expression::{Comparison, Expression, Operation};
+use engine::{Bounds, arrow_form};
+use planner::functions::{NumberCall, NumberOperation, number_call};
+
+use super::foreign;
+
+/// The expression over columns of `schema`; `None` where it, or a column that it reads, is of a type that has no form in the engine.
+pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+    native(expression, schema).or_else(|| foreign::call(expression, schema))
+}
+
+fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+    let boxed = |part: &Arc<dyn PhysicalExpr>| lower(part, schema).map(Box::new);
+    if let Some(column) = expression.downcast_ref::<Column>() {
+        let is_held = arrow_form::has_form(schema.field(column.index()).data_type());
+        return is_held.then(|| Expression::Column(column.index()));
+    }
+    if let Some(literal) = expression.downcast_ref::<Literal>() {
+        return constant(literal.value());
+    }
+    if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
+        return operation(binary, schema);
+    }
+    if let Some(not) = expression.downcast_ref::<NotExpr>() {
+        return Some(Expression::Not(boxed(not.arg())?));
+    }
+    if let Some(test) = expression.downcast_ref::<IsNullExpr>() {
+        return Some(Expression::IsNull { value: boxed(test.arg())?, is_negated: false });
+    }
+    if let Some(test) = expression.downcast_ref::<IsNotNullExpr>() {
+        return Some(Expression::IsNull { value: boxed(test.arg())?, is_negated: true });
+    }
+    if let Some(cast) = expression.downcast_ref::<CastExpr>() {
+        return widening_cast(cast, schema);
+    }
+    if let Some(list) = expression.downcast_ref::<InListExpr>() {
+        return among(list, schema);
+    }
+    if let Some(case) = expression.downcast_ref::<CaseExpr>() {
+        return searched_case(case, schema);
+    }
+    call(expression.downcast_ref::<ScalarFunctionExpr>()?, schema)
+}
+
+fn constant(value: &ScalarValue) -> Option<Expression> {
+    let is_held = arrow_form::has_form(&value.data_type());
+    let array = is_held.then(|| value.to_array_of_size(1).ok()).flatten()?;
+    arrow_form::column(&array).ok().map(Expression::Constant)
+}
+
+/// Types that are held as integers, whose order is that of the integers.
+fn is_integer(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt32
+            | DataType::Date32
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+    ) && arrow_form::has_form(data_type)
+}
+
+fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
+    let comparison = match binary.op() {
+        Operator::And => return Some(Expression::And(parts(binary, Operator::And, schema)?)),
+        Operator::Or => return Some(Expression::Or(parts(binary, Operator::Or, schema)?)),
+        Operator::Eq => Comparison::Equal,
+        Operator::NotEq => Comparison::NotEqual,
+        Operator::Lt => Comparison::Less,
+        Operator::LtEq => Comparison::LessOrEqual,
+        Operator::Gt => Comparison::Greater,
+        Operator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    };
+    let (left, right) = (binary.left(), binary.right());
+    let factors = match (left.data_type(schema).ok()?, right.data_type(schema).ok()?) {
+        (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => {
+            let scale = x.max(y);
+            (power_of_ten(scale - x)?, power_of_ten(scale - y)?)
+        }
+        (DataType::Float64, DataType::Float64) => (1, 1),
+        (x, y) if x == y && is_integer(&x) => (1, 1),
+        _ => return None,
+    };
+    let (left, right) = (Box::new(lower(left, schema)?), Box::new(lower(right, schema)?));
+    Some(Expression::Compare { comparison, left, right, factors })
+}
+
+/// All parts that one operator joins.
+fn parts(binary: &BinaryExpr, operator: Operator, schema: &Schema) -> Option<Vec<Expression>> {
+    let mut all = Vec::new();
+    for side in [binary.left(), binary.right()] {
+        match side.downcast_ref::<BinaryExpr>().filter(|inner| *inner.op() == operator) {
+            Some(inner) => all.extend(parts(inner, operator, schema)?),
+            None => all.push(lower(side, schema)?),
+        }
+    }
+    Some(all)
+}
+
+fn power_of_ten(exponent: i8) -> Option<i64> {
+    10_i64.checked_pow(u32::try_from(exponent).ok()?)
+}
+
+fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
+    let (from, to) = (cast.expr().data_type(schema).ok()?, cast.cast_type());
+    let value = || lower(cast.expr(), schema);
+    let width = |data_type: &DataType| match data_type {
+        DataType::Int8 => Some(1),
+        DataType::Int16 => Some(2),
+        DataType::Int32 => Some(4),
+        DataType::Int64 => Some(8),
+        _ => None,
+    };
+    match (&from, to) {
+        (from, to) if from == to => value(),
+        (from, to) if width(from).zip(width(to)).is_some_and(|(from, to)| from <= to) => value(),
+        (DataType::Decimal128(_, x), DataType::Decimal128(precision, y)) if x <= y => {
+            scaled(value()?, power_of_ten(y - x)?, digits(*precision)?)
+        }
+        (from, DataType::Decimal128(precision, scale)) if width(from).is_some() && 0 <= *scale => {
+            scaled(value()?, power_of_ten(*scale)?, digits(*precision)?)
+        }
+        _ => None,
+    }
+}
+
+/// All numbers of so many digits.
+fn digits(precision: u8) -> Option<(i128, i128)> {
+    let beyond = 10_i128.checked_pow(precision.into())?;
+    Some((1 - beyond, beyond - 1))
+}
+
+/// A value times a factor.
+fn scaled(value: Expression, factor: i64, (min, max): (i128, i128)) -> Option<Expression> {
+    let zero = constant(&ScalarValue::Int64(Some(0)))?;
+    Some(Expression::Arithmetic {
+        operation: Operation::Add,
+        left: Box::new(value),
+        right: Box::new(zero),
+        factors: (factor, 1),
+        limits: Bounds { min, max },
+    })
+}
+
+fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
+    let data_type = list.expr().data_type(schema).ok()?;
+    let mut values = Vec::with_capacity(list.len());
+    for item in list.list() {
+        let value = item.downcast_ref::<Literal>()?.value();
+        let is_same = value.data_type() == data_type;
+        values.push(match value {
+            ScalarValue::Int16(Some(value)) if is_same => i64::from(*value),
+            ScalarValue::Int32(Some(value)) | ScalarValue::Date32(Some(value)) if is_same => i64::from(*value),
+            ScalarValue::Int64(Some(value)) if is_same => *value,
+            _ => return None,
+        });
+    }
+    values.sort_unstable();
+    values.dedup();
+    let value = Box::new(lower(list.expr(), schema)?);
+    Some(Expression::In { value, list: values.into(), is_negated: list.negated() })
+}
+
+fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
+    if case.expr().is_some() {
+        return None;
+    }
+    let branches = case.when_then_expr().iter();
+    let branches = branches.map(|(condition, value)| Some((lower(condition, schema)?, lower(value, schema)?)));
+    let otherwise = match case.else_expr() {
+        // NULL of no type stands for no value.
+        Some(value) if value.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null()) => None,
+        Some(value) => Some(Box::new(lower(value, schema)?)),
+        None => None,
+    };
+    Some(Expression::Case { branches: branches.collect::<Option<_>>()?, otherwise })
+}
+
+fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
+    let (number, takes) = number_call(call.fun())?;
+    let fits = |(argument, taken): (&Arc<dyn PhysicalExpr>, &types::SqlType)| {
+        argument.data_type(schema).is_ok_and(|found| found == taken.arrow_type())
+    };
+    if call.args().len() != takes.len() || !call.args().iter().zip(&takes).all(fits) {
+        return None;
+    }
+    let mut arguments = call.args().iter().map(|argument| lower(argument, schema).map(Box::new));
+    let operation = |operation| match operation {
+        NumberOperation::Add => Operation::Add,
+        NumberOperation::Subtract => Operation::Subtract,
+        NumberOperation::Multiply => Operation::Multiply,
+    };
+    match number {
+        NumberCall::Exact { operation: done, factors: (x, y), limits: (min, max) } => {
+            let factors = (i64::try_from(x).ok()?, i64::try_from(y).ok()?);
+            let (left, right) = (arguments.next()??, arguments.next()??);
+            Some(Expression::Arithmetic {
+                operation: operation(done),
+                left,
+                right,
+                factors,
+                limits: Bounds { min, max },
+            })
+        }
+        NumberCall::Floating(done) => {
+            let (left, right) = (arguments.next()??, arguments.next()??);
+            Some(Expression::FloatArithmetic { operation: operation(done), left, right })
+        }
+        NumberCall::Scaled { factor, limits } => scaled(*arguments.next()??, i64::try_from(factor).ok()?, limits),
+    }
+}

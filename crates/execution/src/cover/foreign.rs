@@ -1,0 +1,119 @@
+//! What the engine has no loop for, over Arrow's arrays.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::DataFusionError;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use engine::expression::{Expression, Foreign};
+
+/// An expression as a function of the columns that it reads.
+#[derive(Debug)]
+pub(super) struct ForeignExpression {
+    id: u64,
+    expression: Arc<dyn PhysicalExpr>,
+    schema: SchemaRef,
+    takes: Vec<DataType>,
+    is_immutable: bool,
+}
+
+/// The values of an aggregate out of its states.
+#[derive(Debug)]
+pub(super) struct FinishAggregate {
+    id: u64,
+    aggregate: Arc<AggregateFunctionExpr>,
+    takes: Vec<DataType>,
+}
+
+/// A call of the expression, which is over rows of `schema`; `None` where a column that it reads has no form in the engine.
+pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+    let result = expression.data_type(schema).ok()?;
+    if !engine::arrow_form::has_form(&result) {
+        return None;
+    }
+    let mut columns: Vec<usize> = collect_columns(expression).iter().map(Column::index).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    let fields: Vec<Field> = columns.iter().map(|column| schema.field(*column).clone()).collect();
+    let takes: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
+    if !takes.iter().all(engine::arrow_form::has_form) {
+        return None;
+    }
+    let moved = Arc::clone(expression).transform(|part| {
+        let Some(column) = part.downcast_ref::<Column>() else { return Ok(Transformed::no(part)) };
+        let at = columns.binary_search(&column.index()).expect("collected above");
+        Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as Arc<dyn PhysicalExpr>))
+    });
+    let expression = moved.ok()?.data;
+    let is_immutable = !is_volatile(&expression);
+    let schema = Arc::new(Schema::new(fields));
+    let function = Arc::new(ForeignExpression { id: next_id(), expression, schema, takes, is_immutable });
+    Some(Expression::Foreign { function, arguments: columns.into_iter().map(Expression::Column).collect() })
+}
+
+impl FinishAggregate {
+    /// The aggregate's values; its states are of the types `takes`.
+    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, takes: Vec<DataType>) -> Self {
+        Self { id: next_id(), aggregate: Arc::clone(aggregate), takes }
+    }
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn failed(error: DataFusionError) -> engine::Error {
+    engine::Error::Foreign(Box::new(error))
+}
+
+impl Foreign for ForeignExpression {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &self.takes
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        // A domain has a NULL, also of columns that have none.
+        let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new_with_options(schema, arguments.to_vec(), &options)?;
+        self.expression.evaluate(&batch).and_then(|value| value.into_array(rows)).map_err(failed)
+    }
+
+    fn is_immutable(&self) -> bool {
+        self.is_immutable
+    }
+}
+
+impl Foreign for FinishAggregate {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &self.takes
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
+        let groups: Vec<usize> = (0..rows).collect();
+        let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
+        accumulator.merge_batch(arguments, &groups, rows).map_err(failed)?;
+        accumulator.evaluate(EmitTo::All).map_err(failed)
+    }
+
+    fn is_immutable(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,55 @@
+//! Plans to engine programs: each part of a plan that the engine can run becomes one operator, a [`FragmentExec`], which runs it.
+//!
+//! `plan.rs` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
+//! through `foreign.rs`. `source.rs` brings pages of scans, `run.rs` drives the pipelines. The operators that a fragment stands for stay
+//! with it: EXPLAIN shows them, and they run instead where the engine gives up.
+
+mod expression;
+mod foreign;
+mod fragment;
+mod plan;
+mod run;
+mod source;
+
+use std::sync::Arc;
+
+use datafusion::common::Result as DfResult;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::union::UnionExec;
+
+pub(crate) use fragment::FragmentExec;
+pub(crate) use plan::OperatorId;
+pub(crate) use run::FALLBACKS;
+
+/// `plan` with fragments in the place of what the engine can run.
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if let Some(fragment) = plan::lower(&plan) {
+        return Ok(Arc::new(FragmentExec::new(plan, fragment)));
+    }
+    let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
+    let after = before.iter().map(|child| cover(Arc::clone(child))).collect::<DfResult<Vec<_>>>()?;
+    let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
+    if !is_changed || !may_replace(&plan, &before, &after) {
+        return Ok(plan);
+    }
+    replace_children_if_necessary(plan, after)
+}
+
+/// Whether an operator works over the new children as it did over the old: a fragment gives one partition.
+fn may_replace(
+    plan: &Arc<dyn ExecutionPlan>,
+    before: &[Arc<dyn ExecutionPlan>],
+    after: &[Arc<dyn ExecutionPlan>],
+) -> bool {
+    if before.len() < 2 {
+        return true;
+    }
+    let partitions = |child: &Arc<dyn ExecutionPlan>| child.properties().output_partitioning().partition_count();
+    let is_kept = before.iter().zip(after).all(|(before, after)| partitions(before) == partitions(after));
+    is_kept || plan.is::<UnionExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>()
+}

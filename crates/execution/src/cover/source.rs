@@ -1,0 +1,218 @@
+//! Pages of a scan as batches: keys of joins and conditions are tested first, what rows are left is read of the other columns.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::datatypes::{DataType, SchemaRef};
+use blocks::{Kind, RowSet};
+use datafusion::common::Result as DfResult;
+use engine::expression::Memory;
+use engine::join::KeyFilter;
+use engine::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings, arrow_form};
+use shards::Test;
+use shards::cache::{ColumnBlock, PageColumn, PageRows, Piece, take_rows};
+
+use super::plan::ScanFilter;
+use crate::scan::PageScan;
+
+/// What all workers of a scan do with its pages.
+pub(super) struct ScanWork {
+    pub(super) schema: SchemaRef,
+    pub(super) filters: Vec<ScanFilter>,
+    pub(super) keys: Vec<(usize, Arc<KeyFilter>)>,
+    pub(super) wanted: Vec<bool>,
+    /// Rows that went on, and rows that the filters took away.
+    pub(super) passed: AtomicU64,
+    pub(super) removed: AtomicU64,
+}
+
+/// One worker's batches of a scan.
+pub(super) struct ScanBatches {
+    work: Arc<ScanWork>,
+    scan: PageScan,
+    memory: Memory,
+    page: Option<OpenPage>,
+}
+
+/// A page whose rows are given.
+struct OpenPage {
+    page: PageRows,
+    /// Strings of columns of codes, made when first needed.
+    strings: HashMap<usize, Arc<Strings>>,
+    vector: usize,
+}
+
+impl ScanBatches {
+    pub(super) fn new(work: &Arc<ScanWork>, scan: PageScan) -> Self {
+        Self { work: Arc::clone(work), scan, memory: Memory::default(), page: None }
+    }
+
+    /// The next rows; `None` at the end.
+    pub(super) async fn next(&mut self) -> DfResult<engine::Result<Option<Batch>>> {
+        loop {
+            if let Some(page) = &mut self.page {
+                match take_rows(&page.page.rows, &mut page.vector, BATCH_ROWS) {
+                    Some(rows) => return Ok(page.batch(&rows, &self.work.schema, &self.work.wanted).map(Some)),
+                    None => self.page = None,
+                }
+            }
+            match self.scan.next().await? {
+                None => return Ok(Ok(None)),
+                Some(Piece::Page(page)) => {
+                    let mut page = OpenPage { page, strings: HashMap::new(), vector: 0 };
+                    if let Err(error) = page.narrow(&self.work, &mut self.memory) {
+                        return Ok(Err(error));
+                    }
+                    self.work.passed.fetch_add(page.page.rows.count() as u64, Ordering::Relaxed);
+                    self.page = Some(page);
+                }
+                Some(Piece::Rows(rows)) => match self.of_arrays(&rows) {
+                    Ok(batch) if batch.rows == 0 => {}
+                    Ok(batch) => {
+                        self.work.passed.fetch_add(batch.rows as u64, Ordering::Relaxed);
+                        return Ok(Ok(Some(batch)));
+                    }
+                    Err(error) => return Ok(Err(error)),
+                },
+            }
+        }
+    }
+
+    fn of_arrays(&mut self, rows: &arrow::array::RecordBatch) -> engine::Result<Batch> {
+        let columns = rows.columns().iter().map(arrow_form::column).collect::<engine::Result<Vec<_>>>()?;
+        let mut batch = Batch { rows: rows.num_rows(), columns };
+        for (column, filter) in &self.work.keys {
+            let Data::Ints { values, .. } = &batch.columns[*column].data else { continue };
+            let kept = filter.keep(values, batch.columns[*column].validity.as_deref());
+            batch = batch.select(&Selection::of(&kept))?;
+        }
+        let before = batch.rows;
+        for filter in &self.work.filters {
+            let kept = filter.condition.is_true(&batch, &mut self.memory)?;
+            batch = batch.select(&Selection::of(&kept))?;
+        }
+        self.work.removed.fetch_add((before - batch.rows) as u64, Ordering::Relaxed);
+        Ok(batch)
+    }
+}
+
+impl OpenPage {
+    /// Takes rows away that find nothing, or that do not pass.
+    fn narrow(&mut self, work: &ScanWork, memory: &mut Memory) -> engine::Result<()> {
+        for (column, filter) in &work.keys {
+            self.test(work, &[*column], |batch| {
+                let Data::Ints { values, .. } = &batch.columns[*column].data else {
+                    return Ok(Bits::all(batch.rows, true));
+                };
+                Ok(filter.keep(values, batch.columns[*column].validity.as_deref()))
+            })?;
+        }
+        if work.filters.is_empty() {
+            return Ok(());
+        }
+        let before = self.page.rows.count();
+        for filter in &work.filters {
+            if filter.test.as_ref().is_some_and(|(column, test)| self.tells(*column, test)) {
+                continue;
+            }
+            let mut columns = Vec::new();
+            filter.condition.columns(&mut columns);
+            self.test(work, &columns, |batch| filter.condition.is_true(batch, memory))?;
+        }
+        work.removed.fetch_add((before - self.page.rows.count()) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the rows that fail a test have been left out already.
+    fn tells(&self, column: usize, test: &Test) -> bool {
+        matches!(&self.page.columns[column], PageColumn::Block(block) if block.tells(test))
+    }
+
+    /// Keeps the rows that pass a test of some columns.
+    fn test(
+        &mut self,
+        work: &ScanWork,
+        columns: &[usize],
+        mut test: impl FnMut(&Batch) -> engine::Result<Bits>,
+    ) -> engine::Result<()> {
+        let mut read = vec![false; work.wanted.len()];
+        columns.iter().for_each(|column| read[*column] = true);
+        let mut vector = 0;
+        while let Some(rows) = take_rows(&self.page.rows, &mut vector, BATCH_ROWS) {
+            let batch = self.batch(&rows, &work.schema, &read)?;
+            let kept = test(&batch)?;
+            if kept.count() < kept.rows() {
+                for (at, row) in rows.iter().enumerate() {
+                    if !kept.get(at) {
+                        self.page.rows.remove(row);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Some rows; the columns that are not asked for are empty.
+    fn batch(&mut self, rows: &RowSet, schema: &SchemaRef, asked: &[bool]) -> engine::Result<Batch> {
+        let count = rows.count();
+        let absent = Column::new(Data::Bools(Arc::default()));
+        let mut columns = Vec::with_capacity(asked.len());
+        for (number, is_asked) in asked.iter().enumerate() {
+            if !is_asked {
+                columns.push(absent.clone());
+                continue;
+            }
+            columns.push(match &self.page.columns[number] {
+                PageColumn::Same(value) => arrow_form::column(value)?.repeated(count)?,
+                PageColumn::Block(block) => {
+                    let strings = &mut self.strings;
+                    let strings = || Arc::clone(strings.entry(number).or_insert_with(|| strings_of(block)));
+                    gathered(block, rows, schema.field(number).data_type(), strings)?
+                }
+            });
+        }
+        Ok(Batch { rows: count, columns })
+    }
+}
+
+fn strings_of(block: &ColumnBlock) -> Arc<Strings> {
+    Strings::new(block.strings().unwrap_or_else(|| arrow::array::StringViewArray::from_iter_values([""; 0])))
+}
+
+/// The values of some rows of a block.
+fn gathered(
+    block: &ColumnBlock,
+    rows: &RowSet,
+    form: &DataType,
+    strings: impl FnOnce() -> Arc<Strings>,
+) -> engine::Result<Column> {
+    let damaged = |_| engine::Error::Form("a block of another kind");
+    let bits = |validity: Option<Vec<u64>>, rows: usize| validity.map(|words| Arc::new(Bits::of_words(words, rows)));
+    match block {
+        ColumnBlock::Numbers(packed) if matches!(packed.head().kind, Kind::Int32 | Kind::Int64) => {
+            let head = packed.head();
+            let values = packed.gather::<i64>(rows).map_err(damaged)?;
+            let validity = bits(values.validity, values.values.len());
+            let mut bounds = Bounds { min: head.min, max: head.max };
+            if validity.is_some() {
+                bounds = bounds.or(Bounds::of(0));
+            }
+            Ok(Column { data: Data::Ints { values: Arc::new(values.values), bounds }, validity })
+        }
+        ColumnBlock::Numbers(packed) if *form == DataType::Float64 => {
+            let values = packed.gather::<f64>(rows).map_err(damaged)?;
+            let validity = bits(values.validity, values.values.len());
+            Ok(Column { data: Data::Floats(Arc::new(values.values)), validity })
+        }
+        ColumnBlock::Codes { codes, .. } => {
+            let values = codes.gather::<u32>(rows).map_err(damaged)?;
+            let validity = bits(values.validity, values.values.len());
+            Ok(Column { data: Data::Codes { codes: Arc::new(values.values), strings: strings() }, validity })
+        }
+        other => {
+            let array = other.gather(rows, form).map_err(|_| engine::Error::Form("a block of another kind"))?;
+            arrow_form::column(&array)
+        }
+    }
+}
