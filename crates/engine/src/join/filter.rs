@@ -8,8 +8,9 @@ use crate::{Bits, Column, Data};
 /// The most values that a bitmap is made for.
 const BITS: u64 = 1 << 26;
 
-/// The most values for each build row that a bitmap is made for.
+/// The most values for each build row that a bitmap is made for, beyond those that are always few: a megabyte of bits.
 const BITS_SHARE: u64 = 64;
+const BITS_FEW: u64 = 1 << 23;
 
 /// The values of one integer key of a build side: for a scan of the probe side to leave rows out that find nothing.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ impl KeyFilter {
             count += 1;
         }
         let span = bounds.1.wrapping_sub(bounds.0).cast_unsigned();
-        if count == 0 || span >= BITS.min(count * BITS_SHARE) {
+        if count == 0 || span >= BITS.min((count * BITS_SHARE).max(BITS_FEW)) {
             return Self { bounds, bits: None, is_range: count > 0 && span == 0, keeps_nulls };
         }
         let bits = known.cloned().unwrap_or_else(|| {
