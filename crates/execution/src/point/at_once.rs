@@ -7,9 +7,12 @@ use rowstore::{Tuple, Value};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
-use super::compiled::{Compiled, Counts, Expression, Made, Rows, Run};
+use super::compiled::{Compiled, Rows};
+use super::expression::Expression;
 use super::join::JoinedRows;
+use super::run::Made;
 use super::source::{Asked, KeyedRows, Read};
+use super::steps::{Counts, Run};
 use super::{PointRows, PointRun, Ready, cell};
 use crate::Execution;
 use crate::lookup::{Found, fresh_in_order};

@@ -8,7 +8,7 @@ use planner::functions::{ByValue, by_value};
 use rowstore::Value;
 use types::SqlResult;
 
-use super::compiled::Expression;
+use super::expression::Expression;
 
 /// An expression that can be computed value by value.
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ use types::{ColumnId, SqlError, SqlResult, SqlType};
 
 use super::IndexUse;
 use super::chain::{Effect, Step};
-use super::compiled::{Expression, batch, compile, evaluate, is_constant, repeated};
+use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::source::{Asked, needed, position_of};
 use crate::error::from_rowstore;
 use crate::lookup::{Access, Comparison, Found, comparison_of, fresh_in_order};

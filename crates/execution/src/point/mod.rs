@@ -1,10 +1,10 @@
 //! Statements over the few rows that an index finds, or over rows written out: run step by step, without operators and query threads.
 //!
 //! A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
-//! (`compiled.rs`); a run reads the rows (`source.rs`) and takes the steps. Parameters are columns beside those of the rows, so
-//! that nothing is compiled for their values. Where a chain only computes columns, each row is made by itself, value by value
-//! (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined are one source of rows (`join.rs`). What turns out to be no
-//! case for it is run by the plan.
+//! (`compiled.rs`); a run (`run.rs`) reads the rows (`source.rs`, `written.rs`) and takes the steps (`steps.rs`). Parameters are columns
+//! beside those of the rows, so that nothing is compiled for their values (`expression.rs`). Where a chain only computes columns, each row
+//! is made by itself, value by value (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined are one source of rows
+//! (`join.rs`). What turns out to be no case for it is run by the plan.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,11 +29,15 @@ mod at_once;
 mod cell;
 mod chain;
 mod compiled;
+mod expression;
 mod join;
 mod patch;
 mod plain;
 mod row_by_row;
+mod run;
 mod source;
+mod steps;
+mod written;
 
 pub use plain::StoredRows;
 pub(crate) use source::place_value;
@@ -115,7 +119,7 @@ impl Kept {
     fn ready<'a>(&self, values: &'a [ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Ready<'a>> {
         let mut values = Cow::Borrowed(values);
         if !self.chain.moments.is_empty() {
-            let moments = self.chain.moments.iter().map(|moment| compiled::moment(moment, session));
+            let moments = self.chain.moments.iter().map(|moment| expression::moment(moment, session));
             let moments = moments.collect::<SqlResult<Vec<_>>>()?;
             values.to_mut().splice(0..0, moments);
         }

@@ -16,7 +16,7 @@ use types::{ColumnId, SqlResult, SqlType};
 
 use super::cell::{Cell, values, values_of};
 use super::chain::{Effect, Step};
-use super::compiled::{Expression, batch, compile, evaluate, repeated, schema_over};
+use super::expression::{Expression, batch, compile, evaluate, repeated, schema_over};
 use super::row_by_row::stored_as;
 use super::source::{position_of, values_of_columns};
 use crate::error::from_rowstore;

@@ -8,7 +8,7 @@ use rowstore::{StoredColumn, Tuple, batch_of};
 use types::{SessionZone, SqlResult};
 
 use super::chain::{Effect, Step};
-use super::compiled::internal;
+use super::expression::internal;
 use super::source::{KeyedRows, position_of};
 use crate::encode::{Format, StoredEncoder};
 use crate::error::from_rowstore;

@@ -10,8 +10,11 @@ use types::numeric::Digits;
 use types::{ColumnId, SqlResult, SqlType};
 
 use super::cell::{Cell, values, values_of};
-use super::compiled::{Compiled, Expression, Rows, Run};
+use super::compiled::{Compiled, Rows};
+use super::expression::Expression;
 use super::plain::StoredRows;
+use super::steps::Run;
+use super::written::WrittenRows;
 use crate::error::from_rowstore;
 use crate::write::with_digits;
 
@@ -34,7 +37,7 @@ impl RowByRow {
         let (written, mut schema) = match source {
             Rows::Keyed(keyed) => (Vec::new(), keyed.schema()),
             Rows::One => (vec![Vec::new()], parameters),
-            Rows::Written { rows, schema } => {
+            Rows::Written(WrittenRows { rows, schema }) => {
                 // Numerics of several rows may have other digits each.
                 let is_so = |(cell, field): (&Expression, &FieldRef)| {
                     cell.data_type(parameters).is_ok_and(|form| form == *field.data_type())
@@ -48,7 +51,7 @@ impl RowByRow {
             Rows::Joined(_) | Rows::Scanned | Rows::Given { .. } => return None,
         };
         let written_schema;
-        if let Rows::Written { schema: own, .. } = source {
+        if let Rows::Written(WrittenRows { schema: own, .. }) = source {
             let carried = parameters.fields().iter().take(carried);
             written_schema = Schema::new(own.fields().iter().chain(carried).cloned().collect::<Vec<_>>());
             schema = &written_schema;
@@ -108,7 +111,7 @@ impl Compiled {
     /// The rows that an INSERT puts into `table`, as they are stored; `None` where they have to be columns first.
     pub(super) fn written_rows(&self, table: &Table, parameters: &[ScalarValue]) -> SqlResult<Option<Vec<Tuple>>> {
         let Some(by_row) = &self.row_by_row else { return Ok(None) };
-        let is_written = matches!(self.source, Rows::One | Rows::Written { .. });
+        let is_written = matches!(self.source, Rows::One | Rows::Written(_));
         if !is_written || by_row.columns.len() < table.columns.len() {
             return Ok(None);
         }

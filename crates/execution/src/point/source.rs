@@ -16,7 +16,7 @@ use txn::KeyRead;
 use types::{ColumnId, Oid, SqlResult};
 
 use super::chain::{Effect, Step};
-use super::compiled::{Expression, batch, compile, evaluate, is_constant, repeated};
+use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::{IndexUse, ROWS_MAX};
 use crate::Execution;
 use crate::error::from_rowstore;

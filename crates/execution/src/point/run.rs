@@ -1,0 +1,173 @@
+//! A run of a compiled chain: rows are read where its source finds them, and take its steps.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use catalog::CatalogState;
+use datafusion::common::ScalarValue;
+use planner::error::from_datafusion;
+use rowstore::{StoredColumn, Tuple};
+use types::{SqlError, SqlResult};
+
+use super::Patched;
+use super::compiled::{Compiled, Rows};
+use super::expression::{batch, repeated};
+use super::patch::Applied;
+use super::plain::StoredRows;
+use super::source::{Asked, Read};
+use super::steps::{Counts, Run};
+use crate::Execution;
+
+/// What a run gives, and what it read.
+pub(super) struct Made {
+    pub(super) rows: RecordBatch,
+    pub(super) read: Vec<Asked>,
+}
+
+impl Compiled {
+    /// The rows; `None` where the plan has to be run.
+    pub(super) async fn run(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<Made>> {
+        let one = self.one_row(values)?;
+        let Some(counts) = self.counts(&one)? else { return Ok(None) };
+        let made = |rows: &RecordBatch, read| Ok(Some(Made { rows: self.visible(rows), read }));
+        let none = Vec::new;
+        match &self.source {
+            Rows::Scanned | Rows::Given { .. } => Ok(None),
+            Rows::One => made(&self.take_steps(one.clone(), &one, counts)?, none()),
+            Rows::Written(written) => made(&self.take_steps(written.batch(&one, self.carried)?, &one, counts)?, none()),
+            Rows::Joined(joined) => {
+                let Some((rows, read)) = joined.read(view, &one)? else { return Ok(None) };
+                made(&self.take_steps(rows, &one, counts)?, read)
+            }
+            Rows::Keyed(keyed) => {
+                let Some(range) = keyed.range(&one)? else {
+                    return made(&self.take_steps(keyed.none(&one)?, &one, counts)?, none());
+                };
+                let mut limit = self.wanted(counts);
+                loop {
+                    let Some(read) = keyed.read(execution, view, &range, limit).await? else { return Ok(None) };
+                    let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
+                    match limit.filter(|_| !self.is_extreme() && !read.is_all && Some(rows.num_rows()) != counts.fetch)
+                    {
+                        // Filters have left too few.
+                        Some(tried) => limit = Some(tried * 4),
+                        None => return made(&rows, vec![keyed.asked(range, read.found)]),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rows as they are stored or computed one by one, with what was read; `None` where they are not given so, or the plan has to be run.
+    pub(super) async fn run_plain(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<(StoredRows, Option<Asked>)>> {
+        let Rows::Keyed(keyed) = &self.source else { return Ok(None) };
+        if self.plain.is_none() && self.row_by_row.is_none() {
+            return Ok(None);
+        }
+        let one = self.one_row(values)?;
+        let Some(counts) = self.counts(&one)? else { return Ok(None) };
+        let Some(range) = keyed.range(&one)? else {
+            return Ok(self.given(Vec::new(), counts, values)?.map(|rows| (rows, None)));
+        };
+        let Some(read) = keyed.read(execution, view, &range, self.wanted(counts)).await? else { return Ok(None) };
+        let Some(rows) = self.given(read.tuples, counts, values)? else { return Ok(None) };
+        Ok(Some((rows, Some(keyed.asked(range, read.found)))))
+    }
+
+    /// What is given of rows that were found: the columns that are wanted, or what is computed of them; `None` where that takes arrays.
+    pub(super) fn given(
+        &self,
+        found: Vec<Tuple>,
+        counts: Counts,
+        values: &[ScalarValue],
+    ) -> SqlResult<Option<StoredRows>> {
+        let mut rows = found;
+        rows.drain(..counts.skip.min(rows.len()));
+        rows.truncate(counts.fetch.unwrap_or(usize::MAX));
+        match &self.plain {
+            Some(columns) => Ok(Some(StoredRows { rows, columns: Arc::clone(columns) })),
+            None => self.computed_rows(&rows, values),
+        }
+    }
+
+    /// The rows that are to be locked, and their columns that are given; `None` where they are not given as they are stored, or the plan
+    /// has to be run.
+    pub(super) async fn run_locking(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<(Read, Arc<[StoredColumn]>, Asked)>> {
+        let (Some(columns), Rows::Keyed(keyed)) = (&self.locked, &self.source) else { return Ok(None) };
+        if self.steps.iter().any(|step| matches!(step, Run::Cut { .. })) {
+            return Ok(None);
+        }
+        let range = match keyed.constants_at_once(values) {
+            Some(constants) => keyed.access.range(|at| Ok(constants[at]))?,
+            None => keyed.range(&self.one_row(values)?)?,
+        };
+        // Where no row can be meant, the plan is as fast.
+        let Some(range) = range else { return Ok(None) };
+        let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
+        let asked = keyed.asked(range, read.found.clone());
+        Ok(Some((read, Arc::clone(columns), asked)))
+    }
+
+    /// What an UPDATE makes of its rows, with what was read; `None` where it is no patch, or the plan has to be run.
+    pub(super) async fn run_patch(
+        &self,
+        execution: &Execution,
+        values: &[ScalarValue],
+        view: &CatalogState,
+    ) -> SqlResult<Option<(Patched, Asked)>> {
+        let (Some(patch), Rows::Keyed(keyed)) = (&self.patch, &self.source) else { return Ok(None) };
+        let columns = Arc::clone(&patch.columns);
+        let range = match keyed.constants_at_once(values) {
+            Some(constants) => keyed.access.range(|at| Ok(constants[at]))?,
+            None => keyed.range(&self.one_row(values)?)?,
+        };
+        // Where no row can be meant, the plan is as fast.
+        let Some(range) = range else { return Ok(None) };
+        let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
+        let applied = patch.apply(&read.tuples, values, || self.one_row(values))?;
+        let Some(Applied { rows, returning }) = applied else { return Ok(None) };
+        let found = read.found.clone();
+        Ok(Some((Patched { found, rows, columns, returning }, keyed.asked(range, read.found))))
+    }
+
+    /// One row of the parameters.
+    pub(super) fn one_row(&self, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
+        let parameters = values.iter().map(|value| value.to_array().map_err(from_datafusion));
+        batch(&self.schema, parameters.collect::<SqlResult<_>>()?, 1)
+    }
+
+    /// What becomes of rows that are given.
+    pub(super) fn run_over(&self, given: &RecordBatch, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
+        let one = self.one_row(values)?;
+        let Rows::Given { schema } = &self.source else {
+            return Err(SqlError::internal("rows that are not asked for"));
+        };
+        let fields = schema.fields().iter().chain(one.schema_ref().fields()).cloned();
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let columns = given.columns().iter().cloned().chain(repeated(&one, given.num_rows())?).collect();
+        let rows = batch(&schema, columns, given.num_rows())?;
+        self.take_steps(rows, &one, Counts::default()).map(|made| self.visible(&made))
+    }
+
+    /// The rows without the parameters.
+    pub(super) fn visible(&self, rows: &RecordBatch) -> RecordBatch {
+        let visible: Vec<usize> = (0..rows.num_columns() - self.carried).collect();
+        rows.project(&visible).expect("columns that are there")
+    }
+}
