@@ -34,26 +34,39 @@ pub enum JoinKind {
 
 impl JoinKind {
     /// Whether pairs of rows are given.
-    pub(super) fn gives_pairs(self) -> bool {
+    #[must_use]
+    pub fn gives_pairs(self) -> bool {
         matches!(self, Self::Inner | Self::Left | Self::Right | Self::Full)
     }
 
-    /// Whether build rows are given after all probing.
-    pub(super) fn gives_rest(self) -> bool {
+    /// Whether build rows are given after all probing, by the matches that all probe rows have found.
+    #[must_use]
+    pub fn gives_rest(self) -> bool {
         matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti | Self::LeftMark)
     }
 
     /// Whether probe rows without a match are given.
-    pub(super) fn keeps_probe_rows(self) -> bool {
+    #[must_use]
+    pub fn keeps_probe_rows(self) -> bool {
         matches!(self, Self::Right | Self::Full | Self::RightAnti | Self::RightMark)
     }
 
-    fn gives_build_columns(self) -> bool {
+    /// Whether output batches may have columns of the build side.
+    #[must_use]
+    pub fn gives_build_columns(self) -> bool {
         self.gives_pairs() || self.gives_rest()
     }
 
-    fn gives_probe_columns(self) -> bool {
+    /// Whether output batches may have columns of the probe side.
+    #[must_use]
+    pub fn gives_probe_columns(self) -> bool {
         self.gives_pairs() || matches!(self, Self::RightSemi | Self::RightAnti | Self::RightMark)
+    }
+
+    /// Whether output batches may have a column that says which rows have a match.
+    #[must_use]
+    pub fn gives_mark(self) -> bool {
+        matches!(self, Self::LeftMark | Self::RightMark)
     }
 }
 
@@ -156,7 +169,7 @@ impl JoinSpec {
         let fits_output = |column: &OutputColumn| match *column {
             OutputColumn::Build(column) => self.kind.gives_build_columns() && has_build(column),
             OutputColumn::Probe(_) => self.kind.gives_probe_columns(),
-            OutputColumn::Mark => matches!(self.kind, JoinKind::LeftMark | JoinKind::RightMark),
+            OutputColumn::Mark => self.kind.gives_mark(),
         };
         if !self.output.iter().all(fits_output) {
             return Err(Error::Form("a join's output has a column that its kind does not give"));
@@ -177,7 +190,7 @@ impl JoinSpec {
 
     /// Whether it is enough to know that a probe row has a match, whichever.
     pub(super) fn asks_existence(&self) -> bool {
-        self.residual.is_none() && matches!(self.kind, JoinKind::RightSemi | JoinKind::RightAnti | JoinKind::RightMark)
+        self.residual.is_none() && !self.kind.gives_build_columns()
     }
 
     /// Whether a build column's values are needed once the keys are known.

@@ -332,15 +332,10 @@ impl Builder {
             build_schema.fields().iter().map(|field| form(field.data_type())).collect::<Option<_>>()?;
         // Which build columns are used is known before the build ends: these alone are kept.
         let (left_columns, right_columns) = (left.schema().fields().len(), right.schema().fields().len());
-        let all: Vec<OutputColumn> = match kind {
-            JoinKind::LeftSemi | JoinKind::LeftAnti => (0..left_columns).map(OutputColumn::Build).collect(),
-            JoinKind::RightSemi | JoinKind::RightAnti => (0..right_columns).map(OutputColumn::Probe).collect(),
-            JoinKind::LeftMark => (0..left_columns).map(OutputColumn::Build).chain([OutputColumn::Mark]).collect(),
-            JoinKind::RightMark => (0..right_columns).map(OutputColumn::Probe).chain([OutputColumn::Mark]).collect(),
-            _ => {
-                (0..left_columns).map(OutputColumn::Build).chain((0..right_columns).map(OutputColumn::Probe)).collect()
-            }
-        };
+        let build_columns = (0..left_columns).filter(|_| kind.gives_build_columns()).map(OutputColumn::Build);
+        let probe_columns = (0..right_columns).filter(|_| kind.gives_probe_columns()).map(OutputColumn::Probe);
+        let mark = kind.gives_mark().then_some(OutputColumn::Mark);
+        let all: Vec<OutputColumn> = build_columns.chain(probe_columns).chain(mark).collect();
         let output: Vec<OutputColumn> = match projection {
             Some(columns) => columns.iter().map(|column| all[*column]).collect(),
             None => all,
@@ -413,14 +408,12 @@ impl Builder {
             })
             .collect();
         self.pipelines[built_by].sink = Sink::Build(Arc::clone(&spec));
-        self.filter_source(&probe, built_by, &probe_keys, kind);
+        if !kind.keeps_probe_rows() {
+            self.filter_source(&probe, built_by, &probe_keys);
+        }
         // The rest that a join gives must not depend on rows that a later one would have left out before.
-        let keeps_origins = !matches!(
-            kind,
-            JoinKind::Left | JoinKind::Full | JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark
-        );
         let origins = output.iter().map(|column| match column {
-            OutputColumn::Probe(column) if keeps_origins => probe.origins[*column],
+            OutputColumn::Probe(column) if !kind.gives_rest() => probe.origins[*column],
             _ => None,
         });
         let origins = origins.collect();
@@ -429,9 +422,8 @@ impl Builder {
     }
 
     /// Lets the scan that a probing pipeline reads leave out rows that find nothing.
-    fn filter_source(&mut self, probe: &Chain, built_by: usize, keys: &[usize], kind: JoinKind) {
-        let keeps = matches!(kind, JoinKind::Right | JoinKind::Full | JoinKind::RightAnti | JoinKind::RightMark);
-        for (key, column) in keys.iter().enumerate().filter(|_| !keeps) {
+    fn filter_source(&mut self, probe: &Chain, built_by: usize, keys: &[usize]) {
+        for (key, column) in keys.iter().enumerate() {
             if let Some((number, column)) = probe.origins[*column]
                 && let Input::Scan(scan) = &mut self.inputs[number]
             {

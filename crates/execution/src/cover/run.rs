@@ -219,6 +219,7 @@ impl Run {
         let most = self.context.session_config().target_partitions().max(1);
         let (share, count) = self.share(pipeline.source, most)?;
         let share = Arc::new(share);
+        let gives_rest = |step: &Step| matches!(step, Step::Probe { spec, .. } if spec.kind.gives_rest());
         let rests = pipeline.steps.iter().enumerate().filter(|(_, step)| gives_rest(step)).map(|(number, _)| number);
         let rests: Vec<usize> = rests.collect();
         let workers = (0..count).map(|number| self.worker(&pipeline).map(|worker| (number, worker)));
@@ -409,16 +410,6 @@ impl Run {
 
     fn reserve(&self, bytes: usize) -> Result<(), Ended> {
         self.reservation.try_grow(bytes).map_err(|_| engine::Error::Memory("tables and groups").into())
-    }
-}
-
-fn gives_rest(step: &Step) -> bool {
-    use engine::join::JoinKind as Kind;
-    match step {
-        Step::Probe { spec, .. } => {
-            matches!(spec.kind, Kind::Left | Kind::Full | Kind::LeftSemi | Kind::LeftAnti | Kind::LeftMark)
-        }
-        _ => false,
     }
 }
 
