@@ -14,6 +14,7 @@ mod numbers;
 mod output;
 mod probe;
 mod ranked;
+mod residual;
 mod rest;
 mod slots;
 mod spec;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::encoding::Remembered;
 use super::output::{Pairs, probe_column};
-use super::{JoinKind, JoinTable, NONE, OutputColumn, Residual};
+use super::residual::PairTest;
+use super::{JoinKind, JoinTable, NONE, OutputColumn};
+use crate::expression::Memory;
 use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Result};
 
 /// What a worker keeps between the batches that it probes with.
@@ -19,20 +21,22 @@ pub struct ProbeScratch {
     open: Vec<u32>,
     probe_rows: Vec<u32>,
     build_rows: Vec<u32>,
+    /// Of the condition.
+    memory: Memory,
 }
 
 /// Probe rows without a match: whether they make pairs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unmatched {
+pub(super) enum Unmatched {
     Left,
     Paired,
 }
 
 /// Takes pairs, the probe rows and the build rows, which it may take some away from.
-type TakePairs<'a> = dyn FnMut(&mut Vec<u32>, &mut Vec<u32>) -> Result<()> + 'a;
+pub(super) type TakePairs<'a> = dyn FnMut(&mut Vec<u32>, &mut Vec<u32>) -> Result<()> + 'a;
 
 /// Takes output batches.
-type Next<'a> = dyn FnMut(Batch) -> Result<()> + 'a;
+pub(super) type Next<'a> = dyn FnMut(Batch) -> Result<()> + 'a;
 
 impl JoinTable {
     /// Joins a batch, gives output batches of up to about [`BATCH_ROWS`] rows to `next`, whose error stops it.
@@ -47,24 +51,18 @@ impl JoinTable {
             return Err(Error::Form("a batch of a join's probe side has columns of other lengths"));
         }
         self.find(batch, scratch)?;
-        let ProbeScratch { found, probe_rows, build_rows, .. } = scratch;
-        match (&self.spec.residual, self.spec.kind) {
-            (Some(residual), kind) if kind.gives_pairs() => {
-                self.fulfilling_pairs(residual, batch, found, probe_rows, build_rows, next)
-            }
-            (Some(residual), JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark) => {
-                self.mark_fulfilling(residual, batch, found, probe_rows, build_rows)
-            }
-            (Some(residual), _) => {
-                let matched = self.first_fulfilling(residual, batch, found, probe_rows, build_rows)?;
-                self.probe_rows(batch, matched, next)
-            }
-            (None, JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark) => {
+        let ProbeScratch { found, probe_rows, build_rows, memory, .. } = scratch;
+        if let Some(residual) = &self.spec.residual {
+            let mut test = PairTest { residual, memory };
+            return self.fulfilling(&mut test, batch, found, probe_rows, build_rows, next);
+        }
+        match self.spec.kind {
+            JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark => {
                 self.mark_groups(found);
                 Ok(())
             }
-            (None, JoinKind::RightMark) => self.probe_rows(batch, Bits::of(batch.rows, |row| found[row] != NONE), next),
-            (None, kind @ (JoinKind::RightSemi | JoinKind::RightAnti)) => {
+            JoinKind::RightMark => self.probe_rows(batch, Bits::of(batch.rows, |row| found[row] != NONE), next),
+            kind @ (JoinKind::RightSemi | JoinKind::RightAnti) => {
                 probe_rows.resize(found.len(), 0);
                 let mut count = 0;
                 for (row, group) in (0..).zip(&*found) {
@@ -73,8 +71,8 @@ impl JoinTable {
                 }
                 self.some_probe_rows(batch, &probe_rows[..count], &Arc::default(), next)
             }
-            (None, _) if self.groups.are_unique() => self.single(batch, found, probe_rows, build_rows, next),
-            (None, _) => self.all_pairs(batch, found, probe_rows, build_rows, next),
+            _ if self.groups.are_unique() => self.single(batch, found, probe_rows, build_rows, next),
+            _ => self.all_pairs(batch, found, probe_rows, build_rows, next),
         }
     }
 
@@ -140,8 +138,7 @@ impl JoinTable {
             self.groups.put_rows(build_rows);
             Pairs { probe: batch, probe_rows: Some(&probe_rows[..count]), build_rows }
         };
-        self.mark(pairs.build_rows);
-        next(self.pairs(&self.spec.output, &pairs)?)
+        self.give_pairs(&pairs, next)
     }
 
     /// Pairs where a probe row may have many matches.
@@ -155,41 +152,8 @@ impl JoinTable {
     ) -> Result<()> {
         let unmatched = if self.spec.kind.keeps_probe_rows() { Unmatched::Paired } else { Unmatched::Left };
         self.each_pairs(found, unmatched, probe_rows, build_rows, &mut |probe_rows, build_rows| {
-            self.mark(build_rows);
-            let pairs = Pairs { probe: batch, probe_rows: Some(probe_rows), build_rows };
-            next(self.pairs(&self.spec.output, &pairs)?)
+            self.give_pairs(&Pairs { probe: batch, probe_rows: Some(probe_rows), build_rows }, next)
         })
-    }
-
-    /// Pairs that fulfil a condition.
-    fn fulfilling_pairs(
-        &self,
-        residual: &Residual,
-        batch: &Batch,
-        found: &[u32],
-        probe_rows: &mut Vec<u32>,
-        build_rows: &mut Vec<u32>,
-        next: &mut Next<'_>,
-    ) -> Result<()> {
-        let mut matched = Bits::all(batch.rows, false);
-        self.each_pairs(found, Unmatched::Left, probe_rows, build_rows, &mut |probe_rows, build_rows| {
-            self.fulfilling(residual, batch, probe_rows, build_rows)?;
-            if build_rows.is_empty() {
-                return Ok(());
-            }
-            self.mark(build_rows);
-            if self.spec.kind.keeps_probe_rows() {
-                probe_rows.iter().for_each(|row| matched.set(*row as usize));
-            }
-            let pairs = Pairs { probe: batch, probe_rows: Some(probe_rows), build_rows };
-            next(self.pairs(&self.spec.output, &pairs)?)
-        })?;
-        if !self.spec.kind.keeps_probe_rows() || matched.count() == batch.rows {
-            return Ok(());
-        }
-        let alone: Vec<u32> = matched.not().ones().map(|row| row as u32).collect();
-        let pairs = Pairs { probe: batch, probe_rows: Some(&alone), build_rows: &vec![NONE; alone.len()] };
-        next(self.pairs(&self.spec.output, &pairs)?)
     }
 
     /// Marks the build rows of groups that were found.
@@ -204,57 +168,8 @@ impl JoinTable {
         }
     }
 
-    /// Marks the build rows of pairs that fulfil a condition; asks only about those not marked yet.
-    fn mark_fulfilling(
-        &self,
-        residual: &Residual,
-        batch: &Batch,
-        found: &[u32],
-        probe_rows: &mut Vec<u32>,
-        build_rows: &mut Vec<u32>,
-    ) -> Result<()> {
-        let Some(marks) = &self.marks else { return Ok(()) };
-        self.each_pairs(found, Unmatched::Left, probe_rows, build_rows, &mut |probe_rows, build_rows| {
-            retain(probe_rows, build_rows, |pair, build_rows| !marks.get(build_rows[pair]));
-            self.fulfilling(residual, batch, probe_rows, build_rows)?;
-            self.mark(build_rows);
-            Ok(())
-        })
-    }
-
-    /// The probe rows with a match that fulfils a condition. Asks about few matches of each row first: most often they decide.
-    fn first_fulfilling(
-        &self,
-        residual: &Residual,
-        batch: &Batch,
-        found: &[u32],
-        probe_rows: &mut Vec<u32>,
-        build_rows: &mut Vec<u32>,
-    ) -> Result<Bits> {
-        let mut matched = Bits::all(batch.rows, false);
-        let mut open: Vec<u32> = (0..).zip(found).filter(|(_, group)| **group != NONE).map(|(row, _)| row).collect();
-        let (mut asked, mut at_once) = (0, 2);
-        while !open.is_empty() {
-            for some in open.chunks((BATCH_ROWS / at_once).max(1)) {
-                probe_rows.clear();
-                build_rows.clear();
-                for row in some {
-                    let rows = self.groups.rows(found[*row as usize]).skip(asked).take(at_once);
-                    build_rows.extend(rows.clone());
-                    probe_rows.extend(std::iter::repeat_n(*row, rows.len()));
-                }
-                self.fulfilling(residual, batch, probe_rows, build_rows)?;
-                probe_rows.iter().for_each(|row| matched.set(*row as usize));
-            }
-            asked += at_once;
-            at_once = (at_once * 4).min(BATCH_ROWS);
-            open.retain(|row| !matched.get(*row as usize) && self.groups.rows(found[*row as usize]).len() > asked);
-        }
-        Ok(matched)
-    }
-
     /// Gives the probe rows that a kind gives of those that have a match or have none.
-    fn probe_rows(&self, batch: &Batch, matched: Bits, next: &mut Next<'_>) -> Result<()> {
+    pub(super) fn probe_rows(&self, batch: &Batch, matched: Bits, next: &mut Next<'_>) -> Result<()> {
         let given = match self.spec.kind {
             JoinKind::RightSemi => matched.clone(),
             JoinKind::RightAnti => matched.not(),
@@ -278,30 +193,8 @@ impl JoinTable {
         next(Batch { rows: rows.len(), columns: self.spec.output.iter().map(column).collect::<Result<_>>()? })
     }
 
-    /// Keeps the pairs that fulfil a condition.
-    fn fulfilling(
-        &self,
-        residual: &Residual,
-        batch: &Batch,
-        probe_rows: &mut Vec<u32>,
-        build_rows: &mut Vec<u32>,
-    ) -> Result<()> {
-        if build_rows.is_empty() {
-            return Ok(());
-        }
-        let pairs = Pairs { probe: batch, probe_rows: Some(probe_rows), build_rows };
-        let is_true = (residual.is_true)(&self.pairs(&residual.columns, &pairs)?)?;
-        if is_true.rows() != build_rows.len() {
-            return Err(Error::Form("a condition's answers are not as many as its rows"));
-        }
-        if is_true.count() < is_true.rows() {
-            retain(probe_rows, build_rows, |pair, _| is_true.get(pair));
-        }
-        Ok(())
-    }
-
     /// Gives all pairs, about [`BATCH_ROWS`] at once.
-    fn each_pairs(
+    pub(super) fn each_pairs(
         &self,
         found: &[u32],
         unmatched: Unmatched,
@@ -341,23 +234,16 @@ impl JoinTable {
         if build_rows.is_empty() { Ok(()) } else { take(probe_rows, build_rows) }
     }
 
+    /// Gives pairs, whose build rows have found a match.
+    pub(super) fn give_pairs(&self, pairs: &Pairs<'_>, next: &mut Next<'_>) -> Result<()> {
+        self.mark(pairs.build_rows);
+        next(self.pairs(&self.spec.output, pairs)?)
+    }
+
     /// Marks build rows of pairs, if anything is asked about them afterwards.
-    fn mark(&self, build_rows: &[u32]) {
+    pub(super) fn mark(&self, build_rows: &[u32]) {
         if let Some(marks) = &self.marks {
             build_rows.iter().filter(|row| **row != NONE).for_each(|row| marks.set(*row));
         }
     }
-}
-
-/// Keeps some of the pairs.
-fn retain(probe_rows: &mut Vec<u32>, build_rows: &mut Vec<u32>, is_kept: impl Fn(usize, &[u32]) -> bool) {
-    let mut kept = 0;
-    for pair in 0..build_rows.len() {
-        let is_kept = is_kept(pair, build_rows);
-        probe_rows[kept] = probe_rows[pair];
-        build_rows[kept] = build_rows[pair];
-        kept += usize::from(is_kept);
-    }
-    probe_rows.truncate(kept);
-    build_rows.truncate(kept);
 }

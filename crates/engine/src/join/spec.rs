@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
+use crate::expression::Memory;
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
 
 /// Which rows a join gives. Left is the build side, right is the probe side.
@@ -127,8 +128,8 @@ impl Form {
     }
 }
 
-/// Says which rows of a batch fulfil a condition.
-pub type Condition = dyn Fn(&Batch) -> Result<Bits> + Send + Sync;
+/// Says which rows of a batch fulfil a condition; a worker has one memory for all batches.
+pub type Condition = dyn Fn(&Batch, &mut Memory) -> Result<Bits> + Send + Sync;
 
 /// A condition over pairs whose keys are equal.
 #[derive(Clone)]

@@ -20,7 +20,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use engine::aggregate::{AggregateSpec, Kept, StateSpec};
 use engine::arrow_form::has_form;
-use engine::expression::{Expression, Memory};
+use engine::expression::Expression;
 use engine::join::{Form, JoinKind, JoinSpec, OutputColumn, Residual};
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
 
@@ -385,7 +385,7 @@ impl Builder {
                 let condition = expression::lower(filter.expression(), filter.schema())?;
                 Some(Residual {
                     columns: columns.iter().map(move_output).collect(),
-                    is_true: Arc::new(move |batch| condition.is_true(batch, &mut Memory::default())),
+                    is_true: Arc::new(move |batch, memory| condition.is_true(batch, memory)),
                 })
             }
             _ => None,

@@ -1,0 +1,25 @@
+//! Joins of random batches against a nested loop, and what these do not show.
+
+mod cases;
+mod nested_loop;
+mod rows;
+
+/// Chance that gives the same in each run.
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 33) % end
+    }
+}

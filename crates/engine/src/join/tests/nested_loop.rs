@@ -1,0 +1,302 @@
+//! Joins of random batches against a nested loop.
+
+use std::sync::Arc;
+
+use super::Chance;
+use super::rows::{Keys, Row, Value, batches, forms, rows, value};
+use crate::expression::Memory;
+use crate::join::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch, Residual};
+use crate::{BATCH_ROWS, Batch, Bits, Data, Error, Result, Selection};
+
+const KINDS: [JoinKind; 10] = [
+    JoinKind::Inner,
+    JoinKind::Left,
+    JoinKind::Right,
+    JoinKind::Full,
+    JoinKind::LeftSemi,
+    JoinKind::RightSemi,
+    JoinKind::LeftAnti,
+    JoinKind::RightAnti,
+    JoinKind::LeftMark,
+    JoinKind::RightMark,
+];
+
+fn fulfils(build: &Row, probe: &Row) -> bool {
+    let number = |row: &Row| if let Some(Value::Number(number)) = row.last() { *number } else { panic!("no number") };
+    (number(build) + number(probe)) % 3 != 0
+}
+
+/// As a condition over the two numbers.
+fn residual(keys: usize) -> Residual {
+    let is_true = |batch: &Batch, _: &mut Memory| {
+        let [build, probe] = &*batch.columns else { return Err(Error::Form("two columns")) };
+        assert!(batch.rows > 0 && batch.rows <= BATCH_ROWS);
+        Ok(Bits::of(batch.rows, |row| fulfils(&vec![value(build, row)], &vec![value(probe, row)])))
+    };
+    Residual { columns: vec![OutputColumn::Build(keys), OutputColumn::Probe(keys)], is_true: Arc::new(is_true) }
+}
+
+fn naive(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {
+    let matches = |left: &Row, right: &Row| {
+        let are_equal = |(build, probe): &(usize, usize)| left[*build].equals(&right[*probe], spec.nulls_are_equal);
+        spec.keys.iter().all(are_equal) && (spec.residual.is_none() || fulfils(left, right))
+    };
+    let mut all = Vec::new();
+    let row = |left: Option<&Row>, right: Option<&Row>, mark: bool| -> Row {
+        let cell = |side: Option<&Row>, position: usize| side.map_or(Value::Null, |row| row[position].clone());
+        let of = |column: &OutputColumn| match *column {
+            OutputColumn::Build(position) => cell(left, position),
+            OutputColumn::Probe(position) => cell(right, position),
+            OutputColumn::Mark => Value::Bool(mark),
+        };
+        spec.output.iter().map(of).collect()
+    };
+    for left in build {
+        let count = probe.iter().filter(|right| matches(left, right)).count();
+        match spec.kind {
+            JoinKind::Left | JoinKind::Full if count == 0 => all.push(row(Some(left), None, false)),
+            JoinKind::LeftSemi if count > 0 => all.push(row(Some(left), None, true)),
+            JoinKind::LeftAnti if count == 0 => all.push(row(Some(left), None, true)),
+            JoinKind::LeftMark => all.push(row(Some(left), None, count > 0)),
+            _ => {}
+        }
+    }
+    for right in probe {
+        let matching: Vec<&Row> = build.iter().filter(|left| matches(left, right)).collect();
+        match spec.kind {
+            JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
+                all.extend(matching.iter().map(|left| row(Some(left), Some(right), true)));
+                if matching.is_empty() && matches!(spec.kind, JoinKind::Right | JoinKind::Full) {
+                    all.push(row(None, Some(right), false));
+                }
+            }
+            JoinKind::RightSemi if !matching.is_empty() => all.push(row(None, Some(right), true)),
+            JoinKind::RightAnti if matching.is_empty() => all.push(row(None, Some(right), true)),
+            JoinKind::RightMark => all.push(row(None, Some(right), !matching.is_empty())),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The join's rows, by so many workers.
+fn joined(
+    spec: &JoinSpec,
+    build: &[Row],
+    probe: &[Row],
+    keys: &[Keys],
+    workers: usize,
+    chance: &mut Chance,
+) -> Vec<Row> {
+    let spec = Arc::new(spec.clone());
+    let mut builds: Vec<Build> = (0..workers).map(|_| Build::new(&spec)).collect();
+    for batch in batches(build, &spec.build_forms, chance) {
+        let worker = chance.below(workers as u64) as usize;
+        builds[worker].push(batch).expect("a batch of the right forms");
+    }
+    let table = JoinTable::finish(Arc::clone(&spec), builds).expect("a table");
+    assert_eq!(table.rows(), build.len());
+    let mut all = Vec::new();
+    let mut next = |batch: Batch| {
+        assert!(batch.rows > 0 && batch.rows <= BATCH_ROWS, "{} rows", batch.rows);
+        assert!(batch.columns.iter().all(|column| column.rows() == batch.rows));
+        all.extend((0..batch.rows).map(|row| batch.columns.iter().map(|column| value(column, row)).collect::<Row>()));
+        Ok(())
+    };
+    let mut scratches: Vec<ProbeScratch> = (0..workers).map(|_| ProbeScratch::default()).collect();
+    let forms = forms(keys);
+    for batch in batches(probe, &forms, chance) {
+        let batch = filtered(&table, &spec, batch, chance).expect("filters");
+        let worker = chance.below(workers as u64) as usize;
+        table.probe(&batch, &mut scratches[worker], &mut next).expect("probing");
+    }
+    for part in 0..workers {
+        table.rest(part, workers, &forms, &mut next).expect("the rest");
+    }
+    all
+}
+
+/// Leaves rows out that the table's filters do not keep.
+fn filtered(table: &JoinTable, spec: &JoinSpec, batch: Batch, chance: &mut Chance) -> Result<Batch> {
+    let mut batch = batch;
+    for (key, (_, position)) in spec.keys.iter().enumerate() {
+        let column = &batch.columns[*position];
+        if chance.below(2) == 0
+            && let Some(filter) = table.key_filter(key)
+            && let Data::Ints { values, .. } = &column.data
+        {
+            let kept = filter.keep(values, column.validity.as_deref());
+            batch = batch.select(&Selection::of(&kept))?;
+        }
+    }
+    Ok(batch)
+}
+
+fn sorted(rows: &[Row]) -> Vec<String> {
+    let cell = |value: &Value| match value {
+        // Zeros are equal and any NaN is the same one, but a side's own value is given.
+        Value::Float(float) if float.is_nan() => "NaN".to_owned(),
+        value => format!("{value:?}"),
+    };
+    let mut rows: Vec<String> = rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(",")).collect();
+    rows.sort();
+    rows
+}
+
+fn output(kind: JoinKind, columns: usize) -> Vec<OutputColumn> {
+    let build = (0..columns).map(OutputColumn::Build);
+    let probe = (0..columns).map(OutputColumn::Probe);
+    match kind {
+        JoinKind::LeftSemi | JoinKind::LeftAnti => build.collect(),
+        JoinKind::RightSemi | JoinKind::RightAnti => probe.collect(),
+        JoinKind::LeftMark => build.chain([OutputColumn::Mark]).collect(),
+        JoinKind::RightMark => [OutputColumn::Mark].into_iter().chain(probe).collect(),
+        _ => probe.chain(build).collect(),
+    }
+}
+
+struct Case<'a> {
+    keys: &'a [Keys],
+    build_rows: usize,
+    probe_rows: usize,
+    spread: u64,
+    nulls: u64,
+    seed: u64,
+}
+
+/// Each kind, with and without a condition, with NULLs equal or not.
+fn check(case: &Case<'_>) {
+    let mut chance = Chance::new(case.seed);
+    let build = rows(case.keys, case.build_rows, case.spread, case.nulls, &mut chance);
+    let probe = rows(case.keys, case.probe_rows, case.spread + case.spread / 4 + 1, case.nulls, &mut chance);
+    check_rows(case.keys, &build, &probe, &mut chance);
+}
+
+fn check_rows(keys: &[Keys], build: &[Row], probe: &[Row], chance: &mut Chance) {
+    for kind in KINDS {
+        for (nulls_are_equal, has_residual) in [(false, false), (true, false), (false, true), (true, true)] {
+            let spec = JoinSpec {
+                kind,
+                keys: (0..keys.len()).map(|key| (key, key)).collect(),
+                nulls_are_equal,
+                output: output(kind, keys.len() + 1),
+                residual: has_residual.then(|| residual(keys.len())),
+                build_forms: forms(keys),
+            };
+            let workers = 1 + chance.below(3) as usize;
+            let expected = naive(&spec, build, probe);
+            let found = joined(&spec, build, probe, keys, workers, chance);
+            let of = format!("{kind:?} on {:?}, NULLs equal {nulls_are_equal}, residual {has_residual}", keys);
+            assert_eq!(sorted(&found), sorted(&expected), "{of}");
+        }
+    }
+}
+
+fn check_keys(keys: &[Keys]) {
+    // Where about half of all pairs match, fewer rows are enough.
+    let is_coarse = keys.iter().all(|keys| matches!(keys, Keys::Bools));
+    let fewer = if is_coarse { 4 } else { 1 };
+    for (seed, (build_rows, probe_rows, spread, nulls)) in [
+        (150, 200, 12, 20),
+        (150, 200, 400, 5),
+        (300, 300, 60, 0),
+        (0, 70, 10, 10),
+        (70, 0, 10, 10),
+        (4, 64, 2, 0),
+        (64, 130, 5, 100),
+        (200, 100, 5_000, 3),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (build_rows, probe_rows) = (build_rows / fewer, probe_rows / fewer);
+        check(&Case { keys, build_rows, probe_rows, spread, nulls, seed: seed as u64 + 1 });
+    }
+}
+
+#[test]
+fn integers_near_each_other() {
+    check_keys(&[Keys::Dense]);
+}
+
+#[test]
+fn integers_far_apart() {
+    check_keys(&[Keys::Sparse]);
+}
+
+#[test]
+fn the_least_and_the_greatest_integers() {
+    check_keys(&[Keys::Extreme]);
+    check_keys(&[Keys::Extreme, Keys::Extreme]);
+}
+
+#[test]
+fn truth_values() {
+    check_keys(&[Keys::Bools]);
+    check_keys(&[Keys::Bools, Keys::Dense]);
+}
+
+#[test]
+fn numbers_narrow_and_wide() {
+    check_keys(&[Keys::Mixed]);
+    check_keys(&[Keys::Huge]);
+}
+
+#[test]
+fn floats() {
+    check_keys(&[Keys::Floats]);
+    check_keys(&[Keys::Floats, Keys::Dense]);
+}
+
+#[test]
+fn strings_with_codes_and_without() {
+    check_keys(&[Keys::Texts]);
+}
+
+#[test]
+fn several_keys() {
+    check_keys(&[Keys::Dense, Keys::Dense]);
+    check_keys(&[Keys::Dense, Keys::Texts]);
+    check_keys(&[Keys::Sparse, Keys::Sparse]);
+    check_keys(&[Keys::Extreme, Keys::Sparse, Keys::Texts]);
+    check_keys(&[Keys::Huge, Keys::Floats, Keys::Extreme, Keys::Bools]);
+}
+
+#[test]
+fn no_keys() {
+    check_keys(&[]);
+}
+
+#[test]
+fn a_row_with_very_many_matches() {
+    let case = Case { keys: &[Keys::Dense], build_rows: 9_000, probe_rows: 2, spread: 1, nulls: 0, seed: 5 };
+    check(&case);
+}
+
+/// More rows than a batch: arrays, bits and slots as larger tables have them.
+#[test]
+fn larger_tables() {
+    for keys in [Keys::Dense, Keys::Sparse, Keys::Texts] {
+        check(&Case { keys: &[keys], build_rows: 1_200, probe_rows: 150, spread: 30_000, nulls: 1, seed: 9 });
+    }
+}
+
+/// Each key once, some rows without one: near each other, further apart, far apart; in order and not.
+#[test]
+fn unique_keys() {
+    for (factor, is_shuffled, nulls) in
+        [1, 20, 1_000_003].into_iter().flat_map(|factor| [(factor, false, 0), (factor, true, 0), (factor, true, 3)])
+    {
+        let mut chance = Chance::new(factor as u64);
+        let mut row = |key: i128, nulls: u64| {
+            let key = if chance.below(100) < nulls { Value::Null } else { Value::Number(key * factor) };
+            vec![key, Value::Number(i128::from(chance.below(1000)))]
+        };
+        let mut build: Vec<Row> = (0..1000).map(|key| row(key, nulls)).collect();
+        let probe: Vec<Row> = (0..60).map(|key| row(key * 23 - 100, nulls)).collect();
+        if is_shuffled {
+            (1..build.len()).rev().for_each(|last| build.swap(last, chance.below(last as u64 + 1) as usize));
+        }
+        check_rows(&[Keys::Dense], &build, &probe, &mut chance);
+    }
+}
