@@ -13,31 +13,35 @@ use arrow::datatypes::{
     Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
 };
 
-use crate::{Bits, Bounds, Column, Data, Error, Result, Strings};
+use crate::{Bits, Bounds, Column, Data, Error, Form, Result, Strings};
 
 /// Decimals of more digits may need 128 bits.
 const NARROW_DIGITS_MAX: u8 = 18;
 
+/// How columns of this type are held; `None` where they have no form here.
+#[must_use]
+pub fn form(data_type: &DataType) -> Option<Form> {
+    Some(match data_type {
+        DataType::Boolean => Form::Bools,
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt32
+        | DataType::Date32
+        | DataType::Time64(TimeUnit::Microsecond)
+        | DataType::Timestamp(TimeUnit::Microsecond, _) => Form::Ints,
+        DataType::Decimal128(..) => Form::Wide,
+        DataType::Float64 => Form::Floats,
+        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => Form::Texts,
+        _ => return None,
+    })
+}
+
 /// Whether columns of this type have a form here.
 #[must_use]
 pub fn has_form(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Boolean
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt32
-            | DataType::Date32
-            | DataType::Time64(TimeUnit::Microsecond)
-            | DataType::Timestamp(TimeUnit::Microsecond, _)
-            | DataType::Decimal128(..)
-            | DataType::Float64
-            | DataType::Utf8View
-            | DataType::Utf8
-            | DataType::LargeUtf8
-    )
+    form(data_type).is_some()
 }
 
 /// The column of an array.

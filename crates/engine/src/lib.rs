@@ -16,7 +16,11 @@ pub mod pipeline;
 pub mod vector;
 
 pub use error::{Error, Result};
-pub use vector::{Batch, Bits, Bounds, Column, Data, Selection, Strings};
+pub(crate) use vector::TextNumbers;
+pub use vector::{Batch, Bits, Bounds, Column, Data, Form, Selection, Strings};
 
 /// Rows of a batch, about: its columns stay in the second-level cache from one step to the next.
 pub const BATCH_ROWS: usize = 4096;
+
+/// Instead of the number of a row, a group or a string: there is none.
+const NONE: u32 = u32::MAX;

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{Bits, Bounds, Column, Data, Error, Result, Strings};
+use crate::{Bits, Bounds, Column, Data, Error, Result, Strings, TextNumbers};
 
 /// How a key's values became words, to make values of words again. Takes its form from the first batch.
 #[derive(Debug, Default)]
@@ -32,13 +31,9 @@ pub(super) struct Words {
 /// Strings, each with a number.
 #[derive(Debug, Default)]
 pub(super) struct Numbered {
-    /// Open addressing: the numbers of strings, at places that their hashes say; `NONE` where there is none.
-    places: Vec<u32>,
-    hashes: Vec<u64>,
-    strings: Vec<Box<str>>,
+    numbers: TextNumbers,
     /// The numbers of shared strings' codes.
     remembered: HashMap<u64, Arc<Vec<u32>>>,
-    bytes: usize,
 }
 
 /// Strings' codes that are remembered.
@@ -88,7 +83,7 @@ impl KeyForm {
                 let mut values = Vec::with_capacity(texts.len());
                 for row in 0..texts.len() {
                     let is_null = valid.is_some_and(|bits| !bits.get(row));
-                    values.push(if is_null { 0 } else { numbered.number(texts.value(row))?.into() });
+                    values.push(if is_null { 0 } else { numbered.numbers.number(texts.value(row))?.into() });
                 }
                 vec![Words { values: Arc::new(values), bounds: Some(numbered.bounds()) }]
             }
@@ -113,7 +108,7 @@ impl KeyForm {
                 Err(Error::Form("keys of several forms"))
             };
         };
-        let numbers = theirs.strings.iter().map(|string| mine.number(string)).collect::<Result<Vec<u32>>>()?;
+        let numbers = theirs.numbers.iter().map(|string| mine.numbers.number(string)).collect::<Result<Vec<u32>>>()?;
         for key in words.chunks_exact_mut(stride) {
             // A NULL has the word 0 everywhere, whatever string has the number 0.
             let nulls = key[stride - 1];
@@ -149,8 +144,8 @@ impl KeyForm {
             #[expect(clippy::cast_sign_loss, reason = "a word is the bits of a number")]
             Self::Floats => Data::Floats(Arc::new(firsts().map(|word| f64::from_bits(word as u64)).collect())),
             Self::Texts(numbered) => {
-                let mut builder = StringViewBuilder::with_capacity(numbered.strings.len());
-                numbered.strings.iter().for_each(|string| builder.append_value(string));
+                let mut builder = StringViewBuilder::with_capacity(numbered.numbers.len());
+                numbered.numbers.iter().for_each(|string| builder.append_value(string));
                 let strings: StringViewArray = builder.finish();
                 let code = |word| u32::try_from(word).map_err(|_| Error::Form("a string's number"));
                 let codes = firsts().map(code).collect::<Result<Vec<u32>>>()?;
@@ -161,7 +156,7 @@ impl KeyForm {
 
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Texts(numbered) => numbered.bytes + numbered.strings.len() * 64,
+            Self::Texts(numbered) => numbered.numbers.memory_bytes(),
             _ => 0,
         }
     }
@@ -196,7 +191,7 @@ fn float_word(value: f64) -> i64 {
 impl Numbered {
     /// Of the numbers there are, and a few that there may be soon.
     fn bounds(&self) -> Bounds {
-        Bounds { min: 0, max: self.strings.len() as i128 }
+        Bounds { min: 0, max: self.numbers.len() as i128 }
     }
 
     /// The numbers of all strings, by their codes.
@@ -205,7 +200,8 @@ impl Numbered {
             return Ok(Arc::clone(numbers));
         }
         let values = strings.values();
-        let numbers = (0..values.len()).map(|code| self.number(values.value(code))).collect::<Result<Vec<u32>>>()?;
+        let numbers =
+            (0..values.len()).map(|code| self.numbers.number(values.value(code))).collect::<Result<Vec<u32>>>()?;
         let numbers = Arc::new(numbers);
         if REMEMBERED_MAX <= self.remembered.len() {
             self.remembered.clear();
@@ -213,50 +209,4 @@ impl Numbered {
         self.remembered.insert(strings.id(), Arc::clone(&numbers));
         Ok(numbers)
     }
-
-    fn number(&mut self, string: &str) -> Result<u32> {
-        if self.places.len() <= self.strings.len() * 2 {
-            self.grow();
-        }
-        let hash = xxh3_64(string.as_bytes());
-        let mask = self.places.len() - 1;
-        let mut at = place_of(hash) & mask;
-        loop {
-            let number = self.places[at];
-            if number == NONE {
-                break;
-            }
-            if self.hashes[number as usize] == hash && &*self.strings[number as usize] == string {
-                return Ok(number);
-            }
-            at = (at + 1) & mask;
-        }
-        let number = u32::try_from(self.strings.len()).ok().filter(|number| *number != NONE);
-        let number = number.ok_or(Error::Form("more than 2^32 strings"))?;
-        self.places[at] = number;
-        self.hashes.push(hash);
-        self.strings.push(string.into());
-        self.bytes += string.len();
-        Ok(number)
-    }
-
-    fn grow(&mut self) {
-        let places = (self.places.len() * 2).max(1 << 8);
-        self.places.clear();
-        self.places.resize(places, NONE);
-        for (number, hash) in self.hashes.iter().enumerate() {
-            let mut at = place_of(*hash) & (places - 1);
-            while self.places[at] != NONE {
-                at = (at + 1) & (places - 1);
-            }
-            self.places[at] = u32::try_from(number).expect("numbers are of 32 bits");
-        }
-    }
-}
-
-const NONE: u32 = u32::MAX;
-
-#[expect(clippy::cast_possible_truncation, reason = "the lower bits choose the place")]
-fn place_of(hash: u64) -> usize {
-    hash as usize
 }

@@ -1,6 +1,7 @@
 //! From words to groups: directly where there are few possible words, by a hash table elsewhere.
 
 use super::keys::Words;
+use crate::NONE;
 
 /// The groups there are, each with the words of its key.
 #[derive(Debug)]
@@ -35,7 +36,6 @@ struct Hash {
     mask: usize,
 }
 
-const NONE: u32 = u32::MAX;
 const EMPTY: u64 = u64::MAX;
 /// Places that are always few.
 const DIRECT_MIN: usize = 1 << 18;

@@ -171,14 +171,6 @@ impl Expression {
         }
     }
 
-    /// The same over columns that lie elsewhere.
-    pub fn map_columns(&mut self, to: &impl Fn(usize) -> usize) {
-        match self {
-            Self::Column(at) => *at = to(*at),
-            other => other.children_mut().into_iter().for_each(|child| child.map_columns(to)),
-        }
-    }
-
     fn children(&self) -> Vec<&Self> {
         match self {
             Self::Column(_) | Self::Constant(_) => Vec::new(),
@@ -190,21 +182,6 @@ impl Expression {
             Self::Case { branches, otherwise } => {
                 let branches = branches.iter().flat_map(|(condition, value)| [condition, value]);
                 branches.chain(otherwise.as_deref()).collect()
-            }
-        }
-    }
-
-    fn children_mut(&mut self) -> Vec<&mut Self> {
-        match self {
-            Self::Column(_) | Self::Constant(_) => Vec::new(),
-            Self::Arithmetic { left, right, .. }
-            | Self::FloatArithmetic { left, right, .. }
-            | Self::Compare { left, right, .. } => vec![left, right],
-            Self::In { value, .. } | Self::IsNull { value, .. } | Self::Not(value) => vec![value],
-            Self::And(parts) | Self::Or(parts) | Self::Foreign { arguments: parts, .. } => parts.iter_mut().collect(),
-            Self::Case { branches, otherwise } => {
-                let branches = branches.iter_mut().flat_map(|(condition, value)| [condition, value]);
-                branches.chain(otherwise.as_deref_mut()).collect()
             }
         }
     }

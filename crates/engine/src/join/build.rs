@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::Array;
 
-use super::{Form, JoinSpec};
-use crate::{Batch, Column, Data, Error, Result};
+use super::JoinSpec;
+use crate::{Batch, Column, Data, Error, Form, Result};
 
 /// A worker's part of the build side.
 #[derive(Debug)]

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
 
-use super::texts::TextNumbers;
-use super::{Form, NONE};
-use crate::{Bits, Bounds, Column, Data, Error, Result, Strings};
+use crate::{Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
 
 /// More distinct strings than this, and more than an eighth of the rows, are no longer few.
 const FEW_STRINGS: usize = 1 << 16;
@@ -138,7 +136,7 @@ fn codes(pieces: &[Column], rows: usize) -> Result<Option<Data>> {
                 continue;
             };
             if *number == NONE {
-                *number = merged.number(strings.get(*code).as_bytes())?;
+                *number = merged.number(strings.get(*code))?;
             }
             all.push(*number);
         }
@@ -147,9 +145,7 @@ fn codes(pieces: &[Column], rows: usize) -> Result<Option<Data>> {
         }
     }
     let mut strings = builder();
-    for number in 0..merged.len() {
-        strings.append_value(text(merged.get(number))?);
-    }
+    merged.iter().for_each(|string| strings.append_value(string));
     Ok(Some(Data::Codes { codes: Arc::new(all), strings: Strings::new(strings.finish()) }))
 }
 
@@ -177,10 +173,6 @@ fn copy(piece: &Column, texts: &StringViewArray, position: impl Fn(usize) -> usi
 
 fn builder() -> StringViewBuilder {
     StringViewBuilder::new().with_fixed_block_size(HEAP_BYTES)
-}
-
-fn text(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| Error::Form("a text that is no UTF-8"))
 }
 
 fn other_form() -> Error {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::Array;
 
+use super::NO_WORD;
 use super::numbers::PairNumbers;
-use super::texts::TextNumbers;
-use super::{Form, NO_WORD, NONE};
-use crate::{Bits, Column, Data, Error, Result, Strings};
+use crate::{Bits, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
 
 /// Instead of a string's number: not looked up yet.
 const UNKNOWN: u32 = NONE - 1;
@@ -60,7 +59,7 @@ impl Encoding {
                 let of_rows = number_rows(codes, valid, |code| {
                     let number = number_of.get_mut(code as usize).ok_or(Error::Form("a code without a string"))?;
                     if *number == UNKNOWN {
-                        *number = numbers.number(strings.get(code).as_bytes())?;
+                        *number = numbers.number(strings.get(code))?;
                     }
                     Ok(*number)
                 })?;
@@ -71,7 +70,7 @@ impl Encoding {
                 let mut of_rows = Vec::with_capacity(texts.len());
                 for row in 0..texts.len() {
                     let is_valid = valid.is_none_or(|bits| bits.get(row));
-                    of_rows.push(if is_valid { numbers.number(texts.value(row).as_bytes())? } else { NONE });
+                    of_rows.push(if is_valid { numbers.number(texts.value(row))? } else { NONE });
                 }
                 (Domain::Texts(numbers), Some(of_rows))
             }
@@ -162,7 +161,7 @@ impl Encoding {
             (Data::Texts(texts), Domain::Texts(numbers)) => {
                 for row in 0..texts.len() {
                     let is_valid = valid.is_none_or(|bits| bits.get(row));
-                    each(row, if is_valid { found(numbers.find(texts.value(row).as_bytes())) } else { null });
+                    each(row, if is_valid { found(numbers.find(texts.value(row))) } else { null });
                 }
             }
             (Data::Codes { codes, strings }, Domain::Texts(numbers)) => {
@@ -174,7 +173,7 @@ impl Encoding {
                     }
                     let number = number_of.get_mut(*code as usize).ok_or(Error::Form("a code without a string"))?;
                     if *number == UNKNOWN {
-                        *number = numbers.find(strings.get(*code).as_bytes());
+                        *number = numbers.find(strings.get(*code));
                     }
                     each(row, found(*number));
                 }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::NO_WORD;
 use super::index::Index;
-use super::{NO_WORD, NONE};
+use crate::NONE;
 
 /// Rows by their group.
 #[derive(Debug)]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::NO_WORD;
 use super::ranked::{self, Ranked};
 use super::slots::Slots;
-use super::{NO_WORD, NONE};
+use crate::NONE;
 
 /// Fewer words than this that there may be have an array, however few there are.
 const SMALL: u64 = 1 << 14;

@@ -19,7 +19,6 @@ mod rest;
 mod slots;
 mod spec;
 mod table;
-mod texts;
 mod words;
 
 #[cfg(test)]
@@ -30,11 +29,8 @@ mod timing;
 pub use build::Build;
 pub use filter::KeyFilter;
 pub use probe::ProbeScratch;
-pub use spec::{Condition, Form, JoinKind, JoinSpec, OutputColumn, Residual};
+pub use spec::{Condition, JoinKind, JoinSpec, OutputColumn, Residual};
 pub use table::JoinTable;
-
-/// Instead of a row's or a group's number: there is none.
-const NONE: u32 = u32::MAX;
 
 /// Instead of a key's word: no build row has this key.
 const NO_WORD: u64 = u64::MAX;

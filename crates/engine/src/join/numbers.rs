@@ -1,7 +1,7 @@
 //! Numbers for what needs more than a word.
 
-use super::{NONE, slots};
-use crate::{Error, Result};
+use super::slots;
+use crate::{Error, NONE, Result};
 
 /// Numbers distinct pairs of words from 0 in the order they come.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Form, JoinTable, NONE, OutputColumn};
-use crate::{Batch, Bits, Column, Error, Result};
+use super::{JoinTable, OutputColumn};
+use crate::{Batch, Bits, Column, Error, Form, NONE, Result};
 
 /// Rows of both sides, pairwise.
 pub(super) struct Pairs<'a> {

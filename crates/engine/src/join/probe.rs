@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::encoding::Remembered;
 use super::output::{Pairs, probe_column};
 use super::residual::PairTest;
-use super::{JoinKind, JoinTable, NONE, OutputColumn};
+use super::{JoinKind, JoinTable, OutputColumn};
 use crate::expression::Memory;
-use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Result};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, NONE, Result};
 
 /// What a worker keeps between the batches that it probes with.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 
 use super::output::Pairs;
 use super::probe::{Next, Unmatched};
-use super::{JoinKind, JoinTable, NONE, Residual};
+use super::{JoinKind, JoinTable, Residual};
 use crate::expression::Memory;
-use crate::{BATCH_ROWS, Batch, Bits, Error, Result};
+use crate::{BATCH_ROWS, Batch, Bits, Error, NONE, Result};
 
 /// The condition, and what the worker that asks remembers of it.
 pub(super) struct PairTest<'a> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Form, JoinKind, JoinTable, OutputColumn};
-use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Result};
+use super::{JoinKind, JoinTable, OutputColumn};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Form, Result};
 
 impl JoinTable {
     /// Gives build rows to `next` once all probing is done: those without a match with NULLs for the probe side ([`JoinKind::Left`],

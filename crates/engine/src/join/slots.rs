@@ -1,6 +1,7 @@
 //! Groups of words that are far apart: a hash table with open addressing.
 
-use super::{NO_WORD, NONE};
+use super::NO_WORD;
+use crate::NONE;
 
 /// Words by their groups, and groups in slots by the words' hashes. What is looked up is small: most look-ups cost two lines of the
 /// cache, and many are under way at the same time.

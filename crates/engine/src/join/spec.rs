@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::StringViewArray;
-
 use crate::expression::Memory;
-use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
+use crate::{Batch, Bits, Error, Form, Result};
 
 /// Which rows a join gives. Left is the build side, right is the probe side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,52 +78,6 @@ pub enum OutputColumn {
     Probe(usize),
     /// Whether the row has a match; never NULL.
     Mark,
-}
-
-/// How values of a column are held where no batch tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    Bools,
-    /// Numbers, also of columns that are sometimes wide.
-    Ints,
-    /// Numbers, also of columns that are sometimes narrow.
-    Wide,
-    Floats,
-    /// Strings, also those with codes.
-    Texts,
-}
-
-impl Form {
-    /// The form of a column.
-    #[must_use]
-    pub fn of(column: &Column) -> Self {
-        match &column.data {
-            Data::Bools(_) => Self::Bools,
-            Data::Ints { .. } => Self::Ints,
-            Data::Wide(_) => Self::Wide,
-            Data::Floats(_) => Self::Floats,
-            Data::Codes { .. } | Data::Texts(_) => Self::Texts,
-        }
-    }
-
-    /// A column of NULLs.
-    #[must_use]
-    pub fn nulls(self, rows: usize) -> Column {
-        let data = match self {
-            Self::Bools => Data::Bools(Arc::new(Bits::all(rows, false))),
-            Self::Ints => Data::Ints { values: Arc::new(vec![0; rows]), bounds: Bounds::of(0) },
-            Self::Wide => Data::Wide(Arc::new(vec![0; rows])),
-            Self::Floats => Data::Floats(Arc::new(vec![0.0; rows])),
-            Self::Texts => Data::Texts(StringViewArray::from_iter_values(std::iter::repeat_n("", rows))),
-        };
-        Column { data, validity: Some(Arc::new(Bits::all(rows, false))) }
-    }
-
-    /// Whether values of both can be compared and be in one column.
-    pub(super) fn is_like(self, other: Self) -> bool {
-        let family = |form| if form == Self::Wide { Self::Ints } else { form };
-        family(self) == family(other)
-    }
 }
 
 /// Says which rows of a batch fulfil a condition; a worker has one memory for all batches.

@@ -9,8 +9,8 @@ use super::groups::Groups;
 use super::index::Index;
 use super::marks::Marks;
 use super::words::Words;
-use super::{Build, Form, JoinSpec, NO_WORD, NONE};
-use crate::{Column, Error, Result};
+use super::{Build, JoinSpec, NO_WORD};
+use crate::{Column, Error, Form, NONE, Result};
 
 /// A finished build side.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::tests::Chance;
-use super::{Build, Form, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch};
-use crate::{BATCH_ROWS, Batch, Bounds, Column, Data};
+use super::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch};
+use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, Form};
 
 const PROBES: usize = 10_000_000;
 

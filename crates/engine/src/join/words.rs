@@ -1,9 +1,9 @@
 //! One word for all keys of a row.
 
+use super::NO_WORD;
 use super::encoding::{Encoding, Remembered};
 use super::numbers::PairNumbers;
-use super::{NO_WORD, NONE};
-use crate::{Batch, Column, Data, Error, Result};
+use crate::{Batch, Column, Data, Error, NONE, Result};
 
 /// How keys become a word: their codes are its digits, each to the base of its key's size. Where a word would be too small for the
 /// next digit, it and the digit are numbered.

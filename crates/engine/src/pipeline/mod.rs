@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 pub use worker::{Border, Collected, Relief, Worker};
 
+use crate::Form;
 use crate::aggregate::AggregateSpec;
 use crate::expression::Expression;
-use crate::join::{Form, JoinSpec};
+use crate::join::JoinSpec;
 
 /// What happens to a source's batches.
 #[derive(Debug, Clone)]

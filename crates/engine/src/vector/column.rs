@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, StringViewArray, UInt32Array};
 use arrow::compute::take;
 
-use super::{Bits, Strings};
+use super::{Bits, Form, Strings};
 use crate::Result;
 
 /// The least and the greatest value there may be. Bounds hold of every value of a column, also of what lies where a NULL is; no value
@@ -145,15 +145,15 @@ impl Column {
     /// NULLs, in the form of this column.
     #[must_use]
     pub fn nulls_like(&self, rows: usize) -> Self {
-        let data = match &self.data {
-            Data::Bools(_) => Data::Bools(Arc::new(Bits::all(rows, false))),
-            Data::Ints { .. } => Data::Ints { values: Arc::new(vec![0; rows]), bounds: Bounds::of(0) },
-            Data::Wide(_) => Data::Wide(Arc::new(vec![0; rows])),
-            Data::Floats(_) => Data::Floats(Arc::new(vec![0.0; rows])),
-            Data::Codes { strings, .. } => Data::Codes { codes: Arc::new(vec![0; rows]), strings: Arc::clone(strings) },
-            Data::Texts(_) => Data::Texts(StringViewArray::from_iter_values(std::iter::repeat_n("", rows))),
-        };
-        Self { data, validity: Some(Arc::new(Bits::all(rows, false))) }
+        let nulls = Form::of(self).nulls(rows);
+        match &self.data {
+            // Strings that were shared still are.
+            Data::Codes { strings, .. } => {
+                let data = Data::Codes { codes: Arc::new(vec![0; rows]), strings: Arc::clone(strings) };
+                Self { data, ..nulls }
+            }
+            _ => nulls,
+        }
     }
 
     /// What it takes in memory, roughly; strings that codes share aside.

@@ -3,9 +3,13 @@
 mod batch;
 mod bits;
 mod column;
+mod form;
 mod strings;
+mod text_numbers;
 
 pub use batch::{Batch, Selection};
 pub use bits::Bits;
 pub use column::{Bounds, Column, Data};
+pub use form::Form;
 pub use strings::Strings;
+pub(crate) use text_numbers::TextNumbers;

@@ -18,10 +18,11 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+use engine::Form;
 use engine::aggregate::{AggregateSpec, Kept, StateSpec};
-use engine::arrow_form::has_form;
+use engine::arrow_form::{form, has_form};
 use engine::expression::Expression;
-use engine::join::{Form, JoinKind, JoinSpec, OutputColumn, Residual};
+use engine::join::{JoinKind, JoinSpec, OutputColumn, Residual};
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
 
 use shards::Test;
@@ -547,18 +548,6 @@ fn kind(join_type: JoinType) -> JoinKind {
         JoinType::LeftMark => JoinKind::LeftMark,
         JoinType::RightMark => JoinKind::RightMark,
     }
-}
-
-/// How the engine holds values of a type.
-fn form(data_type: &DataType) -> Option<Form> {
-    Some(match data_type {
-        DataType::Boolean => Form::Bools,
-        DataType::Float64 => Form::Floats,
-        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => Form::Texts,
-        DataType::Decimal128(..) => Form::Wide,
-        other if has_form(other) => Form::Ints,
-        _ => return None,
-    })
 }
 
 /// Whether equal keys of the types are held alike.

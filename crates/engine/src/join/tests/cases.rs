@@ -8,8 +8,8 @@ use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::datatypes::{DataType, Int64Type};
 
 use crate::expression::{Expression, Foreign};
-use crate::join::{Build, Form, JoinKind, JoinSpec, JoinTable, NONE, OutputColumn, ProbeScratch, Residual, slots};
-use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result, Strings};
+use crate::join::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch, Residual, slots};
+use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings};
 
 fn ints(values: impl IntoIterator<Item = i64>) -> Batch {
     let values: Vec<i64> = values.into_iter().collect();

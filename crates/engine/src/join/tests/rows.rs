@@ -5,8 +5,7 @@ use std::sync::Arc;
 use arrow::array::StringViewArray;
 
 use super::Chance;
-use crate::join::Form;
-use crate::{Batch, Bits, Bounds, Column, Data, Strings};
+use crate::{Batch, Bits, Bounds, Column, Data, Form, Strings};
 
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
 pub(super) enum Value {
