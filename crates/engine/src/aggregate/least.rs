@@ -1,0 +1,186 @@
+//! The least and the greatest value of each group.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{StringViewArray, StringViewBuilder};
+
+use super::state::{each, ints, narrowest};
+use crate::expression::float_order;
+use crate::{Bits, Column, Data, Error, Form, Result};
+
+/// The least or the greatest values; none where there was none yet.
+#[derive(Debug)]
+pub(super) enum Least {
+    Unknown(usize),
+    Ints(Vec<Option<i64>>),
+    Wide(Vec<Option<i128>>),
+    Floats(Vec<Option<f64>>),
+    Texts(Vec<Option<Box<str>>>),
+}
+
+impl Least {
+    pub(super) fn resize(&mut self, groups: usize) {
+        match self {
+            Self::Unknown(count) => *count = groups,
+            Self::Ints(values) => values.resize(groups, None),
+            Self::Wide(values) => values.resize(groups, None),
+            Self::Floats(values) => values.resize(groups, None),
+            Self::Texts(values) => values.resize(groups, None),
+        }
+    }
+
+    /// Takes the form of the first values.
+    fn take_form(&mut self, data: &Data) -> Result<()> {
+        if let Self::Unknown(groups) = *self {
+            *self = match data {
+                Data::Ints { .. } => Self::Ints(Vec::new()),
+                Data::Wide(_) => Self::Wide(Vec::new()),
+                Data::Floats(_) => Self::Floats(Vec::new()),
+                Data::Codes { .. } | Data::Texts(_) => Self::Texts(Vec::new()),
+                Data::Bools(_) => return Err(Error::Form("the least truth value")),
+            };
+            self.resize(groups);
+        }
+        // Digits that did not need 128 bits before may need them now.
+        if let (Self::Ints(values), Data::Wide(_)) = (&*self, data) {
+            *self = Self::Wide(values.iter().map(|value| value.map(i128::from)).collect());
+        }
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, is_max: bool, groups: &[u32], column: &Column, counts: Option<&Bits>) -> Result<()> {
+        self.take_form(&column.data)?;
+        let wanted = if is_max { Ordering::Greater } else { Ordering::Less };
+        let rows = groups.len();
+        match (self, &column.data) {
+            (Self::Ints(least), Data::Ints { values, .. }) => each(counts, rows, |row| {
+                replace(&mut least[groups[row] as usize], values[row], |new, old| new.cmp(old) == wanted);
+            }),
+            (Self::Wide(least), Data::Ints { values, .. }) => each(counts, rows, |row| {
+                replace(&mut least[groups[row] as usize], values[row].into(), |new, old| new.cmp(old) == wanted);
+            }),
+            (Self::Wide(least), Data::Wide(values)) => each(counts, rows, |row| {
+                replace(&mut least[groups[row] as usize], values[row], |new, old| new.cmp(old) == wanted);
+            }),
+            (Self::Floats(least), Data::Floats(values)) => each(counts, rows, |row| {
+                replace(&mut least[groups[row] as usize], values[row], |new, old| float_order(*new, *old) == wanted);
+            }),
+            (Self::Texts(least), Data::Codes { codes, strings }) => each(counts, rows, |row| {
+                replace_text(&mut least[groups[row] as usize], strings.get(codes[row]), wanted);
+            }),
+            (Self::Texts(least), Data::Texts(texts)) => each(counts, rows, |row| {
+                replace_text(&mut least[groups[row] as usize], texts.value(row), wanted);
+            }),
+            _ => return Err(Error::Form("values of several types")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn merge(&mut self, is_max: bool, groups: &[u32], other: &Self) -> Result<()> {
+        let wanted = if is_max { Ordering::Greater } else { Ordering::Less };
+        if let (Self::Unknown(count), known) = (&*self, other) {
+            let form = match known {
+                Self::Unknown(_) => return Ok(()),
+                Self::Ints(_) => Self::Ints(vec![None; *count]),
+                Self::Wide(_) => Self::Wide(vec![None; *count]),
+                Self::Floats(_) => Self::Floats(vec![None; *count]),
+                Self::Texts(_) => Self::Texts(vec![None; *count]),
+            };
+            *self = form;
+        }
+        if let (Self::Ints(values), Self::Wide(_)) = (&*self, other) {
+            *self = Self::Wide(values.iter().map(|value| value.map(i128::from)).collect());
+        }
+        match (self, other) {
+            (_, Self::Unknown(_)) => {}
+            (Self::Ints(mine), Self::Ints(theirs)) => merge(mine, groups, theirs, |least, value| {
+                replace(least, *value, |new, old| new.cmp(old) == wanted);
+            }),
+            (Self::Wide(mine), Self::Ints(theirs)) => merge(mine, groups, theirs, |least, value| {
+                replace(least, (*value).into(), |new, old| new.cmp(old) == wanted);
+            }),
+            (Self::Wide(mine), Self::Wide(theirs)) => merge(mine, groups, theirs, |least, value| {
+                replace(least, *value, |new, old| new.cmp(old) == wanted);
+            }),
+            (Self::Floats(mine), Self::Floats(theirs)) => merge(mine, groups, theirs, |least, value| {
+                replace(least, *value, |new, old| float_order(*new, *old) == wanted);
+            }),
+            (Self::Texts(mine), Self::Texts(theirs)) => merge(mine, groups, theirs, |least, value| {
+                replace_text(least, value, wanted);
+            }),
+            _ => return Err(Error::Form("values of several types")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn column(self) -> Column {
+        match self {
+            // No row had a value: of whatever form, all are NULL.
+            Self::Unknown(groups) => Form::Ints.nulls(groups),
+            Self::Ints(least) => {
+                let validity = validity(&least);
+                Column { validity, ..ints(least.into_iter().map(Option::unwrap_or_default).collect()) }
+            }
+            Self::Wide(least) => {
+                let validity = validity(&least);
+                Column { data: narrowest(least.into_iter().map(Option::unwrap_or_default).collect()), validity }
+            }
+            Self::Floats(least) => {
+                let validity = validity(&least);
+                let values = least.into_iter().map(Option::unwrap_or_default).collect();
+                Column { data: Data::Floats(Arc::new(values)), validity }
+            }
+            Self::Texts(least) => {
+                let validity = validity(&least);
+                let mut builder = StringViewBuilder::with_capacity(least.len());
+                least.iter().for_each(|value| builder.append_value(value.as_deref().unwrap_or_default()));
+                let texts: StringViewArray = builder.finish();
+                Column { data: Data::Texts(texts), validity }
+            }
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Unknown(_) => 0,
+            Self::Ints(values) => values.capacity() * 16,
+            Self::Wide(values) => values.capacity() * 32,
+            Self::Floats(values) => values.capacity() * 16,
+            Self::Texts(values) => {
+                values.capacity() * 16 + values.iter().flatten().map(|text| text.len()).sum::<usize>()
+            }
+        }
+    }
+}
+
+fn validity<T>(values: &[Option<T>]) -> Option<Arc<Bits>> {
+    let has_none = values.iter().any(Option::is_none);
+    has_none.then(|| Arc::new(Bits::of(values.len(), |row| values[row].is_some())))
+}
+
+/// Tells `replace` of another's values, each with that of the group named for it.
+fn merge<T, U>(
+    mine: &mut [Option<T>],
+    groups: &[u32],
+    theirs: &[Option<U>],
+    mut replace: impl FnMut(&mut Option<T>, &U),
+) {
+    for (group, value) in groups.iter().zip(theirs) {
+        if let Some(value) = value {
+            replace(&mut mine[*group as usize], value);
+        }
+    }
+}
+
+fn replace<T>(least: &mut Option<T>, value: T, is_wanted: impl Fn(&T, &T) -> bool) {
+    if least.as_ref().is_none_or(|old| is_wanted(&value, old)) {
+        *least = Some(value);
+    }
+}
+
+fn replace_text(least: &mut Option<Box<str>>, value: &str, wanted: Ordering) {
+    if least.as_ref().is_none_or(|old| value.cmp(old) == wanted) {
+        *least = Some(value.into());
+    }
+}

@@ -1,0 +1,86 @@
+//! Counts and sums of a batch's rows, by their groups.
+
+use super::state::each;
+use crate::{Bits, Bounds, Error, Result};
+
+/// Groups so few that sums of them are kept several times, so that an addition need not wait for the one before.
+const FEW_GROUPS: usize = 64;
+const REPLICAS: usize = 4;
+/// The greatest sum of integers that lets one more batch be added in 64 bits.
+const BATCH_SUM_MAX: i128 = 1 << 62;
+
+/// What a sum is whose digits nothing holds.
+pub(super) const BEYOND: Error = Error::Value("a sum beyond 128 bits");
+
+/// Counts rows.
+pub(super) fn add_counts(totals: &mut [i64], groups: &[u32], counts: Option<&Bits>) {
+    if let (None, [total]) = (counts, &mut *totals) {
+        *total += i64::try_from(groups.len()).expect("a batch has fewer rows");
+        return;
+    }
+    if totals.len() <= FEW_GROUPS && counts.is_none() {
+        let mut parts = [[0_i64; REPLICAS]; FEW_GROUPS];
+        let chunks = groups.chunks_exact(REPLICAS);
+        chunks.remainder().iter().for_each(|group| parts[*group as usize % FEW_GROUPS][0] += 1);
+        for chunk in chunks {
+            for (replica, group) in chunk.iter().enumerate() {
+                parts[*group as usize % FEW_GROUPS][replica] += 1;
+            }
+        }
+        totals.iter_mut().zip(&parts).for_each(|(total, parts)| *total += parts.iter().sum::<i64>());
+        return;
+    }
+    each(counts, groups.len(), |row| totals[groups[row] as usize] += 1);
+}
+
+/// Adds integers.
+pub(super) fn add_ints(
+    sums: &mut [i128],
+    groups: &[u32],
+    values: &[i64],
+    bounds: Bounds,
+    counts: Option<&Bits>,
+) -> Result<()> {
+    let rows = groups.len() as i128;
+    let is_small = bounds.min.abs().max(bounds.max.abs()) < BATCH_SUM_MAX / rows.max(1);
+    if let (None, [sum]) = (counts, &mut *sums)
+        && is_small
+    {
+        return add(sum, values.iter().sum::<i64>().into());
+    }
+    if is_small && sums.len() <= FEW_GROUPS && counts.is_none() {
+        let mut parts = [[0_i64; REPLICAS]; FEW_GROUPS];
+        let (group_chunks, value_chunks) = (groups.chunks_exact(REPLICAS), values.chunks_exact(REPLICAS));
+        for (group, value) in group_chunks.remainder().iter().zip(value_chunks.remainder()) {
+            parts[*group as usize % FEW_GROUPS][0] += value;
+        }
+        for (groups, values) in group_chunks.zip(value_chunks) {
+            for (replica, (group, value)) in groups.iter().zip(values).enumerate() {
+                parts[*group as usize % FEW_GROUPS][replica] += value;
+            }
+        }
+        return sums.iter_mut().zip(&parts).try_for_each(|(sum, parts)| add(sum, parts.iter().sum::<i64>().into()));
+    }
+    add_each(sums, groups, counts, |row| values[row].into())
+}
+
+/// Adds digits of numerics that may need 128 bits.
+pub(super) fn add_wide(sums: &mut [i128], groups: &[u32], values: &[i128], counts: Option<&Bits>) -> Result<()> {
+    add_each(sums, groups, counts, |row| values[row])
+}
+
+fn add_each(sums: &mut [i128], groups: &[u32], counts: Option<&Bits>, value: impl Fn(usize) -> i128) -> Result<()> {
+    let mut is_beyond = false;
+    each(counts, groups.len(), |row| {
+        let sum = &mut sums[groups[row] as usize];
+        let (total, overflows) = sum.overflowing_add(value(row));
+        *sum = total;
+        is_beyond |= overflows;
+    });
+    if is_beyond { Err(BEYOND) } else { Ok(()) }
+}
+
+fn add(sum: &mut i128, value: i128) -> Result<()> {
+    *sum = sum.checked_add(value).ok_or(BEYOND)?;
+    Ok(())
+}
