@@ -14,26 +14,24 @@ use crate::server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sql_files_pass_on_kiln() {
-    let server = Server::start();
-    let mut failures = Vec::new();
-    for path in files() {
-        let client = server.connect().await;
-        client.batch_execute("SET kiln.engine = off").await.expect("the engine can be turned off");
-        failures.extend(run(&path, client, "kiln").await);
-    }
-    assert!(failures.is_empty(), "{} SQL files fail on Kiln:\n{}", failures.len(), failures.join("\n\n"));
+    pass_on_kiln("off").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sql_files_pass_on_the_engine() {
+    pass_on_kiln("on").await;
+}
+
+async fn pass_on_kiln(engine: &str) {
     let server = Server::start();
     let mut failures = Vec::new();
     for path in files() {
         let client = server.connect().await;
-        client.batch_execute("SET kiln.engine = on").await.expect("the engine can be turned on");
+        client.batch_execute(&format!("SET kiln.engine = {engine}")).await.expect("the engine can be set");
         failures.extend(run(&path, client, "kiln").await);
     }
-    assert!(failures.is_empty(), "{} SQL files fail with the engine on:\n{}", failures.len(), failures.join("\n\n"));
+    let failed = failures.len();
+    assert!(failures.is_empty(), "{failed} SQL files fail with the engine {engine}:\n{}", failures.join("\n\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
