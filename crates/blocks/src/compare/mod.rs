@@ -37,6 +37,7 @@ impl Comparison {
         [Self::Less, Self::LessOrEqual, Self::Equal, Self::NotEqual, Self::GreaterOrEqual, Self::Greater];
 
     /// Whether it is true of a value that compares so with the constant.
+    #[inline]
     pub fn holds(self, ordering: std::cmp::Ordering) -> bool {
         match self {
             Self::Less => ordering.is_lt(),

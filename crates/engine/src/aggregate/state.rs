@@ -105,7 +105,7 @@ impl State {
         Ok(())
     }
 
-    /// The state of each group as a column. `like` is a column of the form that the values had, for groups that had none.
+    /// The state of each group as a column.
     pub(super) fn column(self, groups: usize) -> Result<Column> {
         let mut state = self;
         state.resize(groups);
@@ -130,9 +130,10 @@ impl State {
     }
 }
 
-/// Digits that a sum may have.
+/// The least sum that has too many digits.
 const BEYOND_DIGITS: i128 = 10_i128.pow(38);
 
+/// Integers, 0 among their bounds.
 pub(super) fn ints(values: Vec<i64>) -> Column {
     let (min, max) = values.iter().fold((0, 0), |(min, max), value| (*value.min(&min), *value.max(&max)));
     Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds { min: min.into(), max: max.into() } })

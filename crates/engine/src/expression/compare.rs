@@ -3,33 +3,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use blocks::Comparison;
+
 use super::arithmetic::{Side, widened};
 use super::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
-
-/// How two values are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    Less,
-    LessOrEqual,
-    Equal,
-    NotEqual,
-    GreaterOrEqual,
-    Greater,
-}
-
-impl Comparison {
-    fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Less => ordering.is_lt(),
-            Self::LessOrEqual => ordering.is_le(),
-            Self::Equal => ordering.is_eq(),
-            Self::NotEqual => ordering.is_ne(),
-            Self::GreaterOrEqual => ordering.is_ge(),
-            Self::Greater => ordering.is_gt(),
-        }
-    }
-}
 
 /// Whether the comparison holds, by rows.
 pub(super) fn numbers(

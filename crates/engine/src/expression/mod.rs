@@ -13,7 +13,7 @@ mod tests;
 use std::sync::Arc;
 
 pub use arithmetic::Operation;
-pub use compare::Comparison;
+pub use blocks::Comparison;
 pub(crate) use compare::float_order;
 pub use foreign::Foreign;
 pub use memory::Memory;
