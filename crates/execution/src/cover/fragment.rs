@@ -14,8 +14,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 
+use super::measure::Measured;
 use super::plan::Lowered;
-use super::run::{self, Measured};
+use super::run;
 
 /// Runs a program of the engine's in the place of the operators that it was made of.
 pub(crate) struct FragmentExec {

@@ -1,14 +1,18 @@
 //! Plans to engine programs: each part of a plan that the engine can run becomes one operator, a [`FragmentExec`], which runs it.
 //!
-//! `plan.rs` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
-//! through `foreign.rs`. `source.rs` brings pages of scans, `run.rs` drives the pipelines. The operators that a fragment stands for stay
-//! with it: EXPLAIN shows them, and they run instead where the engine gives up.
+//! `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
+//! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, `share.rs` divides their sources
+//! among workers, `source.rs` brings pages of scans. The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
+//! run instead where the engine gives up.
 
 mod expression;
 mod foreign;
 mod fragment;
+mod measure;
+mod pipelines;
 mod plan;
 mod run;
+mod share;
 mod source;
 
 use std::sync::Arc;

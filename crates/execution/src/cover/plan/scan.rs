@@ -1,0 +1,118 @@
+//! Scans, what filters leave of them, and which columns are read of the rows that are left.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
+use datafusion::physical_expr::split_conjunction;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use engine::arrow_form::has_form;
+use engine::join::OutputColumn;
+use engine::pipeline::{Source, Step};
+use shards::Test;
+
+use super::{Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};
+use crate::cover::expression;
+use crate::scan::{ShardScanExec, predicates};
+
+impl Builder {
+    pub(super) fn scan(&mut self, plan: &Arc<dyn ExecutionPlan>, scan: &ShardScanExec) -> Option<Chain> {
+        let schema = plan.schema();
+        // Columns without a form have no use here, unless they are asked for.
+        if scan.is_limited() || !schema.fields().iter().all(|field| has_form(field.data_type())) {
+            return None;
+        }
+        let wanted = vec![false; schema.fields().len()];
+        let (filters, keys) = (Vec::new(), Vec::new());
+        let input = ScanInput { scan: Arc::clone(plan), filters, keys, wanted, filter: None };
+        Some(self.input(Input::Scan(input), schema, true))
+    }
+
+    pub(super) fn filter(&mut self, filter: &FilterExec, fetch: Option<usize>) -> Option<Chain> {
+        if fetch.is_some() {
+            return None;
+        }
+        let mut chain = self.below(filter.input())?;
+        let parts = split_conjunction(filter.predicate());
+        let conditions = parts.iter().map(|part| expression::lower(part, &chain.schema)).collect::<Option<Vec<_>>>()?;
+        match (chain.source, chain.steps.is_empty()) {
+            (Source::Input(number), true) if let Input::Scan(scan) = &mut self.inputs[number] => {
+                let tests = parts.iter().map(|part| tested_by(&scan.scan, part));
+                let filters = conditions.into_iter().zip(tests);
+                scan.filters.extend(filters.map(|(condition, test)| ScanFilter { condition, test }));
+                scan.filter = Some(OperatorId::of(filter));
+            }
+            _ => chain.steps.push(Step::Filter(conditions)),
+        }
+        match filter.projection() {
+            Some(columns) => chain.chosen(columns),
+            None => Some(chain),
+        }
+    }
+
+    /// Lets the scan that a probing pipeline reads leave out rows that find nothing.
+    pub(super) fn filter_source(&mut self, probe: &Chain, built_by: usize, keys: &[usize]) {
+        for (key, column) in keys.iter().enumerate() {
+            if let Some((number, column)) = probe.origins[*column]
+                && let Input::Scan(scan) = &mut self.inputs[number]
+            {
+                scan.keys.push((column, built_by, key));
+            }
+        }
+    }
+
+    /// Says of each scan which of its columns its pipeline reads after the filters.
+    pub(super) fn want(&mut self) {
+        for pipeline in &self.pipelines {
+            let Source::Input(number) = pipeline.source else { continue };
+            let Input::Scan(scan) = &mut self.inputs[number] else { continue };
+            match read_first(&pipeline.steps) {
+                Some(columns) => columns.into_iter().for_each(|column| scan.wanted[column] = true),
+                None => scan.wanted.fill(true),
+            }
+        }
+    }
+}
+
+/// The test of a column that a condition is no more than, if the scan makes it.
+fn tested_by(scan: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, Test)> {
+    let scan = &scan.downcast_ref::<ShardScanExec>()?.scan;
+    let is_plain = condition.downcast_ref::<BinaryExpr>().is_some_and(|binary| {
+        let is_comparison = !matches!(binary.op(), Operator::And | Operator::Or);
+        let is_leaf = |side: &Arc<dyn PhysicalExpr>| side.is::<Column>() || side.is::<Literal>();
+        is_comparison && is_leaf(binary.left()) && is_leaf(binary.right())
+    });
+    let is_list = condition.downcast_ref::<InListExpr>().is_some_and(|list| list.expr().is::<Column>());
+    let mut found = if is_plain || is_list { predicates::of(condition, &scan.columns) } else { Vec::new() };
+    let predicate = found.pop().filter(|predicate| found.is_empty() && scan.predicates.contains(predicate))?;
+    // Long lists are tested by their bounds alone.
+    let is_exact = matches!(&predicate.test, Test::Compare(..)) || matches!(&predicate.test, Test::In(_));
+    let column = scan.columns.iter().position(|column| column.id == predicate.column)?;
+    is_exact.then_some((column, predicate.test))
+}
+
+/// The columns that steps read of their source; `None` for all.
+fn read_first(steps: &[Step]) -> Option<Vec<usize>> {
+    let mut columns = Vec::new();
+    for step in steps {
+        match step {
+            Step::Filter(conditions) => conditions.iter().for_each(|condition| condition.columns(&mut columns)),
+            Step::Project(expressions) => {
+                expressions.iter().for_each(|expression| expression.columns(&mut columns));
+                return Some(columns);
+            }
+            Step::Probe { spec, .. } => {
+                columns.extend(spec.keys.iter().map(|(_, probe)| *probe));
+                let residual = spec.residual.iter().flat_map(|residual| &residual.columns);
+                columns.extend(spec.output.iter().chain(residual).filter_map(|column| match column {
+                    OutputColumn::Probe(column) => Some(*column),
+                    _ => None,
+                }));
+                return Some(columns);
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,135 @@
+//! How the workers of a pipeline share its source.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use arrow::datatypes::DataType;
+use datafusion::common::Result as DfResult;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::ExecutionPlan;
+use engine::aggregate::GroupRows;
+use engine::pipeline::Source;
+use engine::{BATCH_ROWS, Batch, arrow_form};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use shards::{Datum, Predicate, Test};
+
+use super::pipelines::{Built, Run};
+use super::plan::{Input, ScanInput};
+use super::run::Ended;
+use super::source::{ScanBatches, ScanWork};
+use crate::scan::{PageRun, ShardScanExec};
+
+/// What the workers of a pipeline share.
+pub(super) enum Share {
+    Scan(Arc<ScanWork>, PageRun),
+    Foreign(Mutex<Vec<SendableRecordBatchStream>>),
+    Groups(Arc<GroupRows>, AtomicUsize),
+}
+
+/// One worker's share of a source.
+pub(super) enum Batches {
+    Scan(Box<ScanBatches>),
+    Foreign(Arc<Share>, Option<SendableRecordBatchStream>),
+    Groups(Arc<Share>),
+}
+
+impl Run {
+    /// What is to be divided, among how many workers.
+    pub(super) fn share(&self, source: Source, most: usize) -> Result<(Share, usize), Ended> {
+        match source {
+            Source::Groups(number) => {
+                let built = self.built.lock();
+                let Some(Built::Groups(groups)) = built.get(number).and_then(Option::as_ref) else {
+                    return Err(engine::Error::Form("groups that are not there yet").into());
+                };
+                let parts = groups.rows().div_ceil(BATCH_ROWS * 4).clamp(1, most);
+                Ok((Share::Groups(Arc::clone(groups), AtomicUsize::new(0)), parts))
+            }
+            Source::Input(number) => match &self.lowered.inputs[number] {
+                Input::Scan(input) => {
+                    let scan = scan_of(input)?;
+                    let parts = scan.part_count().clamp(1, most);
+                    Ok((self.scan(input, scan), parts))
+                }
+                Input::Foreign(plan) => {
+                    let partitions = plan.properties().output_partitioning().partition_count();
+                    let streams = (0..partitions).map(|number| plan.execute(number, Arc::clone(&self.context)));
+                    let streams = streams.collect::<DfResult<Vec<_>>>()?;
+                    Ok((Share::Foreign(Mutex::new(streams)), partitions.max(1)))
+                }
+            },
+        }
+    }
+
+    fn scan(&self, input: &ScanInput, scan: &ShardScanExec) -> Share {
+        let built = self.built.lock();
+        let keys = input.keys.iter().filter_map(|(column, pipeline, key)| match built.get(*pipeline)?.as_ref()? {
+            Built::Table(table) => Some((*column, table.key_filter(*key)?)),
+            Built::Groups(_) => None,
+        });
+        let keys: Vec<_> = keys.collect();
+        let columns = &scan.scan.columns;
+        let known = keys.iter().filter(|(_, filter)| !filter.keeps_nulls()).map(|(column, filter)| {
+            let (min, max) = filter.bounds();
+            let datum = |value: i64| match columns[*column].sql_type.arrow_type() {
+                DataType::Decimal128(..) => Datum::Decimal(value.into()),
+                _ => Datum::Int(value),
+            };
+            let test = if min <= max { Test::Between(datum(min), datum(max)) } else { Test::Any(Vec::new()) };
+            Predicate { column: columns[*column].id, test }
+        });
+        let pages = scan.pages(known.collect(), BATCH_ROWS);
+        let (filters, wanted) = (input.filters.clone(), input.wanted.clone());
+        let (passed, removed) = (AtomicU64::new(0), AtomicU64::new(0));
+        let work = ScanWork { schema: scan.schema(), filters, keys, wanted, passed, removed };
+        Share::Scan(Arc::new(work), pages)
+    }
+}
+
+fn scan_of(input: &ScanInput) -> Result<&ShardScanExec, Ended> {
+    input.scan.downcast_ref::<ShardScanExec>().ok_or_else(|| engine::Error::Form("a scan").into())
+}
+
+impl Batches {
+    pub(super) fn of(share: &Arc<Share>, number: usize) -> Self {
+        match &**share {
+            Share::Scan(work, pages) => Self::Scan(Box::new(ScanBatches::new(work, pages.worker(number)))),
+            Share::Foreign(_) => Self::Foreign(Arc::clone(share), None),
+            Share::Groups(..) => Self::Groups(Arc::clone(share)),
+        }
+    }
+
+    /// The next batch; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Batch>, Ended> {
+        match self {
+            Self::Scan(batches) => Ok(batches.next().await??),
+            Self::Foreign(share, current) => {
+                let Share::Foreign(streams) = &**share else { return Ok(None) };
+                loop {
+                    if current.is_none() {
+                        *current = streams.lock().pop();
+                    }
+                    let Some(stream) = current else { return Ok(None) };
+                    match stream.next().await.transpose()? {
+                        Some(batch) if batch.num_rows() == 0 => {}
+                        Some(batch) => {
+                            let columns = batch.columns().iter().map(arrow_form::column);
+                            let columns = columns.collect::<engine::Result<Vec<_>>>()?;
+                            return Ok(Some(Batch { rows: batch.num_rows(), columns }));
+                        }
+                        None => *current = None,
+                    }
+                }
+            }
+            Self::Groups(share) => {
+                let Share::Groups(groups, next) = &**share else { return Ok(None) };
+                let start = next.fetch_add(BATCH_ROWS, Ordering::Relaxed);
+                if groups.rows() <= start {
+                    return Ok(None);
+                }
+                Ok(Some(groups.part(start, groups.rows().min(start + BATCH_ROWS))?))
+            }
+        }
+    }
+}
