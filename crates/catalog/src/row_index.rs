@@ -1,8 +1,8 @@
 //! What the fresh rows of a table are found by: its keys and its indexes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use bytes::Bytes;
 use rowstore::{IndexEntry, OwnRows, Row, Tuple, Value, encode_key};
 use types::{ColumnId, Oid, RowId};
 
@@ -39,12 +39,11 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Damaged`] where a column's value for older rows is none of its type.
-    pub fn index_entries(&self, row: RowId, tuple: &Tuple) -> Result<Box<[(Oid, IndexEntry)]>> {
+    pub fn index_entries(&self, row: RowId, tuple: &Tuple) -> Result<Arc<[(Oid, IndexEntry)]>> {
         self.row_indexes()
             .map(|index| {
-                let (mut entry, _) = self.index_key(index.columns, tuple)?;
-                entry.extend(row.0.to_be_bytes());
-                Ok((index.oid, Bytes::from(entry)))
+                let (key, _) = self.index_key(index.columns, tuple)?;
+                Ok((index.oid, IndexEntry::new(&key, row)))
             })
             .collect()
     }

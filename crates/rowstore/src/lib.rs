@@ -2,12 +2,13 @@
 //!
 //! Never commits and never decides visibility: a table's rows are one immutable value, and `txn` makes the next from it.
 //!
-//! Start at `fresh.rs` for what a table holds, `layer.rs` for how rows are found, `tuple.rs` for how a row is stored and `key.rs`
-//! for what an index orders by.
+//! Start at `fresh.rs` for what a table holds, `layer.rs` for how rows are found, `tuple.rs` for how a row is stored, `key.rs` for
+//! what an index orders by and `entry.rs` for how it keeps that.
 
 mod batch;
 mod builder;
 mod column;
+mod entry;
 mod error;
 mod fresh;
 mod key;
@@ -19,10 +20,11 @@ mod value;
 pub use batch::{BatchBuilder, StoredColumn, batch_of, rows_of};
 pub use builder::ColumnBuilder;
 pub use column::ColumnValues;
+pub use entry::IndexEntry;
 pub use error::{Error, Result};
 pub use fresh::{FreshRows, OwnRows, Sealed};
 pub use key::{encode_key, encode_key_value};
-pub use layer::{Layer, row_of};
-pub use row::{IndexEntry, Row};
+pub use layer::Layer;
+pub use row::Row;
 pub use tuple::{Tuple, TupleReader, TupleWriter};
 pub use value::{List, ListIter, Value};

@@ -1,9 +1,10 @@
 //! One version of a row.
 
-use bytes::Bytes;
+use std::sync::Arc;
+
 use types::{CommitTs, Oid};
 
-use crate::Tuple;
+use crate::{IndexEntry, Tuple};
 
 /// A row as one commit left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,11 +13,8 @@ pub struct Row {
     pub ts: CommitTs,
     pub tuple: Tuple,
     /// Its entry in each index of the table.
-    pub keys: Box<[(Oid, IndexEntry)]>,
+    pub keys: Arc<[(Oid, IndexEntry)]>,
 }
-
-/// The indexed values in the form of `key.rs`, then the row's id in big-endian: entries order by value, then by row.
-pub type IndexEntry = Bytes;
 
 impl Row {
     /// Not a commit yet.
@@ -26,8 +24,9 @@ impl Row {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         const PER_ROW: usize = 96;
-        const PER_KEY: usize = 112;
-        let keys: usize = self.keys.iter().map(|(_, entry)| PER_KEY + entry.len()).sum();
+        // In the row, and in the index's tree, whose nodes are not full.
+        const PER_KEY: usize = 144;
+        let keys: usize = self.keys.iter().map(|(_, entry)| PER_KEY + entry.heap_bytes()).sum();
         (PER_ROW + self.tuple.as_bytes().len() + keys) as u64
     }
 }

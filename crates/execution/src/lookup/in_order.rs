@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use catalog::{RowPlace, TableRows};
 use roaring::RoaringBitmap;
-use rowstore::{Layer, row_of};
-use types::{Oid, RowId, ShardId};
+use rowstore::{IndexEntry, Layer};
+use types::{Oid, ShardId};
 
 use super::Found;
 use super::key_range::KeyRange;
@@ -30,7 +30,7 @@ struct Source<'a> {
 type Key<'a> = Cow<'a, [u8]>;
 
 enum Rest<'a> {
-    Layer { entries: Box<dyn Iterator<Item = &'a [u8]> + Send + 'a>, hidden_by: Vec<&'a Layer> },
+    Layer { entries: Box<dyn Iterator<Item = &'a IndexEntry> + Send + 'a>, hidden_by: Vec<&'a Layer> },
     Shard { shard: ShardId, keys: Arc<ShardKeys>, left: Range<usize>, deleted: [Option<&'a RoaringBitmap>; 2] },
 }
 
@@ -48,10 +48,10 @@ impl<'a> InOrder<'a> {
         let layers = std::iter::once(&rows.own.layer).chain(rows.fresh.layers());
         for layer in layers.filter(|layer| !layer.is_empty()) {
             let (from, to) = (range.from.as_slice(), range.to.as_slice());
-            let entries: Box<dyn Iterator<Item = &[u8]> + Send> = if backwards {
-                Box::new(layer.entries_backwards(index, from, to).map(|entry| &**entry))
+            let entries: Box<dyn Iterator<Item = &IndexEntry> + Send> = if backwards {
+                Box::new(layer.entries_backwards(index, from, to))
             } else {
-                Box::new(layer.entries(index, from, to).map(|entry| &**entry))
+                Box::new(layer.entries(index, from, to))
             };
             sources.push(Rest::Layer { entries, hidden_by: above.clone() });
             above.push(layer);
@@ -91,10 +91,9 @@ impl<'a> Rest<'a> {
         match self {
             Self::Layer { entries, hidden_by } => loop {
                 let entry = entries.next()?;
-                let row = row_of(entry);
+                let row = entry.row();
                 if !hidden_by.iter().any(|layer| layer.hides(row)) {
-                    let key = Cow::Borrowed(&entry[..entry.len() - size_of::<RowId>()]);
-                    return Some((key, Found { row, place: RowPlace::Fresh }));
+                    return Some((Cow::Borrowed(entry.key()), Found { row, place: RowPlace::Fresh }));
                 }
             },
             Self::Shard { shard, keys, left, deleted } => loop {

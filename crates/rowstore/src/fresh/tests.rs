@@ -6,7 +6,7 @@ use super::FreshRows;
 use crate::{Row, Tuple};
 
 fn row(ts: u64) -> Arc<Row> {
-    Arc::new(Row { ts: CommitTs(ts), tuple: Tuple::encode([]).unwrap(), keys: Box::default() })
+    Arc::new(Row { ts: CommitTs(ts), tuple: Tuple::encode([]).unwrap(), keys: Arc::default() })
 }
 
 fn ts(rows: &FreshRows, id: u64) -> Option<u64> {

@@ -134,7 +134,7 @@ impl Layer {
     ///
     /// # Errors
     /// Those of `keys`.
-    pub fn reindexed<E>(&self, keys: impl Fn(RowId, &Row) -> Result<Box<[(Oid, IndexEntry)]>, E>) -> Result<Self, E> {
+    pub fn reindexed<E>(&self, keys: impl Fn(RowId, &Row) -> Result<Arc<[(Oid, IndexEntry)]>, E>) -> Result<Self, E> {
         let mut layer = Self { gone: self.gone.clone(), ..Self::default() };
         for (id, row) in self.rows() {
             layer.put(id, Arc::new(Row { keys: keys(id, row)?, ..Row::clone(row) }), false);
@@ -145,19 +145,12 @@ impl Layer {
     fn take(&mut self, id: RowId) {
         let Some(old) = self.rows.remove(&id) else { return };
         self.bytes -= old.memory_bytes();
-        for (index, entry) in &old.keys {
+        for (index, entry) in old.keys.iter() {
             if let Some(entries) = self.indexes.get_mut(index) {
                 entries.remove(entry);
             }
         }
     }
-}
-
-/// The row that an index entry is of.
-#[must_use]
-pub fn row_of(entry: &[u8]) -> RowId {
-    let id = entry.last_chunk::<8>().expect("an entry ends with its row's id");
-    RowId(u64::from_be_bytes(*id))
 }
 
 /// Equal when they have and hide the same rows.

@@ -1,25 +1,22 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
 use types::{ColumnId, CommitTs, Oid, RowId};
 
 use super::Layer;
-use crate::{Row, Tuple, Value, row_of};
+use crate::{IndexEntry, Row, Tuple, Value};
 
 const INDEX: Oid = Oid(7);
 
 fn row(id: u64, key: u8) -> Arc<Row> {
-    let mut entry = vec![key];
-    entry.extend(id.to_be_bytes());
     Arc::new(Row {
         ts: CommitTs(1),
         tuple: Tuple::encode([(ColumnId(1), Value::Int(key.into()))]).unwrap(),
-        keys: Box::new([(INDEX, Bytes::from(entry))]),
+        keys: Arc::new([(INDEX, IndexEntry::new(&[key], RowId(id)))]),
     })
 }
 
 fn found(layer: &Layer, from: &[u8], to: &[u8]) -> Vec<u64> {
-    layer.entries(INDEX, from, to).map(|entry| row_of(entry).0).collect()
+    layer.entries(INDEX, from, to).map(|entry| entry.row().0).collect()
 }
 
 #[test]
@@ -43,10 +40,9 @@ fn a_range_is_the_same_from_both_ends() {
         for to in &bounds {
             let all = layer.entries(INDEX, &[], &[0xff]);
             let wanted: Vec<u64> =
-                all.filter(|entry| from[..] <= entry[..] && entry[..] < to[..]).map(|entry| row_of(entry).0).collect();
+                all.filter(|entry| from[..] <= entry[..] && entry[..] < to[..]).map(|entry| entry.row().0).collect();
             assert_eq!(found(&layer, from, to), wanted, "{from:?} to {to:?}");
-            let mut backwards: Vec<u64> =
-                layer.entries_backwards(INDEX, from, to).map(|entry| row_of(entry).0).collect();
+            let mut backwards: Vec<u64> = layer.entries_backwards(INDEX, from, to).map(|entry| entry.row().0).collect();
             backwards.reverse();
             assert_eq!(backwards, wanted, "{from:?} to {to:?}, backwards");
         }

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
-use rowstore::{Row, Tuple, Value};
+use rowstore::{IndexEntry, Row, Tuple, Value};
 use types::ColumnId;
 
 use super::*;
@@ -22,10 +21,8 @@ fn read(from: u8, to: u8, rows: &[u64]) -> ReadSet {
 }
 
 fn put(own: &mut OwnRows, id: u64, key: u8) {
-    let mut entry = vec![key];
-    entry.extend(id.to_be_bytes());
     let tuple = Tuple::encode([(ColumnId(1), Value::Int(key.into()))]).unwrap();
-    let keys = Box::new([(INDEX, Bytes::from(entry))]);
+    let keys = Arc::new([(INDEX, IndexEntry::new(&[key], RowId(id)))]);
     own.layer.put(RowId(id), Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys }), false);
 }
 
