@@ -72,8 +72,20 @@ impl Connection {
             }
             // Between the messages of one extended query a session is not idle: its answer ends with Sync.
             let idle = next == Next::Ready;
-            next = match self.listen(&shutdown, idle).await {
-                Ok(Some(decoded)) => self.handle(decoded).await,
+            let read = if idle { None } else { self.client.inbox.next_read() };
+            let listened = match read {
+                Some(decoded) => {
+                    // However many messages have come at once, others get their turn.
+                    tokio::task::consume_budget().await;
+                    decoded.map(Some)
+                }
+                None => self.listen(&shutdown, idle).await,
+            };
+            next = match listened {
+                Ok(Some(decoded)) => match self.answer_at_once(&decoded) {
+                    Some(Ok(next)) if !self.client.outbox.is_full() => next,
+                    answered => self.handle(decoded, answered).await,
+                },
                 Ok(None) => Next::Close,
                 Err(fatal) => {
                     self.client.error(Severity::Fatal, &fatal, None);
@@ -106,11 +118,6 @@ impl Connection {
 
     /// The next message; `None` once the client is gone.
     async fn listen(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<Decoded>> {
-        if !idle && let Some(decoded) = self.client.inbox.next_read() {
-            // However many messages have come at once, others get their turn.
-            tokio::task::consume_budget().await;
-            return decoded.map(Some);
-        }
         let timeout = self.session.idle_timeout();
         let clock = &self.gateway.clock;
         let idle_for_long = async {
@@ -142,17 +149,16 @@ impl Connection {
         }
     }
 
-    async fn handle(&mut self, decoded: Decoded) -> Next {
+    /// Answers a message, unless it was `answered` at once, and tells the client how that went.
+    async fn handle(&mut self, decoded: Decoded, answered: Option<SqlResult<Next>>) -> Next {
         let extended = b"PBDECH".contains(&decoded.kind);
-        if self.skipping && !matches!(decoded.kind, b'S' | b'X') {
+        if self.skips(&decoded) {
             return Next::Listen;
         }
-        let result = match decoded.message {
-            Ok(message) => match self.answer_at_once(&message) {
-                Some(result) => result,
-                None => self.answer(message).await,
-            },
-            Err(error) => Err(error),
+        let result = match (answered, decoded.message) {
+            (Some(answered), _) => answered,
+            (None, Ok(message)) => self.answer(message).await,
+            (None, Err(error)) => Err(error),
         };
         match result {
             Ok(next) => {
@@ -174,9 +180,18 @@ impl Connection {
         }
     }
 
-    /// The answer to what needs no waiting; `None` where it may, and nothing has happened.
-    fn answer_at_once(&mut self, message: &Frontend) -> Option<SqlResult<Next>> {
-        match message {
+    /// Whether a message is passed over because an earlier one of its batch failed.
+    fn skips(&self, decoded: &Decoded) -> bool {
+        self.skipping && !matches!(decoded.kind, b'S' | b'X')
+    }
+
+    /// The answer to what needs no waiting; `None` where it may, and nothing has happened. Most of what drivers send is
+    /// answered here, without the future of all else that there is.
+    fn answer_at_once(&mut self, decoded: &Decoded) -> Option<SqlResult<Next>> {
+        if self.skips(decoded) {
+            return None;
+        }
+        let answer = match decoded.message.as_ref().ok()? {
             Frontend::Bind(bind) => {
                 let bound = self.session.bind_at_once(bind)?;
                 Some(bound.map(|()| {
@@ -193,7 +208,11 @@ impl Connection {
                 Ok(Next::Ready)
             }),
             _ => None,
+        };
+        if matches!(answer, Some(Ok(_))) {
+            self.session.take_query_id();
         }
+        answer
     }
 
     async fn answer(&mut self, message: Frontend) -> SqlResult<Next> {
@@ -213,7 +232,7 @@ impl Connection {
             Frontend::Describe(target) => self.describe(&target)?,
             Frontend::Execute { portal, rows_max } => {
                 let rows_max = u64::try_from(rows_max).ok().filter(|rows_max| *rows_max > 0);
-                Box::pin(self.session.execute_portal(&portal, rows_max, &mut self.client)).await?;
+                self.session.execute_portal(&portal, rows_max, &mut self.client).await?;
                 self.tell_notices();
             }
             Frontend::Close(target) => {

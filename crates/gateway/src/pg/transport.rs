@@ -86,12 +86,14 @@ impl Outbox {
         }
     }
 
+    /// Whether enough has gathered to be sent.
+    pub(crate) fn is_full(&self) -> bool {
+        FLUSH_BYTES <= self.buffer.len()
+    }
+
     /// Sends everything if enough has gathered. Safe to drop half-way: what was not sent stays buffered.
     pub(crate) async fn flush_if_full(&mut self) -> io::Result<()> {
-        if self.buffer.len() < FLUSH_BYTES {
-            return Ok(());
-        }
-        self.flush().await
+        if self.is_full() { self.flush().await } else { Ok(()) }
     }
 
     /// Sends everything. Safe to drop half-way: what was not sent stays buffered.
