@@ -84,7 +84,9 @@ impl Execution {
         let mut indexes = Vec::new();
         for shard in &rows.shards.shards {
             if of.columns.first().is_none_or(|first| range.may_be_in(shard, *first)) {
-                indexes.push((shard.id, self.keys.of(&self.opened, &self.objects, of, shard).await?));
+                // Reading is rare, and its future large: who asks for fresh rows does not carry it.
+                let keys = Box::pin(self.keys.of(&self.opened, &self.objects, of, shard)).await?;
+                indexes.push((shard.id, keys));
             }
         }
         Ok(indexes)

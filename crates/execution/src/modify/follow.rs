@@ -64,7 +64,7 @@ impl Following {
         context: &RunContext,
     ) -> SqlResult<Attempt<()>> {
         let Some(changed) = self.0 else { return Ok(Attempt::Done(())) };
-        let followed = follow(execution, changed, plans, transaction, context).await?;
+        let followed = Box::pin(follow(execution, changed, plans, transaction, context)).await?;
         if followed == Attempt::Again {
             transaction.rollback_to(BEFORE).map_err(from_txn)?;
         }

@@ -36,8 +36,9 @@ impl Waits {
     ) -> SqlResult<Locked> {
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(canceled()),
+            // Most locks are had at once.
             locked = locked => locked.map_err(|error| from_lock(&error)),
+            () = self.cancel.cancelled() => Err(canceled()),
         }
     }
 }

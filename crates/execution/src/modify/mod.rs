@@ -129,8 +129,8 @@ impl Execution {
         let following = Following::of(&plan.table, &targets, transaction);
         let returning = plan.returning.as_ref().map(Vec::len);
         let returning = if targets.are_many {
-            self.write_many(&plan.table, targets.many(&plan.table, returning, transaction)?, transaction, context)
-                .await?
+            let many = targets.many(&plan.table, returning, transaction)?;
+            Box::pin(self.write_many(&plan.table, many, transaction, context)).await?
         } else {
             let (changes, returning) = targets.changes(returning, transaction)?;
             transaction.write(plan.table.oid, changes).map_err(from_txn)?;

@@ -70,7 +70,7 @@ impl Execution {
         let Gathered { mut rows, mut batches } = gathered;
         let mut updates = None;
         if let Some(conflict) = &plan.conflict {
-            let conflicts = self.conflicts(table, conflict, &rows, transaction, &waits).await?;
+            let conflicts = Box::pin(self.conflicts(table, conflict, &rows, transaction, &waits)).await?;
             let mut kept = conflicts.free.iter();
             batches = batches
                 .iter()
@@ -83,9 +83,8 @@ impl Execution {
             let proposed = rows.clone();
             rows.retain(|_| *free.next().unwrap_or(&true));
             if let Some(update) = conflict.update.as_ref().filter(|_| !conflicts.taken.is_empty()) {
-                let attempt =
-                    self.update_taken(plan, update, run, &proposed, &conflicts.taken, transaction, context).await?;
-                let Attempt::Done(targets) = attempt else { return Ok(Attempt::Again) };
+                let updated = self.update_taken(plan, update, run, &proposed, &conflicts.taken, transaction, context);
+                let Attempt::Done(targets) = Box::pin(updated).await? else { return Ok(Attempt::Again) };
                 updates = Some(targets);
             }
         }
@@ -137,7 +136,7 @@ impl Execution {
         let operators = MemorySourceConfig::try_new_exec(&[batches], schema, None).map_err(from_datafusion)?;
         let load = Load::new(self, table, transaction, 0);
         let task = Arc::new(datafusion::execution::TaskContext::default().with_runtime(self.runtime()));
-        let loaded = self.run(context, load.run(operators, task)).await?;
+        let loaded = Box::pin(self.run(context, load.run(operators, task))).await?;
         loaded.stage(transaction).map(drop)
     }
 

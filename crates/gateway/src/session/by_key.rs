@@ -134,8 +134,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable("SELECT FOR UPDATE")?;
                 }
-                let locked =
-                    Box::pin(execution.query_locked_by_key(plan, &run, self.block.transaction(), &context)).await?;
+                let locked = execution.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(locked) = locked else { return Ok(None) };
                 let Attempt::Done(mut parts) = locked else { return Ok(Some(Started::Again)) };
                 if let [PointRows::Stored(_)] = parts.as_slice()
@@ -153,7 +152,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable(plan.tag)?;
                 }
-                let written = Box::pin(execution.write_by_key(plan, &run, self.block.transaction(), &context)).await?;
+                let written = execution.write_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(written) = written else { return Ok(None) };
                 let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(written.rows);
@@ -165,7 +164,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable(plan.tag)?;
                 }
-                let changed = Box::pin(execution.modify_by_key(plan, &run, self.block.transaction(), &context)).await?;
+                let changed = execution.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(changed) = changed else { return Ok(None) };
                 let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(changed.rows);

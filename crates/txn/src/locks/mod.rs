@@ -186,7 +186,7 @@ impl LockManager {
                 (Attempt::Blocked, LockWait::SkipLocked) => locked.skipped.push(position),
                 (Attempt::Blocked, LockWait::Block { timeout }) => {
                     locked.waited = true;
-                    if let Some(before) = self.wait_for(txn, &resource, request, timeout).await? {
+                    if let Some(before) = Box::pin(self.wait_for(txn, &resource, request, timeout)).await? {
                         held.push(Held { resource, before });
                     }
                 }
