@@ -31,7 +31,7 @@ pub enum NumberOperation {
 pub fn number_call(function: &ScalarUDF) -> Option<(NumberCall, Vec<SqlType>)> {
     let inner = function.inner();
     if let Some(call) = inner.downcast_ref::<ResolvedFunction>() {
-        return Some((call.by_value()?.on_numbers(), call.takes().to_vec()));
+        return Some((call.by_value()?.on_numbers()?, call.takes().to_vec()));
     }
     let cast = inner.downcast_ref::<CastFunction>()?;
     Some((scaled(cast.from(), cast.to())?, vec![cast.from().clone()]))

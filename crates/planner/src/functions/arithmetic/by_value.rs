@@ -1,4 +1,4 @@
-//! Sums, differences and products of two numbers.
+//! Sums, differences, products and quotients of two numbers.
 
 use rowstore::Value;
 use types::numeric::{Digits, power_of_ten};
@@ -19,6 +19,7 @@ enum Operation {
     Add,
     Subtract,
     Multiply,
+    Divide,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,10 @@ enum Numbers {
         left: i128,
         right: i128,
     },
+    /// The quotient has so many digits after the point more than the digits divided.
+    DecimalQuotient {
+        shift: u8,
+    },
 }
 
 impl Arithmetic {
@@ -43,6 +48,7 @@ impl Arithmetic {
             "+" => Operation::Add,
             "-" => Operation::Subtract,
             "*" => Operation::Multiply,
+            "/" => Operation::Divide,
             _ => return None,
         };
         let numbers = match takes {
@@ -56,12 +62,18 @@ impl Arithmetic {
             [SqlType::Float8, SqlType::Float8] => Numbers::Float8,
             [left @ SqlType::Numeric { .. }, right @ SqlType::Numeric { .. }] => {
                 let (left, right, gives) = (Digits::of(left)?, Digits::of(right)?, Digits::of(gives)?);
-                if operation == Operation::Multiply {
+                match operation {
                     // A product whose scale is cut back is rounded.
-                    (left.scale + right.scale == gives.scale).then_some(Numbers::Decimal { left: 1, right: 1 })?
-                } else {
-                    let factor = |digits: Digits| gives.scale.checked_sub(digits.scale).map(power_of_ten);
-                    Numbers::Decimal { left: factor(left)?, right: factor(right)? }
+                    Operation::Multiply => {
+                        (left.scale + right.scale == gives.scale).then_some(Numbers::Decimal { left: 1, right: 1 })?
+                    }
+                    Operation::Divide => {
+                        Numbers::DecimalQuotient { shift: (gives.scale + right.scale).checked_sub(left.scale)? }
+                    }
+                    Operation::Add | Operation::Subtract => {
+                        let factor = |digits: Digits| gives.scale.checked_sub(digits.scale).map(power_of_ten);
+                        Numbers::Decimal { left: factor(left)?, right: factor(right)? }
+                    }
                 }
             }
             _ => return None,
@@ -69,14 +81,15 @@ impl Arithmetic {
         Some(Self { operation, numbers })
     }
 
-    /// The same over columns.
-    pub(crate) fn on_numbers(&self) -> NumberCall {
+    /// The same over columns; `None` for quotients.
+    pub(crate) fn on_numbers(&self) -> Option<NumberCall> {
         let operation = match self.operation {
             Operation::Add => NumberOperation::Add,
             Operation::Subtract => NumberOperation::Subtract,
             Operation::Multiply => NumberOperation::Multiply,
+            Operation::Divide => return None,
         };
-        match self.numbers {
+        Some(match self.numbers {
             Numbers::Integer { least, greatest, .. } => {
                 NumberCall::Exact { operation, factors: (1, 1), limits: (least.into(), greatest.into()) }
             }
@@ -85,7 +98,8 @@ impl Arithmetic {
                 let beyond = power_of_ten(38);
                 NumberCall::Exact { operation, factors: (left, right), limits: (1 - beyond, beyond - 1) }
             }
-        }
+            Numbers::DecimalQuotient { .. } => return None,
+        })
     }
 
     #[inline]
@@ -96,6 +110,8 @@ impl Arithmetic {
                     Operation::Add => left.checked_add(right),
                     Operation::Subtract => left.checked_sub(right),
                     Operation::Multiply => left.checked_mul(right),
+                    Operation::Divide if right == 0 => return Err(integer::division_by_zero()),
+                    Operation::Divide => left.checked_div(right),
                 };
                 let value = value.filter(|value| (least..=greatest).contains(value));
                 Value::Int(value.ok_or_else(|| integer::out_of_range(name))?)
@@ -104,6 +120,7 @@ impl Arithmetic {
                 Operation::Add => float::sum(left, right),
                 Operation::Subtract => float::sum(left, -right),
                 Operation::Multiply => float::product(left, right),
+                Operation::Divide => float::quotient(left, right),
             }?),
             (Numbers::Decimal { left: x, right: y }, Value::Decimal(left), Value::Decimal(right)) => {
                 let (left, right) = (left.checked_mul(x), right.checked_mul(y));
@@ -111,8 +128,12 @@ impl Arithmetic {
                     Operation::Add => left.checked_add(right),
                     Operation::Subtract => left.checked_sub(right),
                     Operation::Multiply => left.checked_mul(right),
+                    Operation::Divide => unreachable!("a quotient of numerics is a DecimalQuotient"),
                 });
                 Value::Decimal(decimal::checked(value)?)
+            }
+            (Numbers::DecimalQuotient { shift }, Value::Decimal(left), Value::Decimal(right)) => {
+                Value::Decimal(decimal::quotient(left, right, shift)?)
             }
             _ => return Ok(None),
         }))

@@ -86,12 +86,15 @@ pub(super) fn multiply(call: &Call<'_>) -> SqlResult<ArrayRef> {
 pub(super) fn divide(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (a, b, result) = (digits(call, 0), digits(call, 1), result_digits(call));
     let shift = result.scale + b.scale - a.scale;
-    try_zip::<Decimal128Type, Decimal128Type, Decimal128Type>(call, move |a, b| {
-        if b == 0 {
-            return Err(division_by_zero());
-        }
-        divide_scaled(a, b, shift).ok_or_else(overflow)
-    })
+    try_zip::<Decimal128Type, Decimal128Type, Decimal128Type>(call, move |a, b| quotient(a, b, shift))
+}
+
+/// `value * 10^shift / divisor`.
+pub(super) fn quotient(value: i128, divisor: i128, shift: u8) -> SqlResult<i128> {
+    if divisor == 0 {
+        return Err(division_by_zero());
+    }
+    divide_scaled(value, divisor, shift).ok_or_else(overflow)
 }
 
 /// `value * 10^shift / divisor`, rounded half away from zero; `None` beyond 38 digits. The divisor must not be 0.

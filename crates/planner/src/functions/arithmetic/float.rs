@@ -60,19 +60,21 @@ pub(super) fn product(a: f64, b: f64) -> SqlResult<f64> {
 }
 
 pub(super) fn divide8(call: &Call<'_>) -> SqlResult<ArrayRef> {
-    try_zip::<Float64Type, Float64Type, Float64Type>(call, |a, b| {
-        if b == 0.0 && !a.is_nan() {
-            return Err(division_by_zero());
-        }
-        let value = a / b;
-        if value.is_infinite() && a.is_finite() {
-            Err(overflow())
-        } else if value == 0.0 && a != 0.0 && b.is_finite() {
-            Err(underflow())
-        } else {
-            Ok(value)
-        }
-    })
+    try_zip::<Float64Type, Float64Type, Float64Type>(call, quotient)
+}
+
+pub(super) fn quotient(a: f64, b: f64) -> SqlResult<f64> {
+    if b == 0.0 && !a.is_nan() {
+        return Err(division_by_zero());
+    }
+    let value = a / b;
+    if value.is_infinite() && a.is_finite() {
+        Err(overflow())
+    } else if value == 0.0 && a != 0.0 && b.is_finite() {
+        Err(underflow())
+    } else {
+        Ok(value)
+    }
 }
 
 pub(super) fn add4(call: &Call<'_>) -> SqlResult<ArrayRef> {

@@ -5,17 +5,17 @@ use types::numeric::Digits;
 use types::{SqlResult, SqlType};
 
 use super::is_text;
-use super::number::{fit, float_to_numeric, integer_to_numeric, numeric_to_float, out_of_range};
+use super::number::{fit, float_to_numeric, integer_to_numeric, numeric_to_float, out_of_range, whole};
 
 /// A cast between two types.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ValueCast {
     /// The value is the same in both.
     Same,
-    ToInteger {
-        least: i64,
-        greatest: i64,
-        name: &'static str,
+    ToInteger(Range),
+    NumericToInteger {
+        scale: u8,
+        range: Range,
     },
     IntegerToFloat8,
     IntegerToNumeric(Digits),
@@ -34,16 +34,39 @@ pub(crate) enum ValueCast {
     },
 }
 
+/// What a type of integers holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range {
+    least: i64,
+    greatest: i64,
+    name: &'static str,
+}
+
+impl Range {
+    fn of(integer: &SqlType) -> Option<Self> {
+        let (least, greatest, name) = match integer {
+            SqlType::Int2 => (i16::MIN.into(), i16::MAX.into(), "smallint"),
+            SqlType::Int4 => (i32::MIN.into(), i32::MAX.into(), "integer"),
+            SqlType::Int8 => (i64::MIN, i64::MAX, "bigint"),
+            _ => return None,
+        };
+        Some(Self { least, greatest, name })
+    }
+
+    fn check(self, value: i128) -> SqlResult<i64> {
+        let fitting = i64::try_from(value).ok().filter(|value| (self.least..=self.greatest).contains(value));
+        fitting.ok_or_else(|| out_of_range(self.name))
+    }
+}
+
 impl ValueCast {
     /// The cast `from` one type `to` another; `None` for those that make something that is not there yet.
     pub(super) fn of(from: &SqlType, to: &SqlType) -> Option<Self> {
         use SqlType as T;
         Some(match (from, to) {
-            (T::Int2 | T::Int4 | T::Int8, T::Int2) => {
-                Self::ToInteger { least: i16::MIN.into(), greatest: i16::MAX.into(), name: "smallint" }
-            }
-            (T::Int2 | T::Int4 | T::Int8, T::Int4) => {
-                Self::ToInteger { least: i32::MIN.into(), greatest: i32::MAX.into(), name: "integer" }
+            (T::Int2 | T::Int4 | T::Int8, T::Int2 | T::Int4) => Self::ToInteger(Range::of(to)?),
+            (T::Numeric { scale, .. }, T::Int2 | T::Int4 | T::Int8) => {
+                Self::NumericToInteger { scale: *scale, range: Range::of(to)? }
             }
             (T::Int2 | T::Int4 | T::Int8, T::Int8) | (T::Float8, T::Float8) => Self::Same,
             (T::Int2 | T::Int4 | T::Int8, T::Float8) => Self::IntegerToFloat8,
@@ -73,11 +96,9 @@ impl ValueCast {
     pub(crate) fn apply<'a>(&self, value: Value<'a>) -> SqlResult<Option<Value<'a>>> {
         Ok(Some(match (*self, value) {
             (Self::Same, value) => value,
-            (Self::ToInteger { least, greatest, name }, Value::Int(value)) => {
-                if !(least..=greatest).contains(&value) {
-                    return Err(out_of_range(name));
-                }
-                Value::Int(value)
+            (Self::ToInteger(range), Value::Int(value)) => Value::Int(range.check(value.into())?),
+            (Self::NumericToInteger { scale, range }, Value::Decimal(value)) => {
+                Value::Int(range.check(whole(value, scale))?)
             }
             (Self::IntegerToFloat8, Value::Int(value)) => Value::Float8(value as f64),
             (Self::IntegerToNumeric(digits), Value::Int(value)) => Value::Decimal(integer_to_numeric(value, digits)?),

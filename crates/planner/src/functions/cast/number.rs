@@ -105,7 +105,7 @@ fn from_float(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
 }
 
 fn from_numeric(values: &ArrayRef, scale: u8, to: &SqlType) -> SqlResult<ArrayRef> {
-    let whole = move |value: i128| numeric::rescale(value, scale, 0).expect("a smaller scale cannot overflow");
+    let whole = move |value: i128| whole(value, scale);
     match to {
         SqlType::Int2 => map::<Decimal128Type, Int16Type>(values, |value| {
             i16::try_from(whole(value)).map_err(|_| out_of_range("smallint"))
@@ -124,6 +124,11 @@ fn from_numeric(values: &ArrayRef, scale: u8, to: &SqlType) -> SqlResult<ArrayRe
         }
         _ => Err(missing_cast(&SqlType::BARE_NUMERIC, to)),
     }
+}
+
+/// The nearest whole number, away from zero where two are as near.
+pub(super) fn whole(value: i128, scale: u8) -> i128 {
+    numeric::rescale(value, scale, 0).expect("a smaller scale cannot overflow")
 }
 
 pub(super) fn integer_to_numeric(value: i64, digits: Digits) -> SqlResult<i128> {
