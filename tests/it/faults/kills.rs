@@ -11,9 +11,11 @@ use super::ledger::Ledger;
 use crate::kill::{FORGETFUL, check_files};
 use crate::server::{Server, nightly};
 
-/// Servers killed: in every run, unless the machine is slow, and at night.
+/// Servers killed: in every run, unless the machine is slow, and at night, then of several warehouses at once: most of a server's
+/// life is waiting, and what has to be looked at after a kill grows with what was written before.
 const KILLS: u64 = 24;
 const KILLS_NIGHTLY: u64 = 1_000;
+const WAREHOUSES_NIGHTLY: u64 = 4;
 const TIME_MAX: Duration = Duration::from_secs(75);
 /// A server lives at most so long.
 const LIFE_MS: u64 = 900;
@@ -41,14 +43,52 @@ async fn a_killed_server_has_copied_what_it_acknowledged_a_while_ago() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_servers_lose_nothing_and_invent_nothing() {
     let given = std::env::var("KILN_KILLS").ok().and_then(|kills| kills.parse().ok());
-    let kills = given.unwrap_or_else(|| if nightly() { KILLS_NIGHTLY } else { KILLS });
+    let kills: u64 = given.unwrap_or_else(|| if nightly() { KILLS_NIGHTLY } else { KILLS });
+    let time_max = (given.is_none() && !nightly()).then_some(TIME_MAX);
+    let warehouses = if nightly() { WAREHOUSES_NIGHTLY } else { 1 };
     let clock = SystemClock::new();
-    let random = SeededRandom::new(0x1D1E);
+    let killing: Vec<_> =
+        (0..warehouses).map(|seed| tokio::spawn(kill_again_and_again(seed, kills / warehouses, time_max))).collect();
+    let mut total = Killed::default();
+    for killed in killing {
+        total.add(&killed.await.expect("nothing is lost or invented"));
+    }
+    let Killed { kills, acknowledged, doubted, happened } = total;
+    println!(
+        "{kills} kills in {:?}: {acknowledged} transactions acknowledged, {doubted} in doubt, {happened} of which had happened; \
+         0 lost, 0 invented",
+        clock.monotonic()
+    );
+    assert!(kills < acknowledged && 0 < doubted, "the workers come to do something");
+}
+
+/// What was done, and transactions by what their workers were told.
+#[derive(Debug, Default)]
+struct Killed {
+    kills: u64,
+    acknowledged: u64,
+    doubted: u64,
+    happened: u64,
+}
+
+impl Killed {
+    fn add(&mut self, other: &Self) {
+        self.kills += other.kills;
+        self.acknowledged += other.acknowledged;
+        self.doubted += other.doubted;
+        self.happened += other.happened;
+    }
+}
+
+/// Kills the servers of one warehouse while clients write, and looks at everything after each kill.
+async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>) -> Killed {
+    let clock = SystemClock::new();
+    let random = SeededRandom::new(0x1D1E + seed);
     let folder = TempDir::with_prefix("kiln-kills-").expect("a temporary folder can be made");
     let mut server = Server::start_on(folder.path(), &FORGETFUL);
     let mut ledger = Ledger::create(&server.connect().await).await;
     let mut done = 0;
-    while done < kills && (given.is_some() || nightly() || clock.monotonic() < TIME_MAX) {
+    while done < kills && time_max.is_none_or(|time_max| clock.monotonic() < time_max) {
         let life = Duration::from_millis(30 + random.next_u64() % LIFE_MS);
         let pid = server.pid().to_string();
         let killer = tokio::spawn(async move {
@@ -61,16 +101,11 @@ async fn killed_servers_lose_nothing_and_invent_nothing() {
         done += 1;
         server = Server::start_on(folder.path(), &FORGETFUL);
         let client = server.connect().await;
-        ledger.check(&client, &format!("kill {done}")).await;
+        ledger.check(&client, &format!("warehouse {seed}, kill {done}")).await;
         if done.is_multiple_of(10) {
             check_files(&client, &folder.path().join("storage"), &clock).await;
         }
     }
     let (acknowledged, doubted, happened) = ledger.counts();
-    println!(
-        "{done} kills in {:?}: {acknowledged} transactions acknowledged, {doubted} in doubt, {happened} of which had happened; \
-         0 lost, 0 invented",
-        clock.monotonic()
-    );
-    assert!(done < acknowledged && 0 < doubted, "the workers come to do something");
+    Killed { kills: done, acknowledged, doubted, happened }
 }
