@@ -25,6 +25,8 @@ pub(super) struct Compiled {
     types: Vec<DataType>,
     /// How many parameters lie beside the rows: all, or none where no step reads one.
     pub(super) carried: usize,
+    /// No step asks for the parameters as columns of one row.
+    pub(super) is_apart: bool,
     pub(super) schema: SchemaRef,
     pub(super) source: Rows,
     pub(super) steps: Vec<Run>,
@@ -87,8 +89,8 @@ impl Compiled {
             Rows::Joined(joined) => Some(joined.needed.clone()),
             _ => None,
         };
-        let is_apart = matches!(source, Rows::Written(_)) && !chain.steps.iter().any(Step::reads_parameters);
-        let carried = if is_apart { &[] } else { parameters.as_slice() };
+        let needs_none = matches!(source, Rows::Written(_)) && !chain.steps.iter().any(Step::reads_parameters);
+        let carried = if needs_none { &[] } else { parameters.as_slice() };
         let mut steps = Vec::with_capacity(chain.steps.len());
         for step in &chain.steps {
             if matches!(step.effect, Effect::Sort(_)) && std::mem::take(&mut ordered) {
@@ -115,9 +117,11 @@ impl Compiled {
             _ => None,
         };
         let carried = carried.len();
+        let is_cut = steps.iter().any(|step| matches!(step, Run::Cut { .. }));
+        let is_apart = matches!(&source, Rows::Written(written) if carried == 0 && !is_cut && written.is_alike());
         let is_computed = plain.is_none() && !chain.is_locking && patch.is_none();
         let row_by_row = is_computed.then(|| RowByRow::of(&source, &steps, &schema, carried)).flatten();
-        Ok(Self { types, carried, schema, source, steps, plain, locked, row_by_row, patch })
+        Ok(Self { types, carried, is_apart, schema, source, steps, plain, locked, row_by_row, patch })
     }
 
     /// Of a chain whose rows no index finds.
@@ -125,6 +129,7 @@ impl Compiled {
         Self {
             types,
             carried: 0,
+            is_apart: false,
             schema,
             source: Rows::Scanned,
             steps: Vec::new(),

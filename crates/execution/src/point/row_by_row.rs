@@ -37,7 +37,7 @@ impl RowByRow {
         let (written, mut schema) = match source {
             Rows::Keyed(keyed) => (Vec::new(), keyed.schema()),
             Rows::One => (vec![Vec::new()], parameters),
-            Rows::Written(WrittenRows { rows, schema }) => {
+            Rows::Written(WrittenRows { rows, schema, .. }) => {
                 // Numerics of several rows may have other digits each.
                 let is_so = |(cell, field): (&Expression, &FieldRef)| {
                     cell.data_type(parameters).is_ok_and(|form| form == *field.data_type())

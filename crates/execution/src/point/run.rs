@@ -33,14 +33,16 @@ impl Compiled {
         values: &[ScalarValue],
         view: &CatalogState,
     ) -> SqlResult<Option<Made>> {
-        let one = self.one_row(values)?;
+        let one = if self.is_apart { batch(&Arc::new(Schema::empty()), Vec::new(), 1)? } else { self.one_row(values)? };
         let Some(counts) = self.counts(&one)? else { return Ok(None) };
         let made = |rows: &RecordBatch, read| Ok(Some(Made { rows: self.visible(rows), read }));
         let none = Vec::new;
         match &self.source {
             Rows::Scanned | Rows::Given { .. } => Ok(None),
             Rows::One => made(&self.take_steps(one.clone(), &one, counts)?, none()),
-            Rows::Written(written) => made(&self.take_steps(written.batch(&one, self.carried)?, &one, counts)?, none()),
+            Rows::Written(written) => {
+                made(&self.take_steps(written.batch(values, &one, self.carried)?, &one, counts)?, none())
+            }
             Rows::Joined(joined) => {
                 let Some((rows, read)) = joined.read(view, &one)? else { return Ok(None) };
                 made(&self.take_steps(rows, &one, counts)?, read)

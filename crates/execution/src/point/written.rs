@@ -5,12 +5,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::Expr;
 use planner::error::from_datafusion;
 use types::numeric::Digits;
 use types::{SqlError, SqlResult};
 
+use super::chain::parameter_column;
 use super::expression::{Expression, batch, compile, evaluate, internal, repeated};
 
 /// Their values, each of parameters alone.
@@ -18,12 +20,27 @@ use super::expression::{Expression, batch, compile, evaluate, internal, repeated
 pub(super) struct WrittenRows {
     pub(super) rows: Vec<Vec<Expression>>,
     pub(super) schema: SchemaRef,
+    /// For each column, how it is computed at once, if it can be.
+    alike: Vec<Option<Alike>>,
+}
+
+/// A column that all rows have the same expression for, each over parameters of its own.
+#[derive(Debug)]
+struct Alike {
+    expression: Expression,
+    /// Of the parameters of one row.
+    over: SchemaRef,
+    /// The parameters of the first row, then those of the next.
+    parameters: Vec<usize>,
 }
 
 impl WrittenRows {
     pub(super) fn of(rows: &[Vec<Expr>], schema: &DFSchema, parameters: &[Field]) -> SqlResult<Self> {
         let over = Arc::new(Schema::new(parameters.to_vec()));
         let over = DFSchema::try_from(over).map_err(from_datafusion)?;
+        let columns = 0..schema.fields().len();
+        let alike = columns.map(|column| Alike::of(rows.iter().map(|row| &row[column]), &over));
+        let alike = alike.collect::<SqlResult<_>>()?;
         let cells = |row: &Vec<Expr>| row.iter().map(|cell| compile(cell, &over)).collect::<SqlResult<_>>();
         let rows: Vec<Vec<Expression>> = rows.iter().map(cells).collect::<SqlResult<_>>()?;
         let fields = schema.fields().iter().enumerate().map(|(column, field)| {
@@ -33,14 +50,23 @@ impl WrittenRows {
             Ok(Field::new(field.name(), widest, true))
         });
         let schema = Arc::new(Schema::new(fields.collect::<SqlResult<Vec<_>>>()?));
-        Ok(Self { rows, schema })
+        Ok(Self { rows, schema, alike })
     }
 
-    /// The rows, each with the `carried` parameters.
-    pub(super) fn batch(&self, one: &RecordBatch, carried: usize) -> SqlResult<RecordBatch> {
-        let Self { rows, schema } = self;
+    /// Whether all columns are computed at once, for which the parameters need not be columns of one row.
+    pub(super) fn is_alike(&self) -> bool {
+        self.alike.iter().all(Option::is_some)
+    }
+
+    /// The rows, each with the `carried` parameters; `one` has the parameters, unless [the rows are alike](Self::is_alike).
+    pub(super) fn batch(&self, values: &[ScalarValue], one: &RecordBatch, carried: usize) -> SqlResult<RecordBatch> {
+        let Self { rows, schema, alike } = self;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len() + one.num_columns());
-        for column in 0..schema.fields().len() {
+        for (column, alike) in alike.iter().enumerate() {
+            if let Some(alike) = alike {
+                columns.push(alike.column(values, rows.len())?);
+                continue;
+            }
             let form = schema.field(column).data_type();
             let cell = |row: &Vec<Expression>| {
                 let cell = evaluate(&row[column], one)?;
@@ -59,6 +85,57 @@ impl WrittenRows {
         let fields = schema.fields().iter().chain(one.schema_ref().fields()).cloned();
         batch(&Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns, rows.len())
     }
+}
+
+impl Alike {
+    /// The column with these cells over `parameters`; `None` where they are not alike.
+    fn of<'a>(cells: impl Iterator<Item = &'a Expr>, parameters: &DFSchema) -> SqlResult<Option<Self>> {
+        let mut first: Option<(Expr, Vec<Field>)> = None;
+        let mut places = Vec::new();
+        for cell in cells {
+            let (form, read) = formed(cell, parameters)?;
+            let field =
+                |(at, place): (usize, &usize)| parameters.field(*place).as_ref().clone().with_name(local_column(at));
+            let fields: Vec<Field> = read.iter().enumerate().map(field).collect();
+            match &first {
+                Some((known, over)) if *known != form || *over != fields => return Ok(None),
+                Some(_) => {}
+                None => first = Some((form, fields)),
+            }
+            places.extend(read);
+        }
+        let Some((form, fields)) = first else { return Ok(None) };
+        let over = Arc::new(Schema::new(fields));
+        let expression = compile(&form, &DFSchema::try_from(Arc::clone(&over)).map_err(from_datafusion)?)?;
+        Ok(Some(Self { expression, over, parameters: places }))
+    }
+
+    fn column(&self, values: &[ScalarValue], rows: usize) -> SqlResult<ArrayRef> {
+        let width = self.over.fields().len();
+        let read = |at: usize| {
+            let values = self.parameters.iter().skip(at).step_by(width).map(|place| values[*place].clone());
+            ScalarValue::iter_to_array(values).map_err(from_datafusion)
+        };
+        let columns = (0..width).map(read).collect::<SqlResult<_>>()?;
+        evaluate(&self.expression, &batch(&self.over, columns, rows)?)
+    }
+}
+
+/// The expression with the parameters that it reads numbered as it reads them, and which they are.
+fn formed(cell: &Expr, parameters: &DFSchema) -> SqlResult<(Expr, Vec<usize>)> {
+    let mut read = Vec::new();
+    let formed = cell.clone().transform_up(|node| {
+        let Expr::Column(column) = &node else { return Ok(Transformed::no(node)) };
+        read.push(parameters.index_of_column(column)?);
+        let local = Column::new_unqualified(local_column(read.len() - 1));
+        Ok(Transformed::yes(Expr::Column(local)))
+    });
+    Ok((formed.map_err(from_datafusion)?.data, read))
+}
+
+/// The column that the parameter is which an expression reads at this place.
+fn local_column(at: usize) -> String {
+    parameter_column(&format!("of a row {at}"))
 }
 
 /// The form that values of both forms have: numerics of several rows come with the digits that each was sent with.

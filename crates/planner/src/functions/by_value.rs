@@ -8,6 +8,7 @@ use types::{SqlResult, SqlType};
 
 use super::arithmetic::Arithmetic;
 use super::cast::{CastFunction, ValueCast};
+use super::datetime::at_epoch_seconds;
 use super::function::ResolvedFunction;
 use crate::write::Constrained;
 
@@ -22,6 +23,8 @@ pub struct ByValue {
 enum Body {
     Arithmetic(Arithmetic),
     Cast(ValueCast),
+    /// A moment by its seconds since 1970.
+    FromEpoch,
     /// The first argument, where those at these positions are values: NOT NULL, asked of a row.
     Required(Vec<usize>),
 }
@@ -42,7 +45,7 @@ enum Form {
 pub fn by_value(function: &ScalarUDF, forms: &[DataType]) -> Option<ByValue> {
     let inner = function.inner();
     if let Some(call) = inner.downcast_ref::<ResolvedFunction>() {
-        let body = Body::Arithmetic(call.by_value()?);
+        let body = if call.is_from_epoch() { Body::FromEpoch } else { Body::Arithmetic(call.by_value()?) };
         Some(ByValue { body, forms: forms_of(forms, call.takes())? })
     } else if let Some(cast) = inner.downcast_ref::<CastFunction>() {
         let body = Body::Cast(cast.by_value()?);
@@ -74,6 +77,7 @@ impl ByValue {
                 Some(value) => cast.apply(value),
                 None => Ok(None),
             },
+            (Body::FromEpoch, [Value::Float8(seconds)]) => at_epoch_seconds(*seconds).map(|us| Some(Value::Int(us))),
             _ => Ok(None),
         }
     }

@@ -164,6 +164,11 @@ impl ResolvedFunction {
         Arithmetic::of(self.definition.name, &self.takes, &self.gives)
     }
 
+    /// Whether it makes a moment of its seconds since 1970.
+    pub(super) fn is_from_epoch(&self) -> bool {
+        self.definition.name == "to_timestamp" && self.takes == [SqlType::Float8]
+    }
+
     /// The types of its arguments.
     pub(super) fn takes(&self) -> &[SqlType] {
         &self.takes

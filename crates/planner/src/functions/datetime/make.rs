@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{
     Date32Type, Float64Type, Int32Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
-use types::text::{TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, days_from_civil, days_in_month};
+use types::text::{TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, days_from_civil, days_in_month, format_float8};
 use types::{Condition, Interval, SessionZone, SqlError, SqlResult};
 
 use crate::functions::arithmetic;
@@ -114,18 +114,19 @@ pub(super) fn interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 /// `to_timestamp(seconds since 1970)`.
-#[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 pub(super) fn from_epoch(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let seconds = call.column::<Float64Type>(0);
-    call.primitive::<TimestampMicrosecondType>(|row| {
-        let Some(seconds) = seconds.get(row) else { return Ok(None) };
-        let us = (seconds * 1e6).round_ties_even();
-        if !us.is_finite() || 9e18 < us.abs() || !(TIMESTAMP_US_MIN..=TIMESTAMP_US_MAX).contains(&(us as i64)) {
-            return Err(SqlError::new(
-                Condition::DatetimeFieldOverflow,
-                format!("timestamp out of range: \"{seconds}\""),
-            ));
-        }
-        Ok(Some(us as i64))
-    })
+    call.primitive::<TimestampMicrosecondType>(|row| seconds.get(row).map(at_epoch_seconds).transpose())
+}
+
+/// The microseconds since 1970 that so many seconds are.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
+pub(in crate::functions) fn at_epoch_seconds(seconds: f64) -> SqlResult<i64> {
+    let us = (seconds * 1e6).round_ties_even();
+    if !us.is_finite() || 9e18 < us.abs() || !(TIMESTAMP_US_MIN..=TIMESTAMP_US_MAX).contains(&(us as i64)) {
+        let mut shown = String::new();
+        format_float8(seconds, &mut shown);
+        return Err(SqlError::new(Condition::DatetimeFieldOverflow, format!("timestamp out of range: \"{shown}\"")));
+    }
+    Ok(us as i64)
 }

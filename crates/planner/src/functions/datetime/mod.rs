@@ -12,6 +12,7 @@ use types::text::US_PER_DAY;
 use types::{Interval, SessionZone, SqlResult, SqlType};
 
 pub(crate) use self::field::Field;
+pub(super) use self::make::at_epoch_seconds;
 use super::arithmetic::{arrow, interval};
 use super::call::Call;
 use super::definition::{Definition, Gives, Overload, Takes as T};
