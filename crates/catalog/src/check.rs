@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(crate) fn database(state: &CatalogState, database: &Database) -> Result<()> {
-    if database.oid != state.database.oid {
+    if database.oid != state.database().oid {
         return Err(Error::Missing { kind: ObjectKind::Database, oid: database.oid });
     }
     owner(state, database.owner)
@@ -20,7 +20,7 @@ pub(crate) fn database(state: &CatalogState, database: &Database) -> Result<()> 
 
 pub(crate) fn schema(state: &CatalogState, schema: &Schema) -> Result<()> {
     owner(state, schema.owner)?;
-    match state.schema_names.get(&schema.name) {
+    match state.definitions.schema_names.get(&schema.name) {
         Some(&holder) if holder != schema.oid => {
             Err(Error::DuplicateName { kind: ObjectKind::Schema, name: schema.name.clone() })
         }
@@ -123,7 +123,7 @@ pub(crate) fn references_to_view(state: &CatalogState, view: &View) -> Result<()
 }
 
 pub(crate) fn role(state: &CatalogState, role: &Role) -> Result<()> {
-    match state.role_names.get(&role.name) {
+    match state.definitions.role_names.get(&role.name) {
         Some(&holder) if holder != role.oid => {
             Err(Error::DuplicateName { kind: ObjectKind::Role, name: role.name.clone() })
         }

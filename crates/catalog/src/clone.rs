@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
-use rowstore::{FreshRows, Layer, OwnRows, Row};
+use rowstore::{FreshRows, Layer, Row};
 use types::{Oid, ShardId};
 
-use crate::{CatalogState, DeletedRows, History, Result, Table, TableRows};
+use crate::{CatalogState, CommittedRows, DeletedRows, History, Result, Table, TableRows};
 
 /// Shards that more than one table has, or had.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +43,7 @@ impl TableRows {
         let generation = self.fresh.generation.max(source.fresh.generation) + 1;
         let fresh = FreshRows { generation, active, sealed: None };
         let history = History { written: self.history.written + 1, ..self.history };
-        Ok(Self { shards, fresh, own: OwnRows::default(), history })
+        Ok(CommittedRows { shards, fresh, history }.into())
     }
 }
 

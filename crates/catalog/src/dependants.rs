@@ -92,8 +92,8 @@ impl CatalogState {
     pub fn dependants(&self, oid: Oid) -> Vec<Dependant> {
         let mut found = Vec::new();
         if self.role(oid).is_some() {
-            if self.database.owner == oid {
-                found.push(Dependant::Database { name: self.database.name.clone() });
+            if self.database().owner == oid {
+                found.push(Dependant::Database { name: self.database().name.clone() });
             }
             let schemas = self.schemas().filter(|schema| schema.owner == oid);
             found.extend(schemas.map(|schema| Dependant::Schema { oid: schema.oid, name: schema.name.clone() }));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use types::Oid;
 
-use crate::{CatalogState, Database, Role, Schema};
+use crate::{CatalogState, Database, Definitions, Role, Schema};
 
 impl CatalogState {
     /// The schemas `pg_catalog`, `information_schema`, `public` and `sys`, the role `kiln` that owns them, the database `kiln`.
@@ -19,7 +19,7 @@ impl CatalogState {
             settings: BTreeMap::new(),
             comment: None,
         }));
-        state.put_role(&Arc::new(Role {
+        state.define().put_role(&Arc::new(Role {
             oid: Role::BOOTSTRAP,
             name: "kiln".to_owned(),
             superuser: true,
@@ -34,7 +34,7 @@ impl CatalogState {
             comment: None,
         }));
         for (oid, name, comment) in SCHEMAS {
-            state.put_schema(&Arc::new(Schema {
+            state.define().put_schema(&Arc::new(Schema {
                 oid,
                 name: name.to_owned(),
                 owner: Role::BOOTSTRAP,
@@ -46,19 +46,8 @@ impl CatalogState {
 
     /// A state with nothing in it but the database; no state that anyone sees.
     pub(crate) fn of_database(database: Arc<Database>) -> Self {
-        Self {
-            database,
-            schemas: OrdMap::new(),
-            tables: OrdMap::new(),
-            views: OrdMap::new(),
-            sequences: OrdMap::new(),
-            roles: OrdMap::new(),
-            rows: OrdMap::new(),
-            schema_names: OrdMap::new(),
-            relation_names: OrdMap::new(),
-            role_names: OrdMap::new(),
-            shared: crate::clone::Shared::default(),
-        }
+        let definitions = Arc::new(Definitions::of_database(database));
+        Self { definitions, rows: OrdMap::new(), shared: crate::clone::Shared::default() }
     }
 }
 

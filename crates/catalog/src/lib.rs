@@ -52,6 +52,6 @@ pub use table::{
     Column, Constraint, ConstraintKind, Distribution, Identity, Index, KeyOrder, OnCommit, ReferentialAction,
     SortColumn, Storage, Table, TableOrder,
 };
-pub use table_rows::{History, RowPlace, TableRows};
+pub use table_rows::{CommittedRows, History, RowPlace, TableRows};
 pub use table_shards::TableShards;
 pub use view::View;

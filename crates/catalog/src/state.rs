@@ -6,23 +6,14 @@ use imbl::OrdMap;
 use types::{ColumnId, Oid};
 
 use crate::clone::Shared;
-use crate::{ColumnSummary, Database, Role, Schema, Sequence, Table, TableRows, TableShards, View};
+use crate::{ColumnSummary, Database, Definitions, Role, Schema, Sequence, Table, TableRows, TableShards, View};
 
 /// Everything that exists at one moment. Cloning costs a few pointers, and states share what they have in common: an object
-/// that two states have unchanged is the same `Arc` in both.
+/// that two states have unchanged is the same `Arc` in both, and so are all definitions where none has changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogState {
-    pub(crate) database: Arc<Database>,
-    pub(crate) schemas: OrdMap<Oid, Arc<Schema>>,
-    pub(crate) tables: OrdMap<Oid, Arc<Table>>,
-    pub(crate) views: OrdMap<Oid, Arc<View>>,
-    pub(crate) sequences: OrdMap<Oid, Arc<Sequence>>,
-    pub(crate) roles: OrdMap<Oid, Arc<Role>>,
+    pub(crate) definitions: Arc<Definitions>,
     pub(crate) rows: OrdMap<Oid, Arc<TableRows>>,
-    pub(crate) schema_names: OrdMap<String, Oid>,
-    /// Tables, views and sequences by schema and name: they share one namespace.
-    pub(crate) relation_names: OrdMap<Oid, OrdMap<String, Oid>>,
-    pub(crate) role_names: OrdMap<String, Oid>,
     pub(crate) shared: Shared,
 }
 
@@ -89,48 +80,48 @@ impl Relation {
 impl CatalogState {
     #[must_use]
     pub fn database(&self) -> &Arc<Database> {
-        &self.database
+        &self.definitions.database
     }
 
     #[must_use]
     pub fn schema(&self, oid: Oid) -> Option<&Arc<Schema>> {
-        self.schemas.get(&oid)
+        self.definitions.schemas.get(&oid)
     }
 
     #[must_use]
     pub fn schema_by_name(&self, name: &str) -> Option<&Arc<Schema>> {
-        self.schema(*self.schema_names.get(name)?)
+        self.schema(*self.definitions.schema_names.get(name)?)
     }
 
     #[must_use]
     pub fn table(&self, oid: Oid) -> Option<&Arc<Table>> {
-        self.tables.get(&oid)
+        self.definitions.tables.get(&oid)
     }
 
     #[must_use]
     pub fn view(&self, oid: Oid) -> Option<&Arc<View>> {
-        self.views.get(&oid)
+        self.definitions.views.get(&oid)
     }
 
     #[must_use]
     pub fn sequence(&self, oid: Oid) -> Option<&Arc<Sequence>> {
-        self.sequences.get(&oid)
+        self.definitions.sequences.get(&oid)
     }
 
     #[must_use]
     pub fn role(&self, oid: Oid) -> Option<&Arc<Role>> {
-        self.roles.get(&oid)
+        self.definitions.roles.get(&oid)
     }
 
     #[must_use]
     pub fn role_by_name(&self, name: &str) -> Option<&Arc<Role>> {
-        self.role(*self.role_names.get(name)?)
+        self.role(*self.definitions.role_names.get(name)?)
     }
 
     /// The table, view or sequence called `name` in the schema.
     #[must_use]
     pub fn relation(&self, schema: Oid, name: &str) -> Option<Relation> {
-        self.relation_by_oid(*self.relation_names.get(&schema)?.get(name)?)
+        self.relation_by_oid(*self.definitions.relation_names.get(&schema)?.get(name)?)
     }
 
     #[must_use]
@@ -163,7 +154,7 @@ impl CatalogState {
 
     /// Sets the rows of a table that the state has.
     pub fn set_rows(&mut self, table: Oid, rows: TableRows) {
-        debug_assert!(self.tables.contains_key(&table), "rows belong to a table");
+        debug_assert!(self.definitions.tables.contains_key(&table), "rows belong to a table");
         self.rows.insert(table, Arc::new(rows));
     }
 
@@ -176,22 +167,22 @@ impl CatalogState {
 
     /// In the order of their ids.
     pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
-        self.schemas.values()
+        self.definitions.schemas.values()
     }
 
     /// In the order of their ids.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.tables.values()
+        self.definitions.tables.values()
     }
 
     /// In the order of their ids.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
-        self.views.values()
+        self.definitions.views.values()
     }
 
     /// In the order of their ids.
     pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
-        self.sequences.values()
+        self.definitions.sequences.values()
     }
 
     /// The sequences that go with columns of the table.
@@ -201,92 +192,29 @@ impl CatalogState {
 
     /// In the order of their ids.
     pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
-        self.roles.values()
+        self.definitions.roles.values()
     }
 
     /// The tables, views and sequences of a schema, in the order of their names.
     pub fn relations(&self, schema: Oid) -> impl Iterator<Item = Relation> + '_ {
-        self.relation_names
-            .get(&schema)
-            .into_iter()
-            .flat_map(OrdMap::values)
-            .filter_map(|&oid| self.relation_by_oid(oid))
-    }
-
-    pub(crate) fn put_schema(&mut self, schema: &Arc<Schema>) {
-        if let Some(old) = self.schemas.insert(schema.oid, Arc::clone(schema)) {
-            self.schema_names.remove(&old.name);
-        }
-        self.schema_names.insert(schema.name.clone(), schema.oid);
-    }
-
-    pub(crate) fn remove_schema(&mut self, schema: &Schema) {
-        self.schemas.remove(&schema.oid);
-        self.schema_names.remove(&schema.name);
-        self.relation_names.remove(&schema.oid);
+        let names = &self.definitions.relation_names;
+        names.get(&schema).into_iter().flat_map(OrdMap::values).filter_map(|&oid| self.relation_by_oid(oid))
     }
 
     pub(crate) fn put_table(&mut self, table: &Arc<Table>) {
-        if let Some(old) = self.tables.insert(table.oid, Arc::clone(table)) {
-            self.remove_name(old.schema, &old.name);
-        } else {
+        if !self.rows.contains_key(&table.oid) {
             self.rows.insert(table.oid, Arc::default());
         }
-        self.put_name(table.schema, &table.name, table.oid);
+        self.define().put_table(table);
     }
 
     pub(crate) fn remove_table(&mut self, table: &Table) {
-        self.tables.remove(&table.oid);
         self.rows.remove(&table.oid);
-        self.remove_name(table.schema, &table.name);
+        self.define().remove_table(table);
     }
 
-    pub(crate) fn put_view(&mut self, view: &Arc<View>) {
-        if let Some(old) = self.views.insert(view.oid, Arc::clone(view)) {
-            self.remove_name(old.schema, &old.name);
-        }
-        self.put_name(view.schema, &view.name, view.oid);
-    }
-
-    pub(crate) fn remove_view(&mut self, view: &View) {
-        self.views.remove(&view.oid);
-        self.remove_name(view.schema, &view.name);
-    }
-
-    pub(crate) fn put_sequence(&mut self, sequence: &Arc<Sequence>) {
-        if let Some(old) = self.sequences.insert(sequence.oid, Arc::clone(sequence)) {
-            self.remove_name(old.schema, &old.name);
-        }
-        self.put_name(sequence.schema, &sequence.name, sequence.oid);
-    }
-
-    pub(crate) fn remove_sequence(&mut self, sequence: &Sequence) {
-        self.sequences.remove(&sequence.oid);
-        self.remove_name(sequence.schema, &sequence.name);
-    }
-
-    pub(crate) fn put_role(&mut self, role: &Arc<Role>) {
-        if let Some(old) = self.roles.insert(role.oid, Arc::clone(role)) {
-            self.role_names.remove(&old.name);
-        }
-        self.role_names.insert(role.name.clone(), role.oid);
-    }
-
-    pub(crate) fn remove_role(&mut self, role: &Role) {
-        self.roles.remove(&role.oid);
-        self.role_names.remove(&role.name);
-    }
-
-    fn put_name(&mut self, schema: Oid, name: &str, oid: Oid) {
-        self.relation_names.entry(schema).or_default().insert(name.to_owned(), oid);
-    }
-
-    fn remove_name(&mut self, schema: Oid, name: &str) {
-        if let Some(names) = self.relation_names.get_mut(&schema) {
-            names.remove(name);
-            if names.is_empty() {
-                self.relation_names.remove(&schema);
-            }
-        }
+    /// The definitions, to be changed: no longer those of other states.
+    pub(crate) fn define(&mut self) -> &mut Definitions {
+        Arc::make_mut(&mut self.definitions)
     }
 }

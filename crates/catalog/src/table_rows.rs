@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use roaring::RoaringBitmap;
@@ -10,15 +11,36 @@ use types::{CommitTs, Mutation, RowId, ShardId};
 
 use crate::{Compacted, Result, Settled, Table, TableShards};
 
-/// The rows of a table. Cloning costs a few pointers.
+/// The rows of a table: those that are committed, which are to be read as if they were its own fields, and above them those of a
+/// transaction. Cloning costs a pointer, and a few more where a transaction has written.
 #[derive(Debug, Clone, Default)]
 pub struct TableRows {
-    pub shards: TableShards,
-    pub fresh: FreshRows,
+    committed: Arc<CommittedRows>,
     /// What the transaction whose view this is has written; nothing in a committed state.
     pub own: OwnRows,
+}
+
+/// What is committed of a table.
+#[derive(Debug, Clone, Default)]
+pub struct CommittedRows {
+    pub shards: TableShards,
+    pub fresh: FreshRows,
     /// Counts what happened since the catalog was read from disk.
     pub history: History,
+}
+
+impl Deref for TableRows {
+    type Target = CommittedRows;
+
+    fn deref(&self) -> &CommittedRows {
+        &self.committed
+    }
+}
+
+impl From<CommittedRows> for TableRows {
+    fn from(committed: CommittedRows) -> Self {
+        Self { committed: Arc::new(committed), own: OwnRows::default() }
+    }
 }
 
 /// How often the rows of a table changed, by the kind of change.
@@ -48,6 +70,11 @@ impl TableRows {
     pub(crate) fn none() -> &'static Arc<TableRows> {
         static NONE: LazyLock<Arc<TableRows>> = LazyLock::new(Arc::default);
         &NONE
+    }
+
+    /// What is committed, to be changed: no longer that of other states.
+    pub(crate) fn committed_mut(&mut self) -> &mut CommittedRows {
+        Arc::make_mut(&mut self.committed)
     }
 
     /// How many rows there are.
@@ -102,7 +129,7 @@ impl TableRows {
             active.remove(row, true);
         }
         let fresh = FreshRows { active, ..self.fresh.clone() };
-        Self { fresh, ..Self::default() }
+        CommittedRows { fresh, ..CommittedRows::default() }.into()
     }
 
     /// These shards, and nothing else.
@@ -110,13 +137,13 @@ impl TableRows {
     pub fn shards_only(&self, kept: &[ShardId]) -> Self {
         let removed: Vec<ShardId> =
             self.shards.shards.iter().map(|shard| shard.id).filter(|shard| !kept.contains(shard)).collect();
-        Self { shards: self.shards.without(&removed), ..Self::default() }
+        CommittedRows { shards: self.shards.without(&removed), ..CommittedRows::default() }.into()
     }
 
     /// The rows after a commit of `own`, which was bound to exactly these.
     #[must_use]
     pub fn after(&self, own: &OwnRows, ts: CommitTs) -> Self {
-        let mut next = self.clone();
+        let mut next = CommittedRows::clone(self);
         for id in own.layer.gone().filter(|id| own.layer.get(*id).is_none()) {
             next.fresh.remove(id);
         }
@@ -127,43 +154,45 @@ impl TableRows {
             next.shards.delete(*shard, rows);
         }
         next.history.written += 1;
-        next
+        next.into()
     }
 
     /// The active layer sealed; `None` while another settles.
     pub(crate) fn sealed(&self) -> Option<Self> {
         let mut next = self.clone();
-        next.fresh.sealed.is_none().then(|| next.fresh.seal())?;
+        self.fresh.sealed.is_none().then(|| next.committed_mut().fresh.seal())?;
         Some(next)
     }
 
     /// The sealed rows in their shards, those that were changed or deleted meanwhile deleted there; `None` if they are not what is
     /// sealed now.
     pub(crate) fn settled(&self, settled: &Settled) -> Option<Self> {
+        self.fresh.sealed.as_ref().filter(|sealed| sealed.generation == settled.generation)?;
         let mut next = self.clone();
-        next.fresh.sealed.as_ref().filter(|sealed| sealed.generation == settled.generation)?;
-        next.fresh.settled();
-        next.shards = next.shards.append(&settled.shards, None);
+        let committed = next.committed_mut();
+        committed.fresh.settled();
+        committed.shards = committed.shards.append(&settled.shards, None);
         for (shard, places) in self.deleted_when_settled(settled) {
-            next.shards.delete(shard, &places);
+            committed.shards.delete(shard, &places);
         }
-        next.history.moved += 1;
+        committed.history.moved += 1;
         Some(next)
     }
 
     /// The new shards instead of the old, rows deleted since the old were read deleted in the new; `None` if not all of the old are
     /// there.
     pub(crate) fn compacted(&self, compacted: &Compacted) -> Option<Self> {
-        let mut next = self.clone();
         let removed: Vec<ShardId> = compacted.removed.keys().copied().collect();
         if removed.iter().any(|shard| self.shards.find(*shard).is_none()) {
             return None;
         }
-        next.shards = next.shards.without(&removed).append(&compacted.shards, None);
+        let mut next = self.clone();
+        let committed = next.committed_mut();
+        committed.shards = committed.shards.without(&removed).append(&compacted.shards, None);
         for (shard, places) in self.deleted_when_compacted(compacted) {
-            next.shards.delete(shard, &places);
+            committed.shards.delete(shard, &places);
         }
-        next.history.moved += 1;
+        committed.history.moved += 1;
         Some(next)
     }
 
@@ -190,8 +219,9 @@ impl TableRows {
     pub(crate) fn reindexed(&self, table: &Table) -> Result<Self> {
         let again = |layer: &Layer| layer.reindexed(|id, row| table.index_entries(id, &row.tuple));
         let mut next = self.clone();
-        next.fresh.active = again(&self.fresh.active)?;
-        if let Some(sealed) = &mut next.fresh.sealed {
+        let fresh = &mut next.committed_mut().fresh;
+        fresh.active = again(&self.fresh.active)?;
+        if let Some(sealed) = &mut fresh.sealed {
             sealed.rows = again(&sealed.rows)?;
         }
         next.own.layer = again(&self.own.layer)?;
@@ -200,7 +230,7 @@ impl TableRows {
 
     pub(crate) fn emptied(&self) -> Self {
         let history = History { emptied: self.history.emptied + 1, ..self.history };
-        Self { fresh: self.fresh.emptied(), history, ..Self::default() }
+        CommittedRows { fresh: self.fresh.emptied(), history, shards: TableShards::default() }.into()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use catalog::CatalogState;
 use parking_lot::Mutex;
@@ -28,6 +29,8 @@ impl Snapshot {
 #[derive(Debug)]
 pub(crate) struct Visible {
     state: Mutex<State>,
+    /// `ts` of the state, to be asked for without its lock.
+    newest: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -61,7 +64,13 @@ impl Drop for Pin {
 
 impl Visible {
     pub(crate) fn new(ts: CommitTs, catalog: Arc<CatalogState>, floor: CommitTs) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State { ts, catalog, pins: BTreeMap::new(), floor }) })
+        let state = Mutex::new(State { ts, catalog, pins: BTreeMap::new(), floor });
+        Arc::new(Self { state, newest: AtomicU64::new(ts.0) })
+    }
+
+    /// The newest commit. Whoever was told of a commit finds it, or a later one.
+    pub(crate) fn newest(&self) -> CommitTs {
+        CommitTs(self.newest.load(Ordering::Acquire))
     }
 
     /// The newest commit, registered.
@@ -98,6 +107,7 @@ impl Visible {
         assert!(state.ts < ts, "commits become visible in their order");
         state.ts = ts;
         state.catalog = catalog;
+        self.newest.store(ts.0, Ordering::Release);
     }
 
     /// The oldest commit that anyone looks at or can come to look at.

@@ -68,11 +68,11 @@ impl CatalogState {
         match change {
             Change::PutDatabase(database) => {
                 check::database(self, database)?;
-                next.database = Arc::clone(database);
+                next.define().database = Arc::clone(database);
             }
             Change::PutSchema(schema) => {
                 check::schema(self, schema)?;
-                next.put_schema(schema);
+                next.define().put_schema(schema);
             }
             Change::DropSchema(oid) => {
                 let schema = self.schema(*oid).ok_or(Error::Missing { kind: ObjectKind::Schema, oid: *oid })?;
@@ -80,7 +80,7 @@ impl CatalogState {
                     return Err(Error::Required { kind: ObjectKind::Schema, name: schema.name.clone() });
                 }
                 refuse_dependants(self, ObjectKind::Schema, *oid, &schema.name)?;
-                next.remove_schema(schema);
+                next.define().remove_schema(schema);
             }
             Change::PutTable(table) => {
                 check::table(self, table)?;
@@ -93,52 +93,53 @@ impl CatalogState {
                     next.set_rows(table.oid, self.rows(table.oid).reindexed(table)?);
                 }
                 for sequence in self.sequences_going_with(table) {
-                    next.remove_sequence(sequence);
+                    next.define().remove_sequence(sequence);
                 }
             }
             Change::DropTable(oid) => {
                 let table = self.table(*oid).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *oid })?;
                 refuse_dependants(self, ObjectKind::Table, *oid, &table.name)?;
                 next.remove_table(table);
-                self.sequences_of(*oid).for_each(|sequence| next.remove_sequence(sequence));
+                self.sequences_of(*oid).for_each(|sequence| next.define().remove_sequence(sequence));
             }
             Change::PutView(view) => {
                 check::view(self, view)?;
-                next.put_view(view);
+                next.define().put_view(view);
                 check::references_to_view(&next, view)?;
             }
             Change::DropView(oid) => {
                 let view = self.view(*oid).ok_or(Error::Missing { kind: ObjectKind::View, oid: *oid })?;
                 refuse_dependants(self, ObjectKind::View, *oid, &view.name)?;
-                next.remove_view(view);
+                next.define().remove_view(view);
             }
             Change::PutSequence(sequence) => {
                 check::sequence(self, sequence)?;
-                next.put_sequence(sequence);
+                next.define().put_sequence(sequence);
             }
             Change::DropSequence(oid) => {
                 let sequence = self.sequence(*oid).ok_or(Error::Missing { kind: ObjectKind::Sequence, oid: *oid })?;
                 check::sequence_is_free(self, sequence)?;
                 refuse_dependants(self, ObjectKind::Sequence, *oid, &sequence.name)?;
-                next.remove_sequence(sequence);
+                next.define().remove_sequence(sequence);
             }
             Change::PutRole(role) => {
                 check::role(self, role)?;
-                next.put_role(role);
+                next.define().put_role(role);
                 check::superuser_remains(&next, &role.name)?;
             }
             Change::DropRole(oid) => {
                 let role = self.role(*oid).ok_or(Error::Missing { kind: ObjectKind::Role, oid: *oid })?;
                 refuse_dependants(self, ObjectKind::Role, *oid, &role.name)?;
-                next.remove_role(role);
+                next.define().remove_role(role);
                 check::superuser_remains(&next, &role.name)?;
             }
             Change::AddShards { table, shards, sample } => {
                 let owner = self.table(*table).ok_or(Error::Missing { kind: ObjectKind::Table, oid: *table })?;
                 check::shards(owner, shards)?;
                 let mut rows = TableRows::clone(self.rows(*table));
-                rows.shards = rows.shards.append(shards, sample.as_ref());
-                rows.history.written += 1;
+                let committed = rows.committed_mut();
+                committed.shards = committed.shards.append(shards, sample.as_ref());
+                committed.history.written += 1;
                 next.set_rows(*table, rows);
             }
             Change::RemoveAllRows { table } => next.set_rows(*table, self.rows_of(*table)?.emptied()),

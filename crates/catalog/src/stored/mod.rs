@@ -18,8 +18,8 @@ use types::{CommitTs, Oid, RowId, ShardId};
 
 use crate::record::{decode, encode, kind_byte, kind_of};
 use crate::{
-    CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Sequence, Table, TableRows, View,
-    check,
+    CatalogState, Change, CommittedRows, Database, Error, ObjectKind, Result, Role, Sample, Schema, Sequence, Table,
+    View, check,
 };
 
 pub mod rows;
@@ -109,7 +109,7 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
 
 /// Adds to `batch` everything in `state`, which has no shards: how a fresh catalog gets into an empty store.
 pub fn write_all(state: &CatalogState, batch: &mut Batch) {
-    put(batch, ObjectKind::Database, state.database.oid, &state.database);
+    put(batch, ObjectKind::Database, state.database().oid, state.database());
     state.schemas().for_each(|schema| put(batch, ObjectKind::Schema, schema.oid, schema));
     state.roles().for_each(|role| put(batch, ObjectKind::Role, role.oid, role));
     state.tables().for_each(|table| put(batch, ObjectKind::Table, table.oid, table));
@@ -128,11 +128,11 @@ pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
         return Ok(None);
     };
     let mut state = CatalogState::of_database(Arc::new(database));
-    found.schemas.iter().for_each(|schema| state.put_schema(schema));
-    found.roles.iter().for_each(|role| state.put_role(role));
+    found.schemas.iter().for_each(|schema| state.define().put_schema(schema));
+    found.roles.iter().for_each(|role| state.define().put_role(role));
     found.tables.iter().for_each(|table| state.put_table(table));
-    found.views.iter().for_each(|view| state.put_view(view));
-    found.sequences.iter().for_each(|sequence| state.put_sequence(sequence));
+    found.views.iter().for_each(|view| state.define().put_view(view));
+    found.sequences.iter().for_each(|sequence| state.define().put_sequence(sequence));
     let mut upgrade = Batch::new();
     read_shards(kv, &mut state, found.samples, &mut upgrade)?;
     rows::read(kv, &mut state)?;
@@ -203,7 +203,7 @@ fn read_shards(
         }
         by_table.entry(table).or_default().push(stored);
     }
-    let tables: Vec<Oid> = state.tables.keys().copied().collect();
+    let tables: Vec<Oid> = state.definitions.tables.keys().copied().collect();
     for table in tables {
         let mut stored = by_table.remove(&table).unwrap_or_default();
         let sample = samples.remove(&table);
@@ -219,9 +219,9 @@ fn read_shards(
             upgrade.put(Space::Shards, shard_key(table, shard.id), record);
         }
         let shards: Vec<Arc<ShardMeta>> = stored.into_iter().map(|stored| Arc::new(stored.shard)).collect();
-        check::shards(&state.tables[&table], &shards)?;
+        check::shards(&state.definitions.tables[&table], &shards)?;
         let shards = state.shards(table).append(&shards, sample.as_ref());
-        state.set_rows(table, TableRows { shards, ..TableRows::default() });
+        state.set_rows(table, CommittedRows { shards, ..CommittedRows::default() }.into());
     }
     if let Some(&table) = by_table.keys().chain(samples.keys()).next() {
         let reason = "its table does not exist".to_owned();
@@ -232,7 +232,7 @@ fn read_shards(
 
 /// Whether a state read from the store fulfils the invariants.
 fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
-    check::database(state, &state.database)?;
+    check::database(state, state.database())?;
     state.schemas().try_for_each(|schema| check::schema(state, schema))?;
     state.roles().try_for_each(|role| check::role(state, role))?;
     state.tables().try_for_each(|table| check::table(state, table))?;
@@ -240,7 +240,7 @@ fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
     state.sequences().try_for_each(|sequence| check::sequence(state, sequence))?;
     check::superuser_remains(state, "")?;
     // Two objects of one name: the later hid the earlier one.
-    let named: usize = state.relation_names.values().map(imbl::OrdMap::len).sum();
+    let named: usize = state.definitions.relation_names.values().map(imbl::OrdMap::len).sum();
     if named != relation_count {
         let reason = format!("{relation_count} relations share {named} names");
         return Err(Error::Damaged { kind: ObjectKind::Relation, oid: Oid::default(), reason });

@@ -149,12 +149,16 @@ pub(super) fn read(kv: &dyn TxKv, state: &mut CatalogState) -> Result<()> {
     let mut deleted = read_deleted(kv)?;
     for table in tables {
         let mut rows = TableRows::clone(state.rows(table.oid));
+        let committed = rows.committed_mut();
         for (shard, deleted) in deleted.remove(&table.oid).unwrap_or_default() {
-            rows.shards.find(shard).ok_or_else(|| damaged(table.oid, "deleted rows of a shard it does not have"))?;
-            rows.shards.deleted_rows += deleted.places.len();
-            rows.shards.deleted.insert(shard, Arc::new(deleted));
+            committed
+                .shards
+                .find(shard)
+                .ok_or_else(|| damaged(table.oid, "deleted rows of a shard it does not have"))?;
+            committed.shards.deleted_rows += deleted.places.len();
+            committed.shards.deleted.insert(shard, Arc::new(deleted));
         }
-        rows.fresh = read_fresh(kv, &table)?;
+        committed.fresh = read_fresh(kv, &table)?;
         state.set_rows(table.oid, rows);
     }
     match deleted.keys().next() {

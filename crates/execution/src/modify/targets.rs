@@ -293,11 +293,11 @@ pub(crate) fn were_changed(
     table: Oid,
     transaction: &Transaction,
 ) -> SqlResult<bool> {
-    let (view, now) = (transaction.view(), transaction.newest());
-    if view.ts == now.ts
-        || Mutation::ChangesUnnoticed.is_on()
-        || transaction.history(table) == now.state.rows(table).history
-    {
+    if transaction.sees_newest() || Mutation::ChangesUnnoticed.is_on() {
+        return Ok(false);
+    }
+    let now = transaction.newest();
+    if transaction.history(table) == now.state.rows(table).history {
         return Ok(false);
     }
     for (id, place) in rows {

@@ -114,11 +114,11 @@ pub(crate) async fn lock_for_rows(table: &Table, transaction: &Transaction, cont
 
 /// Whether foreign keys refer to the table of which the transaction does not know yet.
 fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
+    if transaction.isolation() != Isolation::ReadCommitted || transaction.sees_newest() {
+        return false;
+    }
     let (view, now) = (transaction.view(), transaction.newest());
-    if transaction.isolation() != Isolation::ReadCommitted
-        || view.ts == now.ts
-        || now.state.definitions().are_those_of(&view.state)
-    {
+    if Arc::ptr_eq(now.state.definitions(), view.state.definitions()) {
         return false;
     }
     let refers = |constraint: &&Constraint| {

@@ -27,7 +27,7 @@ use crate::session::throttle::grown_table;
 /// A program, and what its plan was made with.
 pub(crate) struct KeptProgram {
     program: PointProgram,
-    definitions: Definitions,
+    definitions: Arc<Definitions>,
     settings: Arc<Settings>,
     roles: [Oid; 2],
 }
@@ -44,7 +44,7 @@ impl KeptProgram {
         };
         let program = PointProgram::of(planned).filter(|_| is_kept)?;
         let (settings, roles) = (Arc::clone(&held.settings), roles(held));
-        Some(Self { program, definitions: state.definitions(), settings, roles })
+        Some(Self { program, definitions: Arc::clone(state.definitions()), settings, roles })
     }
 
     /// Whether it gives rows and changes nothing, not even a lock, and does not ask who runs it.
@@ -57,7 +57,7 @@ impl KeptProgram {
     pub(crate) fn now(&self, held: &Held, state: &CatalogState) -> Option<&PointProgram> {
         let holds = (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plan_as(&held.settings))
             && self.roles == roles(held)
-            && self.definitions.are_those_of(state);
+            && Arc::ptr_eq(&self.definitions, state.definitions());
         holds.then_some(&self.program)
     }
 }

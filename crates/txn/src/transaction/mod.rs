@@ -120,13 +120,10 @@ impl Transaction {
     /// To be called before each statement. Under READ COMMITTED the view moves on to the newest commit, with the staged
     /// changes made to that; if they cannot be, it is a conflict and the transaction has to be rolled back.
     pub fn refresh(&mut self) -> Result<()> {
-        if self.isolation != Isolation::ReadCommitted {
+        if self.isolation != Isolation::ReadCommitted || self.sees_newest() {
             return Ok(());
         }
         let newest = self.transactions.current();
-        if newest.ts == self.base.ts {
-            return Ok(());
-        }
         for table in self.own.keys() {
             conflict::written_rows(&self.base.state, &newest.state, *table).map_err(Error::Conflict)?;
         }
@@ -258,6 +255,12 @@ impl Transaction {
         }
     }
 
+    /// Whether nothing was committed since what this transaction sees.
+    #[must_use]
+    pub fn sees_newest(&self) -> bool {
+        self.transactions.core.visible.newest() == self.base.ts
+    }
+
     /// What is committed by now, whatever this transaction sees.
     #[must_use]
     pub fn newest(&self) -> Snapshot {
@@ -275,14 +278,20 @@ impl Transaction {
     /// # Errors
     /// Where what it has written cannot be placed on what is committed by now.
     pub fn over_newest(&self, table: Oid) -> Result<Arc<TableRows>> {
-        let newest = self.newest();
-        if newest.ts == self.base.ts {
+        if self.sees_newest() {
             return Ok(Arc::clone(self.view.rows(table)));
         }
-        let rebased = conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ());
-        let rebased = rebased.map_err(Error::Conflict)?;
-        let Some(own) = self.own.get(&table) else { return Ok(Arc::clone(rebased.rows(table))) };
-        let mut rows = TableRows::clone(rebased.rows(table));
+        let newest = self.newest();
+        let rebased;
+        let now = if self.staged.is_empty() {
+            newest.state.rows(table)
+        } else {
+            rebased =
+                conflict::rebase(&self.base.state, &newest.state, &self.staged, |_, _| ()).map_err(Error::Conflict)?;
+            rebased.rows(table)
+        };
+        let Some(own) = self.own.get(&table) else { return Ok(Arc::clone(now)) };
+        let mut rows = TableRows::clone(now);
         rows.own = bind(&own.rows, &rows, &self.transactions.core.moves.until(table, newest.ts));
         Ok(Arc::new(rows))
     }
