@@ -106,6 +106,8 @@ pub(crate) struct Config {
     pub(crate) connections_max: usize,
     pub(crate) memory_bytes: u64,
     pub(crate) cache_memory_bytes: u64,
+    /// For pages of the catalog's trees, in which fresh rows are too.
+    pub(crate) catalog_memory_bytes: usize,
     pub(crate) shutdown_grace_seconds: u64,
     pub(crate) retention_seconds: u64,
     pub(crate) checkpoint_interval_seconds: u64,
@@ -180,6 +182,7 @@ impl ServeArguments {
             connections_max: self.max_connections.unwrap_or(500),
             memory_bytes,
             cache_memory_bytes: self.cache_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
+            catalog_memory_bytes: usize::try_from(memory_bytes / 16).unwrap_or(usize::MAX).max(kv::redb::CACHE_BYTES),
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),

@@ -85,7 +85,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     }
     // The catalog's file lock keeps a second process off this folder, so it comes before all else.
     let catalog = config.data.join(CATALOG);
-    let kv = kv::wal::open(&catalog, config.max_wal_bytes / 2)
+    let kv = kv::wal::open(&catalog, config.max_wal_bytes / 2, config.catalog_memory_bytes)
         .with_context(|| format!("cannot open the catalog {}", catalog.display()))?;
     let instance = instance::load_or_draw(&config.data, &*random)?;
 

@@ -27,7 +27,7 @@ fn open(folder: &Path) -> (Arc<Transactions>, Objects) {
     let url = format!("file://{}", folder.join("storage").display());
     std::fs::create_dir_all(folder.join("storage")).unwrap();
     let objects = Objects::open(&url, Arc::clone(&clock), Arc::new(SystemRandom)).unwrap();
-    let kv = kv::wal::open(folder.join("catalog.redb"), 16 * 1024).unwrap();
+    let kv = kv::wal::open(folder.join("catalog.redb"), 16 * 1024, kv::redb::CACHE_BYTES).unwrap();
     (Transactions::open(Arc::new(kv), objects.clone(), clock).unwrap(), objects)
 }
 

@@ -24,9 +24,9 @@ pub(crate) struct LogMark {
     pub(crate) applied: u64,
 }
 
-/// Opens the file at `path`, or makes it, for a store with a log.
-pub(crate) fn open_behind_log(path: &Path) -> Result<Store> {
-    open_file(path, FORMAT_BEHIND_LOG)
+/// Opens the file at `path`, or makes it, for a store with a log; `cache_bytes` is memory for its pages.
+pub(crate) fn open_behind_log(path: &Path, cache_bytes: usize) -> Result<Store> {
+    open_file(path, FORMAT_BEHIND_LOG, cache_bytes)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use redb::{Database, ReadableDatabase, TableDefinition, TableError, TableHandle, WriteTransaction};
 use types::Failpoint;
 
-use super::{beside, builder, commit, table};
+use super::{CACHE_BYTES, beside, builder, commit, table};
 use crate::error::Source;
 use crate::{Error, Result, Space};
 
@@ -46,7 +46,7 @@ pub(crate) fn checkpoint(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Re
 }
 
 fn make(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<(), Source> {
-    let database = builder().create(path)?;
+    let database = builder(CACHE_BYTES).create(path)?;
     lay_out(&database, fill)?;
     drop(database);
     File::open(path)?.sync_all()?;

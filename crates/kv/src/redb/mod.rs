@@ -27,24 +27,24 @@ use create::create;
 /// The table that holds the entries of one space.
 pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
-/// Memory for pages of the file. The catalog of a warehouse with 100,000 shards fits.
-const CACHE_BYTES: usize = 256 * 1024 * 1024;
+/// Memory for pages of a file, if nothing else is asked for. The catalog of a warehouse with 100,000 shards fits.
+pub const CACHE_BYTES: usize = 256 * 1024 * 1024;
 
 /// Opens the store at `path`, or makes an empty one; the folder must exist. A write is durable in the file itself: for copies and files
 /// that are written once. A server's store has a [log](crate::wal) and is refused.
 ///
 /// Only one handle can have it open, in this process or any other: a second one is [`Error::AlreadyOpen`].
 pub fn open(path: impl AsRef<Path>) -> Result<Store> {
-    open_file(path.as_ref(), create::FORMAT)
+    open_file(path.as_ref(), create::FORMAT, CACHE_BYTES)
 }
 
-fn open_file(path: &Path, format_max: u64) -> Result<Store> {
+fn open_file(path: &Path, format_max: u64, cache_bytes: usize) -> Result<Store> {
     let lock = lock(path)?;
     let failed = |source: Source| Error::Open { path: path.to_owned(), source };
     if !path.try_exists().map_err(|source| failed(source.into()))? {
         create(path, |_| Ok(())).map_err(failed)?;
     }
-    let database = builder().open(path).map_err(|source| match source {
+    let database = builder(cache_bytes).open(path).map_err(|source| match source {
         redb::DatabaseError::DatabaseAlreadyOpen => Error::AlreadyOpen { path: path.to_owned() },
         source => failed(source.into()),
     })?;
@@ -55,7 +55,7 @@ fn open_file(path: &Path, format_max: u64) -> Result<Store> {
 #[cfg(test)]
 fn open_on(backend: impl redb::StorageBackend, format_max: u64) -> Result<Store> {
     let path = Path::new("(test backend)");
-    let database = builder()
+    let database = builder(CACHE_BYTES)
         .create_with_backend(backend)
         .map_err(|source| Error::Open { path: path.to_owned(), source: source.into() })?;
     Store::new(path, database, None, format_max)
@@ -199,9 +199,9 @@ fn beside(path: &Path, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn builder() -> redb::Builder {
+fn builder(cache_bytes: usize) -> redb::Builder {
     let mut builder = Database::builder();
-    builder.set_cache_size(CACHE_BYTES);
+    builder.set_cache_size(cache_bytes);
     builder
 }
 

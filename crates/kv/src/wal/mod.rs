@@ -36,13 +36,13 @@ pub const FILE_BYTES: u64 = 32 * 1024 * 1024;
 const OVERGROWTH: u64 = 4;
 
 /// Opens the store whose trees are in the file `path`, or makes an empty one; the folder must exist. The log lies beside it, in two files of
-/// about `file_bytes`.
+/// about `file_bytes`; `cache_bytes` is memory for pages of the trees.
 ///
 /// # Errors
 /// [`Error::AlreadyOpen`] where any process has it open, [`Error::Damaged`] where the log lacks something that was acknowledged.
-pub fn open(path: impl AsRef<Path>, file_bytes: u64) -> Result<Store> {
+pub fn open(path: impl AsRef<Path>, file_bytes: u64, cache_bytes: usize) -> Result<Store> {
     let path = path.as_ref();
-    let trees = trees::open_behind_log(path)?;
+    let trees = trees::open_behind_log(path, cache_bytes)?;
     let failed = |file: PathBuf| move |source: io::Error| Error::Open { path: file, source: source.into() };
     let is_new = !trees.has_log()?;
     let medium = |number| {

@@ -43,7 +43,7 @@ impl Door {
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let storage = format!("file://{}", folder.path().join("storage").display());
         let objects = Objects::open(&storage, Arc::clone(&clock), Arc::clone(&random)).unwrap();
-        let kv = kv::wal::open(folder.path().join("catalog.redb"), kv::wal::FILE_BYTES).unwrap();
+        let kv = kv::wal::open(folder.path().join("catalog.redb"), kv::wal::FILE_BYTES, kv::redb::CACHE_BYTES).unwrap();
         let transactions = Transactions::open(Arc::new(kv), objects.clone(), Arc::clone(&clock)).unwrap();
         let limits = execution::Config {
             memory_bytes: 256 << 20,
