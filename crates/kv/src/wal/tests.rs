@@ -12,7 +12,7 @@ fn the_store_fulfils_the_contract() {
     for file_bytes in [100, SMALL_BYTES, FILE_BYTES] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("catalog.redb");
-        conformance::check(&|| Ok(Arc::new(open(&path, file_bytes)?)), folder.path());
+        conformance::check(&|| Ok(Arc::new(open(&path, file_bytes, trees::CACHE_BYTES)?)), folder.path());
     }
 }
 
@@ -86,7 +86,7 @@ fn a_log_that_lacks_a_durable_record_is_refused_and_a_torn_end_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.redb");
     let write = |range: std::ops::Range<u32>| {
-        let store = open(&path, FILE_BYTES).unwrap();
+        let store = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap();
         range.for_each(|number| store.write(one_put(&format!("key {number}"))).unwrap());
     };
     write(0..3);
@@ -101,11 +101,11 @@ fn a_log_that_lacks_a_durable_record_is_refused_and_a_torn_end_is_not() {
 
     for (key, after) in [("key 0", 0), ("key 1", 1)] {
         damage(at(key));
-        let refused = open(&path, FILE_BYTES).unwrap_err();
+        let refused = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap_err();
         assert!(matches!(refused, Error::Damaged { after: found, found: 3, .. } if found == after), "{refused:?}");
     }
     damage(at("key 2"));
-    let store = open(&path, FILE_BYTES).unwrap();
+    let store = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap();
     assert_eq!(store.get(Space::Meta, b"key 1").unwrap().as_deref(), Some(&b"value"[..]));
     assert_eq!(store.get(Space::Meta, b"key 2").unwrap(), None);
 }
@@ -114,13 +114,13 @@ fn a_log_that_lacks_a_durable_record_is_refused_and_a_torn_end_is_not() {
 fn a_log_that_was_left_beside_another_store_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.redb");
-    open(&path, FILE_BYTES).unwrap().write(one_put("key")).unwrap();
+    open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().write(one_put("key")).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let store = open(&path, FILE_BYTES).unwrap();
+    let store = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap();
     assert_eq!(store.get(Space::Meta, b"key").unwrap(), None);
     store.write(one_put("other")).unwrap();
     drop(store);
-    assert!(open(&path, FILE_BYTES).unwrap().get(Space::Meta, b"other").unwrap().is_some());
+    assert!(open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().get(Space::Meta, b"other").unwrap().is_some());
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn a_store_from_before_the_log_gets_one_and_is_then_refused_without() {
     let path = folder.path().join("catalog.redb");
     crate::redb::open(&path).unwrap().write(one_put("old")).unwrap();
     assert!(!file_path(&path, 0).exists());
-    assert!(open(&path, FILE_BYTES).unwrap().get(Space::Meta, b"old").unwrap().is_some());
+    assert!(open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap().get(Space::Meta, b"old").unwrap().is_some());
     assert!(matches!(crate::redb::open(&path), Err(Error::Format { found: 2, supported: 1, .. })));
     std::fs::remove_file(file_path(&path, 1)).unwrap();
-    let refused = open(&path, FILE_BYTES).unwrap_err();
+    let refused = open(&path, FILE_BYTES, trees::CACHE_BYTES).unwrap_err();
     assert!(matches!(&refused, Error::Open { path: file, .. } if *file == file_path(&path, 1)), "{refused:?}");
 }
 
@@ -140,7 +140,7 @@ fn a_store_from_before_the_log_gets_one_and_is_then_refused_without() {
 fn the_trees_catch_up_beside_writers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.redb");
-    let store = Arc::new(open(&path, SMALL_BYTES).unwrap());
+    let store = Arc::new(open(&path, SMALL_BYTES, trees::CACHE_BYTES).unwrap());
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let store = &store;
@@ -157,7 +157,7 @@ fn the_trees_catch_up_beside_writers() {
     assert_eq!(keys(&store), 400);
     assert!(0 < store.shared.trees.log_mark().unwrap().applied);
     drop(store);
-    assert_eq!(keys(&open(&path, SMALL_BYTES).unwrap()), 400);
+    assert_eq!(keys(&open(&path, SMALL_BYTES, trees::CACHE_BYTES).unwrap()), 400);
 }
 
 fn one_put(key: &str) -> Batch {
