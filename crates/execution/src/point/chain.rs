@@ -43,6 +43,8 @@ pub(super) enum Source {
     Joined { tables: Vec<Arc<Table>> },
     /// VALUES.
     Rows { rows: Vec<Vec<Expr>>, schema: DFSchemaRef },
+    /// UNNEST of arrays that no table gives.
+    Unnested { arrays: Vec<Expr>, schema: DFSchemaRef },
     /// One row without columns.
     OneRow,
     /// Rows that the run is given.
@@ -82,10 +84,12 @@ impl Chain {
             is_locking: false,
         };
         chain.add(plan)?;
-        if let Source::Rows { rows, .. } = &chain.source {
-            let cells: Vec<Expr> = rows.iter().flatten().cloned().collect();
-            chain.admit(&cells)?;
-        }
+        let of_source: Vec<Expr> = match &chain.source {
+            Source::Rows { rows, .. } => rows.iter().flatten().cloned().collect(),
+            Source::Unnested { arrays, .. } => arrays.clone(),
+            _ => Vec::new(),
+        };
+        chain.admit(&of_source)?;
         Some(chain)
     }
 
@@ -129,8 +133,10 @@ impl Chain {
             *exprs = std::mem::take(exprs).into_iter().map(&map).collect::<DfResult<_>>()?;
             Ok(())
         };
-        if let Source::Rows { rows, .. } = &mut self.source {
-            rows.iter_mut().try_for_each(all)?;
+        match &mut self.source {
+            Source::Rows { rows, .. } => rows.iter_mut().try_for_each(all)?,
+            Source::Unnested { arrays, .. } => all(arrays)?,
+            Source::Table { .. } | Source::Joined { .. } | Source::OneRow | Source::Given { .. } => {}
         }
         for step in &mut self.steps {
             match &mut step.effect {
@@ -174,7 +180,10 @@ impl Chain {
                 };
                 (Effect::Cut { skip: count(&it.skip)?, fetch: count(&it.fetch)? }, &it.input)
             }
-            LogicalPlan::TableScan(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => return Some(()),
+            LogicalPlan::TableScan(_)
+            | LogicalPlan::Values(_)
+            | LogicalPlan::Unnest(_)
+            | LogicalPlan::EmptyRelation(_) => return Some(()),
             LogicalPlan::Join(_) => {
                 let mut conditions = Vec::new();
                 join_conditions(plan, &mut conditions);
@@ -249,6 +258,20 @@ impl Source {
                 let rows: Vec<Vec<Expr>> =
                     rows.map(|row| row.iter().cloned().map(with_parameter_columns).collect()).collect::<Option<_>>()?;
                 (!rows.is_empty()).then(|| Self::Rows { rows, schema: Arc::clone(&values.schema) })
+            }
+            LogicalPlan::Unnest(unnest) => {
+                let LogicalPlan::Projection(made) = &*unnest.input else { return None };
+                let is_of_one_row = matches!(&*made.input, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row);
+                // The columns are the arrays' values, in their order.
+                let positions = unnest.list_type_columns.iter().map(|(position, _)| *position);
+                let is_side_by_side = positions.eq(0..made.expr.len())
+                    && unnest.dependency_indices.iter().copied().eq(0..made.expr.len())
+                    && unnest.list_type_columns.iter().all(|(_, list)| list.depth == 1);
+                if !is_of_one_row || !is_side_by_side || unnest.options.preserve_nulls() {
+                    return None;
+                }
+                let arrays = made.expr.iter().cloned().map(with_parameter_columns).collect::<Option<_>>()?;
+                Some(Self::Unnested { arrays, schema: Arc::clone(&unnest.schema) })
             }
             LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => Some(Self::OneRow),
             LogicalPlan::Join(join) => {

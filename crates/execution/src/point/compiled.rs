@@ -16,6 +16,7 @@ use super::plain;
 use super::row_by_row::RowByRow;
 use super::source::KeyedRows;
 use super::steps::{Counts, Run};
+use super::unnested::UnnestedRows;
 use super::written::WrittenRows;
 
 /// A chain that can run.
@@ -47,6 +48,7 @@ pub(super) enum Rows {
     /// No index helps.
     Scanned,
     Written(WrittenRows),
+    Unnested(UnnestedRows),
     One,
     Given {
         schema: SchemaRef,
@@ -73,15 +75,19 @@ impl Compiled {
                 None => return Ok(Self::of_scanned(types, schema)),
             },
             Source::Rows { rows, schema } => Rows::Written(WrittenRows::of(rows, schema, &parameters)?),
+            Source::Unnested { arrays, schema: made } => match UnnestedRows::of(arrays, made, &parameters)? {
+                Some(unnested) => Rows::Unnested(unnested),
+                None => return Ok(Self::of_scanned(types, schema)),
+            },
             Source::OneRow => Rows::One,
             Source::Given { schema } => Rows::Given { schema: Arc::clone(schema.inner()) },
         };
         let mut actual: Vec<DataType> = match &source {
             Rows::Keyed(keyed) => keyed.types(),
             Rows::Joined(joined) => joined.types(),
-            Rows::Written(WrittenRows { schema, .. }) | Rows::Given { schema } => {
-                schema.fields().iter().map(|field| field.data_type().clone()).collect()
-            }
+            Rows::Written(WrittenRows { schema, .. })
+            | Rows::Unnested(UnnestedRows { schema, .. })
+            | Rows::Given { schema } => schema.fields().iter().map(|field| field.data_type().clone()).collect(),
             Rows::Scanned | Rows::One => Vec::new(),
         };
         let mut narrowed = match &source {
@@ -89,7 +95,8 @@ impl Compiled {
             Rows::Joined(joined) => Some(joined.needed.clone()),
             _ => None,
         };
-        let needs_none = matches!(source, Rows::Written(_)) && !chain.steps.iter().any(Step::reads_parameters);
+        let needs_none =
+            matches!(source, Rows::Written(_) | Rows::Unnested(_)) && !chain.steps.iter().any(Step::reads_parameters);
         let carried = if needs_none { &[] } else { parameters.as_slice() };
         let mut steps = Vec::with_capacity(chain.steps.len());
         for step in &chain.steps {

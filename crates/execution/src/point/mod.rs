@@ -1,7 +1,7 @@
 //! Statements over the few rows that an index finds, or over rows written out: run step by step, without operators and query threads.
 //!
 //! A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
-//! (`compiled.rs`); a run (`run.rs`) reads the rows (`source.rs`, `written.rs`) and takes the steps (`steps.rs`). Parameters are columns
+//! (`compiled.rs`); a run (`run.rs`) reads the rows (`source.rs`, `written.rs`, `unnested.rs`) and takes the steps (`steps.rs`). Parameters are columns
 //! beside those of the rows, so that nothing is compiled for their values (`expression.rs`). Where a chain only computes columns, each row
 //! is made by itself, value by value (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined are one source of rows
 //! (`join.rs`). What turns out to be no case for it is run by the plan.
@@ -37,6 +37,7 @@ mod row_by_row;
 mod run;
 mod source;
 mod steps;
+mod unnested;
 mod written;
 
 pub use plain::StoredRows;

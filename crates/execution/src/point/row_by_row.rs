@@ -48,7 +48,7 @@ impl RowByRow {
                 let cells = rows.iter().map(|row| Cell::of_all(row, parameters));
                 (cells.collect::<Option<Vec<_>>>()?, parameters)
             }
-            Rows::Joined(_) | Rows::Scanned | Rows::Given { .. } => return None,
+            Rows::Joined(_) | Rows::Unnested(_) | Rows::Scanned | Rows::Given { .. } => return None,
         };
         let written_schema;
         if let Rows::Written(WrittenRows { schema: own, .. }) = source {

@@ -43,6 +43,10 @@ impl Compiled {
             Rows::Written(written) => {
                 made(&self.take_steps(written.batch(values, &one, self.carried)?, &one, counts)?, none())
             }
+            Rows::Unnested(unnested) => {
+                let Some(rows) = unnested.batch(&one, self.carried)? else { return Ok(None) };
+                made(&self.take_steps(rows, &one, counts)?, none())
+            }
             Rows::Joined(joined) => {
                 let Some((rows, read)) = joined.read(view, &one)? else { return Ok(None) };
                 made(&self.take_steps(rows, &one, counts)?, read)

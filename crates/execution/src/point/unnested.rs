@@ -1,0 +1,71 @@
+//! The rows of arrays side by side: the first values of all are the first row.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::concat;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::Expr;
+use planner::error::from_datafusion;
+use types::SqlResult;
+
+use super::ROWS_MAX;
+use super::expression::{Expression, batch, compile, evaluate, internal, repeated};
+
+/// UNNEST of arrays that are made of parameters alone.
+#[derive(Debug)]
+pub(super) struct UnnestedRows {
+    arrays: Vec<Expression>,
+    pub(super) schema: SchemaRef,
+}
+
+impl UnnestedRows {
+    /// The rows of `arrays` in the columns of `schema`; `None` where any is not an array of plain values.
+    pub(super) fn of(arrays: &[Expr], schema: &DFSchema, parameters: &[Field]) -> SqlResult<Option<Self>> {
+        let over = DFSchema::try_from(Schema::new(parameters.to_vec())).map_err(from_datafusion)?;
+        let arrays = arrays.iter().map(|array| compile(array, &over)).collect::<SqlResult<Vec<_>>>()?;
+        let mut fields = Vec::with_capacity(arrays.len());
+        for (array, field) in arrays.iter().zip(schema.fields()) {
+            let DataType::List(element) = array.data_type(over.as_arrow()).map_err(from_datafusion)? else {
+                return Ok(None);
+            };
+            if element.data_type().is_nested() {
+                return Ok(None);
+            }
+            fields.push(Field::new(field.name(), element.data_type().clone(), true));
+        }
+        Ok(Some(Self { arrays, schema: Arc::new(Schema::new(fields)) }))
+    }
+
+    /// The rows, each with the `carried` parameters; `one` has the parameters. `None` where they are too many to be run through at once.
+    pub(super) fn batch(&self, one: &RecordBatch, carried: usize) -> SqlResult<Option<RecordBatch>> {
+        let arrays = self.arrays.iter().map(|array| evaluate(array, one)).collect::<SqlResult<Vec<_>>>()?;
+        let values = |array: &ArrayRef| {
+            let array = array.as_list::<i32>();
+            // No array gives no rows, as an empty one does.
+            if array.is_null(0) { array.values().slice(0, 0) } else { array.value(0) }
+        };
+        let values: Vec<ArrayRef> = arrays.iter().map(values).collect();
+        let rows = values.iter().map(|values| values.len()).max().unwrap_or(0);
+        if ROWS_MAX < rows {
+            return Ok(None);
+        }
+        let mut columns = values.iter().map(|values| with_nulls(values, rows)).collect::<SqlResult<Vec<_>>>()?;
+        if carried == 0 {
+            return batch(&self.schema, columns, rows).map(Some);
+        }
+        columns.extend(repeated(one, rows)?);
+        let fields = self.schema.fields().iter().chain(one.schema_ref().fields()).cloned();
+        batch(&Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns, rows).map(Some)
+    }
+}
+
+/// The values with NULLs behind them, so that they are as many as those of the longest array.
+fn with_nulls(values: &ArrayRef, rows: usize) -> SqlResult<ArrayRef> {
+    if values.len() == rows {
+        return Ok(Arc::clone(values));
+    }
+    let nulls = arrow::array::new_null_array(values.data_type(), rows - values.len());
+    concat(&[&**values, &*nulls]).map_err(internal)
+}
