@@ -113,6 +113,8 @@ impl Connection {
         let status = self.session.status();
         self.backend.rest(status, self.gateway.clock.now_us());
         self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)));
+        // Sessions that can go on do so first: clients on this machine, or behind one adapter, then get up once for many answers.
+        tokio::task::yield_now().await;
         self.client.outbox.flush().await
     }
 
