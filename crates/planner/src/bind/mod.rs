@@ -97,7 +97,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Adds the types that were noted to those that are known.
-    fn add_noted(&self, types: &mut Vec<Option<SqlType>>) {
+    pub(crate) fn add_noted(&self, types: &mut Vec<Option<SqlType>>) {
         let noted = self.noted.borrow();
         let count = noted.len().max(types.len());
         types.resize(count, None);

@@ -1,7 +1,7 @@
 //! The VALUES of an INSERT: every value on its own becomes what its column stores, so rows need no common types.
 //!
-//! Literals are converted here; what is more than a literal is bound as one SELECT list. Rows of literals become a batch, so that a
-//! statement with thousands of them is planned as quickly as one with a few.
+//! Literals are converted here, and so are parameters of known types; what is more is bound as SELECT lists. Rows of literals become a
+//! batch, so that a statement with thousands of them is planned as quickly as one with a few.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use catalog::Table;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Values};
 use datafusion::sql::sqlparser::ast::{self, Query, SelectItem, SetExpr, UnaryOperator, Value};
 use types::numeric::digit_count;
@@ -120,16 +121,30 @@ pub(super) struct Rows {
 /// A parameter that stands alone where a column of type `column` is filled is of that type, without its length: what is too long
 /// is refused as it is stored, not cut as it is read.
 pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<SqlType>>) {
-    let ast::Expr::Value(value) = expr else { return };
-    let Value::Placeholder(name) = &value.value else { return };
-    let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok()) else { return };
-    let Some(index) = usize::from(number).checked_sub(1) else { return };
+    let Some(index) = standing_alone(expr) else { return };
     if types.len() <= index {
         types.resize(index + 1, None);
     }
     if types[index].as_ref().is_none_or(|known| *known == SqlType::Unknown) {
         types[index] = Some(without_length(column));
     }
+}
+
+/// A parameter that stands alone, as DataFusion plans it, where its type is known.
+fn parameter(written: &ast::Expr, types: &[Option<SqlType>]) -> Option<(Expr, SqlType)> {
+    let at = standing_alone(written)?;
+    let of = types.get(at)?.clone().filter(|of| *of != SqlType::Unknown)?;
+    let id = format!("${}", at + 1);
+    let field = Arc::new(of.arrow_field(&id, true));
+    Some((Expr::Placeholder(Placeholder::new_with_field(id, Some(field))), of))
+}
+
+/// Where the type of the parameter is that the expression is, if it is one.
+fn standing_alone(written: &ast::Expr) -> Option<usize> {
+    let ast::Expr::Value(value) = written else { return None };
+    let Value::Placeholder(name) = &value.value else { return None };
+    let number: u16 = name.strip_prefix('$')?.parse().ok()?;
+    usize::from(number).checked_sub(1)
 }
 
 fn without_length(sql_type: &SqlType) -> SqlType {
@@ -140,6 +155,9 @@ fn without_length(sql_type: &SqlType) -> SqlType {
         other => other.clone(),
     }
 }
+
+/// Values in a SELECT list: DataFusion compares each of a list with all before it.
+const LISTED_MAX: usize = 128;
 
 /// The values that are more than literals, bound, in the order they are written.
 struct Bound {
@@ -157,33 +175,44 @@ impl Bound {
         declared: &[Option<SqlType>],
     ) -> SqlResult<Self> {
         let mut types = declared.to_vec();
-        let mut items = Vec::new();
+        let mut values = Vec::new();
+        let mut listed = Vec::new();
         for row in written {
             for (value, position) in row.iter().zip(filled) {
                 if is_default(value) || literal(value).is_some() {
                     continue;
                 }
                 infer(value, &table.columns[*position].sql_type, &mut types);
-                items.push(SelectItem::UnnamedExpr(value.clone()));
+                let parameter = parameter(value, &types);
+                if parameter.is_none() {
+                    listed.push((values.len(), SelectItem::UnnamedExpr(value.clone())));
+                }
+                values.push(parameter);
             }
         }
-        if items.is_empty() && types.iter().all(Option::is_none) {
-            return Ok(Self { values: Vec::new().into_iter(), parameters: Vec::new(), has_subqueries: false });
+        binder.add_noted(&mut types);
+        for list in listed.chunks(LISTED_MAX) {
+            let items = list.iter().map(|(_, item)| item.clone()).collect();
+            let bound = binder.part(&select(items)?, &types)?;
+            let LogicalPlan::Projection(made) = bound.plan else { return Err(refused()) };
+            if !matches!(made.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
+                return Err(refused());
+            }
+            for ((at, _), expr) in list.iter().zip(made.expr) {
+                let from = type_of(&expr, made.input.schema().as_ref()).map_err(from_datafusion)?;
+                values[*at] = Some((expr.unalias(), from));
+            }
+            types = bound.parameters.into_iter().map(Some).collect();
         }
-        let bound = binder.part(&select(items)?, &types)?;
-        let LogicalPlan::Projection(list) = bound.plan else { return Err(refused()) };
-        if !matches!(list.input.as_ref(), LogicalPlan::EmptyRelation(_)) {
-            return Err(refused());
-        }
-        let schema = Arc::clone(list.input.schema());
-        let typed = |expr: Expr| type_of(&expr, schema.as_ref()).map(|from| (expr.unalias(), from));
-        let values = list.expr.into_iter().map(typed).collect::<Result<Vec<_>, _>>().map_err(from_datafusion)?;
+        let parameters = types.into_iter().map(|of| of.unwrap_or(SqlType::Unknown)).collect();
+        let lost = || SqlError::internal("a value of VALUES was lost");
+        let values = values.into_iter().map(|value| value.ok_or_else(lost)).collect::<SqlResult<Vec<_>>>()?;
         let has_subqueries = values.iter().any(|(value, _)| {
             value
                 .exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))))
                 .unwrap_or(true)
         });
-        Ok(Self { values: values.into_iter(), parameters: bound.parameters, has_subqueries })
+        Ok(Self { values: values.into_iter(), parameters, has_subqueries })
     }
 
     fn next(&mut self) -> SqlResult<(Expr, SqlType)> {

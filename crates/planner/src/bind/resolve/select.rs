@@ -1,6 +1,6 @@
 //! A SELECT's clauses: FROM makes the names, the others use them, and what a bare name means differs from clause to clause.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Distinct, Expr, GroupByExpr, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Select,
@@ -10,7 +10,7 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::placement::{self, Clause};
 use super::scope::{self, Column, Scope, quoted};
-use super::{Output, Resolver, unique};
+use super::{Output, Resolver};
 
 /// An item of a SELECT list: its output and the expression, resolved.
 pub(super) struct Item {
@@ -150,10 +150,7 @@ impl Resolver<'_> {
         if is_itself && names.outputs.insert(name.to_owned()) {
             return name.to_owned();
         }
-        let mut taken: HashSet<String> = names.from.union(&names.outputs).cloned().collect();
-        let found = unique(&mut taken, name);
-        names.outputs.insert(found.clone());
-        found
+        names.free(name)
     }
 
     fn group_by(&mut self, group_by: &mut GroupByExpr, items: &[Item]) -> SqlResult<()> {
@@ -253,6 +250,22 @@ struct Names {
     /// Those that several relations have.
     doubled: HashSet<String>,
     outputs: HashSet<String>,
+    /// What the next output of a name is tried with: lists have thousands that nobody has named.
+    numbers: HashMap<String, u64>,
+}
+
+impl Names {
+    /// `name`, or `name_1`, `name_2`, … where it is taken; taken from now on.
+    fn free(&mut self, name: &str) -> String {
+        let number = self.numbers.entry(name.to_owned()).or_default();
+        loop {
+            let candidate = if *number == 0 { name.to_owned() } else { format!("{name}_{number}") };
+            *number += 1;
+            if !self.from.contains(&candidate) && self.outputs.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
+    }
 }
 
 /// What the plan calls a column.
