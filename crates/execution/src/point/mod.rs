@@ -1,10 +1,10 @@
 //! Statements over the few rows that an index finds, or over rows written out: run step by step, without operators and query threads.
 //!
 //! A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
-//! (`compiled.rs`); a run (`run.rs`) reads the rows (`source.rs`, `written.rs`, `unnested.rs`) and takes the steps (`steps.rs`). Parameters are columns
-//! beside those of the rows, so that nothing is compiled for their values (`expression.rs`). Where a chain only computes columns, each row
-//! is made by itself, value by value (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined are one source of rows
-//! (`join.rs`). What turns out to be no case for it is run by the plan.
+//! (`compiled.rs`); a run (`run.rs`) reads the rows (`source.rs`, `written.rs`, `unnested.rs`) and takes the steps (`steps.rs`).
+//! Parameters are columns beside those of the rows, so that nothing is compiled for their values (`expression.rs`). Where a chain only
+//! computes columns, each row is made by itself, value by value (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined
+//! are one source of rows (`join.rs`). What turns out to be no case for it is run by the plan.
 
 use std::borrow::Cow;
 use std::sync::Arc;
