@@ -8,6 +8,10 @@ use crate::{Batch, Error, Op, Result, Space};
 const FORMAT: u8 = 1;
 const PUT: u8 = 0;
 const DELETE: u8 = 1;
+/// A value that is the record of the changes before it: its number and time. A store with a log puts each batch's record beside the batch.
+const PUT_TOLD: u8 = 2;
+/// Format, number, time, count of the changes.
+const HEAD_BYTES: usize = 1 + 8 + 8 + 8;
 const CHECKSUM_BYTES: usize = 8;
 
 /// One write of a store.
@@ -21,30 +25,46 @@ pub struct Record {
 
 impl Record {
     pub(crate) fn encode(number: u64, written_us: i64, batch: &Batch) -> Bytes {
-        let content: usize = batch.ops().iter().map(|op| 16 + op.byte_count()).sum();
-        let mut bytes = BytesMut::with_capacity(content + 64);
+        let mut bytes = BytesMut::new();
+        Self::put(&mut bytes, number, written_us, batch.ops());
+        bytes.freeze()
+    }
+
+    /// Appends the record of `ops` to `bytes`.
+    pub(crate) fn put(bytes: &mut BytesMut, number: u64, written_us: i64, ops: &[Op]) {
+        let content: usize = ops.iter().map(|op| 16 + op.byte_count()).sum();
+        bytes.reserve(HEAD_BYTES + content + CHECKSUM_BYTES);
+        let start = bytes.len();
         bytes.put_u8(FORMAT);
         bytes.put_u64(number);
         bytes.put_i64(written_us);
-        bytes.put_u64(batch.len() as u64);
-        for op in batch.ops() {
+        bytes.put_u64(ops.len() as u64);
+        let mut has_told = false;
+        for (at, op) in ops.iter().enumerate() {
             match op {
                 Op::Put { space, key, value } => {
-                    bytes.put_u8(PUT);
+                    let told = (!has_told).then(|| told_again(value, at, &bytes[start + HEAD_BYTES..])).flatten();
+                    has_told |= told.is_some();
+                    bytes.put_u8(if told.is_some() { PUT_TOLD } else { PUT });
                     bytes.put_u8(space.byte());
-                    put_bytes(&mut bytes, key);
-                    put_bytes(&mut bytes, value);
+                    put_bytes(bytes, key);
+                    match told {
+                        Some((number, written_us)) => {
+                            bytes.put_u64(number);
+                            bytes.put_i64(written_us);
+                        }
+                        None => put_bytes(bytes, value),
+                    }
                 }
                 Op::Delete { space, key } => {
                     bytes.put_u8(DELETE);
                     bytes.put_u8(space.byte());
-                    put_bytes(&mut bytes, key);
+                    put_bytes(bytes, key);
                 }
             }
         }
-        let checksum = xxh3_64(&bytes);
+        let checksum = xxh3_64(&bytes[start..]);
         bytes.put_u64(checksum);
-        bytes.freeze()
     }
 
     /// The record that `bytes` hold.
@@ -54,6 +74,19 @@ impl Record {
     pub fn parse(bytes: &Bytes) -> Result<Self> {
         read(bytes).ok_or(Error::MalformedRecord)
     }
+}
+
+/// The number and time of the record that `value` is, where that is the one of the first `count` changes, whose bytes are `content`.
+fn told_again(value: &[u8], count: usize, content: &[u8]) -> Option<(u64, i64)> {
+    if count == 0 || value.len() != HEAD_BYTES + content.len() + CHECKSUM_BYTES {
+        return None;
+    }
+    let (told, mut checksum) = value.split_at(value.len() - CHECKSUM_BYTES);
+    let (mut head, told_content) = told.split_at(HEAD_BYTES);
+    let is_format = head.get_u8() == FORMAT;
+    let (number, written_us) = (head.get_u64(), head.get_i64());
+    let is_same = is_format && head.get_u64() == count as u64 && told_content == content;
+    (is_same && checksum.get_u64() == xxh3_64(told)).then_some((number, written_us))
 }
 
 fn put_bytes(bytes: &mut BytesMut, part: &[u8]) {
@@ -75,12 +108,20 @@ fn read(bytes: &Bytes) -> Option<Record> {
     let written_us = rest.try_get_i64().ok()?;
     let count = rest.try_get_u64().ok()?;
     let mut batch = Batch::new();
+    let mut has_told = false;
     for _ in 0..count {
         let kind = rest.try_get_u8().ok()?;
         let space = Space::of_byte(rest.try_get_u8().ok()?)?;
         let key = read_bytes(&mut rest)?;
         match kind {
             PUT => batch.put(space, key, read_bytes(&mut rest)?),
+            // Once: a record of records of records would grow with their square.
+            PUT_TOLD if !has_told => {
+                has_told = true;
+                let (number, written_us) = (rest.try_get_u64().ok()?, rest.try_get_i64().ok()?);
+                let told = Record::encode(number, written_us, &batch);
+                batch.put(space, key, told)
+            }
             DELETE => batch.delete(space, key),
             _ => return None,
         };

@@ -157,6 +157,31 @@ fn the_first_record_of_a_store_from_before_the_log_is_not_number_one() {
 }
 
 #[test]
+fn a_batch_beside_its_record_is_written_once() {
+    let mut batch = Batch::new();
+    for number in 0..100_u8 {
+        batch.put(Space::Rows, vec![number], vec![number; 50]);
+    }
+    let of_all = Record::encode(7, 1_000, &batch);
+    let of_others = Record::encode(8, 2_000, batch.clone().put(Space::Rows, &b"b"[..], &b"1"[..]));
+    for (value, is_told) in [(of_all.clone(), true), (of_others, false), (of_all.slice(1..), false)] {
+        let mut beside = batch.clone();
+        beside.put(Space::Log, key(7, 0), value.clone()).delete(Space::Log, key(3, 0));
+        // What comes a second time is a value like any other.
+        beside.put(Space::Log, key(8, 0), value.clone());
+        let written = Record::encode(9, 0, &beside);
+        let values_count = if is_told { 1 } else { 2 };
+        assert!(of_all.len() + values_count * value.len() <= written.len() + 200, "{} bytes", written.len());
+        let read = Record::parse(&written).unwrap();
+        assert_eq!((read.number, read.written_us, &read.batch), (9, 0, &beside));
+    }
+    // Nothing is written twice where a log is kept.
+    let mut beside = batch.clone();
+    beside.put(Space::Log, key(7, 0), of_all.clone());
+    assert!(Record::encode(9, 0, &beside).len() < of_all.len() + 60);
+}
+
+#[test]
 fn a_damaged_record_is_refused() {
     let log = logged(&Disk::new(1));
     put(&log, b"a", b"1");

@@ -106,7 +106,7 @@ impl Wal {
     pub(super) fn append(&mut self, batch: &Batch) -> io::Result<u64> {
         let number = self.newest + 1;
         self.frame.clear();
-        frame::put(&mut self.frame, self.identity, &Record::encode(number, 0, batch));
+        frame::put(&mut self.frame, self.identity, number, batch);
         let file = &mut self.files[self.active];
         file.write(&self.frame)?;
         self.newest = number;

@@ -2,6 +2,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
+use crate::Batch;
 use crate::log::Record;
 
 const MAGIC: u32 = u32::from_be_bytes(*b"kwal");
@@ -10,13 +11,17 @@ const HEADER_BYTES: usize = 4 + 4 + 8;
 /// Frames begin at multiples of this.
 pub(super) const ALIGN_BYTES: usize = 8;
 
-/// Appends the frame of `record` to `bytes`.
-pub(super) fn put(bytes: &mut BytesMut, identity: u64, record: &[u8]) {
+/// Appends the frame of the batch's record to `bytes`, which end where a frame may begin.
+pub(super) fn put(bytes: &mut BytesMut, identity: u64, number: u64, batch: &Batch) {
+    let start = bytes.len();
     bytes.put_u32(MAGIC);
-    bytes.put_u32(u32::try_from(record.len()).expect("a batch is far shorter than 4 GiB"));
+    bytes.put_u32(0);
     bytes.put_u64(identity);
-    bytes.put_slice(record);
-    bytes.put_bytes(0, record.len().next_multiple_of(ALIGN_BYTES) - record.len());
+    Record::put(bytes, number, 0, batch.ops());
+    let length = bytes.len() - start - HEADER_BYTES;
+    let length_u32 = u32::try_from(length).expect("a batch is far shorter than 4 GiB");
+    bytes[start + 4..start + 8].copy_from_slice(&length_u32.to_be_bytes());
+    bytes.put_bytes(0, length.next_multiple_of(ALIGN_BYTES) - length);
 }
 
 /// The record whose frame begins at `at` and where the next one would begin; `None` where there is none of this store, or
