@@ -35,6 +35,9 @@ pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
 
 /// What the expression, which is of no column, means for a statement; without one, what it meant when it was planned.
 pub(super) fn moment(expr: &Expr, session: Option<&Arc<Session>>) -> SqlResult<ScalarValue> {
+    if let Some(value) = session.and_then(|session| functions::call_alone(expr, session)) {
+        return value;
+    }
     let expr = match session {
         Some(session) => functions::for_statement(expr.clone(), session).map_err(from_datafusion)?,
         None => expr.clone(),

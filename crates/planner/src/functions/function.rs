@@ -19,6 +19,7 @@ use super::call::{Argument, Call};
 use super::cast::with_digits;
 use super::definition::{Body, Definition};
 use super::{Settled, known_like};
+use crate::error::from_datafusion;
 use crate::semantics::Session;
 use crate::semantics::typed::field_type;
 
@@ -174,11 +175,19 @@ impl ResolvedFunction {
         &self.takes
     }
 
-    fn run(&self, arguments: &[Argument], rows: usize) -> SqlResult<ArrayRef> {
+    /// What the call gives a statement of `session`; `None` where it has arguments.
+    pub(super) fn alone(&self, session: &Session) -> Option<SqlResult<ScalarValue>> {
+        self.takes.is_empty().then(|| {
+            let value = self.run(&[], 1, session)?;
+            ScalarValue::try_from_array(&value, 0).map_err(from_datafusion)
+        })
+    }
+
+    fn run(&self, arguments: &[Argument], rows: usize, session: &Session) -> SqlResult<ArrayRef> {
         let Body::Rows(body) = self.definition.overloads[self.overload].body else {
             return Err(SqlError::internal(format!("{} has no body of its own", self.definition.name)));
         };
-        body(&Call { arguments, types: &self.takes, rows, gives: &self.gives, session: &self.session })
+        body(&Call { arguments, types: &self.takes, rows, gives: &self.gives, session })
     }
 }
 
@@ -227,7 +236,9 @@ impl ScalarUDFImpl for ResolvedFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        invoke(&args, &self.takes, self.definition.volatility, |arguments, rows| self.run(arguments, rows))
+        invoke(&args, &self.takes, self.definition.volatility, |arguments, rows| {
+            self.run(arguments, rows, &self.session)
+        })
     }
 }
 

@@ -44,7 +44,7 @@ use self::function::{NamedFunction, ResolvedFunction};
 pub(crate) use self::like::{known_like, like_operator};
 pub use self::on_numbers::{NumberCall, NumberOperation, number_call};
 pub(crate) use self::series::{SERIES, SUBSCRIPTS};
-pub use self::settled::{Settled, for_statement, settled};
+pub use self::settled::{Settled, call_alone, for_statement, settled};
 use crate::semantics::Session;
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {

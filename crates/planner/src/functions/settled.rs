@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
+use types::SqlResult;
 
 use super::cast::CastFunction;
 use super::function::{ResolvedFunction, external};
@@ -98,4 +99,11 @@ pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
         })
     });
     plain.map(|plain| plain.data)
+}
+
+/// What a call without arguments, as of the time, gives a statement of `session`, without compiling it; `None` for any other expression.
+#[must_use]
+pub fn call_alone(expr: &Expr, session: &Session) -> Option<SqlResult<ScalarValue>> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    call.func.inner().downcast_ref::<ResolvedFunction>()?.alone(session)
 }
