@@ -4,6 +4,7 @@
 //!
 //! Start at `serve.rs` for how a server is put together, `restore.rs` for how one comes back, `sql/` for the client, `bench.rs` for the benchmark.
 
+mod allocator;
 mod bench;
 mod config;
 mod logging;
@@ -14,10 +15,9 @@ mod sql;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use mimalloc::MiMalloc;
 
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Kiln, an elastic SQL data warehouse: PostgreSQL outside, open Parquet at rest.
 #[derive(Parser)]
