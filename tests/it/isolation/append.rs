@@ -10,8 +10,9 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
-use super::check::{Found, Level, check};
+use super::check::{Anomaly, Found, Level, check};
 use super::history::{End, Op, Txn};
+use super::proof::is_proven;
 use crate::postgres::Postgres;
 use crate::server::{Server, nightly};
 
@@ -54,7 +55,7 @@ async fn histories_of_appends_are_what_each_level_allows_on_postgres() {
     for (level, promised) in LEVELS {
         create(&postgres.connect().await).await;
         let history = run(postgres.port, level, transactions(), &AtomicBool::new(false)).await;
-        assert_allowed(&history, promised, level);
+        assert_no_false_alarm(&history, promised, level);
     }
 }
 
@@ -99,20 +100,32 @@ fn transactions() -> u64 {
     if nightly() { TRANSACTIONS_NIGHTLY } else { TRANSACTIONS }
 }
 
+/// The control asks that the checker finds nothing that is not there. PostgreSQL itself has let a G2 through at SERIALIZABLE (15.18, in one of
+/// our runs; 18.4 in "Possible G2-item at SERIALIZABLE", pgsql-bugs, 2026): such a cycle has to be proven without
+/// the checker's graph.
+fn assert_no_false_alarm(history: &[Txn], promised: Level, level: &str) {
+    for (anomaly, cycle) in check(history, promised) {
+        if anomaly == Anomaly::G2 && is_proven(history, &cycle) {
+            println!("PostgreSQL's own, at {level}: {}", told(history, anomaly, &cycle));
+            return assert_allowed(history, Level::RepeatableRead, level);
+        }
+    }
+    assert_allowed(history, promised, level);
+}
+
 fn assert_allowed(history: &[Txn], promised: Level, level: &str) {
     let count = |end| history.iter().filter(|txn| txn.end == end).count();
     let (committed, aborted, unknown) = (count(End::Committed), count(End::Aborted), count(End::Unknown));
     println!("{level}: {committed} committed, {aborted} aborted, {unknown} in doubt");
     assert!(committed > CLIENTS, "{level}: the clients come to do something: {committed} transactions");
     let found: Vec<Found> = check(history, promised);
-    let shown: Vec<String> = found
-        .iter()
-        .map(|(anomaly, txns)| {
-            let told: Vec<String> = txns.iter().map(|txn| format!("    {txn}: {:?}", history[*txn])).collect();
-            format!("{anomaly:?}\n{}", told.join("\n"))
-        })
-        .collect();
+    let shown: Vec<String> = found.iter().map(|(anomaly, txns)| told(history, *anomaly, txns)).collect();
     assert!(found.is_empty(), "{level} forbids what {} transactions show:\n{}", history.len(), shown.join("\n"));
+}
+
+fn told(history: &[Txn], anomaly: Anomaly, txns: &[usize]) -> String {
+    let told: Vec<String> = txns.iter().map(|txn| format!("    {txn}: {:?}", history[*txn])).collect();
+    format!("{anomaly:?}\n{}", told.join("\n"))
 }
 
 async fn create(client: &Client) {

@@ -1,5 +1,5 @@
 //! What concurrent transactions may see of each other, per isolation level: interleavings with known outcomes (`hermitage.txt`, `references.txt`,
-//! `definitions.txt`, `settling.txt`), and random ones whose outcomes are checked afterwards (`append.rs`, `check.rs`, `definitions.rs`). PostgreSQL runs all of them as the control.
+//! `definitions.txt`, `settling.txt`), and random ones whose outcomes are checked afterwards (`append.rs`, `check.rs`, `proof.rs`, `definitions.rs`). PostgreSQL runs all of them as the control.
 
 mod append;
 mod check;
@@ -7,4 +7,5 @@ mod check_tests;
 mod definitions;
 mod hermitage;
 mod history;
+mod proof;
 mod script;
