@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint build unit integration bench nightly sqlalchemy tools
+.PHONY: help demo run test lint build unit integration release bench nightly sqlalchemy tools
 
 help: ## list the chores
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -37,8 +37,10 @@ test: lint unit integration ## everything: format, lints, tidy, unit, integratio
 nightly: build ## what takes longer than a test may: many crash cycles, big results, the long simulations
 	KILN_NIGHTLY=1 $(CARGO) test --workspace
 
-bench: tools ## TPC-H and TPC-DS SF1 beside DuckDB, with the release build
-	$(CARGO) build --release --workspace
+release: tools ## the fastest program: built, trained on the benchmarks, built again by what they needed
+	@scripts/release
+
+bench: release ## TPC-H and TPC-DS SF1 beside DuckDB, with the release build
 	@scripts/bench
 
 sqlalchemy: build ## SQLAlchemy's dialect suite against Kiln; prints passed, failed, skipped
