@@ -14,9 +14,12 @@ pub(super) async fn load(server: &Server, options: &Options, say: &mut dyn FnMut
     let loader = Loader { server, chance: Chance::new(0x7CC), warehouses: i64::from(options.warehouses) };
     loader.items().await?;
     loader.warehouses().await?;
-    loader.customers().await?;
-    loader.orders().await?;
-    loader.stock().await?;
+    // Each in transactions of its own: there may be many.
+    for warehouse in 1..=loader.warehouses {
+        loader.customers(warehouse).await?;
+        loader.orders(warehouse).await?;
+        loader.stock(warehouse).await?;
+    }
     if !server.is_kiln() {
         let client = server.connect().await?;
         for table in schema::TABLES {
@@ -35,11 +38,6 @@ struct Loader<'a> {
 impl Loader<'_> {
     async fn copy(&self, table: &str) -> Result<CopyIn, Error> {
         CopyIn::into(&self.server.connect().await?, table).await
-    }
-
-    /// Every district of every warehouse.
-    fn districts(&self) -> impl Iterator<Item = (i64, i64)> + use<> {
-        (1..=self.warehouses).flat_map(|warehouse| (1..=DISTRICTS).map(move |district| (warehouse, district)))
     }
 
     /// Two streets, city, state and zip code.
@@ -78,18 +76,20 @@ impl Loader<'_> {
         }
         copy.finish().await?;
         let mut copy = self.copy("district").await?;
-        for (warehouse, district) in self.districts() {
-            let (name, address, tax) = (self.chance.text_between(6, 10), self.address(), self.share(2_000));
-            let next = ORDERS + 1;
-            copy.row(&format!("{warehouse}\t{district}\t{name}\t{address}\t{tax}\t30000.00\t{next}")).await?;
+        for warehouse in 1..=self.warehouses {
+            for district in 1..=DISTRICTS {
+                let (name, address, tax) = (self.chance.text_between(6, 10), self.address(), self.share(2_000));
+                let next = ORDERS + 1;
+                copy.row(&format!("{warehouse}\t{district}\t{name}\t{address}\t{tax}\t30000.00\t{next}")).await?;
+            }
         }
         copy.finish().await.map(drop)
     }
 
-    async fn customers(&self) -> Result<(), Error> {
+    async fn customers(&self, warehouse: i64) -> Result<(), Error> {
         let mut copy = self.copy("customer").await?;
         let mut history = self.copy("history").await?;
-        for (warehouse, district) in self.districts() {
+        for district in 1..=DISTRICTS {
             for customer in 1..=CUSTOMERS {
                 let (first, last) = (self.chance.text_between(8, 16), loaded_name(&self.chance, customer));
                 let (address, phone) = (self.address(), digits(&self.chance, 16));
@@ -110,11 +110,11 @@ impl Loader<'_> {
         history.finish().await.map(drop)
     }
 
-    async fn orders(&self) -> Result<(), Error> {
+    async fn orders(&self, warehouse: i64) -> Result<(), Error> {
         let mut copy = self.copy("orders").await?;
         let mut new_orders = self.copy("new_order").await?;
         let mut lines = self.copy("order_line").await?;
-        for (warehouse, district) in self.districts() {
+        for district in 1..=DISTRICTS {
             for (order, customer) in (1..=ORDERS).zip(self.permutation()) {
                 let is_new = order >= FIRST_NEW_ORDER;
                 let carrier = if is_new { "\\N".to_owned() } else { self.chance.between(1, 10).to_string() };
@@ -142,15 +142,13 @@ impl Loader<'_> {
         lines.finish().await.map(drop)
     }
 
-    async fn stock(&self) -> Result<(), Error> {
+    async fn stock(&self, warehouse: i64) -> Result<(), Error> {
         let mut copy = self.copy("stock").await?;
-        for warehouse in 1..=self.warehouses {
-            for item in 1..=ITEMS {
-                let quantity = self.chance.between(10, 100);
-                let districts = (0..DISTRICTS).map(|_| self.chance.text(24)).collect::<Vec<_>>().join("\t");
-                let data = original_data(&self.chance);
-                copy.row(&format!("{warehouse}\t{item}\t{quantity}\t{districts}\t0\t0\t0\t{data}")).await?;
-            }
+        for item in 1..=ITEMS {
+            let quantity = self.chance.between(10, 100);
+            let districts = (0..DISTRICTS).map(|_| self.chance.text(24)).collect::<Vec<_>>().join("\t");
+            let data = original_data(&self.chance);
+            copy.row(&format!("{warehouse}\t{item}\t{quantity}\t{districts}\t0\t0\t0\t{data}")).await?;
         }
         copy.finish().await.map(drop)
     }

@@ -35,11 +35,19 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         txn::Error::Catalog(catalog::Error::DuplicateName { .. }) => Condition::DuplicateTable,
         txn::Error::Poisoned => Condition::CannotConnectNow,
         txn::Error::DiskFull { .. } => Condition::DiskFull,
+        txn::Error::RowTooBig { .. } | txn::Error::CommitTooBig { .. } | txn::Error::DefinitionTooBig(_) => {
+            Condition::ProgramLimitExceeded
+        }
         txn::Error::InDoubt(_) | txn::Error::Store(_) => Condition::IoError,
         txn::Error::Damaged { .. } => Condition::DataCorrupted,
         _ => Condition::InternalError,
     };
-    SqlError::new(condition, chain(&error))
+    let hint = match &error {
+        txn::Error::RowTooBig { .. } => "A table whose storage is column takes larger rows.",
+        txn::Error::CommitTooBig { .. } => "Change fewer rows at a time, and commit in between.",
+        _ => return SqlError::new(condition, chain(&error)),
+    };
+    SqlError::new(condition, chain(&error)).with_hint(hint)
 }
 
 /// The error of stored rows: they are damaged, or a value is larger than rows can be.

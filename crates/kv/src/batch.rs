@@ -10,6 +10,12 @@ pub const KEY_BYTES_MAX: usize = 64 * 1024;
 /// Longest value, in bytes. Larger things belong into object storage with their name stored here.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Most bytes of a batch, as [`Batch::byte_count`] tells them: a store with a log writes them twice, and one write has at most 4 GiB.
+pub const BATCH_BYTES_MAX: usize = 31 << 26;
+
+/// What a change takes beside its key and value, at most.
+const OP_BYTES: usize = 16;
+
 /// One change of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
@@ -86,8 +92,17 @@ impl Batch {
         self.ops.len()
     }
 
+    /// What its changes take where they are written.
+    #[must_use]
+    pub fn byte_count(&self) -> usize {
+        self.ops.iter().map(|op| OP_BYTES + op.byte_count()).sum()
+    }
+
     /// Refuses keys and values no backend stores, before anything is written.
-    pub(crate) fn check_sizes(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`].
+    pub fn check_sizes(&self) -> Result<()> {
         for op in &self.ops {
             let (space, key_bytes, value_bytes) = match op {
                 Op::Put { space, key, value } => (*space, key.len(), value.len()),

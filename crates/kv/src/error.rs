@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{KEY_BYTES_MAX, Space, VALUE_BYTES_MAX};
+use crate::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Space, VALUE_BYTES_MAX};
 
 /// Result of an operation on the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -51,6 +51,8 @@ pub enum Error {
     KeyTooLong { space: Space, bytes: usize },
     #[error("a value of {bytes} bytes in space {space:?} is longer than {VALUE_BYTES_MAX}")]
     ValueTooLong { space: Space, bytes: usize },
+    #[error("a batch of {bytes} bytes is longer than {BATCH_BYTES_MAX}")]
+    BatchTooLong { bytes: usize },
     /// A record of the log is not what was written.
     #[error("a record of the log is damaged")]
     MalformedRecord,

@@ -20,7 +20,7 @@ mod space;
 mod tx_kv;
 pub mod wal;
 
-pub use batch::{Batch, KEY_BYTES_MAX, Op, VALUE_BYTES_MAX};
+pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, Op, VALUE_BYTES_MAX};
 pub use error::{Error, Result};
 pub use space::Space;
 pub use tx_kv::{Direction, Entries, Entry, KeyRange, TxKv};

@@ -6,10 +6,10 @@ use std::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use types::{CommitTs, Failpoint};
 
-use crate::group::{Group, Held, Proposal};
+use crate::group::{Group, Held, Proposal, ROW_BYTES_MAX};
 use crate::holder::Holder;
 use crate::transactions::Core;
-use crate::{Conflict, Error, Result};
+use crate::{Error, Result};
 
 /// The most requests that share one write.
 const GROUP_MAX: usize = 256;
@@ -56,11 +56,17 @@ impl Committer {
     }
 }
 
-/// The requests cut where a commit has to come first in its group.
+/// The requests cut where a commit has to come first in its group, and where one write would have too many rows.
 fn in_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
     let mut groups: Vec<Vec<Request>> = vec![Vec::new()];
+    let mut group_bytes = 0;
     for request in requests {
-        let begins = matches!(&request, Request::Commit { proposal, .. } if proposal.begins_a_group());
+        let (has_to_begin, bytes) = match &request {
+            Request::Commit { proposal, .. } => (proposal.begins_a_group(), proposal.row_bytes()),
+            Request::Announce { .. } => (false, 0),
+        };
+        let begins = has_to_begin || ROW_BYTES_MAX < group_bytes + bytes;
+        group_bytes = if begins { bytes } else { group_bytes + bytes };
         match groups.last_mut().filter(|group| group.is_empty() || !begins) {
             Some(group) => group.push(request),
             None => groups.push(vec![request]),
@@ -79,7 +85,7 @@ enum Outcome {
         answer: oneshot::Sender<Result<CommitTs>>,
     },
     Refused {
-        conflict: Conflict,
+        error: Error,
         uploads: Vec<String>,
         holder: Holder,
         answer: oneshot::Sender<Result<CommitTs>>,
@@ -128,7 +134,7 @@ fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
             match group.admit(&proposal, &core.moves, &core.writes, &listed) {
                 Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, held: proposal.held, holder, answer },
                 // The other transaction may be in this very group: the answer waits until that one is durable.
-                Err(conflict) => Outcome::Refused { conflict, uploads: proposal.uploads, holder, answer },
+                Err(error) => Outcome::Refused { error, uploads: proposal.uploads, holder, answer },
             }
         }
         Request::Announce { object, answer } => {
@@ -155,10 +161,10 @@ impl Outcome {
                 drop((held, holder));
                 drop(answer.send(Ok(ts)));
             }
-            Self::Refused { conflict, uploads, holder, answer } => {
+            Self::Refused { error, uploads, holder, answer } => {
                 core.in_flight.fail(uploads);
                 drop(holder);
-                drop(answer.send(Err(Error::Conflict(conflict))));
+                drop(answer.send(Err(error)));
             }
             Self::Announced { answer } => drop(answer.send(Ok(()))),
         }
@@ -168,7 +174,7 @@ impl Outcome {
         let in_doubt = || Error::InDoubt(Arc::clone(error));
         match self {
             Self::Committed { answer, .. } => drop(answer.send(Err(in_doubt()))),
-            Self::Refused { conflict, answer, .. } => drop(answer.send(Err(Error::Conflict(conflict)))),
+            Self::Refused { error: refusal, answer, .. } => drop(answer.send(Err(refusal))),
             Self::Announced { answer } => drop(answer.send(Err(in_doubt()))),
         }
     }

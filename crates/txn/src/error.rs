@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Another transaction came first; run this one again.
     #[error("could not serialize access due to concurrent update")]
-    Conflict(#[source] Conflict),
+    Conflict(#[from] Conflict),
     /// The change breaks an invariant of the catalog.
     #[error(transparent)]
     Catalog(#[from] catalog::Error),
@@ -21,6 +21,15 @@ pub enum Error {
     /// An object was announced for a transaction that has ended.
     #[error("object {object} belongs to a transaction that has ended")]
     Ended { object: String },
+    /// Nothing was changed.
+    #[error("row is too big: size {bytes}, maximum size {most}")]
+    RowTooBig { bytes: usize, most: usize },
+    /// The transaction, or its next change, asks for more than one write of the store can have; nothing was written.
+    #[error("a transaction cannot change {bytes} bytes of rows: it can change at most {most}")]
+    CommitTooBig { bytes: u64, most: u64 },
+    /// A definition is larger than the store's values can be; nothing was written.
+    #[error("a definition is too big to be stored")]
+    DefinitionTooBig(#[source] kv::Error),
     /// The write of this commit failed. Whether it took effect is known after the server has started again; until then every
     /// call is [`Error::Poisoned`].
     #[error("failed to make the commit durable; whether it took effect is known after a restart")]

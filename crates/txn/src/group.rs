@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, ObjectKind, stored};
-use kv::Batch;
+use kv::{BATCH_BYTES_MAX, Batch, VALUE_BYTES_MAX};
 use rowstore::OwnRows;
 use shards::ShardMeta;
 use types::{CommitTs, Mutation, Oid};
@@ -16,7 +16,11 @@ use crate::garbage::{Garbage, objects_removed};
 use crate::moves::{Move, Moves};
 use crate::reads::{ReadSet, Writes};
 use crate::recover::put_last_commit;
-use crate::{Conflict, Reason, Snapshot, conflict, dropped, uploads};
+use crate::{Conflict, Error, Reason, Result, Snapshot, conflict, dropped, uploads};
+
+/// Most bytes of rows that a transaction changes, and that the transactions of a group change together; the rest of a batch is for
+/// definitions.
+pub(crate) const ROW_BYTES_MAX: u64 = (BATCH_BYTES_MAX - VALUE_BYTES_MAX) as u64;
 
 /// Keeps something from being deleted.
 pub type Held = Arc<dyn Any + Send + Sync>;
@@ -45,13 +49,15 @@ pub(crate) struct Group {
     pub(crate) ts: CommitTs,
     pub(crate) state: Arc<CatalogState>,
     pub(crate) batch: Batch,
+    /// Of the batch.
+    bytes: usize,
     now_us: i64,
 }
 
 impl Group {
     /// An empty group after the newest commit.
     pub(crate) fn after(ts: CommitTs, state: Arc<CatalogState>, now_us: i64) -> Self {
-        Self { ts, state, batch: Batch::new(), now_us }
+        Self { ts, state, batch: Batch::new(), bytes: 0, now_us }
     }
 
     /// Puts the proposal after all that are in the group, or says why it cannot follow them.
@@ -62,13 +68,13 @@ impl Group {
         moves: &Moves,
         writes: &Writes,
         listed: &[Garbage],
-    ) -> Result<CommitTs, Conflict> {
+    ) -> Result<CommitTs> {
         for (table, _) in &proposal.rows {
             conflict::written_rows(&proposal.base, &self.state, *table)?;
         }
         let changed = proposal.reads.as_ref().and_then(|(since, reads)| writes.changed(reads, *since));
         if let Some(oid) = changed {
-            return Err(Conflict { kind: ObjectKind::Table, oid, reason: Reason::ReadChanged });
+            return Err(Conflict { kind: ObjectKind::Table, oid, reason: Reason::ReadChanged }.into());
         }
         let ts = CommitTs(self.ts.0 + 1);
         let mut batch = Batch::new();
@@ -110,6 +116,12 @@ impl Group {
             after.set_rows(*table, rows);
             written.push((*table, bound));
         }
+        // A write that the store refuses would end the server.
+        batch.check_sizes().map_err(Error::DefinitionTooBig)?;
+        let bytes = batch.byte_count();
+        if BATCH_BYTES_MAX < self.bytes + bytes {
+            return Err(Error::CommitTooBig { bytes: bytes as u64, most: ROW_BYTES_MAX });
+        }
         moved.into_iter().for_each(|(table, known)| moves.note(table, known));
         // Where rows lie now: serializable transactions that begin before this is visible have found them there.
         writes.note(ts, &proposal.changes, written.iter().map(|(table, own)| (*table, own)));
@@ -121,6 +133,7 @@ impl Group {
         listed.iter().filter(|listed| revived.contains(&listed.object)).for_each(|listed| listed.delete(&mut batch));
         dropped.iter().for_each(|table| dropped::put(&mut batch, table, ts, self.now_us));
         put_last_commit(&mut batch, ts);
+        self.bytes += bytes;
         self.batch.append(batch);
         self.ts = ts;
         self.state = Arc::new(after);
@@ -136,6 +149,11 @@ impl Group {
 }
 
 impl Proposal {
+    /// What its rows take in the store, at most.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.rows.iter().map(|(_, own)| own.layer.stored_bytes()).sum()
+    }
+
     /// Whether it gives tables the rows of others.
     pub(crate) fn clones(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, Change::Clone { .. }))

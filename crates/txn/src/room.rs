@@ -51,7 +51,7 @@ impl Wanted {
     pub(crate) fn of<'a>(changes: &[Change], rows: impl Iterator<Item = (&'a Oid, &'a OwnRows)>) -> Self {
         let mut wanted = Self { bytes: changes.len() as u64 * CHANGE_BYTES, frees: changes.iter().all(frees) };
         for (_, own) in rows {
-            wanted.bytes += own.layer.memory_bytes() * WRITTEN_PER_BYTE;
+            wanted.bytes += own.layer.stored_bytes() * WRITTEN_PER_BYTE;
             wanted.frees &= own.layer.rows().next().is_none();
         }
         wanted

@@ -29,6 +29,12 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
             .with_hint("Restart the server; it recovers what was committed."),
         txn::Error::DiskFull { .. } => SqlError::new(Condition::DiskFull, error.to_string())
             .with_hint("Free space on the disk of the data folder."),
+        txn::Error::RowTooBig { .. } => SqlError::new(Condition::ProgramLimitExceeded, error.to_string()),
+        txn::Error::CommitTooBig { .. } => SqlError::new(Condition::ProgramLimitExceeded, error.to_string())
+            .with_hint("Change fewer rows at a time, and commit in between."),
+        txn::Error::DefinitionTooBig(ref source) => {
+            SqlError::new(Condition::ProgramLimitExceeded, error.to_string()).with_detail(source.to_string())
+        }
         txn::Error::Damaged { .. } => SqlError::new(Condition::DataCorrupted, error.to_string()),
         txn::Error::Store(source) => {
             SqlError::new(Condition::IoError, "failed to read the store").with_detail(source.to_string())

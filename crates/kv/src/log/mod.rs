@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use types::Clock;
 
 use crate::key::{KeyReader, KeyWriter};
-use crate::{Batch, Direction, Entries, Error, KeyRange, Result, Space, TxKv};
+use crate::{BATCH_BYTES_MAX, Batch, Direction, Entries, Error, KeyRange, Result, Space, TxKv};
 
 mod record;
 #[cfg(test)]
@@ -151,6 +151,10 @@ impl Logged {
     /// As [`TxKv::write`].
     pub fn write_logged(&self, mut batch: Batch) -> Result<i64> {
         batch.check_sizes()?;
+        let bytes = batch.byte_count();
+        if BATCH_BYTES_MAX < bytes {
+            return Err(Error::BatchTooLong { bytes });
+        }
         let mut state = self.state.lock();
         if batch.is_empty() {
             self.inner.write(batch)?;

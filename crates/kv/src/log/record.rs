@@ -26,14 +26,14 @@ pub struct Record {
 impl Record {
     pub(crate) fn encode(number: u64, written_us: i64, batch: &Batch) -> Bytes {
         let mut bytes = BytesMut::new();
-        Self::put(&mut bytes, number, written_us, batch.ops());
+        Self::put(&mut bytes, number, written_us, batch);
         bytes.freeze()
     }
 
-    /// Appends the record of `ops` to `bytes`.
-    pub(crate) fn put(bytes: &mut BytesMut, number: u64, written_us: i64, ops: &[Op]) {
-        let content: usize = ops.iter().map(|op| 16 + op.byte_count()).sum();
-        bytes.reserve(HEAD_BYTES + content + CHECKSUM_BYTES);
+    /// Appends the record of `batch` to `bytes`.
+    pub(crate) fn put(bytes: &mut BytesMut, number: u64, written_us: i64, batch: &Batch) {
+        bytes.reserve(Self::byte_count(batch));
+        let ops = batch.ops();
         let start = bytes.len();
         bytes.put_u8(FORMAT);
         bytes.put_u64(number);
@@ -67,6 +67,11 @@ impl Record {
         bytes.put_u64(checksum);
     }
 
+    /// Bytes of the record of `batch`, at most.
+    pub(crate) fn byte_count(batch: &Batch) -> usize {
+        HEAD_BYTES + batch.byte_count() + CHECKSUM_BYTES
+    }
+
     /// The record that `bytes` hold.
     ///
     /// # Errors
@@ -90,7 +95,7 @@ fn told_again(value: &[u8], count: usize, content: &[u8]) -> Option<(u64, i64)> 
 }
 
 fn put_bytes(bytes: &mut BytesMut, part: &[u8]) {
-    bytes.put_u32(u32::try_from(part.len()).expect("keys and values are far shorter than 4 GiB"));
+    bytes.put_u32(u32::try_from(part.len()).expect("the sizes of keys and values were checked"));
     bytes.put_slice(part);
 }
 

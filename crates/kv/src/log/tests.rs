@@ -208,3 +208,17 @@ fn writes_wait_while_too_much_waits_to_be_copied() {
     writer.join().unwrap();
     assert_eq!(log.position().newest, 2);
 }
+
+#[test]
+fn a_batch_that_could_not_be_written_twice_is_refused_before_it_is_written() {
+    let disk = Disk::new(0);
+    let log = logged(&disk);
+    let value = Bytes::from(vec![0; crate::VALUE_BYTES_MAX]);
+    let mut batch = Batch::new();
+    for key in 0..31 {
+        batch.put(Space::Meta, vec![key], value.clone());
+    }
+    assert!(matches!(log.write(batch), Err(Error::BatchTooLong { .. })));
+    assert_eq!(log.position().newest, 0);
+    put(&log, b"a", b"1");
+}

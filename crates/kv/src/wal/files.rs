@@ -134,13 +134,13 @@ impl Wal {
 impl LogFile {
     fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         let end = self.end + frame.len() as u64;
-        if self.length < end {
-            let growth = self.length.clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX).max(end - self.length);
-            let zeros = vec![0; usize::try_from(growth).map_err(io::Error::other)?];
-            self.medium.write(self.length, &zeros)?;
-            self.length += growth;
-        }
         self.medium.write(self.end, frame)?;
+        if self.length < end {
+            let growth = self.length.clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
+            let zeros = vec![0; usize::try_from(growth).map_err(io::Error::other)?];
+            self.medium.write(end, &zeros)?;
+            self.length = end + growth;
+        }
         self.medium.sync_data()?;
         self.end = end;
         Ok(())

@@ -11,15 +11,20 @@ const HEADER_BYTES: usize = 4 + 4 + 8;
 /// Frames begin at multiples of this.
 pub(super) const ALIGN_BYTES: usize = 8;
 
+/// Whether the frame of the batch can tell its length.
+pub(super) fn holds(batch: &Batch) -> bool {
+    u32::try_from(Record::byte_count(batch)).is_ok()
+}
+
 /// Appends the frame of the batch's record to `bytes`, which end where a frame may begin.
 pub(super) fn put(bytes: &mut BytesMut, identity: u64, number: u64, batch: &Batch) {
     let start = bytes.len();
     bytes.put_u32(MAGIC);
     bytes.put_u32(0);
     bytes.put_u64(identity);
-    Record::put(bytes, number, 0, batch.ops());
+    Record::put(bytes, number, 0, batch);
     let length = bytes.len() - start - HEADER_BYTES;
-    let length_u32 = u32::try_from(length).expect("a batch is far shorter than 4 GiB");
+    let length_u32 = u32::try_from(length).expect("the store has asked whether a frame holds it");
     bytes[start + 4..start + 8].copy_from_slice(&length_u32.to_be_bytes());
     bytes.put_bytes(0, length.next_multiple_of(ALIGN_BYTES) - length);
 }

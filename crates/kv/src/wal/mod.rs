@@ -234,6 +234,9 @@ impl Layers {
 impl TxKv for Store {
     fn write(&self, batch: Batch) -> Result<()> {
         batch.check_sizes()?;
+        if !frame::holds(&batch) {
+            return Err(Error::BatchTooLong { bytes: batch.byte_count() });
+        }
         let mut wal = self.wal.lock();
         self.shared.check_usable()?;
         if batch.is_empty() {

@@ -165,3 +165,20 @@ fn one_put(key: &str) -> Batch {
     batch.put(Space::Meta, key.as_bytes().to_vec(), &b"value"[..]);
     batch
 }
+
+#[test]
+fn a_batch_that_no_frame_holds_is_refused_and_does_no_harm() {
+    let disk = Disk { disk: CrashDisk::new(0), file_bytes: FILE_BYTES };
+    let store = disk.open_store().unwrap();
+    assert!(matches!(store.write(longest_values(64)), Err(Error::BatchTooLong { .. })));
+    assert!(!store.is_poisoned() && store.get(Space::Meta, &[0]).unwrap().is_none());
+}
+
+fn longest_values(count: u8) -> Batch {
+    let value = Bytes::from(vec![0; crate::VALUE_BYTES_MAX]);
+    let mut batch = Batch::new();
+    for key in 0..count {
+        batch.put(Space::Meta, vec![key], value.clone());
+    }
+    batch
+}

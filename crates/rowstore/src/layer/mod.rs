@@ -19,7 +19,12 @@ pub struct Layer {
     gone: OrdSet<RowId>,
     indexes: OrdMap<Oid, OrdSet<IndexEntry>>,
     bytes: u64,
+    /// Of the rows' values alone.
+    tuple_bytes: u64,
 }
+
+/// What a store has with a row's values, and with a row that is gone, at most.
+const STORED_PER_ROW: u64 = 64;
 
 impl Layer {
     /// The row's version in this layer.
@@ -68,6 +73,12 @@ impl Layer {
         self.bytes
     }
 
+    /// What its changes take in a store, at most.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.tuple_bytes + STORED_PER_ROW * (self.rows.len() + self.gone.len()) as u64
+    }
+
     /// The entries of `index` from `from` on and before `to`, in their order; both are keys or the start of some.
     pub fn entries<'a, 'b>(
         &'a self,
@@ -96,6 +107,7 @@ impl Layer {
     /// Sets the row's version; `hide` when a layer below has the row. Entries that stay the same are not touched.
     pub fn put(&mut self, id: RowId, row: Arc<Row>, hide: bool) {
         self.bytes += row.memory_bytes();
+        self.tuple_bytes += row.tuple.as_bytes().len() as u64;
         let old = self.rows.insert(id, Arc::clone(&row));
         let old_keys = old.as_ref().map_or(&[][..], |old| &old.keys);
         for (index, entry) in old_keys.iter().filter(|key| !row.keys.contains(key)) {
@@ -106,7 +118,9 @@ impl Layer {
         for (index, entry) in row.keys.iter().filter(|key| !old_keys.contains(key)) {
             self.indexes.entry(*index).or_default().insert(entry.clone());
         }
-        self.bytes -= old.map_or(0, |old| old.memory_bytes());
+        if let Some(old) = old {
+            self.uncount(&old);
+        }
         if hide {
             self.gone.insert(id);
         }
@@ -142,9 +156,14 @@ impl Layer {
         Ok(layer)
     }
 
+    fn uncount(&mut self, old: &Row) {
+        self.bytes -= old.memory_bytes();
+        self.tuple_bytes -= old.tuple.as_bytes().len() as u64;
+    }
+
     fn take(&mut self, id: RowId) {
         let Some(old) = self.rows.remove(&id) else { return };
-        self.bytes -= old.memory_bytes();
+        self.uncount(&old);
         for (index, entry) in old.keys.iter() {
             if let Some(entries) = self.indexes.get_mut(index) {
                 entries.remove(entry);

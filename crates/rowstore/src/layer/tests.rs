@@ -65,6 +65,8 @@ fn an_update_moves_the_rows_entry_and_a_removal_takes_it_away() {
     layer.remove(RowId(2), false);
     assert_eq!(found(&layer, &[], &[0xff]), [1, 3]);
     assert_eq!(layer.memory_bytes(), row(1, 4).memory_bytes() + row(3, 4).memory_bytes());
+    let tuples = row(1, 4).tuple.as_bytes().len() + row(3, 4).tuple.as_bytes().len();
+    assert_eq!(layer.stored_bytes(), tuples as u64 + 3 * super::STORED_PER_ROW, "two rows, and one that is newer here");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rowstore::{OwnRows, Row, Tuple};
 use types::{CommitTs, Mutation, Oid, RowId, ShardId};
 
 use crate::bind::bind;
-use crate::group::{Held, Proposal};
+use crate::group::{Held, Proposal, ROW_BYTES_MAX};
 use crate::holder::Holder;
 use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock};
 use crate::reads::{KeyRead, ReadSet};
@@ -18,6 +18,9 @@ use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
 
 #[cfg(test)]
 mod tests;
+
+/// The longest row: in its value of the store it has its commit before it.
+const TUPLE_BYTES_MAX: usize = kv::VALUE_BYTES_MAX - 64;
 
 /// What a transaction sees of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -174,7 +177,8 @@ impl Transaction {
     /// Changes rows of a table, which the view has.
     ///
     /// # Errors
-    /// Where the catalog says that a row older than a column has a value in it that is none.
+    /// Where a row is longer than the store's values can be, or all that the transaction changes more than one write; where the catalog
+    /// says that a row older than a column has a value in it that is none. Nothing is changed then.
     pub fn write(&mut self, table: Oid, changes: impl IntoIterator<Item = RowChange>) -> Result<()> {
         let mut view = CatalogState::clone(&self.view);
         let definition =
@@ -190,11 +194,20 @@ impl Transaction {
             }
             match now {
                 Some(tuple) => {
+                    let bytes = tuple.as_bytes().len();
+                    if TUPLE_BYTES_MAX < bytes {
+                        return Err(Error::RowTooBig { bytes, most: TUPLE_BYTES_MAX });
+                    }
                     let keys = definition.index_entries(id, &tuple)?;
                     own.layer.put(id, Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys }), hide);
                 }
                 None => own.layer.remove(id, hide),
             }
+        }
+        let others = self.own.iter().filter(|(other, _)| **other != table);
+        let bytes = own.layer.stored_bytes() + others.map(|(_, own)| own.rows.layer.stored_bytes()).sum::<u64>();
+        if ROW_BYTES_MAX < bytes {
+            return Err(Error::CommitTooBig { bytes, most: ROW_BYTES_MAX });
         }
         if self.anchor.is_none() {
             self.anchor = Some(self.base.clone());

@@ -164,3 +164,34 @@ async fn rows_written_before_an_index_came_are_found_by_it() {
         }
     }
 }
+
+#[tokio::test]
+async fn rows_that_no_write_could_hold_are_refused_and_leave_nothing_behind() {
+    let transactions = fresh();
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    let tuple = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        Tuple::encode([(ColumnId(1), Value::Text(text.as_str().into()))]).unwrap()
+    };
+    let new = |row, tuple: &Tuple| RowChange { id: RowId(row), was: None, now: Some(tuple.clone()) };
+    let mut writer = begin(&transactions);
+    let (small, long) = (tuple(1), tuple(TUPLE_BYTES_MAX - 100));
+    let refused = writer.write(Oid(100), [new(1, &small), new(2, &tuple(TUPLE_BYTES_MAX))]);
+    assert!(matches!(refused, Err(Error::RowTooBig { bytes, most: TUPLE_BYTES_MAX }) if TUPLE_BYTES_MAX < bytes));
+    assert!(!writer.is_dirty());
+    let fit = ROW_BYTES_MAX / TUPLE_BYTES_MAX as u64;
+    writer.write(Oid(100), (0..fit).map(|row| new(row, &long))).unwrap();
+    let refused = writer.write(Oid(100), [new(fit, &long)]);
+    assert!(matches!(refused, Err(Error::CommitTooBig { most: ROW_BYTES_MAX, .. })));
+    assert_eq!(writer.view().state.rows(Oid(100)).own.layer.len(), fit as usize);
+}
+
+#[tokio::test]
+async fn a_definition_that_no_value_holds_is_refused_and_harms_nobody() {
+    let transactions = fresh();
+    let mut writer = begin(&transactions);
+    let comment = Some("x".repeat(kv::VALUE_BYTES_MAX));
+    writer.stage(vec![put(Table { comment, ..table(100, "t") })]).unwrap();
+    assert!(matches!(writer.commit().await, Err(Error::DefinitionTooBig(_))));
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+}
