@@ -171,7 +171,7 @@ async fn rows_that_no_write_could_hold_are_refused_and_leave_nothing_behind() {
     commit(&transactions, vec![put(table(100, "t"))]).await;
     let tuple = |bytes: usize| {
         let text = "x".repeat(bytes);
-        Tuple::encode([(ColumnId(1), Value::Text(text.as_str().into()))]).unwrap()
+        Tuple::encode([(ColumnId(1), Value::Text(text.as_str()))]).unwrap()
     };
     let new = |row, tuple: &Tuple| RowChange { id: RowId(row), was: None, now: Some(tuple.clone()) };
     let mut writer = begin(&transactions);
