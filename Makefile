@@ -35,7 +35,7 @@ integration: build ## real server processes, real clients, SQL files, all TPC an
 test: lint unit integration ## everything: format, lints, tidy, unit, integration, SQL files
 
 nightly: build ## what takes longer than a test may: many crash cycles, big results, the long simulations
-	KILN_NIGHTLY=1 $(CARGO) test --workspace
+	KILN_NIGHTLY=1 $(CARGO) test --workspace --no-fail-fast
 
 release: tools ## the fastest program: built, trained on the benchmarks, built again by what they needed
 	@scripts/release
