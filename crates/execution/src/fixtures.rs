@@ -36,13 +36,18 @@ pub(crate) const TABLE: Oid = Oid(20_000);
 
 impl Warehouse {
     pub(crate) fn new() -> Self {
+        Self::with(Config::default())
+    }
+
+    /// With a spill folder of its own and two threads, otherwise as `config` says.
+    pub(crate) fn with(config: Config) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let objects = Objects::open("memory:///", Arc::clone(&clock), Arc::clone(&random)).unwrap();
         let kv = Arc::new(Disk::new(1).open().unwrap());
         let transactions = Transactions::open(kv, objects.clone(), Arc::clone(&clock)).unwrap();
         let spill = tempfile::tempdir().unwrap();
-        let config = Config { spill_folder: spill.path().join("spill"), threads: 2, ..Config::default() };
+        let config = Config { spill_folder: spill.path().join("spill"), threads: 2, ..config };
         let execution = Execution::new(objects.clone(), Arc::clone(&transactions), clock, random, config).unwrap();
         Self { objects, transactions, execution, _spill: spill }
     }

@@ -24,7 +24,10 @@ pub(crate) struct Sql {
 
 impl Sql {
     pub(crate) fn new() -> Self {
-        let warehouse = Warehouse::new();
+        Self::on(Warehouse::new())
+    }
+
+    pub(crate) fn on(warehouse: Warehouse) -> Self {
         let execution = &warehouse.execution;
         let planner = Planner::new(execution.scan_planner(), execution.runtime());
         Self { planner, warehouse, next_oid: Arc::new(AtomicU32::new(30_000)), settings: Settings::default() }
@@ -60,7 +63,8 @@ impl Sql {
 
     /// Runs one statement and gives its rows as text, columns split by `|`.
     pub(crate) async fn run(&self, sql: &str) -> SqlResult<Vec<String>> {
-        self.run_with(sql, &context()).await
+        let context = RunContext { settings: Arc::new(self.settings.clone()), ..context() };
+        self.run_with(sql, &context).await
     }
 
     pub(crate) async fn run_with(&self, sql: &str, context: &RunContext) -> SqlResult<Vec<String>> {

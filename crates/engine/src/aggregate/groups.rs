@@ -180,6 +180,12 @@ impl GroupRows {
         self.rows
     }
 
+    /// What they take in memory, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.columns.iter().map(Column::memory_bytes).sum()
+    }
+
     /// The rows from one to another.
     ///
     /// # Errors

@@ -16,7 +16,11 @@ pub(super) enum Least {
     Ints(Vec<Option<i64>>),
     Wide(Vec<Option<i128>>),
     Floats(Vec<Option<f64>>),
-    Texts(Vec<Option<Box<str>>>),
+    Texts {
+        values: Vec<Option<Box<str>>>,
+        /// Of the strings themselves.
+        bytes: usize,
+    },
 }
 
 impl Least {
@@ -26,7 +30,7 @@ impl Least {
             Self::Ints(values) => values.resize(groups, None),
             Self::Wide(values) => values.resize(groups, None),
             Self::Floats(values) => values.resize(groups, None),
-            Self::Texts(values) => values.resize(groups, None),
+            Self::Texts { values, .. } => values.resize(groups, None),
         }
     }
 
@@ -37,7 +41,7 @@ impl Least {
                 Data::Ints { .. } => Self::Ints(Vec::new()),
                 Data::Wide(_) => Self::Wide(Vec::new()),
                 Data::Floats(_) => Self::Floats(Vec::new()),
-                Data::Codes { .. } | Data::Texts(_) => Self::Texts(Vec::new()),
+                Data::Codes { .. } | Data::Texts(_) => Self::Texts { values: Vec::new(), bytes: 0 },
                 Data::Bools(_) => return Err(Error::Form("the least truth value")),
             };
             self.resize(groups);
@@ -66,11 +70,11 @@ impl Least {
             (Self::Floats(least), Data::Floats(values)) => each(counts, rows, |row| {
                 replace(&mut least[groups[row] as usize], values[row], |new, old| float_order(*new, *old) == wanted);
             }),
-            (Self::Texts(least), Data::Codes { codes, strings }) => each(counts, rows, |row| {
-                replace_text(&mut least[groups[row] as usize], strings.get(codes[row]), wanted);
+            (Self::Texts { values: least, bytes }, Data::Codes { codes, strings }) => each(counts, rows, |row| {
+                replace_text(&mut least[groups[row] as usize], strings.get(codes[row]), wanted, bytes);
             }),
-            (Self::Texts(least), Data::Texts(texts)) => each(counts, rows, |row| {
-                replace_text(&mut least[groups[row] as usize], texts.value(row), wanted);
+            (Self::Texts { values: least, bytes }, Data::Texts(texts)) => each(counts, rows, |row| {
+                replace_text(&mut least[groups[row] as usize], texts.value(row), wanted, bytes);
             }),
             _ => return Err(Error::Form("values of several types")),
         }
@@ -85,7 +89,7 @@ impl Least {
                 Self::Ints(_) => Self::Ints(vec![None; *count]),
                 Self::Wide(_) => Self::Wide(vec![None; *count]),
                 Self::Floats(_) => Self::Floats(vec![None; *count]),
-                Self::Texts(_) => Self::Texts(vec![None; *count]),
+                Self::Texts { .. } => Self::Texts { values: vec![None; *count], bytes: 0 },
             };
             *self = form;
         }
@@ -106,9 +110,9 @@ impl Least {
             (Self::Floats(mine), Self::Floats(theirs)) => merge(mine, groups, theirs, |least, value| {
                 replace(least, *value, |new, old| float_order(*new, *old) == wanted);
             }),
-            (Self::Texts(mine), Self::Texts(theirs)) => merge(mine, groups, theirs, |least, value| {
-                replace_text(least, value, wanted);
-            }),
+            (Self::Texts { values: mine, bytes }, Self::Texts { values: theirs, .. }) => {
+                merge(mine, groups, theirs, |least, value| replace_text(least, value, wanted, bytes));
+            }
             _ => return Err(Error::Form("values of several types")),
         }
         Ok(())
@@ -131,7 +135,7 @@ impl Least {
                 let values = least.into_iter().map(Option::unwrap_or_default).collect();
                 Column { data: Data::Floats(Arc::new(values)), validity }
             }
-            Self::Texts(least) => {
+            Self::Texts { values: least, .. } => {
                 let validity = validity(&least);
                 let mut builder = StringViewBuilder::with_capacity(least.len());
                 least.iter().for_each(|value| builder.append_value(value.as_deref().unwrap_or_default()));
@@ -147,9 +151,7 @@ impl Least {
             Self::Ints(values) => values.capacity() * 16,
             Self::Wide(values) => values.capacity() * 32,
             Self::Floats(values) => values.capacity() * 16,
-            Self::Texts(values) => {
-                values.capacity() * 16 + values.iter().flatten().map(|text| text.len()).sum::<usize>()
-            }
+            Self::Texts { values, bytes } => values.capacity() * 16 + bytes,
         }
     }
 }
@@ -179,8 +181,10 @@ fn replace<T>(least: &mut Option<T>, value: T, is_wanted: impl Fn(&T, &T) -> boo
     }
 }
 
-fn replace_text(least: &mut Option<Box<str>>, value: &str, wanted: Ordering) {
+/// `bytes` are those of all strings that are kept.
+fn replace_text(least: &mut Option<Box<str>>, value: &str, wanted: Ordering, bytes: &mut usize) {
     if least.as_ref().is_none_or(|old| value.cmp(old) == wanted) {
+        *bytes = *bytes + value.len() - least.as_ref().map_or(0, |old| old.len());
         *least = Some(value.into());
     }
 }

@@ -78,7 +78,7 @@ impl State {
                     return Err(Error::Form("a sum of what is no float8"));
                 };
                 each(counts, groups.len(), |row| sums[groups[row] as usize] += values[row]);
-                if sums.iter().all(|sum| sum.is_finite()) { Ok(()) } else { Err(Error::Value("an infinite sum")) }
+                Ok(())
             }
             Self::Least { values, is_max } => {
                 values.add(*is_max, groups, column.ok_or(Error::Form("the least of nothing"))?, counts)
@@ -115,6 +115,10 @@ impl State {
                 return Err(Error::Value("a sum of more than 38 digits"));
             }
             Self::Sum(sums) => Column::new(narrowest(sums)),
+            // Once beyond all numbers a sum stays there: that an addition went there, and not a value, is for others to find out.
+            Self::FloatSum(sums) if !sums.iter().all(|sum| sum.is_finite()) => {
+                return Err(Error::Value("an infinite sum"));
+            }
             Self::FloatSum(sums) => Column::new(Data::Floats(Arc::new(sums))),
             Self::Least { values, .. } => values.column(),
         })

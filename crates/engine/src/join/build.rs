@@ -63,6 +63,11 @@ impl Build {
         self.rows
     }
 
+    /// How many columns are collected.
+    pub(super) fn columns(&self) -> usize {
+        self.columns.iter().filter(|pieces| !pieces.is_empty()).count()
+    }
+
     /// Gives the pieces of a column away.
     pub(super) fn take_column(&mut self, position: usize) -> Vec<Column> {
         self.columns.get_mut(position).map(std::mem::take).unwrap_or_default()

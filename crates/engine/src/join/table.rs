@@ -12,6 +12,9 @@ use super::words::Words;
 use super::{Build, JoinSpec, NO_WORD};
 use crate::{Column, Error, Form, NONE, Result};
 
+/// A row's word, its places in the order and the groups, and its share of an index where no word comes twice.
+const ROOM_PER_ROW: usize = 8 + 8 + 32;
+
 /// A finished build side.
 #[derive(Debug)]
 pub struct JoinTable {
@@ -45,6 +48,16 @@ impl JoinTable {
         } else {
             Err(Error::Memory("the build side of a join"))
         }
+    }
+
+    /// What [`JoinTable::finish`] may need, roughly, beside what has been collected: a column lies there twice, its pieces and the whole,
+    /// while the rows' words, order and index are made.
+    #[must_use]
+    pub fn room_bytes(builds: &[Build]) -> usize {
+        let rows: usize = builds.iter().map(Build::rows).sum();
+        let columns = builds.iter().map(Build::columns).max().unwrap_or_default();
+        let collected: usize = builds.iter().map(Build::memory_bytes).sum();
+        collected.div_ceil(columns.max(1)) + rows * ROOM_PER_ROW
     }
 
     fn of_columns(spec: Arc<JoinSpec>, rows: usize, mut columns: Vec<Option<Column>>, id: u64) -> Result<Self> {

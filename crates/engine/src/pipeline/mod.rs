@@ -4,7 +4,7 @@ mod worker;
 
 use std::sync::Arc;
 
-pub use worker::{Border, Collected, Relief, Worker};
+pub use worker::{Border, Collected, Relief, Room, Worker};
 
 use crate::Form;
 use crate::aggregate::AggregateSpec;

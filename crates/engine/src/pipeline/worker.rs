@@ -26,10 +26,15 @@ pub struct Border {
     pub stop: Arc<AtomicBool>,
     /// Takes rows that have reached the end, where they have become many.
     pub relief: Option<Box<Relief>>,
+    /// Is told of what has been collected, whenever that has become more.
+    pub room: Option<Box<Room>>,
 }
 
 /// Takes all batches; may wait.
 pub type Relief = dyn FnMut(Vec<Batch>) -> Result<()> + Send;
+
+/// Takes the bytes that are held; an error where they are too many.
+pub type Room = dyn FnMut(usize) -> Result<()> + Send;
 
 /// Batches that lie at the end before somebody is asked to take them.
 const HELD_MAX: usize = 32;
@@ -116,16 +121,6 @@ impl Worker {
         }
     }
 
-    /// What it holds in memory, roughly.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        match &self.collected {
-            Collected::Groups(groups) => groups.memory_bytes(),
-            Collected::Build(build) => build.memory_bytes(),
-            Collected::Rows(_) => 0,
-        }
-    }
-
     /// What it has collected.
     #[must_use]
     pub fn finish(self) -> Collected {
@@ -141,17 +136,24 @@ struct End<'a> {
 
 impl End<'_> {
     fn take(&mut self, batch: Batch) -> Result<()> {
-        match self.collected {
-            Collected::Groups(groups) => groups.add(&batch),
-            Collected::Build(build) => build.push(batch),
+        let bytes = match self.collected {
+            Collected::Groups(groups) => {
+                groups.add(&batch)?;
+                groups.memory_bytes()
+            }
+            Collected::Build(build) => {
+                build.push(batch)?;
+                build.memory_bytes()
+            }
             Collected::Rows(rows) => {
                 rows.push(batch);
-                match &mut self.border.relief {
+                return match &mut self.border.relief {
                     Some(relief) if HELD_MAX <= rows.len() => relief(std::mem::take(rows)),
                     _ => Ok(()),
-                }
+                };
             }
-        }
+        };
+        self.border.room.as_mut().map_or(Ok(()), |room| room(bytes))
     }
 }
 

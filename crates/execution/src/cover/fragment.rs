@@ -50,9 +50,9 @@ impl FragmentExec {
         &self.measured
     }
 
-    /// The operators that it stands for.
-    pub(crate) fn covered(&self) -> &Arc<dyn ExecutionPlan> {
-        &self.covered
+    /// The operators that it stands for; those that ran, where it left the work to them.
+    pub(crate) fn covered(&self) -> Arc<dyn ExecutionPlan> {
+        self.measured.left_to().unwrap_or_else(|| Arc::clone(&self.covered))
     }
 }
 

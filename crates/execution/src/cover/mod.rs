@@ -1,8 +1,8 @@
 //! Plans to engine programs: each part of a plan that the engine can run becomes one operator, a [`FragmentExec`], which runs it.
 //!
 //! `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
-//! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, `share.rs` divides their sources
-//! among workers, `source.rs` brings pages of scans. The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
+//! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `share.rs`
+//! divides their sources among these, `source.rs` brings pages of scans. The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
 //! run instead where the engine gives up.
 
 mod expression;
@@ -14,6 +14,10 @@ mod plan;
 mod run;
 mod share;
 mod source;
+mod workers;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

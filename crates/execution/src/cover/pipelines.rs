@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::common::Result as DfResult;
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryReservation;
 use engine::aggregate::{GroupRows, Groups};
 use engine::join::JoinTable;
 use engine::pipeline::{Border, Collected, Pipeline, Relief, Sink, Step, Worker};
@@ -15,12 +15,12 @@ use engine::{Batch, arrow_form};
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::measure::Measured;
 use super::plan::Lowered;
 use super::run::Ended;
 use super::share::{Batches, Share};
+use super::workers::{self, Member};
 
 /// A program that runs.
 pub(super) struct Run {
@@ -34,8 +34,8 @@ pub(super) struct Run {
     pub(super) built: Mutex<Vec<Option<Built>>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) measured: Arc<Measured>,
-    /// Tables, and groups of pipelines that have ended.
-    pub(super) reservation: MemoryReservation,
+    /// For what pipelines that have ended have built.
+    pub(super) held: Mutex<Vec<MemoryReservation>>,
 }
 
 /// What an earlier pipeline has made.
@@ -65,37 +65,31 @@ impl Run {
         let gives_rest = |step: &Step| matches!(step, Step::Probe { spec, .. } if spec.kind.gives_rest());
         let rests = pipeline.steps.iter().enumerate().filter(|(_, step)| gives_rest(step)).map(|(number, _)| number);
         let rests: Vec<usize> = rests.collect();
-        let workers = (0..count).map(|number| self.worker(&pipeline).map(|worker| (number, worker)));
-        let mut workers = workers.collect::<Result<Vec<_>, Ended>>()?;
-        workers = each(workers, |number, worker| {
-            let (run, share) = (Arc::clone(self), Arc::clone(&share));
-            async move { run.work(number, worker, &share).await }
-        })
-        .await?;
+        let members = (0..count).map(|number| self.member(&pipeline, number));
+        let mut members = members.collect::<Result<Vec<_>, Ended>>()?;
+        members =
+            workers::each(members, &self.stop, |member| Arc::clone(self).work(member, Arc::clone(&share))).await?;
         // What a build side has to give is known when all have probed it.
         for step in rests {
-            workers = each(workers, |number, worker| {
-                let run = Arc::clone(self);
-                async move { run.rest(worker, step, number, count).await }
-            })
-            .await?;
+            members = workers::each(members, &self.stop, |member| Arc::clone(self).rest(member, step, count)).await?;
         }
-        self.measure(number, &workers, &share);
+        self.measure(number, &members, &share);
         drop(share);
-        self.finish(&pipeline.sink, workers.into_iter().map(|(_, worker)| worker.finish()).collect())
+        self.finish(&pipeline.sink, members)
     }
 
-    fn worker(self: &Arc<Self>, pipeline: &Arc<Pipeline>) -> Result<Worker, Ended> {
+    fn member(self: &Arc<Self>, pipeline: &Arc<Pipeline>, number: usize) -> Result<Member, Ended> {
         let built = self.built.lock();
         let table = |number: usize| match built.get(number).and_then(Option::as_ref) {
             Some(Built::Table(table)) => Some(Arc::clone(table)),
             _ => None,
         };
-        Ok(Worker::new(pipeline, table, self.border())?)
+        let held = Arc::new(workers::reservation(&self.context));
+        Ok(Member { number, worker: Worker::new(pipeline, table, self.border(&held))?, held })
     }
 
     /// Where one batch becomes many, they are given before its end; that needs other threads for whoever reads them.
-    fn border(self: &Arc<Self>) -> Border {
+    fn border(self: &Arc<Self>, held: &Arc<MemoryReservation>) -> Border {
         let runtime = Handle::current();
         let may_wait = matches!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);
         let run = Arc::clone(self);
@@ -103,25 +97,23 @@ impl Run {
             let given = tokio::task::block_in_place(|| runtime.block_on(run.give_all(batches)));
             given.map_err(|_| engine::Error::Stopped)
         });
-        Border { stop: Arc::clone(&self.stop), relief: may_wait.then_some(relief) }
+        Border { stop: Arc::clone(&self.stop), relief: may_wait.then_some(relief), room: Some(workers::room(held)) }
     }
 
-    async fn work(&self, number: usize, mut worker: Worker, share: &Arc<Share>) -> Result<Worker, Ended> {
-        let mut batches = Batches::of(share, number);
-        let reservation = MemoryConsumer::new("engine").register(self.context.memory_pool());
+    async fn work(self: Arc<Self>, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
+        let mut batches = Batches::of(&share, member.number);
         while let Some(batch) = batches.next().await? {
-            worker.push(batch)?;
-            self.give(&mut worker).await?;
-            reservation.try_resize(worker.memory_bytes()).map_err(|_| engine::Error::Memory("a program"))?;
+            member.worker.push(batch)?;
+            self.give(&mut member.worker).await?;
             tokio::task::consume_budget().await;
         }
-        Ok(worker)
+        Ok(member)
     }
 
-    async fn rest(&self, mut worker: Worker, step: usize, part: usize, parts: usize) -> Result<Worker, Ended> {
-        worker.push_rest(step, part, parts)?;
-        self.give(&mut worker).await?;
-        Ok(worker)
+    async fn rest(self: Arc<Self>, mut member: Member, step: usize, parts: usize) -> Result<Member, Ended> {
+        member.worker.push_rest(step, member.number, parts)?;
+        self.give(&mut member.worker).await?;
+        Ok(member)
     }
 
     /// Gives what has reached the end of the program.
@@ -151,60 +143,46 @@ impl Run {
         )?)
     }
 
-    fn finish(&self, sink: &Sink, collected: Vec<Collected>) -> Result<Option<Built>, Ended> {
+    fn finish(&self, sink: &Sink, members: Vec<Member>) -> Result<Option<Built>, Ended> {
         let (mut groups, mut builds): (Vec<Groups>, Vec<_>) = (Vec::new(), Vec::new());
-        for part in collected {
-            match part {
+        // What is collected counts until the whole of it does.
+        let mut held = Vec::with_capacity(members.len());
+        for member in members {
+            match member.worker.finish() {
                 Collected::Groups(part) => groups.push(*part),
                 Collected::Build(part) => builds.push(*part),
                 Collected::Rows(_) => {}
             }
+            held.push(member.held);
         }
+        let whole = workers::reservation(&self.context);
+        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a table or groups"));
         let built = match sink {
             Sink::Rows => return Ok(None),
             Sink::Build(spec) => {
+                reserve(JoinTable::room_bytes(&builds))?;
                 let table = JoinTable::finish(Arc::clone(spec), builds)?;
-                self.reserve(table.memory_bytes())?;
+                drop(held);
+                reserve(table.memory_bytes())?;
                 Built::Table(Arc::new(table))
             }
             Sink::Groups(_) => {
                 // The largest takes the others in.
                 groups.sort_by_key(Groups::len);
                 let mut all = groups.pop().ok_or(engine::Error::Form("groups of nobody"))?;
-                self.reserve(all.memory_bytes())?;
                 for part in groups {
+                    // Its keys are translated in a copy, and may all be new.
+                    reserve(whole.size() + 2 * part.memory_bytes())?;
                     all.merge(part)?;
                 }
-                Built::Groups(Arc::new(all.finish()?))
+                reserve(all.memory_bytes())?;
+                let rows = all.finish()?;
+                drop(held);
+                reserve(rows.memory_bytes())?;
+                Built::Groups(Arc::new(rows))
             }
         };
+        self.held.lock().push(whole);
         Ok(Some(built))
     }
-
-    fn reserve(&self, bytes: usize) -> Result<(), Ended> {
-        self.reservation.try_grow(bytes).map_err(|_| engine::Error::Memory("tables and groups").into())
-    }
-}
-
-/// Runs the workers beside each other; the first that fails ends all.
-async fn each<F>(workers: Vec<(usize, Worker)>, run: impl Fn(usize, Worker) -> F) -> Result<Vec<(usize, Worker)>, Ended>
-where
-    F: Future<Output = Result<Worker, Ended>> + Send + 'static,
-{
-    let mut running: Vec<_> = workers
-        .into_iter()
-        .map(|(number, worker)| (number, AbortOnDropHandle::new(tokio::spawn(run(number, worker)))))
-        .collect();
-    let mut ended = Vec::with_capacity(running.len());
-    for (number, handle) in running.drain(..) {
-        let worker = match handle.await {
-            Ok(worker) => worker?,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(error) => return Err(DataFusionError::Execution(format!("a worker was stopped: {error}")).into()),
-            },
-        };
-        ended.push((number, worker));
-    }
-    Ok(ended)
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result as DfResult};
-use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::stream::BoxStream;
@@ -72,7 +72,7 @@ async fn drive(
         built: Mutex::default(),
         stop: Arc::clone(&stop.0),
         measured: Arc::clone(&measured),
-        reservation: MemoryConsumer::new("engine").register(context.memory_pool()),
+        held: Mutex::default(),
     };
     let ended = Arc::new(run).pipelines().await;
     let reason = match ended {
@@ -86,11 +86,14 @@ async fn drive(
         Err(Ended::Undecided(reason)) => reason,
     };
     fallbacks.add(1);
-    // What ran in its place counts for itself.
-    measured.clear();
     tracing::debug!(%reason, "the engine leaves a part of a query to its operators");
     let given = sent.load(Ordering::Relaxed);
-    let outcome = match execute_stream(covered, context) {
+    // Operators below may have run for the program, and exchanges and joins run once.
+    let rows = reset_plan_states(covered).and_then(|fresh| {
+        measured.leave_to(&fresh);
+        execute_stream(fresh, context)
+    });
+    let outcome = match rows {
         Ok(rows) => instead(rows, &sender, given).await,
         Err(error) => Err(error),
     };

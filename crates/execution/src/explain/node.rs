@@ -113,7 +113,7 @@ impl Shower<'_> {
 
     /// What a fragment stands for, as operators; with ANALYZE, the first of them says who ran them.
     fn fragment(&self, fragment: &FragmentExec) -> Node {
-        let mut node = self.show(fragment.covered());
+        let mut node = self.show(&fragment.covered());
         if self.plan.analyze {
             let fallbacks = fragment.metrics().and_then(|metrics| metrics.sum_by_name(FALLBACKS));
             let is_left = fallbacks.is_some_and(|count| 0 < count.as_usize());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
@@ -28,6 +29,9 @@ impl Base {
         options.sql_parser.enable_subquery_sort_elimination = false;
         // It takes a limit beneath window functions, which then see fewer rows.
         options.optimizer.enable_topk_aggregation = false;
+        // An exchange that spills reads the first of its files to the end before the next, and waits for ever for a file
+        // that stays open while another has the rows (DataFusion #24883): each batch gets its own.
+        options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1).expect("1 is not zero");
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
