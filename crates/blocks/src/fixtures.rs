@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{Bitmap, Comparison, TextCondition};
+use crate::{Bitmap, Comparison, Pattern, TextCondition};
 
 /// How the values of a column are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +164,13 @@ pub(crate) fn words(count: usize, seed: u64) -> Vec<Vec<u8>> {
     numbers(seed).take(count).map(word).collect()
 }
 
+/// `LIKE 'prefix%part%suffix'`, or not like that.
+pub(crate) fn like(prefix: &[u8], parts: &[&[u8]], suffix: &[u8], is_negated: bool) -> TextCondition {
+    let parts = parts.iter().map(|part| part.to_vec()).collect();
+    let pattern = Pattern { prefix: prefix.to_vec(), parts, suffix: suffix.to_vec() };
+    TextCondition::Like { pattern, is_negated }
+}
+
 /// Conditions on strings: about some of them, and about parts of them.
 pub(crate) fn conditions_on(words: &[Vec<u8>], seed: u64) -> Vec<TextCondition> {
     let mut constants = vec![b"".to_vec(), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(), b"special ".to_vec()];
@@ -174,11 +181,17 @@ pub(crate) fn conditions_on(words: &[Vec<u8>], seed: u64) -> Vec<TextCondition> 
     let mut conditions = vec![TextCondition::IsNull, TextCondition::IsNotNull, TextCondition::In(constants.clone())];
     for constant in &constants {
         conditions.extend(Comparison::ALL.map(|comparison| TextCondition::Compare(comparison, constant.clone())));
-        conditions.push(TextCondition::Prefix(constant.clone()));
-        conditions.push(TextCondition::Contains(vec![constant.clone()]));
-        conditions.push(TextCondition::Contains(vec![b"special".to_vec(), constant[constant.len() / 2..].to_vec()]));
+        let (first, second) = constant.split_at(constant.len() / 2);
+        for is_negated in [false, true] {
+            conditions.push(like(constant, &[], b"", is_negated));
+            conditions.push(like(b"", &[], second, is_negated));
+            conditions.push(like(first, &[], second, is_negated));
+            conditions.push(like(b"", &[constant], b"", is_negated));
+            conditions.push(like(b"", &[b"special", second], b"", is_negated));
+            conditions.push(like(first, &[b"special"], b"", is_negated));
+        }
     }
     conditions.extend(constants.windows(2).map(|pair| TextCondition::Between(pair[0].clone(), pair[1].clone())));
-    conditions.push(TextCondition::Contains(vec![]));
+    conditions.push(like(b"", &[], b"", false));
     conditions
 }

@@ -22,6 +22,7 @@ mod format;
 mod golden;
 pub mod kernels;
 mod kind;
+mod pattern;
 mod ranges;
 mod row_set;
 mod symbols;
@@ -41,6 +42,7 @@ pub use encode::{
 pub use error::{Error, Result};
 pub use format::{Entry, Head, Scheme};
 pub use kind::Kind;
+pub use pattern::Pattern;
 pub use ranges::{Ranges, Zone};
 pub use row_set::RowSet;
 pub use text::TextCondition;

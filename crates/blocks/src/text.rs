@@ -2,8 +2,8 @@
 
 use memchr::memmem::Finder;
 
-use crate::Comparison;
 use crate::ranges::Zone;
+use crate::{Comparison, Pattern};
 
 /// A condition on strings, which compare by their bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,10 +14,13 @@ pub enum TextCondition {
     Between(Vec<u8>, Vec<u8>),
     /// Equal to one of them.
     In(Vec<Vec<u8>>),
-    /// Begins so: `LIKE 'a%'`.
-    Prefix(Vec<u8>),
-    /// Holds these parts one behind the other: `LIKE '%a%b%'`.
-    Contains(Vec<Vec<u8>>),
+    /// `LIKE`, or `NOT LIKE`.
+    Like {
+        /// What it is compared with.
+        pattern: Pattern,
+        /// Whether it must not be like that.
+        is_negated: bool,
+    },
     /// `IS NULL`.
     IsNull,
     /// `IS NOT NULL`.
@@ -57,7 +60,7 @@ pub(crate) struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     pub(crate) fn new(condition: &'a TextCondition) -> Self {
         let finders = match condition {
-            TextCondition::Contains(parts) => parts.iter().map(Finder::new).collect(),
+            TextCondition::Like { pattern, .. } => pattern.parts.iter().map(Finder::new).collect(),
             _ => Vec::new(),
         };
         let mut listed: Vec<&[u8]> = match condition {
@@ -79,11 +82,21 @@ impl<'a> Matcher<'a> {
             },
             TextCondition::Between(low, high) => low.as_slice() <= value && value <= high.as_slice(),
             TextCondition::In(_) => self.listed.binary_search(&value).is_ok(),
-            TextCondition::Prefix(prefix) => value.starts_with(prefix),
-            TextCondition::Contains(_) => holds_parts(&self.finders, value),
+            TextCondition::Like { pattern, is_negated } => self.is_like(pattern, value) != *is_negated,
             TextCondition::IsNull => false,
             TextCondition::IsNotNull => true,
         }
+    }
+
+    fn is_like(&self, pattern: &Pattern, value: &[u8]) -> bool {
+        let behind = value.strip_prefix(pattern.prefix.as_slice());
+        let between = behind.and_then(|value| value.strip_suffix(pattern.suffix.as_slice()));
+        between.is_some_and(|value| holds_parts(&self.finders, value))
+    }
+
+    /// Whether [`Self::search`] finds the strings of which the condition is not true.
+    pub(crate) fn is_negated(&self) -> bool {
+        matches!(self.condition, TextCondition::Like { is_negated: true, .. })
     }
 
     /// What is known of strings whose prefix keys lie between two.
@@ -108,24 +121,33 @@ impl<'a> Matcher<'a> {
                 let may_be = |value: &Vec<u8>| !outside(prefix_key(value), prefix_key(value));
                 if values.iter().any(may_be) { Zone::Some } else { Zone::None }
             }
-            TextCondition::Prefix(prefix) => {
+            TextCondition::Like { pattern, is_negated } => {
                 // The greatest string that begins so goes on with bytes of 255.
-                let greatest = [prefix.as_slice(), &[u8::MAX; 8]].concat();
-                if outside(prefix_key(prefix), prefix_key(&greatest)) { Zone::None } else { Zone::Some }
+                let greatest = [pattern.prefix.as_slice(), &[u8::MAX; 8]].concat();
+                match (outside(prefix_key(&pattern.prefix), prefix_key(&greatest)), is_negated) {
+                    (false, _) => Zone::Some,
+                    (true, false) => Zone::None,
+                    (true, true) => Zone::All,
+                }
             }
-            TextCondition::Contains(_) => Zone::Some,
             TextCondition::IsNull => Zone::None,
             TextCondition::IsNotNull => Zone::All,
         }
     }
 
-    /// The strings of a heap, by number, of which the condition is true: `ends` are where each string ends. What has to be found in
-    /// them is looked for in all at once.
+    /// The strings of a heap, by number, of which the condition is true, or of which it is not (see [`Self::is_negated`]): `ends` are
+    /// where each string ends. What has to be found in them is looked for in all at once.
     pub(crate) fn search(&self, heap: &[u8], ends: &[u32], mut found: impl FnMut(usize)) {
-        let Some((first, rest)) = self.finders.split_first() else {
+        let is_anywhere = match self.condition {
+            TextCondition::Like { pattern, .. } => pattern.prefix.is_empty() && pattern.suffix.is_empty(),
+            _ => false,
+        };
+        let Some((first, rest)) =
+            self.finders.split_first().filter(|(first, _)| is_anywhere && !first.needle().is_empty())
+        else {
             let mut start = 0;
             for (number, end) in ends.iter().enumerate() {
-                if self.matches(&heap[start..*end as usize]) {
+                if self.matches(&heap[start..*end as usize]) != self.is_negated() {
                     found(number);
                 }
                 start = *end as usize;
@@ -133,17 +155,6 @@ impl<'a> Matcher<'a> {
             return;
         };
         let length = first.needle().len();
-        if length == 0 {
-            // It is in every string, at its beginning.
-            let mut start = 0;
-            for (number, end) in ends.iter().enumerate() {
-                if holds_parts(rest, &heap[start..*end as usize]) {
-                    found(number);
-                }
-                start = *end as usize;
-            }
-            return;
-        }
         let (mut from, mut number) = (0, 0);
         while let Some(at) = first.find(&heap[from..]) {
             let hit = from + at;
@@ -176,6 +187,7 @@ fn holds_parts(finders: &[Finder<'_>], mut value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::like;
 
     #[test]
     fn prefix_keys_never_order_against_the_strings() {
@@ -192,7 +204,8 @@ mod tests {
         for (string, constant) in strings.iter().flat_map(|string| strings.map(|constant| (*string, constant.to_vec())))
         {
             let mut conditions = vec![
-                TextCondition::Prefix(constant.clone()),
+                like(&constant, &[], b"ab", false),
+                like(&constant, &[b"c"], b"", true),
                 TextCondition::In(vec![constant.clone()]),
                 TextCondition::Between(constant.clone(), b"ac".to_vec()),
                 TextCondition::Between(b"aa".to_vec(), constant.clone()),
@@ -218,23 +231,29 @@ mod tests {
                 Some(*end)
             })
             .collect();
-        let lists: [&[&[u8]]; 8] = [
-            &[b"aab"],
-            &[b"ab", b"ab"],
-            &[b""],
-            &[b"", b"b"],
-            &[b"a", b""],
-            &[],
-            &[b"special", b" requests"],
-            &[b"zz"],
+        let lists: [(&[u8], &[&[u8]], &[u8]); 12] = [
+            (b"", &[b"aab"], b""),
+            (b"", &[b"ab", b"ab"], b""),
+            (b"", &[b""], b""),
+            (b"", &[b"", b"b"], b""),
+            (b"", &[b"a", b""], b""),
+            (b"", &[], b""),
+            (b"", &[b"special", b" requests"], b""),
+            (b"", &[b"zz"], b""),
+            (b"a", &[], b""),
+            (b"", &[], b"ab"),
+            (b"a", &[], b"ab"),
+            (b"a", &[b"b"], b"b"),
         ];
-        for parts in lists {
-            let condition = TextCondition::Contains(parts.iter().map(|part| part.to_vec()).collect());
+        for (condition, is_negated) in lists.iter().flat_map(|list| [(list, false), (list, true)]) {
+            let (prefix, parts, suffix) = *condition;
+            let condition = like(prefix, parts, suffix, is_negated);
             let matcher = Matcher::new(&condition);
             let mut found = Vec::new();
             matcher.search(&heap, &ends, |number| found.push(number));
-            let expected: Vec<usize> = (0..strings.len()).filter(|number| matcher.matches(strings[*number])).collect();
-            assert_eq!(found, expected, "{parts:?}");
+            let expected: Vec<usize> =
+                (0..strings.len()).filter(|number| matcher.matches(strings[*number]) != is_negated).collect();
+            assert_eq!(found, expected, "{condition:?}");
         }
     }
 }

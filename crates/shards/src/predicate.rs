@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use blocks::Pattern;
 use types::ColumnId;
 
 use crate::Datum;
@@ -24,6 +25,11 @@ pub enum Test {
     In(Vec<Datum>),
     /// Both ends included.
     Between(Datum, Datum),
+    /// `LIKE`, or `NOT LIKE`.
+    Like {
+        pattern: Pattern,
+        is_negated: bool,
+    },
     IsNull,
     IsNotNull,
     /// Passed by what passes every one of them.
@@ -68,6 +74,7 @@ impl Test {
             _ if all_null => false,
             Test::Between(low, high) => zone.may_reach(low) && zone.may_start_by(high) && !low_above_high(low, high),
             Test::In(values) => values.iter().any(|value| zone.may_hold(value)),
+            Test::Like { pattern, is_negated } => *is_negated || zone.may_begin(&pattern.prefix),
             Test::Compare(op, value) => match op {
                 Op::Eq => zone.may_hold(value),
                 Op::NotEq => !zone.holds_only(value),
@@ -101,6 +108,13 @@ impl Zone<'_> {
 
     fn may_hold(&self, value: &Datum) -> bool {
         self.may_reach(value) && self.may_start_by(value)
+    }
+
+    /// Some text may begin so.
+    fn may_begin(&self, prefix: &[u8]) -> bool {
+        let is_below = matches!(self.max, Some(Datum::Text(max)) if max.as_bytes() < prefix);
+        let is_above = |min: &[u8]| prefix < min && !min.starts_with(prefix);
+        !is_below && !matches!(self.min, Some(Datum::Text(min)) if is_above(min.as_bytes()))
     }
 
     /// Certain that every value that is not NULL equals `value`.

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use crate::compare::lower::holds;
-use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, conditions_on, is_valid, numbers, words};
+use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, conditions_on, is_valid, like, numbers, words};
 use crate::text::Matcher;
 use crate::*;
 
@@ -71,7 +71,7 @@ fn a_head_tells_what_no_row_and_what_every_row_passes() {
     let words: Vec<&[u8]> =
         values.iter().map(|value| if value % 2 == 0 { b"abc".as_slice() } else { b"abd" }).collect();
     let text = head(encode_text(&words, None, Compression::None).unwrap());
-    assert_eq!(text.zone_of_text(&TextCondition::Prefix(b"x".to_vec())), Zone::None);
+    assert_eq!(text.zone_of_text(&like(b"x", &[], b"", false)), Zone::None);
     assert_eq!(text.zone_of_text(&TextCondition::Compare(Comparison::Less, b"b".to_vec())), Zone::All);
     assert_eq!(text.zone_of_text(&TextCondition::Compare(Comparison::Equal, b"abc".to_vec())), Zone::Some);
 }
@@ -223,14 +223,15 @@ proptest! {
 
 #[test]
 fn a_condition_on_strings_is_what_it_says() {
-    let contains =
-        |parts: &[&str]| TextCondition::Contains(parts.iter().map(|part| part.as_bytes().to_vec()).collect());
     for (condition, text, holds) in [
-        (contains(&["a", "b"]), "xaxbx", true),
-        (contains(&["a", "b"]), "ba", false),
-        (contains(&["aa", "a"]), "aa", false),
-        (TextCondition::Prefix(b"ab".to_vec()), "abc", true),
-        (TextCondition::Prefix(b"abc".to_vec()), "ab", false),
+        (like(b"", &[b"a", b"b"], b"", false), "xaxbx", true),
+        (like(b"", &[b"a", b"b"], b"", false), "ba", false),
+        (like(b"", &[b"aa", b"a"], b"", false), "aa", false),
+        (like(b"ab", &[], b"ba", false), "aba", false),
+        (like(b"ab", &[b"c"], b"ba", false), "abcba", true),
+        (like(b"ab", &[b"c"], b"ba", true), "abcba", false),
+        (like(b"ab", &[], b"", false), "abc", true),
+        (like(b"abc", &[], b"", false), "ab", false),
         (TextCondition::Compare(Comparison::Less, b"b".to_vec()), "ab", true),
         (TextCondition::Between(b"a".to_vec(), b"b".to_vec()), "b", true),
         (TextCondition::In(vec![b"y".to_vec(), b"x".to_vec()]), "x", true),

@@ -48,6 +48,9 @@ impl Block {
             } else {
                 let texts = self.texts(vector, &mut buffer)?;
                 matcher.search(texts.heap(), texts.ends(), |row| mask[row / 64] |= 1 << (row % 64));
+                if matcher.is_negated() {
+                    mask.iter_mut().for_each(|word| *word = !*word);
+                }
             }
             if entry.nulls != 0 {
                 rows.and_vector(vector, &self.validity(vector, &mut lanes));

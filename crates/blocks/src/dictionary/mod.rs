@@ -114,15 +114,17 @@ impl Dictionary {
             TextCondition::Compare(Comparison::Greater, value) => vec![(behind(value), end)],
             TextCondition::Between(low, high) => vec![(from(low), behind(high))],
             TextCondition::In(values) => values.iter().map(|value| (from(value), behind(value))).collect(),
-            TextCondition::Prefix(prefix) => {
-                let is_before_end = |entry: &[u8]| entry < prefix.as_slice() || entry.starts_with(prefix);
-                vec![(from(prefix), self.first_not(is_before_end))]
+            TextCondition::Like { pattern, is_negated } if pattern.is_prefix() => {
+                let prefix = pattern.prefix.as_slice();
+                let is_before_end = |entry: &[u8]| entry < prefix || entry.starts_with(prefix);
+                let (first, behind) = (from(prefix), self.first_not(is_before_end));
+                if *is_negated { vec![(0, first), (behind, end)] } else { vec![(first, behind)] }
             }
-            TextCondition::Contains(_) => {
+            TextCondition::Like { is_negated, .. } => {
                 let ends: Vec<u32> = self.ends.as_chunks().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
-                let mut found = Vec::new();
-                Matcher::new(condition).search(&self.heap, &ends, |code| found.push((code as u32, code as u32 + 1)));
-                found
+                let mut is_like = vec![false; ends.len()];
+                Matcher::new(condition).search(&self.heap, &ends, |code| is_like[code] = true);
+                (0..end).filter(|code| is_like[*code as usize] != *is_negated).map(|code| (code, code + 1)).collect()
             }
             TextCondition::IsNull => vec![],
             TextCondition::IsNotNull => vec![(0, end)],

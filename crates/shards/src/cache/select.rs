@@ -74,11 +74,14 @@ fn condition<T>(test: &Test, value: impl Fn(&Datum) -> Option<T>) -> Option<Cond
         Test::Between(low, high) => Condition::Between(value(low)?, value(high)?),
         Test::IsNull => Condition::IsNull,
         Test::IsNotNull => Condition::IsNotNull,
-        Test::All(_) | Test::Any(_) => return None,
+        Test::Like { .. } | Test::All(_) | Test::Any(_) => return None,
     })
 }
 
 fn text_condition(test: &Test) -> Option<TextCondition> {
+    if let Test::Like { pattern, is_negated } = test {
+        return Some(TextCondition::Like { pattern: pattern.clone(), is_negated: *is_negated });
+    }
     Some(match condition(test, text)? {
         Condition::Compare(comparison, value) => TextCondition::Compare(comparison, value),
         Condition::In(values) => TextCondition::In(values),

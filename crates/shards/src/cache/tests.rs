@@ -2,7 +2,7 @@ use arrow::array::{AsArray, BooleanArray, Float64Array, Int64Array, StringViewAr
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
-use blocks::BLOCK_ROWS;
+use blocks::{BLOCK_ROWS, Pattern};
 use futures::TryStreamExt;
 use objects::Objects;
 use proptest::prelude::*;
@@ -129,7 +129,10 @@ async fn deleted_rows_are_left_out_and_places_are_known() {
 
 /// A test on one of the columns of `many_rows`.
 fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
-    fn tests(datum: impl Strategy<Value = Datum> + Clone + 'static) -> impl Strategy<Value = Test> {
+    fn tests(
+        datum: impl Strategy<Value = Datum> + Clone + 'static,
+        patterns: &'static [&'static str],
+    ) -> impl Strategy<Value = Test> {
         let op = prop::sample::select(vec![Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]);
         let leaf = prop_oneof![
             (op, datum.clone()).prop_map(|(op, datum)| Test::Compare(op, datum)),
@@ -137,7 +140,15 @@ fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
             (datum.clone(), datum).prop_map(|(low, high)| Test::Between(low, high)),
             Just(Test::IsNull),
             Just(Test::IsNotNull),
-        ];
+        ]
+        .boxed();
+        let like = |pattern, is_negated| Test::Like { pattern: Pattern::parse(pattern).unwrap(), is_negated };
+        let leaf = match patterns {
+            [] => leaf,
+            _ => prop_oneof![4 => leaf, 2 => (prop::sample::select(patterns), any::<bool>())
+                .prop_map(move |(pattern, is_negated)| like(pattern, is_negated))]
+            .boxed(),
+        };
         leaf.prop_recursive(2, 6, 3, |inner| {
             let some = prop::collection::vec(inner, 0..3);
             prop_oneof![some.clone().prop_map(Test::All), some.prop_map(Test::Any)]
@@ -149,10 +160,11 @@ fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
         .prop_map(|word| Datum::Text(word.to_owned()));
     let x = (-90_i32..1000).prop_map(|x| Datum::Float(f64::from(x) / 4.0));
     prop_oneof![
-        tests(number).prop_map(|test| (ColumnId(1), test)),
-        tests(name).prop_map(|test| (ColumnId(2), test)),
-        tests(word).prop_map(|test| (ColumnId(3), test)),
-        tests(x).prop_map(|test| (ColumnId(4), test)),
+        tests(number, &[]).prop_map(|test| (ColumnId(1), test)),
+        tests(name, &["a name%", "%7", "%many%11%", "a%of%3%9", "%nowhere%", "b%"])
+            .prop_map(|test| (ColumnId(2), test)),
+        tests(word, &["%", "b%", "%c", "%longer%that", "a%d%t", "%x%"]).prop_map(|test| (ColumnId(3), test)),
+        tests(x, &[]).prop_map(|test| (ColumnId(4), test)),
     ]
 }
 
@@ -166,6 +178,8 @@ fn passes(test: &Test, value: Option<&Datum>) -> bool {
         (_, None) => false,
         (Test::IsNotNull, Some(_)) => true,
         (Test::In(data), Some(value)) => data.contains(value),
+        (Test::Like { pattern, is_negated }, Some(Datum::Text(value))) => is_like(value, pattern) != *is_negated,
+        (Test::Like { .. }, Some(_)) => unreachable!("strings alone are like anything"),
         (Test::Between(low, high), Some(value)) => low <= value && value <= high,
         (Test::Compare(op, datum), Some(value)) => {
             let order = value.compare(datum).unwrap();
@@ -179,6 +193,20 @@ fn passes(test: &Test, value: Option<&Datum>) -> bool {
             }
         }
     }
+}
+
+/// Whether a string is like a pattern, by trying.
+fn is_like(value: &str, pattern: &Pattern) -> bool {
+    fn tried(value: &[u8], pattern: &[u8]) -> bool {
+        match pattern {
+            [] => value.is_empty(),
+            [b'%', rest @ ..] => (0..=value.len()).any(|at| tried(&value[at..], rest)),
+            [first, rest @ ..] => value.first() == Some(first) && tried(&value[1..], rest),
+        }
+    }
+    let mut text = pattern.prefix.clone();
+    pattern.parts.iter().chain([&pattern.suffix]).for_each(|part| text.extend([b"%", part.as_slice()].concat()));
+    tried(value.as_bytes(), &text)
 }
 
 #[test]

@@ -11,6 +11,7 @@ fn passes(test: &Test, value: Option<i64>) -> bool {
     let Some(value) = value.map(Datum::Int) else { return *test == Test::IsNull };
     match test {
         Test::All(_) | Test::Any(_) => unreachable!("answered above"),
+        Test::Like { .. } => unreachable!("numbers are like nothing"),
         Test::IsNull => false,
         Test::IsNotNull => true,
         Test::In(list) => list.contains(&value),
@@ -66,6 +67,26 @@ proptest! {
             let unknown = Zone { rows: zone.rows, nulls: None, min: None, max: None, exact: false };
             prop_assert!(test.may_pass(&unknown));
         }
+    }
+}
+
+#[test]
+fn texts_that_cannot_begin_so_are_skipped() {
+    let (min, max) = (Datum::Text("abc".to_owned()), Datum::Text("ad".to_owned()));
+    let zone = Zone { rows: 5, nulls: Some(0), min: Some(&min), max: Some(&max), exact: false };
+    for (pattern, may_pass) in [
+        ("%", true),
+        ("a%", true),
+        ("abb%", false),
+        ("abc%", true),
+        ("abcd%", true),
+        ("ac%", true),
+        ("add%", false),
+        ("b%", false),
+    ] {
+        let like = |is_negated| Test::Like { pattern: Pattern::parse(pattern).unwrap(), is_negated };
+        assert_eq!(like(false).may_pass(&zone), may_pass, "{pattern}");
+        assert!(like(true).may_pass(&zone), "not {pattern}");
     }
 }
 

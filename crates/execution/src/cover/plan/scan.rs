@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, LikeExpr, Literal};
 use datafusion::physical_expr::split_conjunction;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
@@ -84,11 +84,13 @@ fn tested_by(scan: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn PhysicalExpr>) -
         let is_leaf = |side: &Arc<dyn PhysicalExpr>| side.is::<Column>() || side.is::<Literal>();
         is_comparison && is_leaf(binary.left()) && is_leaf(binary.right())
     });
+    let is_pattern = condition.downcast_ref::<LikeExpr>().is_some_and(|like| like.expr().is::<Column>());
     let is_list = condition.downcast_ref::<InListExpr>().is_some_and(|list| list.expr().is::<Column>());
-    let mut found = if is_plain || is_list { predicates::of(condition, &scan.columns) } else { Vec::new() };
+    let mut found =
+        if is_plain || is_list || is_pattern { predicates::of(condition, &scan.columns) } else { Vec::new() };
     let predicate = found.pop().filter(|predicate| found.is_empty() && scan.predicates.contains(predicate))?;
     // Long lists are tested by their bounds alone.
-    let is_exact = matches!(&predicate.test, Test::Compare(..)) || matches!(&predicate.test, Test::In(_));
+    let is_exact = matches!(&predicate.test, Test::Compare(..) | Test::In(_) | Test::Like { .. });
     let column = scan.columns.iter().position(|column| column.id == predicate.column)?;
     is_exact.then_some((column, predicate.test))
 }

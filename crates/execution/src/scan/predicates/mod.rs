@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blocks::Pattern;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
@@ -141,13 +142,19 @@ impl Narrowing<'_> {
         Some(Test::Between(low, high))
     }
 
-    /// A pattern that begins with plain characters bounds the text.
+    /// A pattern that bytes alone do not tell still bounds the text, where it begins with plain characters.
     fn like(&self, like: &LikeExpr) -> Option<Test> {
         let is_text = matches!(self.column.sql_type, SqlType::Text | SqlType::Varchar(_));
-        if like.negated() || like.case_insensitive() || !self.is_column(like.expr()) || !is_text {
+        if like.case_insensitive() || !self.is_column(like.expr()) || !is_text {
             return None;
         }
         let pattern = like.pattern().downcast_ref::<Literal>()?.value().try_as_str()??;
+        if let Some(pattern) = Pattern::parse(pattern) {
+            return Some(Test::Like { pattern, is_negated: like.negated() });
+        }
+        if like.negated() {
+            return None;
+        }
         let prefix: String = pattern.chars().take_while(|c| !matches!(c, '%' | '_' | '\\')).collect();
         if prefix.is_empty() {
             return None;

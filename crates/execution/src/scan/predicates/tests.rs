@@ -123,6 +123,8 @@ fn what_can_be_said_is_said() {
             Test::Compare(Op::Less, Datum::Text("ac".to_owned())),
         ])]
     );
+    let other = like(true, false, t(), text(Some("%ab%".to_owned())), &ShardReader::schema(&columns())).unwrap();
+    assert_eq!(tests(&other), [Test::Like { pattern: Pattern::parse("%ab%").unwrap(), is_negated: true }]);
 }
 
 #[test]
