@@ -128,9 +128,17 @@ pub(super) fn floats(operation: Operation, left: &Computed, right: &Computed, ro
         Operation::Multiply => zipped(sides, rows, |x, y| x * y),
     };
     // Overflow and underflow are errors, which are told by whoever this stands for.
-    let is_odd = |value: &f64| !value.is_finite() || (operation == Operation::Multiply && *value == 0.0);
+    let is_odd = |value: &f64| value.is_infinite() || (operation == Operation::Multiply && *value == 0.0);
     if values.iter().any(is_odd) {
-        return Err(Error::Value("an infinite, not a number, or zero"));
+        let is_beyond = |row: usize| {
+            let (x, y, value) = (sides.0.at(row), sides.1.at(row), values[row]);
+            let is_valid = validity.as_ref().is_none_or(|bits| bits.get(row));
+            let has_vanished = operation == Operation::Multiply && value == 0.0 && x != 0.0 && y != 0.0;
+            is_valid && (has_vanished || (value.is_infinite() && x.is_finite() && y.is_finite()))
+        };
+        if (0..rows).any(is_beyond) {
+            return Err(Error::Value("beyond a float8"));
+        }
     }
     let column = Column { data: Data::Floats(Arc::new(values)), validity };
     Ok(Computed { column, is_scalar })
@@ -146,6 +154,13 @@ pub(super) enum Side<'a, T> {
 impl<'a, T: Copy> Side<'a, T> {
     pub(super) fn of(values: &'a [T], is_scalar: bool) -> Self {
         if is_scalar { Self::Scalar(values[0]) } else { Self::Rows(values) }
+    }
+
+    fn at(self, row: usize) -> T {
+        match self {
+            Self::Rows(values) => values[row],
+            Self::Scalar(value) => value,
+        }
     }
 }
 

@@ -150,3 +150,40 @@ fn a_string_that_no_row_has_cannot_make_a_function_fail() {
     let used = Data::Codes { codes: Arc::new(vec![0]), strings };
     assert!(call.evaluate(&batch(vec![Column::new(used)]), &mut memory).is_err());
 }
+
+#[test]
+fn floats_are_beyond_only_where_postgresql_says_so() {
+    let floats = |values: &[f64]| Column::new(Data::Floats(Arc::new(values.to_vec())));
+    let compute = |operation, x: f64, y: f64| {
+        let expression = Expression::FloatArithmetic { operation, left: column(0), right: column(1) };
+        expression.evaluate(&batch(vec![floats(&[1.0, x]), floats(&[1.0, y])]), &mut Memory::default()).map(|column| {
+            let Data::Floats(values) = &column.data else { panic!("floats") };
+            values[1]
+        })
+    };
+    let infinite = f64::INFINITY;
+    for (operation, x, y, expected) in [
+        (Operation::Multiply, 0.0, 7.0, 0.0),
+        (Operation::Multiply, infinite, -2.0, -infinite),
+        (Operation::Multiply, 5.0, f64::MIN_POSITIVE, 5.0 * f64::MIN_POSITIVE),
+        (Operation::Add, infinite, 1.0, infinite),
+        (Operation::Subtract, 1.0, 1.0, 0.0),
+    ] {
+        assert_eq!(compute(operation, x, y).unwrap(), expected, "{operation:?} of {x} and {y}");
+    }
+    assert!(
+        compute(Operation::Multiply, infinite, 0.0).unwrap().is_nan()
+            && compute(Operation::Add, infinite, -infinite).unwrap().is_nan()
+    );
+    for (operation, x, y) in [
+        (Operation::Multiply, 1e200, 1e200),
+        (Operation::Multiply, 1e-200, 1e-200),
+        (Operation::Add, f64::MAX, f64::MAX),
+        (Operation::Subtract, f64::MIN, f64::MAX),
+    ] {
+        assert!(matches!(compute(operation, x, y), Err(Error::Value(_))), "{operation:?} of {x} and {y}");
+    }
+    let nulls = Column { validity: Some(Arc::new(Bits::of(1, |_| false))), ..floats(&[1e300]) };
+    let square = Expression::FloatArithmetic { operation: Operation::Multiply, left: column(0), right: column(0) };
+    assert!(!square.evaluate(&batch(vec![nulls]), &mut Memory::default()).unwrap().is_valid(0), "NULL is no overflow");
+}
