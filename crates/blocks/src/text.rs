@@ -231,7 +231,8 @@ mod tests {
                 Some(*end)
             })
             .collect();
-        let lists: [(&[u8], &[&[u8]], &[u8]); 12] = [
+        type Parts<'a> = &'a [&'a [u8]];
+        let lists: [(&[u8], Parts<'_>, &[u8]); 12] = [
             (b"", &[b"aab"], b""),
             (b"", &[b"ab", b"ab"], b""),
             (b"", &[b""], b""),

@@ -8,6 +8,7 @@ mod estimate;
 mod filter_pushdown;
 mod join_order;
 mod totals;
+mod union_names;
 
 #[cfg(test)]
 mod fixtures;
@@ -21,16 +22,15 @@ use self::distinct::DistinctWithoutSums;
 pub(crate) use self::filter_pushdown::physical_rules;
 use self::join_order::JoinOrder;
 use self::totals::FiltersAboveTotals;
+use self::union_names::UnionNames;
 
 /// The optimizer's rules in order, with Kiln's own unless `is_on` is false.
 #[must_use]
 pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules: Vec<_> = Optimizer::new()
-        .rules
-        .into_iter()
-        .map(DistinctWithoutSums::instead_of)
-        .map(FiltersAboveTotals::instead_of)
-        .collect();
+    let rules = Optimizer::new().rules.into_iter();
+    let rules = rules.map(DistinctWithoutSums::instead_of).map(FiltersAboveTotals::instead_of);
+    let names: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(UnionNames);
+    let mut rules: Vec<_> = std::iter::once(names).chain(rules).collect();
     if !is_on {
         return rules;
     }

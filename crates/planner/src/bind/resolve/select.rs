@@ -204,7 +204,7 @@ impl Resolver<'_> {
         placement::check(&items[at].expr, Clause::GroupBy)?;
         // DataFusion takes a number for a position.
         *key = match &items[at].expr {
-            Expr::Value(_) if is_outermost => Expr::Value(Value::Number((at + 1).to_string(), false).into()),
+            expr if is_outermost && is_constant(expr) => Expr::Value(Value::Number((at + 1).to_string(), false).into()),
             expr => expr.clone(),
         };
         Ok(())
@@ -229,6 +229,14 @@ impl Resolver<'_> {
             *key = Expr::Identifier(quoted(&items[at].output.internal));
         }
         Ok(at.is_some())
+    }
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) => true,
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_constant(inner),
+        _ => false,
     }
 }
 

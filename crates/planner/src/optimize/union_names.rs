@@ -1,0 +1,46 @@
+//! Inputs of unions by the union's names.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+/// Columns of a union are those of its inputs by their places. DataFusion's rules find them by names where they put what is above a union
+/// on its inputs, or the only input that has rows in its place.
+#[derive(Debug)]
+pub(super) struct UnionNames;
+
+impl OptimizerRule for UnionNames {
+    fn name(&self) -> &'static str {
+        "union_names"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Union(union) = plan else { return Ok(Transformed::no(plan)) };
+        let columns = union.schema.columns();
+        if union.inputs.iter().all(|input| input.schema().columns() == columns) {
+            return Ok(Transformed::no(LogicalPlan::Union(union)));
+        }
+        let Union { inputs, schema } = union;
+        let inputs = inputs.into_iter().map(|input| named(input, &schema)).collect::<Result<_>>()?;
+        Ok(Transformed::yes(LogicalPlan::Union(Union { inputs, schema })))
+    }
+}
+
+fn named(input: Arc<LogicalPlan>, schema: &DFSchema) -> Result<Arc<LogicalPlan>> {
+    let columns = input.schema().columns();
+    if columns == schema.columns() {
+        return Ok(input);
+    }
+    let named = columns.into_iter().zip(schema.iter());
+    let named = named
+        .map(|(column, (relation, field))| Expr::Column(column).alias_qualified(relation.cloned(), field.name()))
+        .collect();
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(named, input)?)))
+}
