@@ -18,6 +18,7 @@ mod memory;
 mod open_format;
 mod postgres;
 mod psql;
+mod random;
 mod rows;
 mod s3;
 mod sequence;

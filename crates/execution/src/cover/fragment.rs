@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as DfResult, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -34,12 +34,12 @@ impl FragmentExec {
     }
 
     fn of(covered: Arc<dyn ExecutionPlan>, lowered: Arc<Lowered>) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(covered.schema()),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        );
+        // Operators above may rely on columns that are constant or equal, and sort by none of them.
+        let mut known = covered.properties().equivalence_properties().clone();
+        known.clear_orderings();
+        known.clear_per_partition_constants();
+        let properties =
+            PlanProperties::new(known, Partitioning::UnknownPartitioning(1), EmissionType::Final, Boundedness::Bounded);
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         let (metrics, measured) = (ExecutionPlanMetricsSet::new(), Arc::default());
         Self { covered, lowered, properties, metrics, measured }

@@ -42,10 +42,23 @@ pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
     let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
     let after = before.iter().map(|child| cover(Arc::clone(child))).collect::<DfResult<Vec<_>>>()?;
     let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
-    if !is_changed || !may_replace(&plan, &before, &after) {
+    if !is_changed || !may_replace(&plan, &before, &after) || !stay_ordered(&plan, &after)? {
         return Ok(plan);
     }
     replace_children_if_necessary(plan, after)
+}
+
+/// Whether the new children's rows come in the order that an operator asks for.
+fn stay_ordered(plan: &Arc<dyn ExecutionPlan>, after: &[Arc<dyn ExecutionPlan>]) -> DfResult<bool> {
+    for (child, asked) in after.iter().zip(plan.required_input_ordering()) {
+        let known = child.properties().equivalence_properties();
+        if let Some(asked) = asked
+            && !known.ordering_satisfy_requirement(asked.into_single())?
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether an operator works over the new children as it did over the old: a fragment gives one partition.

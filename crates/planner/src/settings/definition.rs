@@ -143,7 +143,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         Kind::Integer { min: 0, max: 10_000_000, unit: None },
         "Rows that one statement adds or changes as fresh ones at most; more are written to shards at once.",
     ),
-    setting("kiln.engine", "off", Kind::Bool, "Whether queries run on Kiln's own engine where it can."),
+    setting("kiln.engine", "on", Kind::Bool, "Whether queries run on Kiln's own engine where it can."),
     setting("kiln.optimizer", "on", Kind::Bool, "Whether joins are ordered by cost."),
     setting(
         "kiln.target_partitions",

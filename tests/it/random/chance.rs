@@ -1,0 +1,27 @@
+//! Choices that follow from a seed.
+
+use types::Random;
+use types::random::SeededRandom;
+
+pub(super) struct Chance(SeededRandom);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SeededRandom::new(seed))
+    }
+
+    /// A number below `count`.
+    pub(super) fn below(&self, count: u64) -> u64 {
+        self.0.next_u64() % count
+    }
+
+    /// True one time of `count`.
+    pub(super) fn once_in(&self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    pub(super) fn pick<'a, T>(&self, from: &'a [T]) -> &'a T {
+        let at = usize::try_from(self.below(from.len() as u64)).expect("an index of a slice");
+        &from[at]
+    }
+}

@@ -1,0 +1,224 @@
+//! Random queries over random tables: Kiln with its engine and without, without its optimizer, with hardly any memory, and PostgreSQL give the
+//! same rows. A query that fails names its seeds: `RANDOM=TABLES:QUERY` runs it alone.
+
+mod chance;
+mod condition;
+mod query;
+mod tables;
+mod value;
+
+use std::time::Duration;
+
+use tokio_postgres::{Client, SimpleQueryMessage};
+use types::{Clock, SystemClock};
+
+use self::chance::Chance;
+use self::query::{Generator, Query};
+use self::tables::{Kind, Table};
+use crate::postgres::Postgres;
+use crate::server::Server;
+
+/// Queries over the same tables.
+const QUERIES: u64 = 250;
+/// Sets of tables, and how long a night goes on making them.
+const SETS: u64 = 8;
+const NIGHT: Duration = Duration::from_secs(2 * 60 * 60);
+const TABLES: usize = 5;
+/// Failures that are told at once.
+const TOLD_MAX: usize = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_queries_have_the_same_rows_everywhere() {
+    let postgres = Postgres::start();
+    if postgres.is_none() {
+        println!("skipped in part: PostgreSQL is not installed");
+    }
+    let (server, small) = (Server::start(), Server::start_with(&["--memory-mb", "3"], &[]));
+    let clock = SystemClock::new();
+    let start = clock.monotonic();
+    let is_night = std::env::var_os("KILN_NIGHTLY").is_some();
+    let alone = std::env::var("RANDOM").ok().and_then(|seeds| {
+        let (tables, query) = seeds.split_once(':')?;
+        Some((tables.parse::<u64>().ok()?, query.parse::<u64>().ok()?))
+    });
+    let (mut failures, mut counts) = (Vec::new(), Counts::default());
+    let sets = alone.map_or(1..=u64::MAX, |(tables, _)| tables..=tables);
+    for set in sets {
+        let is_over = if is_night { NIGHT < clock.monotonic() - start } else { SETS < set };
+        if TOLD_MAX <= failures.len() || (is_over && alone.is_none()) {
+            break;
+        }
+        let chance = Chance::new(set);
+        let tables: Vec<Table> = (0..TABLES).map(|number| Table::any(&chance, number)).collect();
+        let sides = sides(&server, &small, postgres.as_ref(), &tables, set).await;
+        let queries = alone.map_or(1..=QUERIES, |(_, query)| query..=query);
+        for number in queries {
+            let chance = Chance::new(set << 32 | number);
+            let query = Generator::new(&chance, &tables).query(3, None);
+            if let Err(difference) = compare(&sides, &query, &mut counts).await {
+                failures.push(format!("RANDOM={set}:{number}\n{}\n{difference}", query.sql));
+            }
+        }
+    }
+    println!("{counts:?}");
+    assert!(failures.is_empty(), "{} queries differ:\n\n{}", failures.len(), failures.join("\n\n"));
+    assert!(counts.failed * 20 <= counts.queries, "most queries have an answer: {counts:?}");
+}
+
+/// What became of the queries.
+#[derive(Debug, Default)]
+struct Counts {
+    queries: u64,
+    rows: u64,
+    /// Those without rows.
+    empty: u64,
+    /// Those that fail everywhere, of what they compute.
+    failed: u64,
+    /// Those of which the server with hardly any memory had not enough.
+    starved: u64,
+    /// Those that took too long without the optimizer.
+    slow: u64,
+}
+
+/// Who is asked.
+struct Side {
+    name: &'static str,
+    client: Client,
+}
+
+async fn sides(server: &Server, small: &Server, postgres: Option<&Postgres>, tables: &[Table], set: u64) -> Vec<Side> {
+    let schema = format!("random_{set}");
+    let mut sides = Vec::new();
+    let kiln = |name, server, settings: &'static str| (name, server, settings);
+    for (name, server, settings) in [
+        kiln("engine", server, ""),
+        kiln("operators", server, "SET kiln.engine = off"),
+        kiln("as written", server, "SET kiln.engine = off; SET kiln.optimizer = off"),
+        kiln("little memory", small, ""),
+    ] {
+        let client = server.connect().await;
+        client.batch_execute(settings).await.expect("settings are known");
+        sides.push(Side { name, client });
+    }
+    if let Some(postgres) = postgres {
+        sides.push(Side { name: "PostgreSQL", client: postgres.connect().await });
+    }
+    for (number, side) in sides.iter().enumerate() {
+        let prepare = format!("SET statement_timeout = '60s'; SET search_path = {schema}");
+        if [0, 3, 4].contains(&number) {
+            let again = format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}");
+            side.client.batch_execute(&again).await.expect("a schema is made");
+        }
+        side.client.batch_execute(&prepare).await.expect("the schema is set");
+        if [0, 3, 4].contains(&number) {
+            let chance = Chance::new(!set);
+            for statement in tables.iter().flat_map(|table| table.statements(&chance, number != 4)) {
+                let made = side.client.batch_execute(&statement).await;
+                made.unwrap_or_else(|error| panic!("{}: {error:?}: {statement}", side.name));
+            }
+        }
+    }
+    sides
+}
+
+/// Asks everybody; how the answers differ, if they do.
+async fn compare(sides: &[Side], query: &Query, counts: &mut Counts) -> Result<(), String> {
+    counts.queries += 1;
+    let mut first: Option<(&str, Answer)> = None;
+    for side in sides {
+        let answer = ask(&side.client, query).await;
+        match &answer {
+            Answer::Failed { code, .. } if code == "53200" && side.name == "little memory" => {
+                counts.starved += 1;
+                continue;
+            }
+            Answer::Failed { code, .. } if code == "57014" && side.name == "as written" => {
+                counts.slow += 1;
+                continue;
+            }
+            _ => {}
+        }
+        match &first {
+            None => {
+                match &answer {
+                    Answer::Failed { .. } => counts.failed += 1,
+                    Answer::Rows(rows) => {
+                        counts.rows += rows.len() as u64;
+                        counts.empty += u64::from(rows.is_empty());
+                    }
+                }
+                first = Some((side.name, answer));
+            }
+            Some((name, expected)) => {
+                expected.same(&answer).map_err(|told| format!("{name} and {}: {told}", side.name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+enum Answer {
+    Rows(Vec<String>),
+    Failed { code: String, message: String },
+}
+
+impl Answer {
+    fn same(&self, other: &Self) -> Result<(), String> {
+        match (self, other) {
+            (Self::Rows(left), Self::Rows(right)) => {
+                let differ = left.iter().zip(right).find(|(left, right)| left != right);
+                match differ {
+                    Some((left, right)) => Err(format!("{left}\ninstead of {right}")),
+                    None if left.len() != right.len() => Err(format!("{} rows and {}", left.len(), right.len())),
+                    None => Ok(()),
+                }
+            }
+            // What cannot be computed is noticed in another order, or only where it is needed.
+            (Self::Failed { code, .. }, Self::Failed { code: other, .. }) if code[..2] == other[..2] => Ok(()),
+            (left, right) => Err(format!("{}\ninstead of {}", left.in_words(), right.in_words())),
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::Rows(rows) => format!("{} rows", rows.len()),
+            Self::Failed { code, message } => format!("{code}: {message}"),
+        }
+    }
+}
+
+async fn ask(client: &Client, query: &Query) -> Answer {
+    let messages = match client.simple_query(&query.sql).await {
+        Ok(messages) => messages,
+        Err(error) => {
+            let (code, message) = match error.as_db_error() {
+                Some(told) => (told.code().code().to_owned(), told.message().to_owned()),
+                None => ("no answer".to_owned(), error.to_string()),
+            };
+            return Answer::Failed { code, message };
+        }
+    };
+    let mut rows = Vec::new();
+    for message in messages {
+        if let SimpleQueryMessage::Row(row) = message {
+            let values = query.columns.iter().enumerate().map(|(column, kind)| shown(row.get(column), *kind));
+            rows.push(values.collect::<Vec<_>>().join("|"));
+        }
+    }
+    if !query.is_ordered {
+        rows.sort();
+    }
+    Answer::Rows(rows)
+}
+
+/// A numeric's trailing zeros follow its scale, which PostgreSQL keeps for each value.
+fn shown(value: Option<&str>, kind: Kind) -> String {
+    match value {
+        None => "NULL".to_owned(),
+        Some(digits) if kind == Kind::Exact && digits.contains('.') => {
+            digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        Some(text) => text.to_owned(),
+    }
+}

@@ -1,0 +1,282 @@
+//! Random queries.
+
+use std::cell::Cell;
+
+use super::chance::Chance;
+use super::tables::{Kind, Table};
+
+/// Rows that a join may make.
+const ROWS_MAX: u64 = 40_000;
+
+pub(super) struct Generator<'a> {
+    pub(super) chance: &'a Chance,
+    tables: &'a [Table],
+    names: Cell<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) sql: String,
+    pub(super) columns: Vec<Kind>,
+    pub(super) is_ordered: bool,
+    /// Of no more rows than these, roughly.
+    rows: u64,
+}
+
+/// What FROM names.
+pub(super) struct Scope {
+    pub(super) from: String,
+    fields: Vec<Field>,
+    /// How many rows there are, roughly.
+    pub(super) rows: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct Field {
+    pub(super) sql: String,
+    kind: Kind,
+    domain: u64,
+}
+
+impl Scope {
+    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(move |field| field.kind == kind)
+    }
+}
+
+impl<'a> Generator<'a> {
+    pub(super) fn new(chance: &'a Chance, tables: &'a [Table]) -> Self {
+        Self { chance, tables, names: Cell::new(0) }
+    }
+
+    /// A query with columns of these kinds, or of any.
+    pub(super) fn query(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+        let query = match self.chance.below(10) {
+            0..4 => self.rows(depth, kinds),
+            4..8 => self.groups(depth, kinds),
+            8 if depth != 0 => self.combined(depth, kinds),
+            _ => self.windows(depth, kinds),
+        };
+        if self.chance.once_in(4) { self.ordered(query) } else { query }
+    }
+
+    fn kinds(&self, kinds: Option<&[Kind]>) -> Vec<Kind> {
+        let any = || (0..1 + self.chance.below(4)).map(|_| *self.chance.pick(&Kind::ALL)).collect();
+        kinds.map_or_else(any, <[Kind]>::to_vec)
+    }
+
+    fn rows(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+        let (scope, columns) = (self.relation(depth), self.kinds(kinds));
+        let values = columns.iter().map(|kind| self.value(&scope, *kind, 2)).collect::<Vec<_>>();
+        let distinct = if self.chance.once_in(4) { "DISTINCT " } else { "" };
+        let sql = format!("SELECT {distinct}{} FROM {}{}", named(&values), scope.from, self.filter(&scope));
+        Query { sql, columns, is_ordered: false, rows: scope.rows }
+    }
+
+    fn groups(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+        let (scope, columns) = (self.relation(depth), self.kinds(kinds));
+        let (mut values, mut keys, mut are_columns) = (Vec::new(), Vec::new(), true);
+        for (place, kind) in columns.iter().enumerate() {
+            values.push(if self.chance.once_in(2) {
+                keys.push((place + 1).to_string());
+                let key = self.value(&scope, *kind, 1);
+                are_columns &= key.starts_with('a') && !key.contains(' ') && !values.contains(&key);
+                key
+            } else {
+                self.aggregate(&scope, *kind)
+            });
+        }
+        let mut sql = format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(&scope));
+        if !keys.is_empty() {
+            let listed = keys.join(", ");
+            // PostgreSQL 15 sorts wrongly by keys of grouping sets that it knows to be constant, and Kiln refuses one key twice.
+            let sets = if are_columns { self.chance.below(6) } else { 6 };
+            sql += &match sets {
+                0 => format!(" GROUP BY ROLLUP ({listed})"),
+                1 => format!(" GROUP BY CUBE ({listed})"),
+                2 => format!(" GROUP BY GROUPING SETS (({listed}), ({}), ())", keys[0]),
+                _ => format!(" GROUP BY {listed}"),
+            };
+        }
+        if self.chance.once_in(4) {
+            sql += &format!(" HAVING count(*) {} {}", self.chance.pick(&["<", ">", "="]), self.chance.below(20));
+        }
+        Query { sql, columns, is_ordered: false, rows: scope.rows }
+    }
+
+    /// An aggregate of the kind.
+    fn aggregate(&self, scope: &Scope, kind: Kind) -> String {
+        let of = |kind| self.value(scope, kind, 1);
+        let is_filtered = self.chance.once_in(6);
+        let filter = if is_filtered { format!(" FILTER (WHERE {})", self.condition(scope, 0)) } else { String::new() };
+        let any = *self.chance.pick(&Kind::ALL);
+        let aggregate = match (kind, self.chance.below(6)) {
+            (Kind::Long, 0) => "count(*)".to_owned(),
+            (Kind::Long, 1) => format!("count({})", of(any)),
+            (Kind::Long, 2) => format!("count(DISTINCT {})", of(any)),
+            (Kind::Long, 3) => format!("sum({})", of(Kind::Int)),
+            (Kind::Exact, 0) => format!("sum({})", of(Kind::Exact)),
+            (Kind::Exact, 1) => format!("sum({})", of(Kind::Long)),
+            (Kind::Exact, 2) => {
+                let argument = of(*self.chance.pick(&[Kind::Int, Kind::Exact]));
+                return format!("round(avg({argument}){filter}, 4)");
+            }
+            (Kind::Float, 0 | 1) => format!("sum({})", of(Kind::Float)),
+            (Kind::Float, 2) => format!("avg({})", of(Kind::Float)),
+            (Kind::Bool, 0..=2) => format!("bool_or({})", of(Kind::Bool)),
+            (Kind::Bool, _) => format!("bool_and({})", of(Kind::Bool)),
+            (_, 4) => format!("min({})", of(kind)),
+            (_, _) => format!("max({})", of(kind)),
+        };
+        format!("{aggregate}{filter}")
+    }
+
+    /// Window functions whose values do not depend on the order of equal rows.
+    fn windows(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+        let (scope, columns) = (self.relation(depth), self.kinds(kinds));
+        let value = |kind: &Kind| {
+            if self.chance.once_in(2) {
+                return self.value(&scope, *kind, 1);
+            }
+            let function = match kind {
+                Kind::Long => {
+                    let sum = format!("sum({})", self.value(&scope, Kind::Int, 0));
+                    let all = ["rank()".to_owned(), "dense_rank()".to_owned(), "count(*)".to_owned(), sum];
+                    self.chance.pick(&all).clone()
+                }
+                Kind::Exact => format!("sum({})", self.value(&scope, Kind::Exact, 0)),
+                Kind::Float => format!("sum({})", self.value(&scope, Kind::Float, 0)),
+                Kind::Bool => return self.value(&scope, *kind, 1),
+                kind => format!("max({})", self.value(&scope, *kind, 0)),
+            };
+            let partition = self.value(&scope, *self.chance.pick(&Kind::ALL), 0);
+            let order = self.value(&scope, *self.chance.pick(&[Kind::Int, Kind::Date, Kind::Exact, Kind::Text]), 0);
+            format!("{function} OVER (PARTITION BY {partition} ORDER BY {order}{})", self.chance.pick(&["", " DESC"]))
+        };
+        let values = columns.iter().map(value).collect::<Vec<_>>();
+        let sql = format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(&scope));
+        Query { sql, columns, is_ordered: false, rows: scope.rows }
+    }
+
+    fn combined(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+        let left = self.query(depth - 1, kinds);
+        let right = self.query(depth - 1, Some(&left.columns));
+        let operation = self.chance.pick(&["UNION ALL", "UNION ALL", "UNION", "INTERSECT", "EXCEPT"]);
+        let sql = format!("({}) {operation} ({})", left.sql, right.sql);
+        Query { sql, columns: left.columns, is_ordered: false, rows: left.rows + right.rows }
+    }
+
+    /// By all columns, so that rows that compare equal are equal.
+    fn ordered(&self, query: Query) -> Query {
+        let places = (1..=query.columns.len()).map(|place| match self.chance.below(4) {
+            0 => format!("{place} DESC"),
+            1 => format!("{place} NULLS FIRST"),
+            _ => place.to_string(),
+        });
+        let places = places.collect::<Vec<_>>().join(", ");
+        let limit = match self.chance.below(3) {
+            0 => String::new(),
+            1 => format!(" LIMIT {}", self.chance.below(50)),
+            _ => format!(" LIMIT {} OFFSET {}", self.chance.below(50), self.chance.below(10)),
+        };
+        Query { sql: format!("{} ORDER BY {places}{limit}", query.sql), is_ordered: true, ..query }
+    }
+
+    fn filter(&self, scope: &Scope) -> String {
+        if self.chance.once_in(3) { String::new() } else { format!(" WHERE {}", self.condition(scope, 2)) }
+    }
+
+    fn relation(&self, depth: u32) -> Scope {
+        match self.chance.below(8) {
+            4..7 if depth != 0 => self.joined(depth),
+            7 if depth != 0 => self.nested(depth),
+            _ => self.table(),
+        }
+    }
+
+    pub(super) fn table(&self) -> Scope {
+        let table = self.chance.pick(self.tables);
+        let name = self.name();
+        let field = |column: &super::tables::Column| Field {
+            sql: format!("{name}.{}", column.name),
+            kind: column.kind,
+            domain: column.domain,
+        };
+        let fields = table.columns.iter().map(field).collect();
+        Scope { from: format!("{} AS {name}", table.name), fields, rows: table.rows }
+    }
+
+    fn nested(&self, depth: u32) -> Scope {
+        let (query, name) = (self.query(depth - 1, None), self.name());
+        let field =
+            |(place, kind): (usize, &Kind)| Field { sql: format!("{name}.o{}", place + 1), kind: *kind, domain: 2 };
+        let fields = query.columns.iter().enumerate().map(field).collect();
+        Scope { from: format!("({}) AS {name}", query.sql), fields, rows: query.rows }
+    }
+
+    fn joined(&self, depth: u32) -> Scope {
+        let (left, right) = (self.relation(depth - 1), self.relation(depth - 1));
+        let Some(condition) = self.join_condition(&left, &right) else { return left };
+        let kind = self.chance.pick(&["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+        let fields: Vec<Field> = left.fields.iter().chain(&right.fields).cloned().collect();
+        let scope = Scope { from: String::new(), fields, rows: condition.rows.max(left.rows).max(right.rows) };
+        // PostgreSQL has no full join by more than keys.
+        let more = match *kind != "FULL JOIN" && self.chance.once_in(4) {
+            true => format!(" AND {}", self.condition(&scope, 0)),
+            false => String::new(),
+        };
+        let from = format!("{} {kind} {} ON {}{more}", left.from, right_side(&right.from), condition.sql);
+        Scope { from, ..scope }
+    }
+
+    /// Keys of both sides that do not find too many rows.
+    fn join_condition(&self, left: &Scope, right: &Scope) -> Option<JoinCondition> {
+        let mut conditions = Vec::new();
+        for (x, y) in left.fields.iter().flat_map(|x| right.fields.iter().map(move |y| (x, y))) {
+            let rows = left.rows * right.rows / x.domain.max(y.domain).max(1);
+            if x.kind == y.kind && rows <= ROWS_MAX {
+                conditions.push(JoinCondition { sql: format!("{} = {}", x.sql, y.sql), rows });
+            }
+        }
+        if conditions.is_empty() {
+            return None;
+        }
+        let mut found = self.chance.pick(&conditions).clone();
+        if self.chance.once_in(4) {
+            found.sql = format!("{} AND {}", found.sql, self.chance.pick(&conditions).sql);
+        }
+        Some(found)
+    }
+
+    /// Columns of the same kind, of a scope and of another.
+    pub(super) fn keys(&self, scope: &Scope, other: &Scope) -> Option<(String, String)> {
+        let pairs = scope.fields.iter().flat_map(|x| other.fields.iter().map(move |y| (x, y)));
+        let pairs: Vec<_> = pairs.filter(|(x, y)| x.kind == y.kind).collect();
+        (!pairs.is_empty()).then(|| {
+            let (x, y) = self.chance.pick(&pairs);
+            (x.sql.clone(), y.sql.clone())
+        })
+    }
+
+    fn name(&self) -> String {
+        self.names.set(self.names.get() + 1);
+        format!("a{}", self.names.get())
+    }
+}
+
+#[derive(Clone)]
+struct JoinCondition {
+    sql: String,
+    rows: u64,
+}
+
+/// A join on the right needs its parentheses.
+fn right_side(from: &str) -> String {
+    if from.contains(" JOIN ") { format!("({from})") } else { from.to_owned() }
+}
+
+/// Values as columns `o1`, `o2` …
+fn named(values: &[String]) -> String {
+    let named = values.iter().enumerate().map(|(place, value)| format!("{value} AS o{}", place + 1));
+    named.collect::<Vec<_>>().join(", ")
+}

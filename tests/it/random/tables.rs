@@ -1,0 +1,133 @@
+//! Tables that random queries are about: of any types, with NULLs, of many rows or none, settled, changed, deleted and fresh.
+
+use super::chance::Chance;
+
+/// What columns and expressions are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Int,
+    Long,
+    Exact,
+    Float,
+    Text,
+    Date,
+    Bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) name: String,
+    storage: &'static str,
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// How many values it has.
+    pub(super) domain: u64,
+    /// One row in so many is NULL; 0 is none.
+    null_in: u64,
+}
+
+const WORDS: [&str; 12] = ["", "a", "ab", "green", "special", "ÜNÏ", "requests", "x_y", "50%", "the", "Forest", "zz"];
+
+impl Kind {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Int, Self::Long, Self::Exact, Self::Float, Self::Text, Self::Date, Self::Bool];
+
+    pub(super) fn sql(self) -> &'static str {
+        match self {
+            Self::Int => "integer",
+            Self::Long => "bigint",
+            Self::Exact => "numeric(12,2)",
+            Self::Float => "float8",
+            Self::Text => "text",
+            Self::Date => "date",
+            Self::Bool => "boolean",
+        }
+    }
+
+    /// The value of a number, the same wherever it is asked for. Floats are such that their sums are exact in any order.
+    pub(super) fn value(self, number: u64) -> String {
+        let signed = i64::try_from(number).expect("few values") - 3;
+        match self {
+            Self::Int => format!("({signed})"),
+            Self::Long => format!("({})::bigint", if number % 5 == 4 { signed * 1_000_000_007 } else { signed }),
+            Self::Exact => format!("({}.{:02})::numeric(12,2)", signed * 13, number * 37 % 100),
+            Self::Float => format!("({}.{})::float8", signed, ["0", "25", "5", "75"][number as usize % 4]),
+            Self::Text => {
+                let word = WORDS[number as usize % WORDS.len()];
+                let behind = if number < 12 { String::new() } else { format!(" {}", number / 12) };
+                format!("'{word}{behind}'::text")
+            }
+            Self::Date => format!("(date '1996-02-20' + {number})"),
+            Self::Bool => number.is_multiple_of(2).to_string(),
+        }
+    }
+}
+
+impl Column {
+    fn any(chance: &Chance, number: usize, kind: Kind) -> Self {
+        let domain = match kind {
+            Kind::Bool => 2,
+            _ => *chance.pick(&[2, 9, 40, 700]),
+        };
+        let name = format!("{}{number}", ["i", "l", "n", "f", "x", "d", "b"][kind as usize]);
+        Self { name, kind, domain, null_in: *chance.pick(&[0, 0, 10, 3]) }
+    }
+
+    fn value(&self, chance: &Chance) -> String {
+        match self.null_in {
+            1.. if chance.once_in(self.null_in) => "NULL".to_owned(),
+            _ => self.kind.value(chance.below(self.domain)),
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn any(chance: &Chance, number: usize) -> Self {
+        let mut columns = vec![Column { name: "id".to_owned(), kind: Kind::Long, domain: 0, null_in: 0 }];
+        let extra = 2 + chance.below(4) as usize;
+        let kinds = [Kind::Int, Kind::Text].into_iter().chain((0..extra).map(|_| *chance.pick(&Kind::ALL)));
+        columns.extend(kinds.enumerate().map(|(number, kind)| Column::any(chance, number, kind)));
+        let rows = if number == 0 { 5_000 } else { *chance.pick(&[0, 1, 30, 700, 2_500]) };
+        columns[0].domain = rows.max(1);
+        let storage = chance.pick(&["hybrid", "column", "row"]);
+        Self { name: format!("t{number}"), storage, columns, rows }
+    }
+
+    /// What makes it and its rows; `is_kiln` says where.
+    pub(super) fn statements(&self, chance: &Chance, is_kiln: bool) -> Vec<String> {
+        let columns = self.columns.iter().map(|column| format!("{} {}", column.name, column.kind.sql()));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        let storage = if is_kiln { format!(" WITH (storage = {})", self.storage) } else { String::new() };
+        let name = &self.name;
+        let mut statements = vec![format!("CREATE TABLE {name} ({columns}){storage}")];
+        let late = self.rows / 10;
+        statements.extend(self.inserts(chance, 0, self.rows - late));
+        statements.push(format!("VACUUM {name}"));
+        let changed = &self.columns[1];
+        statements.push(format!("UPDATE {name} SET {} = {} WHERE id % 6 = 1", changed.name, changed.value(chance)));
+        statements.push(format!("DELETE FROM {name} WHERE id % 7 = {}", chance.below(9)));
+        statements.extend(self.inserts(chance, self.rows - late, self.rows));
+        if !is_kiln {
+            statements.push(format!("ANALYZE {name}"));
+        }
+        statements
+    }
+
+    fn inserts(&self, chance: &Chance, first: u64, end: u64) -> Vec<String> {
+        let row = |id: u64| {
+            let rest = self.columns[1..].iter().map(|column| column.value(chance));
+            let values = std::iter::once(id.to_string()).chain(rest).collect::<Vec<_>>();
+            format!("({})", values.join(", "))
+        };
+        let batches = (first..end).step_by(500).map(|start| start..end.min(start + 500));
+        batches
+            .map(|ids| format!("INSERT INTO {} VALUES {}", self.name, ids.map(row).collect::<Vec<_>>().join(", ")))
+            .collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! Random expressions of a kind.
+
+use super::query::{Generator, Scope};
+use super::tables::Kind;
+
+impl Generator<'_> {
+    /// An expression over the scope's columns; `depth` bounds how it nests.
+    pub(super) fn value(&self, scope: &Scope, kind: Kind, depth: u32) -> String {
+        let fields: Vec<&str> = scope.of(kind).map(|field| field.sql.as_str()).collect();
+        if depth == 0 || self.chance.once_in(2) {
+            return match fields.is_empty() || self.chance.once_in(8) {
+                true if self.chance.once_in(8) => format!("NULL::{}", kind.sql()),
+                true => self.constant(kind),
+                false => (*self.chance.pick(&fields)).to_owned(),
+            };
+        }
+        let one = || self.value(scope, kind, depth - 1);
+        match self.chance.below(8) {
+            0 => {
+                let condition = self.condition(scope, depth - 1);
+                format!("CASE WHEN {condition} THEN {} ELSE {} END", one(), one())
+            }
+            1 => format!("CASE WHEN {} THEN {} END", self.condition(scope, depth - 1), one()),
+            2 => format!("coalesce({}, {})", one(), one()),
+            3 => format!("nullif({}, {})", one(), one()),
+            _ => self.computed(scope, kind, depth - 1),
+        }
+    }
+
+    pub(super) fn constant(&self, kind: Kind) -> String {
+        kind.value(self.chance.below(40))
+    }
+
+    /// What operators and functions of the kind give.
+    fn computed(&self, scope: &Scope, kind: Kind, depth: u32) -> String {
+        let of = |kind| self.value(scope, kind, depth);
+        let choice = self.chance.below(5);
+        match (kind, choice) {
+            (Kind::Int, 0) => format!("length({})", of(Kind::Text)),
+            (Kind::Int, 1) => format!("extract(year FROM {})::integer", of(Kind::Date)),
+            (Kind::Int, 2) => format!("({} % 7)", of(Kind::Int)),
+            (Kind::Int, _) => format!("({} {} {})", of(Kind::Int), self.chance.pick(&["+", "-"]), of(Kind::Int)),
+            (Kind::Long, 0) => format!("{}::bigint", of(Kind::Int)),
+            (Kind::Long, 1) => format!("abs({})", of(Kind::Long)),
+            (Kind::Long, 2) => format!("({}::bigint * {})", of(Kind::Int), of(Kind::Int)),
+            (Kind::Long, _) => format!("({} {} {})", of(Kind::Long), self.chance.pick(&["+", "-"]), of(Kind::Long)),
+            (Kind::Exact, 0) => format!("round({}, 1)", of(Kind::Exact)),
+            (Kind::Exact, 1) => format!("({} * {})", of(Kind::Exact), of(Kind::Exact)),
+            (Kind::Exact, 2) => format!("({} + {})", of(Kind::Exact), of(Kind::Int)),
+            (Kind::Exact, _) => format!("({} {} {})", of(Kind::Exact), self.chance.pick(&["+", "-"]), of(Kind::Exact)),
+            (Kind::Float, 0) => format!("{}::float8", of(Kind::Int)),
+            (Kind::Float, _) => {
+                format!("({} {} {})", of(Kind::Float), self.chance.pick(&["+", "-", "*"]), of(Kind::Float))
+            }
+            (Kind::Text, 0) => format!("upper({})", of(Kind::Text)),
+            (Kind::Text, 1) => format!("substring({} FROM 1 FOR {})", of(Kind::Text), self.chance.below(4)),
+            (Kind::Text, 2) => format!("({})::text", of(Kind::Int)),
+            (Kind::Text, _) => format!("({} || {})", of(Kind::Text), of(Kind::Text)),
+            (Kind::Date, _) => format!("({} + {})", of(Kind::Date), of(Kind::Int)),
+            (Kind::Bool, _) => format!("({})", self.condition(scope, depth)),
+        }
+    }
+}
