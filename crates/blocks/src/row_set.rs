@@ -5,10 +5,13 @@ use std::ops::Range;
 use crate::{BLOCK_ROWS, Mask, VECTOR_ROWS};
 
 /// One bit for each row of a block, in row order: 8 KB. Predicates take rows away.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct RowSet {
     words: Box<[u64; BLOCK_ROWS / 64]>,
     rows: usize,
+    /// The words among which all rows of the set are: a batch is a part of a block, and should cost no more.
+    first: usize,
+    end: usize,
 }
 
 impl RowSet {
@@ -22,6 +25,7 @@ impl RowSet {
         if !rows.is_multiple_of(64) {
             set.words[rows / 64] = (1 << (rows % 64)) - 1;
         }
+        set.end = rows.div_ceil(64);
         set
     }
 
@@ -31,7 +35,7 @@ impl RowSet {
     /// If a block does not hold as many.
     pub fn none(rows: usize) -> Self {
         assert!(rows <= BLOCK_ROWS, "a block holds at most {BLOCK_ROWS} rows");
-        Self { words: Box::new([0; BLOCK_ROWS / 64]), rows }
+        Self { words: Box::new([0; BLOCK_ROWS / 64]), rows, first: 0, end: 0 }
     }
 
     /// How many rows there are, in the set or not.
@@ -46,12 +50,18 @@ impl RowSet {
 
     /// How many rows are in the set.
     pub fn count(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.words[self.first..self.end].iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether no row is in the set.
     pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|word| *word == 0)
+        self.words[self.first..self.end].iter().all(|word| *word == 0)
+    }
+
+    /// The vectors among which all rows of the set are.
+    pub fn spanned(&self) -> Range<usize> {
+        let words = Mask::default().len();
+        self.first / words..self.end.div_ceil(words)
     }
 
     /// Whether a row is in the set.
@@ -100,17 +110,32 @@ impl RowSet {
     /// Takes all rows away.
     pub fn clear(&mut self) {
         self.words.fill(0);
+        (self.first, self.end) = (0, 0);
     }
 
     /// Adds a row.
     pub fn insert(&mut self, row: usize) {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        self.words[row / 64] |= 1 << (row % 64);
+        let word = row / 64;
+        self.words[word] |= 1 << (row % 64);
+        self.first = if self.first == self.end { word } else { self.first.min(word) };
+        self.end = self.end.max(word + 1);
     }
 
     /// Takes a row away.
     pub fn remove(&mut self, row: usize) {
         self.words[row / 64] &= !(1 << (row % 64));
+    }
+
+    /// Takes away the rows of a part of the set whose bit is not set: `kept` has one for each row of the part, in their order, least
+    /// significant first.
+    pub fn retain(&mut self, part: &Self, kept: &[u64]) {
+        let mut at = 0;
+        for (word, rows) in self.words[part.first..part.end].iter_mut().zip(&part.words[part.first..part.end]) {
+            let count = rows.count_ones();
+            *word &= !rows | deposited(bits_at(kept, at, count), *rows, count);
+            at += count as usize;
+        }
     }
 
     /// Takes a range of rows away.
@@ -123,11 +148,17 @@ impl RowSet {
         let tail = u64::MAX >> (63 - (rows.end - 1) % 64);
         if first == last {
             self.words[first] &= !(head & tail);
-            return;
+        } else {
+            self.words[first] &= !head;
+            self.words[first + 1..last].fill(0);
+            self.words[last] &= !tail;
         }
-        self.words[first] &= !head;
-        self.words[first + 1..last].fill(0);
-        self.words[last] &= !tail;
+        if rows.start <= self.first * 64 {
+            self.first = self.first.max(rows.end / 64).min(self.end);
+        }
+        if self.rows.min(self.end * 64) <= rows.end {
+            self.end = self.end.min(rows.start.div_ceil(64)).max(self.first);
+        }
     }
 
     /// Keeps only rows that are in the other set too.
@@ -150,18 +181,54 @@ impl RowSet {
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word |= bits;
         }
+        if self.first == self.end {
+            (self.first, self.end) = (other.first, other.end);
+        } else if other.first != other.end {
+            (self.first, self.end) = (self.first.min(other.first), self.end.max(other.end));
+        }
     }
 
     /// The rows in the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.words.iter().enumerate().flat_map(|(word, bits)| ones(*bits).map(move |bit| word * 64 + bit))
+        let words = self.words[self.first..self.end].iter().zip(self.first..);
+        words.flat_map(|(bits, word)| ones(*bits).map(move |bit| word * 64 + bit))
     }
 }
+
+impl PartialEq for RowSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows && self.words == other.words
+    }
+}
+
+impl Eq for RowSet {}
 
 impl std::fmt::Debug for RowSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "RowSet({} of {})", self.count(), self.rows)
     }
+}
+
+/// So many bits from a place on.
+fn bits_at(words: &[u64], at: usize, count: u32) -> u64 {
+    if count == 0 {
+        return 0;
+    }
+    let low = words[at / 64] >> (at % 64);
+    let behind =
+        if at.is_multiple_of(64) { 0 } else { words.get(at / 64 + 1).map_or(0, |word| word << (64 - at % 64)) };
+    (low | behind) & (u64::MAX >> (64 - count))
+}
+
+/// The set bits of a word, of which there are so many, that go with set bits among `bits`.
+fn deposited(bits: u64, word: u64, count: u32) -> u64 {
+    if count == 64 || bits == 0 {
+        return bits;
+    }
+    if bits.count_ones() == count {
+        return word;
+    }
+    ones(word).enumerate().fold(0, |all, (at, bit)| all | (bits >> at & 1) << bit)
 }
 
 /// Positions of a mask's set bits, ascending.
@@ -188,6 +255,65 @@ mod tests {
             let set = RowSet::all(rows);
             assert_eq!(set.count(), rows);
             assert!(set.iter().eq(0..rows));
+        }
+    }
+
+    #[test]
+    fn rows_are_kept_by_their_places_in_a_part() {
+        for seed in 1..40 {
+            let rows = 5_000;
+            let mut set = RowSet::all(rows);
+            let mut random = crate::fixtures::numbers(seed);
+            if seed % 3 != 0 {
+                (0..rows).for_each(|row| {
+                    if random.next().unwrap() % 4 == 0 {
+                        set.remove(row)
+                    }
+                });
+            }
+            let mut part = set.clone();
+            part.remove_range(0..(seed as usize % 3) * 1024);
+            part.remove_range(4096..rows);
+            let kept: Vec<u64> = match seed % 4 {
+                0 => vec![0; 64],
+                1 => vec![u64::MAX; 64],
+                _ => random.take(64).collect(),
+            };
+            let mut expected = set.clone();
+            for (at, row) in part.iter().enumerate() {
+                if kept[at / 64] >> (at % 64) & 1 == 0 {
+                    expected.remove(row);
+                }
+            }
+            set.retain(&part, &kept);
+            assert_eq!(set, expected, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn no_row_lies_outside_of_what_is_spanned() {
+        for number in crate::fixtures::numbers(7).take(300) {
+            let rows = [1, 64, 1000, 4096, 65_536][number as usize % 5];
+            let mut set = if number % 3 == 0 { RowSet::none(rows) } else { RowSet::all(rows) };
+            for number in crate::fixtures::numbers(number).take(6) {
+                let (row, other) = ((number >> 8) as usize % rows, (number >> 32) as usize % (rows + 1));
+                match number % 6 {
+                    0 => set.insert(row),
+                    1 => set.remove_range(0..other),
+                    2 => set.remove_range(other..rows),
+                    3 => set.remove_range(row.min(other)..row.max(other)),
+                    4 => {
+                        let mut more = RowSet::none(rows);
+                        more.insert(row);
+                        set.or(&more);
+                    }
+                    _ => set.remove(row),
+                }
+                let expected: Vec<usize> = (0..rows).filter(|row| set.contains(*row)).collect();
+                assert!(set.iter().eq(expected.iter().copied()));
+                assert_eq!((set.count(), set.is_empty()), (expected.len(), expected.is_empty()));
+                assert!(expected.iter().all(|row| set.spanned().contains(&(row / VECTOR_ROWS))));
+            }
         }
     }
 

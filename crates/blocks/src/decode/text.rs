@@ -133,7 +133,7 @@ impl Block {
             validity[row / 64] |= u64::from(is_valid) << (row % 64);
             gathered.offsets.push(bytes.len());
         };
-        for vector in 0..self.head().vectors() {
+        for vector in rows.spanned() {
             let kept = rows.count_in(vector);
             let first = vector * VECTOR_ROWS;
             if kept * super::GATHER_EVERY_MIN <= VECTOR_ROWS {

@@ -154,7 +154,7 @@ impl Block {
         let mut gathered = Gathered::new(rows.count(), head.nulls != 0);
         let mut buffer = LanesBuffer::new();
         let mut keys = Box::new([0; VECTOR_ROWS]);
-        for vector in 0..head.vectors() {
+        for vector in rows.spanned() {
             let kept = rows.count_in(vector);
             if kept == 0 {
                 continue;
@@ -227,6 +227,25 @@ impl<T: Value> Gathered<T> {
     fn take(&mut self, keys: &[i64; VECTOR_ROWS], mask: &Mask, count: usize, head: &Head) {
         // Not by extending, which asks for room before each.
         let start = self.values.len();
+        if VECTOR_ROWS <= count * 2 {
+            // Each is written, and the next to the same place unless it is kept: nothing waits for a bit.
+            self.values.resize(start + count + 1, T::default());
+            let (values, mut at) = (&mut self.values[start..], 0);
+            for (keys, bits) in keys.as_chunks::<64>().0.iter().zip(mask) {
+                if *bits == u64::MAX {
+                    let places = values[at..at + 64].iter_mut();
+                    places.zip(keys).for_each(|(place, key)| *place = T::of_key(*key, head));
+                    at += 64;
+                    continue;
+                }
+                for (bit, key) in keys.iter().enumerate() {
+                    values[at] = T::of_key(*key, head);
+                    at += (bits >> bit & 1) as usize;
+                }
+            }
+            self.values.truncate(start + count);
+            return;
+        }
         self.values.resize(start + count, T::default());
         for (place, row) in self.values[start..].iter_mut().zip(positions(mask)) {
             *place = T::of_key(keys[row], head);

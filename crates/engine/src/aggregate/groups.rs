@@ -6,6 +6,7 @@ use super::AggregateSpec;
 use super::keys::{KeyForm, Words};
 use super::state::State;
 use super::table::Table;
+use super::totals::Rows;
 use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result};
 
 /// Groups and what is kept of them. Gives one row for each group: its keys, then its states.
@@ -18,6 +19,8 @@ pub struct Groups {
     states: Vec<State>,
     rows: usize,
     groups: Vec<u32>,
+    /// What rows without NULLs have for NULLs, as many as a batch ever had rows.
+    zeros: Arc<Vec<i64>>,
 }
 
 /// Groups whose table is filled, to be given in parts.
@@ -33,7 +36,7 @@ impl Groups {
     pub fn new(spec: &Arc<AggregateSpec>) -> Self {
         let keys = spec.keys.iter().map(|_| KeyForm::default()).collect();
         let states = spec.states.iter().map(|state| State::new(state.kept)).collect();
-        Self { spec: Arc::clone(spec), keys, table: None, states, rows: 0, groups: Vec::new() }
+        Self { spec: Arc::clone(spec), keys, table: None, states, rows: 0, groups: Vec::new(), zeros: Arc::default() }
     }
 
     /// Adds the rows of a batch.
@@ -52,12 +55,12 @@ impl Groups {
         let table = self.table.get_or_insert_with(|| Table::new(stride));
         table.groups_of(&words, batch.rows, self.rows, &mut self.groups);
         self.rows += batch.rows;
-        let groups = table.len();
+        let (groups, rows) = (table.len(), Rows::new(&self.groups));
         for (state, spec) in self.states.iter_mut().zip(&self.spec.states) {
             state.resize(groups);
             let column = spec.column.map(|column| &batch.columns[column]);
             let counts = counts(column, spec.filter.map(|filter| &batch.columns[filter]))?;
-            state.add(&self.groups, column, counts.as_deref())?;
+            state.add(&rows, column, counts.as_deref())?;
         }
         Ok(())
     }
@@ -79,7 +82,10 @@ impl Groups {
         }
         let bounds =
             if nulls.is_some() { Bounds { min: 0, max: (1 << self.keys.len().min(63)) - 1 } } else { Bounds::of(0) };
-        let values = Arc::new(nulls.unwrap_or_else(|| vec![0; batch.rows]));
+        if self.zeros.len() < batch.rows {
+            self.zeros = Arc::new(vec![0; batch.rows]);
+        }
+        let values = nulls.map_or_else(|| Arc::clone(&self.zeros), Arc::new);
         words.push(Words { values, bounds: Some(bounds) });
         Ok(words)
     }

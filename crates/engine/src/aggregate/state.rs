@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::least::Least;
-use super::totals::{BEYOND, add_counts, add_ints, add_wide};
+use super::totals::{BEYOND, Rows, add_counts, add_ints, add_wide};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// A thing that is kept of the rows of a group.
@@ -62,10 +62,11 @@ impl State {
     }
 
     /// Adds rows: the group of each, and its value. `counts` are the rows that do, all without it.
-    pub(super) fn add(&mut self, groups: &[u32], column: Option<&Column>, counts: Option<&Bits>) -> Result<()> {
+    pub(super) fn add(&mut self, rows: &Rows<'_>, column: Option<&Column>, counts: Option<&Bits>) -> Result<()> {
+        let groups = rows.groups;
         match self {
             Self::Count(totals) => {
-                add_counts(totals, groups, counts);
+                add_counts(totals, rows, counts);
                 Ok(())
             }
             Self::Sum(sums) => match &column.ok_or(Error::Form("a sum of nothing"))?.data {

@@ -197,7 +197,9 @@ impl Table {
 impl Direct {
     fn find(&mut self, words: &[Words], rows: usize, groups: &mut Vec<u32>, stored: &mut Vec<i64>, count: &mut usize) {
         let mut places = vec![0_usize; rows];
-        for ((min, width), words) in self.ranges.iter().zip(words) {
+        // What can only be one word, as where nothing is NULL, tells nothing.
+        let telling = self.ranges.iter().zip(words).filter(|((_, width), _)| *width != 1);
+        for ((min, width), words) in telling {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

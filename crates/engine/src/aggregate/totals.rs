@@ -1,5 +1,7 @@
 //! Counts and sums of a batch's rows, by their groups.
 
+use std::cell::OnceCell;
+
 use super::state::each;
 use crate::{Bits, Bounds, Error, Result};
 
@@ -12,22 +14,42 @@ const BATCH_SUM_MAX: i128 = 1 << 62;
 /// What a sum is whose digits nothing holds.
 pub(super) const BEYOND: Error = Error::Value("a sum beyond 128 bits");
 
+/// The groups of a batch's rows.
+pub(super) struct Rows<'a> {
+    pub(super) groups: &'a [u32],
+    /// How many rows each of few groups has: most counts of a batch are of all rows.
+    few: OnceCell<[i64; FEW_GROUPS]>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(groups: &'a [u32]) -> Self {
+        Self { groups, few: OnceCell::new() }
+    }
+
+    fn few(&self) -> &[i64; FEW_GROUPS] {
+        self.few.get_or_init(|| {
+            let mut parts = [[0_i64; REPLICAS]; FEW_GROUPS];
+            let chunks = self.groups.chunks_exact(REPLICAS);
+            chunks.remainder().iter().for_each(|group| parts[*group as usize % FEW_GROUPS][0] += 1);
+            for chunk in chunks {
+                for (replica, group) in chunk.iter().enumerate() {
+                    parts[*group as usize % FEW_GROUPS][replica] += 1;
+                }
+            }
+            parts.map(|parts| parts.iter().sum())
+        })
+    }
+}
+
 /// Counts rows.
-pub(super) fn add_counts(totals: &mut [i64], groups: &[u32], counts: Option<&Bits>) {
+pub(super) fn add_counts(totals: &mut [i64], rows: &Rows<'_>, counts: Option<&Bits>) {
+    let groups = rows.groups;
     if let (None, [total]) = (counts, &mut *totals) {
         *total += i64::try_from(groups.len()).expect("a batch has fewer rows");
         return;
     }
     if totals.len() <= FEW_GROUPS && counts.is_none() {
-        let mut parts = [[0_i64; REPLICAS]; FEW_GROUPS];
-        let chunks = groups.chunks_exact(REPLICAS);
-        chunks.remainder().iter().for_each(|group| parts[*group as usize % FEW_GROUPS][0] += 1);
-        for chunk in chunks {
-            for (replica, group) in chunk.iter().enumerate() {
-                parts[*group as usize % FEW_GROUPS][replica] += 1;
-            }
-        }
-        totals.iter_mut().zip(&parts).for_each(|(total, parts)| *total += parts.iter().sum::<i64>());
+        totals.iter_mut().zip(rows.few()).for_each(|(total, count)| *total += count);
         return;
     }
     each(counts, groups.len(), |row| totals[groups[row] as usize] += 1);

@@ -22,10 +22,11 @@ mod tests;
 use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
-use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 pub(crate) use fragment::FragmentExec;
 pub(crate) use plan::OperatorId;
@@ -42,10 +43,41 @@ pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
     let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
     let after = before.iter().map(|child| cover(Arc::clone(child))).collect::<DfResult<Vec<_>>>()?;
     let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
-    if !is_changed || !may_replace(&plan, &before, &after) || !stay_ordered(&plan, &after)? {
+    if !is_changed {
         return Ok(plan);
     }
-    replace_children_if_necessary(plan, after)
+    match divided_alike(&plan, &before, after)? {
+        Some(after) if stay_ordered(&plan, &after)? => replace_children_if_necessary(plan, after),
+        _ => Ok(plan),
+    }
+}
+
+/// The new children, in as many parts as an operator over several asks for: a fragment gives one. `None` where they cannot be divided as
+/// the old ones were.
+fn divided_alike(
+    plan: &Arc<dyn ExecutionPlan>,
+    before: &[Arc<dyn ExecutionPlan>],
+    after: Vec<Arc<dyn ExecutionPlan>>,
+) -> DfResult<Option<Vec<Arc<dyn ExecutionPlan>>>> {
+    let takes_any = before.len() < 2
+        || plan.is::<UnionExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.downcast_ref::<HashJoinExec>().is_some_and(|join| *join.partition_mode() == PartitionMode::CollectLeft);
+    if takes_any {
+        return Ok(Some(after));
+    }
+    let mut divided = Vec::with_capacity(after.len());
+    for (before, after) in before.iter().zip(after) {
+        let (old, new) = (before.output_partitioning(), after.output_partitioning());
+        divided.push(match old {
+            _ if old.partition_count() == new.partition_count() => after,
+            // Of one part the rows stay in their order.
+            Partitioning::Hash(..) => Arc::new(RepartitionExec::try_new(after, old.clone())?),
+            _ => return Ok(None),
+        });
+    }
+    Ok(Some(divided))
 }
 
 /// Whether the new children's rows come in the order that an operator asks for.
@@ -59,18 +91,4 @@ fn stay_ordered(plan: &Arc<dyn ExecutionPlan>, after: &[Arc<dyn ExecutionPlan>])
         }
     }
     Ok(true)
-}
-
-/// Whether an operator works over the new children as it did over the old: a fragment gives one partition.
-fn may_replace(
-    plan: &Arc<dyn ExecutionPlan>,
-    before: &[Arc<dyn ExecutionPlan>],
-    after: &[Arc<dyn ExecutionPlan>],
-) -> bool {
-    if before.len() < 2 {
-        return true;
-    }
-    let partitions = |child: &Arc<dyn ExecutionPlan>| child.properties().output_partitioning().partition_count();
-    let is_kept = before.iter().zip(after).all(|(before, after)| partitions(before) == partitions(after));
-    is_kept || plan.is::<UnionExec>() || plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>()
 }

@@ -143,11 +143,7 @@ impl OpenPage {
             let batch = self.batch(&rows, &work.schema, &read)?;
             let kept = test(&batch)?;
             if kept.count() < kept.rows() {
-                for (at, row) in rows.iter().enumerate() {
-                    if !kept.get(at) {
-                        self.page.rows.remove(row);
-                    }
-                }
+                self.page.rows.retain(&rows, kept.words());
             }
         }
         Ok(())
