@@ -266,7 +266,7 @@ mod tests {
             let mut random = crate::fixtures::numbers(seed);
             if seed % 3 != 0 {
                 (0..rows).for_each(|row| {
-                    if random.next().unwrap() % 4 == 0 {
+                    if random.next().unwrap().is_multiple_of(4) {
                         set.remove(row)
                     }
                 });
@@ -294,7 +294,7 @@ mod tests {
     fn no_row_lies_outside_of_what_is_spanned() {
         for number in crate::fixtures::numbers(7).take(300) {
             let rows = [1, 64, 1000, 4096, 65_536][number as usize % 5];
-            let mut set = if number % 3 == 0 { RowSet::none(rows) } else { RowSet::all(rows) };
+            let mut set = if number.is_multiple_of(3) { RowSet::none(rows) } else { RowSet::all(rows) };
             for number in crate::fixtures::numbers(number).take(6) {
                 let (row, other) = ((number >> 8) as usize % rows, (number >> 32) as usize % (rows + 1));
                 match number % 6 {
