@@ -24,6 +24,7 @@ use std::sync::Arc;
 use datafusion::common::Result as DfResult;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
@@ -39,6 +40,10 @@ pub(crate) use run::FALLBACKS;
 pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if let Some(fragment) = plan::lower(&plan) {
         return Ok(Arc::new(FragmentExec::new(plan, fragment)));
+    }
+    // Its terms share a table that it hands down to the operators that it sees, and are run again and again.
+    if plan.is::<RecursiveQueryExec>() {
+        return Ok(plan);
     }
     let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
     let after = before.iter().map(|child| cover(Arc::clone(child))).collect::<DfResult<Vec<_>>>()?;

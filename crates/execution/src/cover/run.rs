@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, lit};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::stream::BoxStream;
@@ -89,7 +93,7 @@ async fn drive(
     tracing::debug!(%reason, "the engine leaves a part of a query to its operators");
     let given = sent.load(Ordering::Relaxed);
     // Operators below may have run for the program, and exchanges and joins run once.
-    let rows = reset_plan_states(covered).and_then(|fresh| {
+    let rows = reset_plan_states(covered).and_then(forgotten).and_then(|fresh| {
         measured.leave_to(&fresh);
         execute_stream(fresh, context)
     });
@@ -103,6 +107,24 @@ async fn drive(
         let error = format!("a part of the rows was given before the engine gave up: {reason}");
         let _ = sender.send(Err(DataFusionError::Internal(error))).await;
     }
+}
+
+/// The plan with filters that know nothing of an earlier run: operators that learn have made others when they were reset.
+fn forgotten(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let forget = |part: Arc<dyn PhysicalExpr>| match part.is::<DynamicFilterPhysicalExpr>() {
+        true => Ok(Transformed::yes(lit(true))),
+        false => Ok(Transformed::no(part)),
+    };
+    let forgotten = plan.transform_up(|operator| {
+        let Some(filter) = operator.downcast_ref::<FilterExec>() else { return Ok(Transformed::no(operator)) };
+        let predicate = Arc::clone(filter.predicate()).transform_up(forget)?;
+        if !predicate.transformed {
+            return Ok(Transformed::no(operator));
+        }
+        let filter = FilterExecBuilder::from(filter).with_predicate(predicate.data).build()?;
+        Ok(Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>))
+    });
+    forgotten.data()
 }
 
 /// The rows of the operators themselves; where some of the engine's were given already, only what goes wrong.
