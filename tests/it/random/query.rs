@@ -80,7 +80,7 @@ impl<'a> Generator<'a> {
             values.push(if self.chance.once_in(2) {
                 keys.push((place + 1).to_string());
                 let key = self.value(&scope, *kind, 1);
-                are_columns &= key.starts_with('a') && !key.contains(' ');
+                are_columns &= key.starts_with('a') && !key.contains(' ') && !values.contains(&key);
                 key
             } else {
                 self.aggregate(&scope, *kind)
@@ -89,7 +89,7 @@ impl<'a> Generator<'a> {
         let mut sql = format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(&scope));
         if !keys.is_empty() {
             let listed = keys.join(", ");
-            // PostgreSQL 15 sorts wrongly by keys of grouping sets that it knows to be constant.
+            // PostgreSQL 15 sorts wrongly by keys of grouping sets that it knows to be constant, and Kiln refuses one key twice.
             let sets = if are_columns { self.chance.below(6) } else { 6 };
             sql += &match sets {
                 0 => format!(" GROUP BY ROLLUP ({listed})"),

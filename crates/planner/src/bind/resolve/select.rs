@@ -186,9 +186,7 @@ impl Resolver<'_> {
                 return self.group_key(key, items, is_outermost);
             }
             Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
-                sets.iter_mut().flatten().try_for_each(|key| self.group_key(key, items, false))?;
-                *key = without_repeats(std::mem::replace(key, Expr::Value(Value::Null.into())));
-                return Ok(());
+                return sets.iter_mut().flatten().try_for_each(|key| self.group_key(key, items, false));
             }
             Expr::Tuple(keys) => {
                 return keys.iter_mut().try_for_each(|key| self.group_key(key, items, false));
@@ -233,30 +231,6 @@ impl Resolver<'_> {
         Ok(at.is_some())
     }
 }
-
-/// ROLLUP and CUBE with a key twice as their sets, each with a key once: DataFusion has a column of each that it reads.
-fn without_repeats(key: Expr) -> Expr {
-    let once = |keys: &[&Expr]| {
-        let first = |(at, key): (usize, &&Expr)| (!keys[..at].contains(key)).then(|| (*key).clone());
-        keys.iter().enumerate().filter_map(first).collect::<Vec<_>>()
-    };
-    let sets: Vec<Vec<&Expr>> = match &key {
-        Expr::Rollup(parts) => (0..=parts.len()).rev().map(|count| parts[..count].iter().flatten().collect()).collect(),
-        Expr::Cube(parts) if parts.len() <= CUBE_MAX => {
-            let has = |set: usize| move |(at, _): &(usize, &Vec<Expr>)| set >> at & 1 == 1;
-            let of = |set| parts.iter().enumerate().filter(has(set)).flat_map(|(_, part)| part).collect();
-            (0..1 << parts.len()).rev().map(of).collect()
-        }
-        _ => return key,
-    };
-    if sets[0].len() == once(&sets[0]).len() {
-        return key;
-    }
-    Expr::GroupingSets(sets.iter().map(|set| once(set)).collect())
-}
-
-/// Parts that a CUBE may have: PostgreSQL's bound.
-const CUBE_MAX: usize = 12;
 
 fn is_constant(expr: &Expr) -> bool {
     match expr {
