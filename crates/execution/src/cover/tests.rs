@@ -8,18 +8,19 @@ use crate::fixtures::Warehouse;
 use crate::sql_fixture::Sql;
 
 /// What collects much: groups and tables, some of them of what operators below have made, with exchanges, sorts and windows.
-const HUNGRY: [&str; 7] = [
+const HUNGRY: [&str; 8] = [
     "select x, count(*) from a group by x order by x desc limit 3",
     "select x % 20000 as g, max(x::text), min(t) from a group by 1 order by 1 limit 3",
     "select count(*), sum(x), max(y), min(t) from a join b on x = y",
     "select count(*), sum(n) from (select x % 30000 as g, count(distinct t) as n from a group by 1) as s join b on g = y",
     "select n, count(*), sum(x) from (select x, row_number() over (partition by x % 5 order by t, x) as n from a) as s group by n order by n limit 3",
     "select count(*), sum(y) from (select x, t from a order by t, x limit 30000) as s join b on x = y",
+    "select count(*), sum(y) from (select x from a order by x limit 30000) as s join b on x = y",
     "select count(*), sum(s.x) from (select x from a union all select y from b) as s join a as other on s.x = other.x",
 ];
 
 async fn tables(memory_bytes: usize) -> Sql {
-    let mut sql = Sql::on(Warehouse::with(Config { memory_bytes, ..Config::default() }));
+    let sql = Sql::on(Warehouse::with(Config { memory_bytes, ..Config::default() }));
     sql.run("create table a (x bigint, t text)").await.unwrap();
     sql.run("create table b (y bigint)").await.unwrap();
     for start in (0..50_000).step_by(10_000) {
@@ -27,7 +28,6 @@ async fn tables(memory_bytes: usize) -> Sql {
         sql.run(&format!("insert into a select i, 'text ' || i % 777 from {series} as g(i)")).await.unwrap();
         sql.run(&format!("insert into b select i from {series} as g(i)")).await.unwrap();
     }
-    sql.settings.set("kiln.engine", "on").unwrap();
     sql
 }
 

@@ -118,14 +118,6 @@ impl ColumnBlock {
         Ok(Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) })
     }
 
-    /// How many rows it has.
-    pub(super) fn rows(&self) -> usize {
-        match self {
-            Self::Numbers(block) | Self::Texts(block) | Self::Codes { codes: block, .. } => block.head().rows,
-            Self::Arrays(values) => values.len(),
-        }
-    }
-
     /// What it takes in memory, roughly.
     pub(super) fn memory_bytes(&self) -> u64 {
         const ROOM: usize = 256;
