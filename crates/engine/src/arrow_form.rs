@@ -9,8 +9,8 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
+    DataType, Date32Type, Decimal128Type, Decimal256Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, i256,
 };
 
 use crate::{Bits, Bounds, Column, Data, Error, Form, Result, Strings};
@@ -27,6 +27,8 @@ pub fn form(data_type: &DataType) -> Option<Form> {
         | DataType::Int16
         | DataType::Int32
         | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
         | DataType::UInt32
         | DataType::Date32
         | DataType::Time64(TimeUnit::Microsecond)
@@ -61,6 +63,8 @@ pub fn column(array: &ArrayRef) -> Result<Column> {
         DataType::Int8 => integers::<Int8Type>(array, i64::from),
         DataType::Int16 => integers::<Int16Type>(array, i64::from),
         DataType::Int32 => integers::<Int32Type>(array, i64::from),
+        DataType::UInt8 => integers::<UInt8Type>(array, i64::from),
+        DataType::UInt16 => integers::<UInt16Type>(array, i64::from),
         DataType::UInt32 => integers::<UInt32Type>(array, i64::from),
         DataType::Int64 => integers::<Int64Type>(array, |value| value),
         DataType::Date32 => integers::<Date32Type>(array, i64::from),
@@ -143,6 +147,14 @@ pub fn array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
             let values: Vec<i128> = values.iter().map(|value| i128::from(*value)).collect();
             primitive::<Decimal128Type>(values, nulls, data_type)
         }
+        (Data::Ints { values, .. }, DataType::Decimal256(..)) => {
+            let values: Vec<i256> = values.iter().map(|value| i256::from_i128((*value).into())).collect();
+            primitive::<Decimal256Type>(values, nulls, data_type)
+        }
+        (Data::Wide(values), DataType::Decimal256(..)) => {
+            let values: Vec<i256> = values.iter().map(|value| i256::from_i128(*value)).collect();
+            primitive::<Decimal256Type>(values, nulls, data_type)
+        }
         (Data::Wide(values), DataType::Decimal128(..)) => {
             primitive::<Decimal128Type>(values.to_vec(), nulls, data_type)
         }
@@ -153,6 +165,8 @@ pub fn array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
         (Data::Ints { values, .. }, DataType::Int8) => narrowed::<Int8Type, _>(values, nulls, data_type)?,
         (Data::Ints { values, .. }, DataType::Int16) => narrowed::<Int16Type, _>(values, nulls, data_type)?,
         (Data::Ints { values, .. }, DataType::Int32) => narrowed::<Int32Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::UInt8) => narrowed::<UInt8Type, _>(values, nulls, data_type)?,
+        (Data::Ints { values, .. }, DataType::UInt16) => narrowed::<UInt16Type, _>(values, nulls, data_type)?,
         (Data::Ints { values, .. }, DataType::UInt32) => narrowed::<UInt32Type, _>(values, nulls, data_type)?,
         (Data::Ints { values, .. }, DataType::Date32) => narrowed::<Date32Type, _>(values, nulls, data_type)?,
         (Data::Ints { values, .. }, DataType::Time64(TimeUnit::Microsecond)) => {

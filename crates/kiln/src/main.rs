@@ -40,6 +40,7 @@ enum Role {
 }
 
 fn main() -> ExitCode {
+    allocator::Allocator::keep_free_memory();
     let arguments = Arguments::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(8 << 20).build() {
         Ok(runtime) => runtime,

@@ -20,6 +20,7 @@ pub mod parse;
 mod past;
 mod planned;
 mod planner;
+mod ranks;
 pub mod rewrite;
 pub mod semantics;
 mod sequences;

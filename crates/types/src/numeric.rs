@@ -96,10 +96,27 @@ impl Digits {
     }
 }
 
+/// Looked up for each value that is divided.
+const POWERS_OF_TEN: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
 /// 10^`exponent` for exponents to 38.
 #[must_use]
 pub const fn power_of_ten(exponent: u8) -> i128 {
-    10_i128.pow(exponent as u32)
+    POWERS_OF_TEN[exponent as usize]
+}
+
+/// 10^`exponent`; `None` beyond 38.
+#[must_use]
+pub fn checked_power_of_ten(exponent: u8) -> Option<i128> {
+    POWERS_OF_TEN.get(usize::from(exponent)).copied()
 }
 
 /// How many decimal digits a value takes; 0 for 0.
@@ -112,7 +129,7 @@ pub fn digit_count(value: i128) -> u8 {
 #[must_use]
 pub fn rescale(value: i128, from: u8, to: u8) -> Option<i128> {
     if from <= to {
-        return value.checked_mul(10_i128.checked_pow(u32::from(to - from))?);
+        return value.checked_mul(checked_power_of_ten(to - from)?);
     }
     Some(divide_rounding(value, power_of_ten((from - to).min(38))))
 }

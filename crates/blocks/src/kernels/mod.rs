@@ -11,6 +11,7 @@ mod avx2;
 mod avx512;
 mod bits;
 mod lane;
+mod numbers;
 mod variant;
 
 use std::sync::OnceLock;
@@ -54,6 +55,11 @@ pub struct Kernels {
     decimals: unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [f64; VECTOR_ROWS]),
     digits: Digits,
     singles_digits: Digits,
+    linear: unsafe fn(&[i64], i64, &[i64], i64, &mut [i64]),
+    shift: unsafe fn(&[i64], i64, i64, &mut [i64]),
+    product: unsafe fn(&[i64], &[i64], &mut [i64]),
+    sums_of_4: unsafe fn(&[i64], &[u32], &mut [i64; 4]),
+    sums_of_8: unsafe fn(&[i64], &[u32], &mut [i64; 8]),
 }
 
 type Digits = unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [i64; VECTOR_ROWS]) -> Mask;
@@ -174,6 +180,37 @@ impl Kernels {
         let kernel = if are_single { self.singles_digits } else { self.digits };
         // SAFETY: as in `unpack`.
         unsafe { kernel(keys, decimals, digits) }
+    }
+
+    /// `x * f + y * g` of each pair, wrapping around; as many as the shortest of all has.
+    pub fn linear(&self, x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
+        // SAFETY: as in `unpack`.
+        unsafe { (self.linear)(x, f, y, g, out) }
+    }
+
+    /// `x * f + c` of each value, wrapping around.
+    pub fn shift(&self, x: &[i64], f: i64, c: i64, out: &mut [i64]) {
+        // SAFETY: as in `unpack`.
+        unsafe { (self.shift)(x, f, c, out) }
+    }
+
+    /// `x * y` of each pair, wrapping around.
+    pub fn product(&self, x: &[i64], y: &[i64], out: &mut [i64]) {
+        // SAFETY: as in `unpack`.
+        unsafe { (self.product)(x, y, out) }
+    }
+
+    /// Adds each value to the sum of its group, wrapping around; those of other groups than 0 to 7 are left out. `few` says that there are no
+    /// groups beyond the third.
+    pub fn sums(&self, values: &[i64], groups: &[u32], few: bool, sums: &mut [i64; 8]) {
+        if few {
+            let sums = sums.first_chunk_mut::<4>().expect("half of eight");
+            // SAFETY: as in `unpack`.
+            unsafe { (self.sums_of_4)(values, groups, sums) }
+        } else {
+            // SAFETY: as in `unpack`.
+            unsafe { (self.sums_of_8)(values, groups, sums) }
+        }
     }
 
     /// How many values differ from the one before.

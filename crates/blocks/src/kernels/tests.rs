@@ -123,3 +123,30 @@ fn every_variant_finds_bounds_and_changes() {
         assert_eq!(kernels.changes(&[]), 0);
     }
 }
+
+#[test]
+fn every_variant_computes_numbers() {
+    let x: Vec<i64> = values(5).iter().map(|value| *value as i64).take(1_021).collect();
+    let y: Vec<i64> = values(6).iter().map(|value| *value as i64).take(1_021).collect();
+    let groups: Vec<u32> = values(7).iter().map(|value| (value >> 40) as u32 % 9).take(1_021).collect();
+    for kernels in Kernels::available() {
+        let mut out = vec![0; x.len()];
+        kernels.linear(&x, 100, &y, -3, &mut out);
+        let expected = |x: i64, y: i64| x.wrapping_mul(100).wrapping_sub(y.wrapping_mul(3));
+        assert!(out.iter().zip(x.iter().zip(&y)).all(|(out, (x, y))| *out == expected(*x, *y)));
+        for factor in [1, -1, 1_000] {
+            kernels.shift(&x, factor, 17, &mut out);
+            assert!(out.iter().zip(&x).all(|(out, x)| *out == x.wrapping_mul(factor).wrapping_add(17)));
+        }
+        kernels.product(&x, &y, &mut out);
+        assert!(out.iter().zip(x.iter().zip(&y)).all(|(out, (x, y))| *out == x.wrapping_mul(*y)));
+        for (few, count) in [(true, 4), (false, 8)] {
+            let mut sums = [11; 8];
+            kernels.sums(&x, &groups, few, &mut sums);
+            for (group, sum) in sums.iter().enumerate() {
+                let of_group = x.iter().zip(&groups).filter(|(_, of)| group < count && **of as usize == group);
+                assert_eq!(*sum, of_group.fold(11_i64, |sum, (x, _)| sum.wrapping_add(*x)), "{:?}", kernels.isa());
+            }
+        }
+    }
+}

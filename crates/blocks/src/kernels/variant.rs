@@ -2,7 +2,7 @@
 
 use crate::float::Decimals;
 use crate::kernels::lane::{self, Word};
-use crate::kernels::{Isa, Kernels, LaneKernels, bits};
+use crate::kernels::{Isa, Kernels, LaneKernels, bits, numbers};
 use crate::{Mask, VECTOR_ROWS};
 
 /// Compiles every loop for an instruction set, whose features are named last. The loops are inlined into functions of those features
@@ -23,7 +23,37 @@ macro_rules! variant {
                 decimals,
                 digits,
                 singles_digits,
+                linear,
+                shift,
+                product,
+                sums_of_4,
+                sums_of_8,
             };
+
+            $(#[target_feature(enable = $features)])?
+            fn linear(x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
+                numbers::linear(x, f, y, g, out);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn shift(x: &[i64], f: i64, c: i64, out: &mut [i64]) {
+                numbers::shift(x, f, c, out);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn product(x: &[i64], y: &[i64], out: &mut [i64]) {
+                numbers::product(x, y, out);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn sums_of_4(values: &[i64], groups: &[u32], sums: &mut [i64; 4]) {
+                numbers::sums::<4>(values, groups, sums);
+            }
+
+            $(#[target_feature(enable = $features)])?
+            fn sums_of_8(values: &[i64], groups: &[u32], sums: &mut [i64; 8]) {
+                numbers::sums::<8>(values, groups, sums);
+            }
 
             variant!(lane $isa u8, 8, $bits $(, $features)?);
             variant!(lane $isa u16, 16, $bits $(, $features)?);

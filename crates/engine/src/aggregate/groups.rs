@@ -3,22 +3,27 @@
 use std::sync::Arc;
 
 use super::AggregateSpec;
+use super::carried::Carried;
 use super::keys::{KeyForm, Words};
-use super::state::State;
+use super::sets::{GroupingSet, Level};
+use super::state::{Kept, State};
 use super::table::Table;
 use super::totals::Rows;
 use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result};
 
-/// Groups and what is kept of them. Gives one row for each group: its keys, then its states.
+/// Groups and what is kept of them. Gives one row for each group: its keys, what they determine, then its states.
 #[derive(Debug)]
 pub struct Groups {
     spec: Arc<AggregateSpec>,
     keys: Vec<KeyForm>,
     /// Made with the first batch, whose forms say how many words keys have.
     table: Option<Table>,
+    carried: Vec<Carried>,
     states: Vec<State>,
     rows: usize,
     groups: Vec<u32>,
+    /// Groups that other stretches of rows may have too, of stretches that have ended.
+    border: Option<Box<Groups>>,
     /// What rows without NULLs have for NULLs, as many as a batch ever had rows.
     zeros: Arc<Vec<i64>>,
 }
@@ -26,8 +31,8 @@ pub struct Groups {
 /// Groups whose table is filled, to be given in parts.
 #[derive(Debug)]
 pub struct GroupRows {
-    columns: Vec<Column>,
-    rows: usize,
+    /// Those of one set each.
+    pub(super) parts: Vec<Batch>,
 }
 
 impl Groups {
@@ -35,8 +40,10 @@ impl Groups {
     #[must_use]
     pub fn new(spec: &Arc<AggregateSpec>) -> Self {
         let keys = spec.keys.iter().map(|_| KeyForm::default()).collect();
+        let carried = spec.carried.iter().map(|_| Carried::default()).collect();
         let states = spec.states.iter().map(|state| State::new(state.kept)).collect();
-        Self { spec: Arc::clone(spec), keys, table: None, states, rows: 0, groups: Vec::new(), zeros: Arc::default() }
+        let (spec, groups, zeros) = (Arc::clone(spec), Vec::new(), Arc::default());
+        Self { spec, keys, table: None, carried, states, rows: 0, groups, border: None, zeros }
     }
 
     /// Adds the rows of a batch.
@@ -53,9 +60,16 @@ impl Groups {
         let words = self.words(batch)?;
         let stride = words.len();
         let table = self.table.get_or_insert_with(|| Table::new(stride));
+        let before = table.len();
         table.groups_of(&words, batch.rows, self.rows, &mut self.groups);
         self.rows += batch.rows;
         let (groups, rows) = (table.len(), Rows::new(&self.groups));
+        if before < groups && !self.carried.is_empty() {
+            let first = firsts(&self.groups, before);
+            for (carried, column) in self.carried.iter_mut().zip(&self.spec.carried) {
+                carried.add(&batch.columns[*column], &first)?;
+            }
+        }
         for (state, spec) in self.states.iter_mut().zip(&self.spec.states) {
             state.resize(groups);
             let column = spec.column.map(|column| &batch.columns[column]);
@@ -94,7 +108,9 @@ impl Groups {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.table.as_ref().map_or(0, Table::memory_bytes)
+            + self.border.as_ref().map_or(0, |border| border.memory_bytes())
             + self.keys.iter().map(KeyForm::memory_bytes).sum::<usize>()
+            + self.carried.iter().map(Carried::memory_bytes).sum::<usize>()
             + self.states.iter().map(State::memory_bytes).sum::<usize>()
     }
 
@@ -115,24 +131,33 @@ impl Groups {
     /// # Errors
     /// As [`Groups::add`].
     pub fn merge(&mut self, other: Self) -> Result<()> {
-        let Some(theirs) = other.table else { return Ok(()) };
+        let mut other = other.whole()?;
         if self.table.is_none() {
-            *self = Self { table: Some(theirs), ..other };
+            let border = self.border.take();
+            *self = other;
+            self.border = border;
             return Ok(());
         }
-        let mut words = theirs.words().to_vec();
-        let stride = if self.keys.is_empty() { 0 } else { self.keys.iter().map(KeyForm::words).sum::<usize>() + 1 };
+        let all: Vec<u32> = (0..).take(other.len()).collect();
+        self.merge_some(&mut other, &all)
+    }
+
+    /// Adds some of another's groups, whose keys have the words of this one's afterwards.
+    fn merge_some(&mut self, other: &mut Self, some: &[u32]) -> Result<()> {
+        let Some(theirs) = &other.table else { return Ok(()) };
+        let stride = theirs.stride();
+        let mut words = theirs.words_of(some);
         let mut at = 0;
         for (number, (mine, form)) in self.keys.iter_mut().zip(&other.keys).enumerate() {
             mine.translate(form, &mut words, stride, at, |nulls| nulls >> number & 1 == 1)?;
             at += mine.words();
         }
-        let Some(table) = &mut self.table else { return Err(Error::Form("no table")) };
-        let mut found = Vec::with_capacity(theirs.len());
+        let table = self.table.get_or_insert_with(|| Table::new(stride));
+        let before = table.len();
+        let mut found = Vec::with_capacity(some.len());
         let mut part = Vec::new();
-        let groups = theirs.len();
-        for start in (0..groups).step_by(BATCH_ROWS) {
-            let end = groups.min(start + BATCH_ROWS);
+        for start in (0..some.len()).step_by(BATCH_ROWS) {
+            let end = some.len().min(start + BATCH_ROWS);
             let column = |at: usize| {
                 let values: Vec<i64> = (start..end).map(|group| words[group * stride + at]).collect();
                 let bounds = values.iter().fold(None, |bounds: Option<Bounds>, value| {
@@ -147,11 +172,55 @@ impl Groups {
         }
         self.rows += other.rows;
         let count = table.len();
+        let new: Vec<u32> = firsts(&found, before).into_iter().map(|at| some[at as usize]).collect();
+        for (mine, theirs) in self.carried.iter_mut().zip(&other.carried) {
+            mine.merge(theirs, &new)?;
+        }
         for (mine, theirs) in self.states.iter_mut().zip(&other.states) {
             mine.resize(count);
-            mine.merge(&found, theirs)?;
+            mine.merge(&found, theirs, some)?;
         }
         Ok(())
+    }
+
+    /// Ends a stretch of rows. Gives the groups that no other stretch has, which are forgotten; `None` where the key has no order here or
+    /// there are no such groups.
+    ///
+    /// # Errors
+    /// As [`Groups::finish`].
+    pub fn end_stretch(&mut self) -> Result<Option<GroupRows>> {
+        let (Some(key), Some(table)) = (self.spec.clustered, &self.table) else { return Ok(None) };
+        if !self.keys.get(key).is_some_and(KeyForm::is_integer) {
+            return Ok(None);
+        }
+        let at: usize = self.keys[..key].iter().map(KeyForm::words).sum();
+        let keys = || table.words().iter().skip(at).step_by(table.stride()).copied();
+        let (min, max) = keys().fold((i64::MAX, i64::MIN), |(min, max), key| (min.min(key), max.max(key)));
+        let (mut inner, mut outer) = (Vec::with_capacity(table.len()), Vec::new());
+        for (group, key) in (0_u32..).zip(keys()) {
+            if min < key && key < max { inner.push(group) } else { outer.push(group) }
+        }
+        let mut border = self.border.take().unwrap_or_else(|| Box::new(Self::new(&self.spec)));
+        let next = Self::new(&self.spec);
+        let mut ended = std::mem::replace(self, next);
+        self.zeros = Arc::clone(&ended.zeros);
+        border.merge_some(&mut ended, &outer)?;
+        self.border = Some(border);
+        if inner.is_empty() {
+            return Ok(None);
+        }
+        ended.finish()?.selected(&inner).map(Some)
+    }
+
+    /// With the groups at the borders of stretches that have ended.
+    fn whole(mut self) -> Result<Self> {
+        match self.border.take() {
+            None => Ok(self),
+            Some(mut border) => {
+                border.merge(self)?;
+                Ok(*border)
+            }
+        }
     }
 
     /// One row for each group. Without keys there is one, also of no rows.
@@ -159,47 +228,95 @@ impl Groups {
     /// # Errors
     /// None that well-formed groups meet.
     pub fn finish(self) -> Result<GroupRows> {
-        let rows = self.len();
-        let mut columns = Vec::with_capacity(self.keys.len() + self.states.len());
-        let words = self.table.as_ref().map_or(&[][..], Table::words);
-        let stride = self.keys.iter().map(KeyForm::words).sum::<usize>() + 1;
-        let mut at = 0;
-        for (number, form) in self.keys.iter().enumerate() {
-            let data = form.values(words, stride, at)?;
-            let is_null = |row: usize| words[row * stride + stride - 1] >> number & 1 == 1;
-            let has_null = (0..rows).any(is_null);
-            let validity = has_null.then(|| Arc::new(Bits::of(rows, |row| !is_null(row))));
-            columns.push(Column { data, validity });
-            at += form.words();
+        let this = self.whole()?;
+        let finest = Level::finest(this.keys.len(), this.table, this.states);
+        if !this.spec.sets.is_empty() {
+            return rows_of_sets(&this.keys, &this.spec, finest);
         }
-        for state in self.states {
-            columns.push(state.column(rows)?);
-        }
-        Ok(GroupRows { columns, rows })
+        let rows = finest.groups();
+        let mut columns = finest.columns(&this.keys)?;
+        let carried = this.carried.iter().map(Carried::column).collect::<Result<Vec<_>>>()?;
+        columns.splice(this.keys.len()..this.keys.len(), carried);
+        Ok(GroupRows { parts: vec![Batch { rows, columns }] })
     }
+}
+
+/// The groups of each set, made of the fewest that it can be made of.
+fn rows_of_sets(keys: &[KeyForm], spec: &AggregateSpec, finest: Level) -> Result<GroupRows> {
+    let kept: Vec<Kept> = spec.states.iter().map(|state| state.kept).collect();
+    let mut levels: Vec<(Level, i64)> = Vec::with_capacity(spec.sets.len());
+    let mut order: Vec<&GroupingSet> = spec.sets.iter().collect();
+    order.sort_by_key(|set| set.absent.iter().filter(|absent| **absent).count());
+    let Some((all, coarser)) = order.split_first().filter(|(all, _)| !all.absent.contains(&true)) else {
+        return Err(Error::Form("grouping sets without one of all keys"));
+    };
+    levels.push((finest, all.id));
+    for set in coarser {
+        let finer = levels.iter().map(|(level, _)| level).filter(|level| level.has(&set.absent));
+        let finer = finer.min_by_key(|level| level.groups()).ok_or(Error::Form("a grouping set"))?;
+        let level = finer.coarser(keys, &kept, &set.absent)?;
+        levels.push((level, set.id));
+    }
+    let parts = levels.into_iter().map(|(level, id)| {
+        let rows = level.groups();
+        let mut columns = level.columns(keys)?;
+        let ids = Data::Ints { values: Arc::new(vec![id; rows]), bounds: Bounds::of(id.into()) };
+        columns.insert(keys.len(), Column::new(ids));
+        Ok(Batch { rows, columns })
+    });
+    Ok(GroupRows { parts: parts.collect::<Result<_>>()? })
 }
 
 impl GroupRows {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.parts.iter().map(|part| part.rows).sum()
     }
 
     /// What they take in memory, roughly.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.columns.iter().map(Column::memory_bytes).sum()
+        self.parts.iter().flat_map(|part| &part.columns).map(Column::memory_bytes).sum()
     }
 
-    /// The rows from one to another.
-    ///
-    /// # Errors
-    /// None that well-formed columns meet.
-    pub fn part(&self, start: usize, end: usize) -> Result<Batch> {
-        let columns = self.columns.iter().map(|column| column.slice(start, end)).collect();
-        Ok(Batch { rows: end - start, columns })
+    /// Some of the rows, where they are in one piece.
+    fn selected(&self, rows: &[u32]) -> Result<Self> {
+        let parts = self.parts.iter().map(|part| {
+            let columns = part.columns.iter().map(|column| column.take(rows)).collect::<Result<_>>()?;
+            Ok(Batch { rows: rows.len(), columns })
+        });
+        Ok(Self { parts: parts.collect::<Result<_>>()? })
     }
+
+    /// The rows by batches, counted from 0; `None` after the last.
+    #[must_use]
+    pub fn batch(&self, number: usize) -> Option<Batch> {
+        let mut number = number;
+        for part in &self.parts {
+            let batches = part.rows.div_ceil(BATCH_ROWS);
+            if number < batches {
+                let (start, end) = (number * BATCH_ROWS, part.rows.min((number + 1) * BATCH_ROWS));
+                let columns = part.columns.iter().map(|column| column.slice(start, end)).collect();
+                return Some(Batch { rows: end - start, columns });
+            }
+            number -= batches;
+        }
+        None
+    }
+}
+
+/// Where the groups from a number on, which are in the order of their first rows, begin.
+fn firsts(groups: &[u32], number: usize) -> Vec<u32> {
+    let mut next = u32::try_from(number).expect("fewer than 2^32 groups");
+    let mut firsts = Vec::new();
+    for (row, group) in (0..).zip(groups) {
+        if *group == next {
+            firsts.push(row);
+            next += 1;
+        }
+    }
+    firsts
 }
 
 /// The rows that count; `None` for all of them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
 
-use crate::{Bits, Bounds, Column, Data, Error, Result, Strings, TextNumbers};
+use crate::{Bits, Bounds, Column, Data, Error, NONE, Result, Strings, TextNumbers};
 
 /// How a key's values became words, to make values of words again. Takes its form from the first batch.
 #[derive(Debug, Default)]
@@ -40,6 +40,23 @@ pub(super) struct Numbered {
 const REMEMBERED_MAX: usize = 1_024;
 
 impl KeyForm {
+    /// The same form, without a value yet.
+    fn empty(&self) -> Self {
+        match self {
+            Self::Unknown => Self::Unknown,
+            Self::Bools => Self::Bools,
+            Self::Ints => Self::Ints,
+            Self::Wide => Self::Wide,
+            Self::Floats => Self::Floats,
+            Self::Texts(_) => Self::Texts(Box::default()),
+        }
+    }
+
+    /// Whether words are values, in their order.
+    pub(super) fn is_integer(&self) -> bool {
+        matches!(self, Self::Ints)
+    }
+
     /// How many words a value has; with what there is a null.
     pub(super) fn words(&self) -> usize {
         if matches!(self, Self::Wide) { 2 } else { 1 }
@@ -101,6 +118,9 @@ impl KeyForm {
         at: usize,
         is_null: impl Fn(i64) -> bool,
     ) -> Result<()> {
+        if matches!(self, Self::Unknown) {
+            *self = other.empty();
+        }
         let (Self::Texts(mine), Self::Texts(theirs)) = (&mut *self, other) else {
             return if std::mem::discriminant(self) == std::mem::discriminant(other) {
                 Ok(())
@@ -108,14 +128,18 @@ impl KeyForm {
                 Err(Error::Form("keys of several forms"))
             };
         };
-        let numbers = theirs.numbers.iter().map(|string| mine.numbers.number(string)).collect::<Result<Vec<u32>>>()?;
+        let mut numbers = vec![NONE; theirs.numbers.len()];
         for key in words.chunks_exact_mut(stride) {
             // A NULL has the word 0 everywhere, whatever string has the number 0.
             let nulls = key[stride - 1];
             let word = &mut key[at];
             if !is_null(nulls) {
-                let number = usize::try_from(*word).ok().and_then(|word| numbers.get(word));
-                *word = (*number.ok_or(Error::Form("a string's number"))?).into();
+                let at = usize::try_from(*word).ok().filter(|at| *at < numbers.len());
+                let at = at.ok_or(Error::Form("a string's number"))?;
+                if numbers[at] == NONE {
+                    numbers[at] = mine.numbers.number(theirs.numbers.get(at))?;
+                }
+                *word = numbers[at].into();
             }
         }
         Ok(())

@@ -81,7 +81,7 @@ impl Least {
         Ok(())
     }
 
-    pub(super) fn merge(&mut self, is_max: bool, groups: &[u32], other: &Self) -> Result<()> {
+    pub(super) fn merge(&mut self, is_max: bool, groups: &[u32], other: &Self, some: &[u32]) -> Result<()> {
         let wanted = if is_max { Ordering::Greater } else { Ordering::Less };
         if let (Self::Unknown(count), known) = (&*self, other) {
             let form = match known {
@@ -98,20 +98,20 @@ impl Least {
         }
         match (self, other) {
             (_, Self::Unknown(_)) => {}
-            (Self::Ints(mine), Self::Ints(theirs)) => merge(mine, groups, theirs, |least, value| {
+            (Self::Ints(mine), Self::Ints(theirs)) => merge(mine, groups, theirs, some, |least, value| {
                 replace(least, *value, |new, old| new.cmp(old) == wanted);
             }),
-            (Self::Wide(mine), Self::Ints(theirs)) => merge(mine, groups, theirs, |least, value| {
+            (Self::Wide(mine), Self::Ints(theirs)) => merge(mine, groups, theirs, some, |least, value| {
                 replace(least, (*value).into(), |new, old| new.cmp(old) == wanted);
             }),
-            (Self::Wide(mine), Self::Wide(theirs)) => merge(mine, groups, theirs, |least, value| {
+            (Self::Wide(mine), Self::Wide(theirs)) => merge(mine, groups, theirs, some, |least, value| {
                 replace(least, *value, |new, old| new.cmp(old) == wanted);
             }),
-            (Self::Floats(mine), Self::Floats(theirs)) => merge(mine, groups, theirs, |least, value| {
+            (Self::Floats(mine), Self::Floats(theirs)) => merge(mine, groups, theirs, some, |least, value| {
                 replace(least, *value, |new, old| float_order(*new, *old) == wanted);
             }),
             (Self::Texts { values: mine, bytes }, Self::Texts { values: theirs, .. }) => {
-                merge(mine, groups, theirs, |least, value| replace_text(least, value, wanted, bytes));
+                merge(mine, groups, theirs, some, |least, value| replace_text(least, value, wanted, bytes));
             }
             _ => return Err(Error::Form("values of several types")),
         }
@@ -166,10 +166,11 @@ fn merge<T, U>(
     mine: &mut [Option<T>],
     groups: &[u32],
     theirs: &[Option<U>],
+    some: &[u32],
     mut replace: impl FnMut(&mut Option<T>, &U),
 ) {
-    for (group, value) in groups.iter().zip(theirs) {
-        if let Some(value) = value {
+    for (group, from) in groups.iter().zip(some) {
+        if let Some(value) = &theirs[*from as usize] {
             replace(&mut mine[*group as usize], value);
         }
     }

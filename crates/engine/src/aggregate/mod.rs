@@ -3,9 +3,11 @@
 //! A worker has [`Groups`] of its own (`table.rs` finds a row's group by the words that `keys.rs` makes of its keys, `state.rs` adds its
 //! values, `totals.rs` and `least.rs` are its loops); at the end they are merged, and give one row for each group.
 
+mod carried;
 mod groups;
 mod keys;
 mod least;
+mod sets;
 mod state;
 mod table;
 mod totals;
@@ -14,6 +16,7 @@ mod totals;
 mod tests;
 
 pub use groups::{GroupRows, Groups};
+pub use sets::GroupingSet;
 pub use state::{Kept, StateSpec};
 
 /// What is grouped by what.
@@ -21,5 +24,12 @@ pub use state::{Kept, StateSpec};
 pub struct AggregateSpec {
     /// Columns of the batches whose values make a group.
     pub keys: Vec<usize>,
+    /// Columns that have one value in a group whatever its rows are.
+    pub carried: Vec<usize>,
     pub states: Vec<StateSpec>,
+    /// Where rows are grouped by several sets of the keys: each of them, all keys among them. Nothing is carried then, or clustered.
+    pub sets: Vec<GroupingSet>,
+    /// The key, by its place among the keys, whose values come in order: of the values in a stretch of rows none but the least and the
+    /// greatest come in another.
+    pub clustered: Option<usize>,
 }

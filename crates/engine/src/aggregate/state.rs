@@ -87,9 +87,9 @@ impl State {
         }
     }
 
-    /// Adds another's groups, each to the one named for it.
-    pub(super) fn merge(&mut self, groups: &[u32], other: &Self) -> Result<()> {
-        let pairs = || groups.iter().map(|group| *group as usize).enumerate();
+    /// Adds some of another's groups, each to the one named for it.
+    pub(super) fn merge(&mut self, groups: &[u32], other: &Self, some: &[u32]) -> Result<()> {
+        let pairs = || some.iter().map(|from| *from as usize).zip(groups.iter().map(|group| *group as usize));
         match (self, other) {
             (Self::Count(mine), Self::Count(theirs)) => pairs().for_each(|(from, to)| mine[to] += theirs[from]),
             (Self::Sum(mine), Self::Sum(theirs)) => {
@@ -99,7 +99,7 @@ impl State {
             }
             (Self::FloatSum(mine), Self::FloatSum(theirs)) => pairs().for_each(|(from, to)| mine[to] += theirs[from]),
             (Self::Least { values, is_max }, Self::Least { values: theirs, .. }) => {
-                values.merge(*is_max, groups, theirs)?
+                values.merge(*is_max, groups, theirs, some)?
             }
             _ => return Err(Error::Form("states of another kind")),
         }

@@ -1,5 +1,7 @@
 //! From words to groups: directly where there are few possible words, by a hash table elsewhere.
 
+use blocks::kernels::Kernels;
+
 use super::keys::Words;
 use crate::NONE;
 
@@ -12,6 +14,8 @@ pub(super) struct Table {
     words: Vec<i64>,
     groups: usize,
     index: Index,
+    /// Of each word the least and the greatest there may have been; `None` where one had no bounds.
+    ends: Option<Vec<(i64, i128)>>,
 }
 
 #[derive(Debug)]
@@ -53,6 +57,7 @@ impl Table {
             words: Vec::new(),
             groups: 0,
             index: Index::Direct(Direct { ranges: Vec::new(), places: Vec::new() }),
+            ends: Some(Vec::new()),
         };
         if stride == 0 {
             // All rows are one group, which is there without any.
@@ -65,8 +70,20 @@ impl Table {
         self.groups
     }
 
+    /// The words of each group's key, one group after the other.
     pub(super) fn words(&self) -> &[i64] {
         &self.words
+    }
+
+    /// Those of some groups.
+    pub(super) fn words_of(&self, groups: &[u32]) -> Vec<i64> {
+        let words = |group: &u32| self.words[*group as usize * self.stride..].iter().take(self.stride);
+        groups.iter().flat_map(words).copied().collect()
+    }
+
+    /// How many words a key has.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -85,8 +102,15 @@ impl Table {
             return;
         }
         debug_assert_eq!(words.len(), self.stride, "a word of each row for each of a key");
-        if matches!(self.index, Index::Direct(_)) && !self.widen(words, rows_seen + rows) {
-            self.index = Index::Hash(self.hashed());
+        self.bound(words);
+        let groups_max = self.groups + rows;
+        let may_change = match &self.index {
+            Index::Direct(_) => true,
+            Index::Hash(hash) => hash.is_small(groups_max),
+        };
+        // Of many rows more places may be had than of the few there were.
+        if may_change && !self.widen(rows_seen + rows) {
+            self.index = Index::Hash(self.hashed(groups_max.max(512) * 4));
         }
         match &mut self.index {
             Index::Direct(direct) => direct.find(words, rows, groups, &mut self.words, &mut self.groups),
@@ -94,31 +118,34 @@ impl Table {
         }
     }
 
-    /// Makes the direct places hold these words too; `false` where they would be too many.
-    fn widen(&mut self, words: &[Words], rows_seen: usize) -> bool {
-        let Index::Direct(direct) = &mut self.index else { return false };
-        let wanted: Option<Vec<(i64, i64)>> = words
-            .iter()
-            .map(|words| {
-                let bounds = words.bounds.filter(|bounds| bounds.are_narrow())?;
-                Some((i64::try_from(bounds.min).ok()?, i64::try_from(bounds.max).ok()?))
-            })
-            .collect();
-        let Some(wanted) = wanted else { return false };
-        let holds = |(range, wanted): (&(i64, usize), &(i64, i64))| {
-            range.0 <= wanted.0 && i128::from(wanted.1) - i128::from(range.0) < range.1 as i128
+    /// Learns where words may be.
+    fn bound(&mut self, words: &[Words]) {
+        let Some(ends) = &mut self.ends else { return };
+        let is_first = ends.is_empty();
+        for (at, words) in words.iter().enumerate() {
+            let bounds = words.bounds.filter(|bounds| bounds.are_narrow());
+            let Some((min, max)) = bounds.and_then(|bounds| Some((i64::try_from(bounds.min).ok()?, bounds.max))) else {
+                self.ends = None;
+                return;
+            };
+            if is_first {
+                ends.push((min, max));
+            } else {
+                ends[at] = (ends[at].0.min(min), ends[at].1.max(max));
+            }
+        }
+    }
+
+    /// Makes direct places that hold all words there may be; `false` where they would be too many.
+    fn widen(&mut self, rows_seen: usize) -> bool {
+        let Some(ends) = &self.ends else { return false };
+        let ranges = if let Index::Direct(direct) = &self.index { direct.ranges.as_slice() } else { &[] };
+        let holds = |((least, count), (min, max)): (&(i64, usize), &(i64, i128))| {
+            least <= min && max - i128::from(*least) < *count as i128
         };
-        if !direct.ranges.is_empty() && direct.ranges.iter().zip(&wanted).all(holds) {
+        if !ranges.is_empty() && ranges.iter().zip(ends).all(holds) {
             return true;
         }
-        let ends = |(at, (min, max)): (usize, &(i64, i64))| match direct.ranges.get(at) {
-            Some((least, count)) => {
-                let greatest = i128::from(*least) + *count as i128 - 1;
-                ((*least).min(*min), greatest.max(i128::from(*max)))
-            }
-            None => (*min, i128::from(*max)),
-        };
-        let ends: Vec<(i64, i128)> = wanted.iter().enumerate().map(ends).collect();
         let most = DIRECT_MIN.max(rows_seen.saturating_mul(DIRECT_SPREAD)).min(DIRECT_MAX);
         let counts = ends.iter().map(|(min, max)| usize::try_from(max - i128::from(*min) + 1).ok());
         let Some(counts) = counts.collect::<Option<Vec<usize>>>() else { return false };
@@ -129,22 +156,22 @@ impl Table {
         // The first word's range grows upwards, as tables do, and by half, so that it seldom grows.
         let others = places / counts[0].max(1);
         let spare = (counts[0] / 2).min(most.saturating_sub(places) / others.max(1));
-        direct.ranges = ends.iter().zip(&counts).map(|((min, _), count)| (*min, *count)).collect();
-        direct.ranges[0].1 += spare;
-        direct.places.clear();
-        direct.places.resize(places + spare * others, NONE);
+        let mut ranges: Vec<(i64, usize)> = ends.iter().zip(&counts).map(|((min, _), count)| (*min, *count)).collect();
+        ranges[0].1 += spare;
+        let mut direct = Direct { ranges, places: vec![NONE; places + spare * others] };
         for (group, key) in self.words.chunks_exact(self.stride).enumerate() {
             let place = direct.ranges.iter().zip(key).fold(0, |place, ((min, count), word)| {
-                place * count + usize::try_from(word - min).expect("ranges only grow")
+                place * count + usize::try_from(word - min).expect("bounds hold of all words there were")
             });
             direct.places[place] = u32::try_from(group).expect("fewer than 2^32 groups");
         }
+        self.index = Index::Direct(direct);
         true
     }
 
-    /// A hash table of the groups there are.
-    fn hashed(&self) -> Hash {
-        let mut hash = Hash::with_room(self.groups.max(512) * 4);
+    /// A hash table of the groups there are, with room for at least so many places.
+    fn hashed(&self, places: usize) -> Hash {
+        let mut hash = Hash::with_room(places);
         if 0 < self.stride {
             for (group, key) in self.words.chunks_exact(self.stride).enumerate() {
                 hash.put(hash_of(key), group);
@@ -158,15 +185,6 @@ impl Table {
         let mut hashes = vec![SEED; rows];
         for column in &columns {
             hashes.iter_mut().zip(*column).for_each(|(hash, word)| *hash = mixed(*hash, *word));
-        }
-        // Room for all rows to be groups of their own, so that places do not move while rows are looked up.
-        let Index::Hash(hash) = &self.index else { return };
-        if hash.places.len() < (self.groups + rows) * 2 {
-            let mut larger = Hash::with_room((self.groups + rows) * 4);
-            for (group, key) in self.words.chunks_exact(self.stride).enumerate() {
-                larger.put(hash_of(key), group);
-            }
-            self.index = Index::Hash(larger);
         }
         let Index::Hash(hash) = &mut self.index else { return };
         let (stored, count) = (&mut self.words, &mut self.groups);
@@ -196,31 +214,38 @@ impl Table {
 
 impl Direct {
     fn find(&mut self, words: &[Words], rows: usize, groups: &mut Vec<u32>, stored: &mut Vec<i64>, count: &mut usize) {
-        let mut places = vec![0_usize; rows];
+        let mut places = vec![0_i64; rows];
         // What can only be one word, as where nothing is NULL, tells nothing.
         let telling = self.ranges.iter().zip(words).filter(|((_, width), _)| *width != 1);
+        let (kernels, mut offset, mut is_first) = (Kernels::get(), 0_i64, true);
         for ((min, width), words) in telling {
+            let width = i64::try_from(*width).expect("places fit in memory");
+            let values = &words.values[..rows];
+            offset = offset.wrapping_mul(width).wrapping_sub(*min);
+            if is_first {
+                places.copy_from_slice(values);
+            } else {
+                let before = std::mem::take(&mut places);
+                places.resize(rows, 0);
+                kernels.linear(&before, width, values, 1, &mut places);
+            }
+            is_first = false;
+        }
+        groups.extend(places.into_iter().enumerate().map(|(row, place)| {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "words lie within their bounds"
             )]
-            let offset = |word: i64| word.wrapping_sub(*min) as usize;
-            places
-                .iter_mut()
-                .zip(words.values.iter())
-                .for_each(|(place, word)| *place = *place * width + offset(*word));
-        }
-        groups.reserve(rows);
-        for (row, place) in places.into_iter().enumerate() {
+            let place = place.wrapping_add(offset) as usize;
             let group = &mut self.places[place];
             if *group == NONE {
                 *group = u32::try_from(*count).expect("fewer than 2^32 groups");
                 *count += 1;
                 stored.extend(words.iter().map(|words| words.values[row]));
             }
-            groups.push(*group);
-        }
+            *group
+        }));
     }
 }
 
@@ -229,6 +254,11 @@ impl Hash {
     fn with_room(places: usize) -> Self {
         let places = places.next_power_of_two();
         Self { places: vec![EMPTY; places], mask: places - 1 }
+    }
+
+    /// Whether places would have to move while rows are looked up, if so many groups came to be.
+    fn is_small(&self, groups: usize) -> bool {
+        self.places.len() < groups * 2
     }
 
     /// Adds a group whose key is not there.

@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::{AggregateSpec, Groups, Kept, StateSpec};
+use super::{AggregateSpec, GroupingSet, Groups, Kept, StateSpec};
 use crate::{Batch, Bits, Bounds, Column, Data, Strings};
 
 /// Numbers that follow from one another.
@@ -44,6 +44,9 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
     let mut chance = Chance(seed | 1);
     let spec = Arc::new(AggregateSpec {
         keys: vec![0, 1],
+        carried: Vec::new(),
+        sets: Vec::new(),
+        clustered: None,
         states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min, Kept::Max]
             .into_iter()
             .enumerate()
@@ -78,7 +81,7 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
     let mut all = parts.pop().unwrap();
     parts.into_iter().for_each(|part| all.merge(part).unwrap());
     let rows = all.finish().unwrap();
-    let batch = rows.part(0, rows.rows()).unwrap();
+    let batch = rows.parts[0].clone();
     let number = |column: usize, row: usize| {
         let Data::Ints { values, .. } = &batch.columns[column].data else { panic!("not integers") };
         batch.columns[column].is_valid(row).then(|| values[row])
@@ -110,15 +113,16 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
         StateSpec { kept: Kept::Count, column: None, filter: None },
         StateSpec { kept: Kept::Max, column: Some(0), filter: None },
     ];
-    let spec = Arc::new(AggregateSpec { keys: Vec::new(), states });
+    let spec =
+        Arc::new(AggregateSpec { keys: Vec::new(), carried: Vec::new(), states, sets: Vec::new(), clustered: None });
     let rows = Groups::new(&spec).finish().unwrap();
-    let batch = rows.part(0, 1).unwrap();
+    let batch = rows.parts[0].clone();
     assert_eq!(rows.rows(), 1);
     assert!(batch.columns[0].is_valid(0) && !batch.columns[1].is_valid(0), "a count of 0, and no greatest value");
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(9)])] }).unwrap();
     groups.merge(Groups::new(&spec)).unwrap();
-    let batch = groups.finish().unwrap().part(0, 1).unwrap();
+    let batch = groups.finish().unwrap().parts[0].clone();
     let Data::Ints { values, .. } = &batch.columns[1].data else { panic!("not integers") };
     assert_eq!(values.as_slice(), [9]);
 }
@@ -126,9 +130,114 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
 #[test]
 fn a_sum_of_too_many_digits_is_not_given() {
     let states = vec![StateSpec { kept: Kept::Sum, column: Some(0), filter: None }];
-    let spec = Arc::new(AggregateSpec { keys: Vec::new(), states });
+    let spec =
+        Arc::new(AggregateSpec { keys: Vec::new(), carried: Vec::new(), states, sets: Vec::new(), clustered: None });
     let most = 10_i128.pow(38) - 1;
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 2, columns: vec![Column::new(Data::Wide(Arc::new(vec![most, 1])))] }).unwrap();
     assert!(groups.finish().is_err());
+}
+
+fn numbers(column: &Column) -> Vec<Option<i64>> {
+    let Data::Ints { values, .. } = &column.data else { panic!("not integers") };
+    (0..values.len()).map(|row| column.is_valid(row).then(|| values[row])).collect()
+}
+
+/// Rows of several workers, each in stretches of rows whose key never falls: what has come and what is left is what there was.
+#[test]
+fn stretches_of_a_clustered_key_give_each_group_once() {
+    for seed in 1..60 {
+        let mut chance = Chance(seed);
+        let spec = Arc::new(AggregateSpec {
+            keys: vec![0],
+            carried: vec![1],
+            states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
+            sets: Vec::new(),
+            clustered: Some(0),
+        });
+        let mut workers = [Groups::new(&spec), Groups::new(&spec), Groups::new(&spec)];
+        let (mut expected, mut ended) = (HashMap::<i64, i64>::new(), 0);
+        let mut found = HashMap::<i64, i64>::new();
+        let mut take = |batch: &Batch| {
+            let columns: Vec<_> = batch.columns.iter().map(numbers).collect();
+            for ((key, carried), sum) in columns[0].iter().zip(&columns[1]).zip(&columns[2]) {
+                let key = key.unwrap();
+                assert_eq!(*carried, (key % 3 != 0).then_some(key * 7), "what the key determines");
+                assert!(found.insert(key, sum.unwrap()).is_none(), "group {key} comes twice, seed {seed}");
+            }
+        };
+        let mut key = 0;
+        for _ in 0..chance.below(30) {
+            let worker = &mut workers[chance.below(3) as usize];
+            for _ in 0..1 + chance.below(3) {
+                let keys: Vec<Option<i64>> = (0..1 + chance.below(400))
+                    .map(|_| {
+                        key += i64::try_from(chance.below(1 + seed % 3)).unwrap();
+                        Some(key)
+                    })
+                    .collect();
+                let values: Vec<Option<i64>> = keys.iter().map(|_| Some(chance.below(100) as i64)).collect();
+                for (key, value) in keys.iter().zip(&values) {
+                    *expected.entry(key.unwrap()).or_default() += value.unwrap();
+                }
+                let carried: Vec<Option<i64>> =
+                    keys.iter().map(|key| key.filter(|key| key % 3 != 0).map(|key| key * 7)).collect();
+                let columns = vec![ints(&keys), ints(&carried), ints(&values)];
+                worker.add(&Batch { rows: keys.len(), columns }).unwrap();
+            }
+            if let Some(rows) = worker.end_stretch().unwrap() {
+                ended += rows.rows();
+                (0..).map_while(|number| rows.batch(number)).for_each(|batch| take(&batch));
+            }
+        }
+        let [mut all, two, three] = workers;
+        all.merge(two).unwrap();
+        all.merge(three).unwrap();
+        let rows = all.finish().unwrap();
+        (0..).map_while(|number| rows.batch(number)).for_each(|batch| take(&batch));
+        assert_eq!(found, expected, "seed {seed}");
+        assert!(expected.len() < 200 || 0 < ended, "most groups are within a stretch");
+    }
+}
+
+#[test]
+fn sets_are_the_groups_by_fewer_keys() {
+    for seed in 1..30 {
+        let mut chance = Chance(seed);
+        let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id };
+        let spec = Arc::new(AggregateSpec {
+            keys: vec![0, 1],
+            carried: Vec::new(),
+            states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
+            sets: vec![set([true, true], 3), set([false, false], 0), set([true, false], 2), set([false, true], 1)],
+            clustered: None,
+        });
+        let mut groups = Groups::new(&spec);
+        let mut expected = HashMap::<(i64, Option<i64>, Option<i64>), i64>::new();
+        for _ in 0..chance.below(4) {
+            let rows = 1 + chance.below(6_000) as usize;
+            let mut key = |end: u64| (0 < chance.below(9)).then(|| chance.below(end) as i64);
+            let (one, other): (Vec<_>, Vec<_>) = (0..rows).map(|_| (key(5), key(3_000))).unzip();
+            let values: Vec<Option<i64>> = (0..rows).map(|_| key(100)).collect();
+            for row in 0..rows {
+                let (one, other, value) = (one[row], other[row], values[row].unwrap_or(0));
+                for key in [(0, one, other), (1, one, None), (2, None, other), (3, None, None)] {
+                    *expected.entry(key).or_default() += value;
+                }
+            }
+            groups.add(&Batch { rows, columns: vec![ints(&one), ints(&other), ints(&values)] }).unwrap();
+        }
+        expected.entry((3, None, None)).or_default();
+        let rows = groups.finish().unwrap();
+        let mut found = HashMap::new();
+        for batch in (0..).map_while(|number| rows.batch(number)) {
+            let columns: Vec<_> = batch.columns.iter().map(numbers).collect();
+            for ((one, other), (id, sum)) in columns[0].iter().zip(&columns[1]).zip(columns[2].iter().zip(&columns[3]))
+            {
+                let key = (id.unwrap(), *one, *other);
+                assert!(found.insert(key, sum.unwrap()).is_none(), "a group is given once");
+            }
+        }
+        assert_eq!(found, expected, "seed {seed}");
+    }
 }

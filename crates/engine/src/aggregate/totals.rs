@@ -2,12 +2,16 @@
 
 use std::cell::OnceCell;
 
+use blocks::kernels::Kernels;
+
 use super::state::each;
 use crate::{Bits, Bounds, Error, Result};
 
 /// Groups so few that sums of them are kept several times, so that an addition need not wait for the one before.
 const FEW_GROUPS: usize = 64;
 const REPLICAS: usize = 4;
+/// Groups so few that all values are looked at for each.
+const KERNEL_GROUPS: usize = 8;
 /// The greatest sum of integers that lets one more batch be added in 64 bits.
 const BATCH_SUM_MAX: i128 = 1 << 62;
 
@@ -69,6 +73,11 @@ pub(super) fn add_ints(
         && is_small
     {
         return add(sum, values.iter().sum::<i64>().into());
+    }
+    if is_small && sums.len() <= KERNEL_GROUPS && counts.is_none() {
+        let mut parts = [0; KERNEL_GROUPS];
+        Kernels::get().sums(values, groups, sums.len() <= KERNEL_GROUPS / 2, &mut parts);
+        return sums.iter_mut().zip(parts).try_for_each(|(sum, part)| add(sum, part.into()));
     }
     if is_small && sums.len() <= FEW_GROUPS && counts.is_none() {
         let mut parts = [[0_i64; REPLICAS]; FEW_GROUPS];

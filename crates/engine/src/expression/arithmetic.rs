@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use blocks::kernels::Kernels;
+
 use super::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
@@ -60,12 +62,7 @@ pub(super) fn integers(
     {
         // No row can overflow: nothing is checked.
         let sides = (Side::of(x, left.is_scalar), Side::of(y, right.is_scalar));
-        let (f, g) = factors;
-        let values = match operation {
-            Operation::Add => zipped(sides, rows, |x, y| x.wrapping_mul(f).wrapping_add(y.wrapping_mul(g))),
-            Operation::Subtract => zipped(sides, rows, |x, y| x.wrapping_mul(f).wrapping_sub(y.wrapping_mul(g))),
-            Operation::Multiply => zipped(sides, rows, |x, y| x.wrapping_mul(y)),
-        };
+        let values = unchecked(operation, sides, factors, rows);
         let data = Data::Ints { values: Arc::new(values), bounds };
         return Ok(Computed { column: Column { data, validity }, is_scalar });
     }
@@ -82,6 +79,30 @@ pub(super) fn integers(
         }
     }
     Ok(Computed { column: Column { data: narrowed(values), validity }, is_scalar })
+}
+
+/// By kernels, as nothing can overflow.
+fn unchecked(
+    operation: Operation,
+    sides: (Side<'_, i64>, Side<'_, i64>),
+    factors: (i64, i64),
+    rows: usize,
+) -> Vec<i64> {
+    let kernels = Kernels::get();
+    let (f, g) = (factors.0, if operation == Operation::Subtract { -factors.1 } else { factors.1 });
+    let mut out = vec![0; rows];
+    match (operation, sides) {
+        (Operation::Multiply, (Side::Rows(x), Side::Rows(y))) => kernels.product(x, y, &mut out),
+        (Operation::Multiply, (Side::Rows(x), Side::Scalar(y)) | (Side::Scalar(y), Side::Rows(x))) => {
+            kernels.shift(x, y, 0, &mut out);
+        }
+        (Operation::Multiply, (Side::Scalar(x), Side::Scalar(y))) => out.fill(x.wrapping_mul(y)),
+        (_, (Side::Rows(x), Side::Rows(y))) => kernels.linear(x, f, y, g, &mut out),
+        (_, (Side::Rows(x), Side::Scalar(y))) => kernels.shift(x, f, y.wrapping_mul(g), &mut out),
+        (_, (Side::Scalar(x), Side::Rows(y))) => kernels.shift(y, g, x.wrapping_mul(f), &mut out),
+        (_, (Side::Scalar(x), Side::Scalar(y))) => out.fill(x.wrapping_mul(f).wrapping_add(y.wrapping_mul(g))),
+    }
+    out
 }
 
 /// In 64 bits where all fit, so that what follows is quick again.

@@ -1,4 +1,4 @@
-//! AND, OR and NOT of three values.
+//! AND, OR and NOT of three values, and NULL instead of what is of nothing.
 
 use std::sync::Arc;
 
@@ -53,4 +53,15 @@ pub(super) fn not(computed: Computed) -> Result<Computed> {
     let Data::Bools(bits) = &computed.column.data else { return Err(Error::Form("a truth value")) };
     let data = Data::Bools(Arc::new(bits.not()));
     Ok(Computed { column: Column { data, validity: computed.column.validity }, is_scalar: computed.is_scalar })
+}
+
+/// A column of sums, NULL where the count is 0.
+pub(super) fn some(sum: Computed, count: &Computed) -> Result<Computed> {
+    let Data::Ints { values, .. } = &count.column.data else { return Err(Error::Form("a count")) };
+    if sum.is_scalar || count.is_scalar || sum.column.validity.is_some() {
+        return Err(Error::Form("a sum of a group"));
+    }
+    let counted = Bits::of_values(values, |count| count != 0);
+    let validity = (counted.count() != counted.rows()).then(|| Arc::new(counted));
+    Ok(Computed::rows(Column { data: sum.column.data, validity }))
 }

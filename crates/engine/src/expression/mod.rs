@@ -68,6 +68,11 @@ pub enum Expression {
         branches: Vec<(Expression, Expression)>,
         otherwise: Option<Box<Expression>>,
     },
+    /// A sum, NULL where it is one of no values.
+    Sum {
+        sum: Box<Expression>,
+        count: Box<Expression>,
+    },
     /// A function over Arrow's arrays.
     Foreign {
         function: Arc<dyn Foreign>,
@@ -159,6 +164,7 @@ impl Expression {
                 Ok(Computed::rows(Column::new(Data::Bools(Arc::new(bits)))))
             }
             Self::Case { branches, otherwise } => case::choose(branches, otherwise.as_deref(), batch, memory),
+            Self::Sum { sum, count } => logic::some(sum.compute(batch, memory)?, &count.compute(batch, memory)?),
             Self::Foreign { function, arguments } => foreign::call(function, arguments, batch, memory),
         }
     }
@@ -171,12 +177,20 @@ impl Expression {
         }
     }
 
+    /// Whether the same values always give the same.
+    #[must_use]
+    pub fn is_immutable(&self) -> bool {
+        !matches!(self, Self::Foreign { function, .. } if !function.is_immutable())
+            && self.children().into_iter().all(Self::is_immutable)
+    }
+
     fn children(&self) -> Vec<&Self> {
         match self {
             Self::Column(_) | Self::Constant(_) => Vec::new(),
             Self::Arithmetic { left, right, .. }
             | Self::FloatArithmetic { left, right, .. }
-            | Self::Compare { left, right, .. } => vec![left, right],
+            | Self::Compare { left, right, .. }
+            | Self::Sum { sum: left, count: right } => vec![left, right],
             Self::In { value, .. } | Self::IsNull { value, .. } | Self::Not(value) => vec![value],
             Self::And(parts) | Self::Or(parts) | Self::Foreign { arguments: parts, .. } => parts.iter().collect(),
             Self::Case { branches, otherwise } => {

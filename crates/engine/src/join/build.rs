@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::Array;
-
 use super::JoinSpec;
-use crate::{Batch, Column, Data, Error, Form, Result};
+use crate::vector::bytes_copied;
+use crate::{Batch, Column, Error, Form, Result};
 
 /// A worker's part of the build side.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ impl Build {
         self.rows += batch.rows;
         for (position, column) in batch.columns.into_iter().enumerate() {
             if self.spec.uses_build(position) {
-                self.bytes += bytes(&column);
+                self.bytes += bytes_copied(&column);
                 self.columns[position].push(column);
             }
         }
@@ -71,13 +70,5 @@ impl Build {
     /// Gives the pieces of a column away.
     pub(super) fn take_column(&mut self, position: usize) -> Vec<Column> {
         self.columns.get_mut(position).map(std::mem::take).unwrap_or_default()
-    }
-}
-
-/// What a column will take once it is copied: texts are often few of those in their buffers, which many batches share.
-fn bytes(column: &Column) -> usize {
-    match &column.data {
-        Data::Texts(texts) => texts.len() * 16 + texts.total_buffer_bytes_used(),
-        _ => column.memory_bytes(),
     }
 }

@@ -6,11 +6,11 @@ use super::ranked;
 use crate::{Bits, Column, Data};
 
 /// The most values that a bitmap is made for.
-const BITS: u64 = 1 << 26;
+const BITS: u64 = 1 << 27;
 
-/// The most values for each build row that a bitmap is made for, beyond those that are always few: a megabyte of bits.
-const BITS_SHARE: u64 = 64;
-const BITS_FEW: u64 = 1 << 23;
+/// The most values for each build row that a bitmap is made for, beyond those that are always few: eight megabytes of bits.
+const BITS_SHARE: u64 = 512;
+const BITS_FEW: u64 = 1 << 26;
 
 /// The values of one integer key of a build side: for a scan of the probe side to leave rows out that find nothing.
 #[derive(Debug)]
@@ -23,19 +23,20 @@ pub struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// Of the values whose rows have words. `known` are bits of the values from the least on, if there are such already.
+    /// Of the values whose rows have words; of at most so many values that there may be, bits are made. `known` are bits of the values from the least on, if there are such already.
     pub(super) fn new(
         column: &Column,
         is_there: impl Fn(usize) -> bool,
         known: Option<&Arc<Vec<u64>>>,
         keeps_nulls: bool,
+        most: u64,
     ) -> Option<Self> {
         match &column.data {
-            Data::Ints { values, .. } => Some(Self::of(column, is_there, known, keeps_nulls, |row| values[row])),
+            Data::Ints { values, .. } => Some(Self::of(column, is_there, known, keeps_nulls, most, |row| values[row])),
             Data::Wide(values) => {
                 let is_narrow = |row: usize| !column.is_valid(row) || i64::try_from(values[row]).is_ok();
                 let are_narrow = (0..values.len()).all(is_narrow);
-                are_narrow.then(|| Self::of(column, is_there, known, keeps_nulls, |row| values[row] as i64))
+                are_narrow.then(|| Self::of(column, is_there, known, keeps_nulls, most, |row| values[row] as i64))
             }
             _ => None,
         }
@@ -46,6 +47,7 @@ impl KeyFilter {
         is_there: impl Fn(usize) -> bool,
         known: Option<&Arc<Vec<u64>>>,
         keeps_nulls: bool,
+        most: u64,
         value: impl Fn(usize) -> i64,
     ) -> Self {
         let there = || (0..column.rows()).filter(|row| is_there(*row) && column.is_valid(*row));
@@ -55,7 +57,7 @@ impl KeyFilter {
             count += 1;
         }
         let span = bounds.1.wrapping_sub(bounds.0).cast_unsigned();
-        if count == 0 || span >= BITS.min((count * BITS_SHARE).max(BITS_FEW)) {
+        if count == 0 || span >= most.min(BITS).min((count * BITS_SHARE).max(BITS_FEW)) {
             return Self { bounds, bits: None, is_range: count > 0 && span == 0, keeps_nulls };
         }
         let bits = known.cloned().unwrap_or_else(|| {

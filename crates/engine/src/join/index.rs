@@ -13,8 +13,9 @@ const SMALL: u64 = 1 << 14;
 /// Up to so many times as many words as there are have an array.
 const ARRAY_SHARE: u64 = 2;
 
-/// Up to so many times as many words as there are have bits.
-const BITS_SHARE: u64 = 32;
+/// Up to so many times as many words as there are have bits: what these take beyond a hash table's room they save by what is near in
+/// them being near in memory, as keys of neighbouring rows often are.
+const BITS_SHARE: u64 = 256;
 
 /// The most words that may have bits.
 const BITS: u64 = 1 << 27;

@@ -4,7 +4,6 @@
 //! and a group's rows are next to each other ([`groups`]). Everything after that handles pairs of row numbers.
 
 mod build;
-mod concat;
 mod encoding;
 mod filter;
 mod groups;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::concat::concat;
 use super::filter::KeyFilter;
 use super::groups::Groups;
 use super::index::Index;
 use super::marks::Marks;
 use super::words::Words;
 use super::{Build, JoinSpec, NO_WORD};
+use crate::vector::concat;
 use crate::{Column, Error, Form, NONE, Result};
 
 /// A row's word, its places in the order and the groups, and its share of an index where no word comes twice.
@@ -33,18 +33,18 @@ pub struct JoinTable {
 }
 
 impl JoinTable {
-    /// Makes the table of what the workers have collected.
+    /// Makes the table of what the workers have collected. What probe rows must fulfil is told by at most so many bytes for each key.
     ///
     /// # Errors
     /// Where the parts of `spec` do not fit each other, or for more rows than a table can have.
-    pub fn finish(spec: Arc<JoinSpec>, mut builds: Vec<Build>) -> Result<Self> {
+    pub fn finish(spec: Arc<JoinSpec>, mut builds: Vec<Build>, filter_bytes_max: usize) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         spec.check()?;
         let rows = builds.iter().map(Build::rows).sum();
         if u32::try_from(rows).is_ok_and(|rows| rows < NONE - 2) {
             let columns = columns(&spec, &mut builds)?;
             drop(builds);
-            Self::of_columns(spec, rows, columns, NEXT.fetch_add(1, Ordering::Relaxed))
+            Self::of_columns(spec, rows, columns, filter_bytes_max, NEXT.fetch_add(1, Ordering::Relaxed))
         } else {
             Err(Error::Memory("the build side of a join"))
         }
@@ -60,7 +60,13 @@ impl JoinTable {
         collected.div_ceil(columns.max(1)) + rows * ROOM_PER_ROW
     }
 
-    fn of_columns(spec: Arc<JoinSpec>, rows: usize, mut columns: Vec<Option<Column>>, id: u64) -> Result<Self> {
+    fn of_columns(
+        spec: Arc<JoinSpec>,
+        rows: usize,
+        mut columns: Vec<Option<Column>>,
+        filter_bytes_max: usize,
+        id: u64,
+    ) -> Result<Self> {
         let keys = spec.keys.iter().map(|(build, _)| columns[*build].as_ref().ok_or(Error::Form("a join's key")));
         let keys = keys.collect::<Result<Vec<_>>>()?;
         let (words, of_rows) = Words::learn(&keys, rows, spec.nulls_are_equal)?;
@@ -69,7 +75,13 @@ impl JoinTable {
         let filter = |(position, key): (usize, &&Column)| {
             let encoding = words.encoding(position).filter(|_| !spec.kind.keeps_probe_rows())?;
             let known = index.bits().filter(|_| keys.len() == 1 && encoding.least().is_some());
-            let filter = KeyFilter::new(key, |row| of_rows[row] != NO_WORD, known, encoding.has_null());
+            let filter = KeyFilter::new(
+                key,
+                |row| of_rows[row] != NO_WORD,
+                known,
+                encoding.has_null(),
+                filter_bytes_max as u64 * 8,
+            );
             filter.map(Arc::new)
         };
         let filters = keys.iter().enumerate().map(filter).collect();

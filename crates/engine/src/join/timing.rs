@@ -42,7 +42,7 @@ fn measure(name: &str, kind: JoinKind, build: &[i64], probe: &[i64], output: &[O
     let (table, building) = timed(|| {
         let mut side = Build::new(&spec);
         build_batches.into_iter().for_each(|batch| side.push(batch).expect("integers"));
-        JoinTable::finish(Arc::clone(&spec), vec![side]).expect("a table")
+        JoinTable::finish(Arc::clone(&spec), vec![side], 1 << 20).expect("a table")
     });
     let mut rows = 0;
     let mut scratch = ProbeScratch::default();

@@ -17,6 +17,8 @@ pub struct Worker {
     /// Rows that have come to each step, and to the sink.
     rows: Vec<u64>,
     border: Border,
+    /// A worker of the pipeline that reads this one's groups.
+    next: Option<Box<Worker>>,
 }
 
 /// What a worker asks while it is busy with one batch, which may become millions.
@@ -77,7 +79,27 @@ impl Worker {
             Sink::Rows => Collected::Rows(Vec::new()),
         };
         let rows = vec![0; locals.len() + 1];
-        Ok(Self { pipeline: Arc::clone(pipeline), locals, collected, rows, border })
+        Ok(Self { pipeline: Arc::clone(pipeline), locals, collected, rows, border, next: None })
+    }
+
+    /// Lets a worker of the pipeline that reads its groups have those that are complete before all rows are there.
+    pub fn lead_to(&mut self, next: Self) {
+        self.next = Some(Box::new(next));
+    }
+
+    /// The worker that it leads to, taken away.
+    pub fn take_next(&mut self) -> Option<Self> {
+        self.next.take().map(|next| *next)
+    }
+
+    /// Says that rows from here on are of another stretch of the source.
+    ///
+    /// # Errors
+    /// Those of the steps that complete groups go through.
+    pub fn end_stretch(&mut self) -> Result<()> {
+        let (Collected::Groups(groups), Some(next)) = (&mut self.collected, &mut self.next) else { return Ok(()) };
+        let Some(ended) = groups.end_stretch()? else { return Ok(()) };
+        (0..).map_while(|number| ended.batch(number)).try_for_each(|batch| next.push(batch))
     }
 
     /// Takes a batch of the source through all steps.
@@ -115,8 +137,9 @@ impl Worker {
 
     /// Rows that have reached the end, taken away.
     pub fn take_rows(&mut self) -> Vec<Batch> {
-        match &mut self.collected {
-            Collected::Rows(rows) => std::mem::take(rows),
+        match (&mut self.collected, &mut self.next) {
+            (Collected::Rows(rows), _) => std::mem::take(rows),
+            (_, Some(next)) => next.take_rows(),
             _ => Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 mod batch;
 mod bits;
 mod column;
+mod concat;
 mod form;
 mod strings;
 mod text_numbers;
@@ -10,6 +11,7 @@ mod text_numbers;
 pub use batch::{Batch, Selection};
 pub use bits::Bits;
 pub use column::{Bounds, Column, Data};
+pub(crate) use concat::{bytes_copied, concat};
 pub use form::Form;
 pub use strings::Strings;
 pub(crate) use text_numbers::TextNumbers;

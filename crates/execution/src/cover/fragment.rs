@@ -15,7 +15,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::{StreamExt, TryStreamExt};
 
 use super::measure::Measured;
-use super::plan::Lowered;
+use super::plan::{Lowered, unordered};
 use super::run;
 
 /// Runs a program of the engine's in the place of the operators that it was made of.
@@ -35,9 +35,7 @@ impl FragmentExec {
 
     fn of(covered: Arc<dyn ExecutionPlan>, lowered: Arc<Lowered>) -> Self {
         // Operators above may rely on columns that are constant or equal, and sort by none of them.
-        let mut known = covered.properties().equivalence_properties().clone();
-        known.clear_orderings();
-        known.clear_per_partition_constants();
+        let known = unordered(&covered);
         let properties =
             PlanProperties::new(known, Partitioning::UnknownPartitioning(1), EmissionType::Final, Boundedness::Bounded);
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));

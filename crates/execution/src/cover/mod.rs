@@ -9,6 +9,7 @@ mod expression;
 mod foreign;
 mod fragment;
 mod measure;
+mod output;
 mod pipelines;
 mod plan;
 mod run;
@@ -22,6 +23,7 @@ mod tests;
 use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
+use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
@@ -78,7 +80,9 @@ fn divided_alike(
         divided.push(match old {
             _ if old.partition_count() == new.partition_count() => after,
             // Of one part the rows stay in their order.
-            Partitioning::Hash(..) => Arc::new(RepartitionExec::try_new(after, old.clone())?),
+            Partitioning::Hash(keys, _) if !keys.iter().any(|key| key.is::<UnKnownColumn>()) => {
+                Arc::new(RepartitionExec::try_new(after, old.clone())?)
+            }
             _ => return Ok(None),
         });
     }

@@ -1,39 +1,37 @@
 //! Drives a program: its pipelines one after the other, each by several workers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::SchemaRef;
-use datafusion::common::Result as DfResult;
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use engine::aggregate::{GroupRows, Groups};
 use engine::join::JoinTable;
-use engine::pipeline::{Border, Collected, Pipeline, Relief, Sink, Step, Worker};
-use engine::{Batch, arrow_form};
+use engine::pipeline::{Border, Collected, Pipeline, Sink, Step, Worker};
 use parking_lot::Mutex;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::mpsc;
 
 use super::measure::Measured;
+use super::output::Output;
 use super::plan::Lowered;
 use super::run::Ended;
 use super::share::{Batches, Share};
+use super::source::Given;
 use super::workers::{self, Member};
+
+/// The part of all memory that a filter of a scan may take.
+const FILTER_SHARE: usize = 64;
 
 /// A program that runs.
 pub(super) struct Run {
     pub(super) lowered: Arc<Lowered>,
-    pub(super) schema: SchemaRef,
     pub(super) context: Arc<TaskContext>,
-    pub(super) sender: mpsc::Sender<DfResult<RecordBatch>>,
-    /// Batches that were given.
-    pub(super) sent: Arc<AtomicUsize>,
+    pub(super) output: Arc<Output>,
     /// By pipeline.
     pub(super) built: Mutex<Vec<Option<Built>>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) measured: Arc<Measured>,
+    /// By pipeline: workers that have begun before its turn.
+    pub(super) ahead: Mutex<Vec<Vec<Member>>>,
     /// For what pipelines that have ended have built.
     pub(super) held: Mutex<Vec<MemoryReservation>>,
 }
@@ -50,6 +48,7 @@ impl Run {
     pub(super) async fn pipelines(self: Arc<Self>) -> Result<(), Ended> {
         let pipelines = &self.lowered.program.pipelines;
         self.built.lock().resize(pipelines.len(), None);
+        self.ahead.lock().resize_with(pipelines.len(), Vec::new);
         for (number, pipeline) in pipelines.iter().enumerate() {
             let built = self.pipeline(number, pipeline).await?;
             self.built.lock()[number] = built;
@@ -65,8 +64,20 @@ impl Run {
         let gives_rest = |step: &Step| matches!(step, Step::Probe { spec, .. } if spec.kind.gives_rest());
         let rests = pipeline.steps.iter().enumerate().filter(|(_, step)| gives_rest(step)).map(|(number, _)| number);
         let rests: Vec<usize> = rests.collect();
-        let members = (0..count).map(|number| self.member(&pipeline, number));
-        let mut members = members.collect::<Result<Vec<_>, Ended>>()?;
+        let mut members = std::mem::take(&mut self.ahead.lock()[number]);
+        let count = count.max(members.len());
+        for number in members.len()..count {
+            members.push(self.member(&pipeline, number)?);
+        }
+        let ahead = self.lowered.ahead[number];
+        if let Some(reader) = ahead {
+            let reader = Arc::new(self.lowered.program.pipelines[reader].clone());
+            for member in &mut members {
+                let next = self.member(&reader, member.number)?;
+                member.worker.lead_to(next.worker);
+                member.held_ahead = Some(next.held);
+            }
+        }
         members =
             workers::each(members, &self.stop, |member| Arc::clone(self).work(member, Arc::clone(&share))).await?;
         // What a build side has to give is known when all have probed it.
@@ -75,6 +86,13 @@ impl Run {
         }
         self.measure(number, &members, &share);
         drop(share);
+        if let Some(reader) = ahead {
+            let begun = members.iter_mut().filter_map(|member| {
+                let (worker, held) = (member.worker.take_next()?, member.held_ahead.take()?);
+                Some(Member { number: member.number, worker, held, held_ahead: None })
+            });
+            self.ahead.lock()[reader] = begun.collect();
+        }
         self.finish(&pipeline.sink, members)
     }
 
@@ -85,25 +103,20 @@ impl Run {
             _ => None,
         };
         let held = Arc::new(workers::reservation(&self.context));
-        Ok(Member { number, worker: Worker::new(pipeline, table, self.border(&held))?, held })
+        Ok(Member { number, worker: Worker::new(pipeline, table, self.border(&held))?, held, held_ahead: None })
     }
 
-    /// Where one batch becomes many, they are given before its end; that needs other threads for whoever reads them.
-    fn border(self: &Arc<Self>, held: &Arc<MemoryReservation>) -> Border {
-        let runtime = Handle::current();
-        let may_wait = matches!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);
-        let run = Arc::clone(self);
-        let relief: Box<Relief> = Box::new(move |batches| {
-            let given = tokio::task::block_in_place(|| runtime.block_on(run.give_all(batches)));
-            given.map_err(|_| engine::Error::Stopped)
-        });
-        Border { stop: Arc::clone(&self.stop), relief: may_wait.then_some(relief), room: Some(workers::room(held)) }
+    fn border(&self, held: &Arc<MemoryReservation>) -> Border {
+        Border { stop: Arc::clone(&self.stop), relief: self.output.relief(), room: Some(workers::room(held)) }
     }
 
     async fn work(self: Arc<Self>, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
         let mut batches = Batches::of(&share, member.number);
         while let Some(batch) = batches.next().await? {
-            member.worker.push(batch)?;
+            match batch {
+                Given::Rows(batch) => member.worker.push(batch)?,
+                Given::EndOfPage => member.worker.end_stretch()?,
+            }
             self.give(&mut member.worker).await?;
             tokio::task::consume_budget().await;
         }
@@ -118,29 +131,15 @@ impl Run {
 
     /// Gives what has reached the end of the program.
     async fn give(&self, worker: &mut Worker) -> Result<(), Ended> {
-        self.give_all(worker.take_rows()).await
+        self.output.give(worker.take_rows()).await
     }
 
-    async fn give_all(&self, batches: Vec<Batch>) -> Result<(), Ended> {
-        for batch in batches {
-            let batch = self.arrays(&batch)?;
-            self.sent.fetch_add(1, Ordering::Relaxed);
-            if self.sender.send(Ok(batch)).await.is_err() {
-                return Err(engine::Error::Stopped.into());
-            }
+    /// What filters of scans may take: little of what there is.
+    fn filter_bytes_max(&self) -> usize {
+        match self.context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / FILTER_SHARE,
+            _ => usize::MAX / 8,
         }
-        Ok(())
-    }
-
-    fn arrays(&self, batch: &Batch) -> engine::Result<RecordBatch> {
-        let columns = batch.columns.iter().zip(self.schema.fields());
-        let columns = columns.map(|(column, field)| arrow_form::array(column, field.data_type()));
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
-        Ok(RecordBatch::try_new_with_options(
-            Arc::clone(&self.schema),
-            columns.collect::<engine::Result<Vec<_>>>()?,
-            &options,
-        )?)
     }
 
     fn finish(&self, sink: &Sink, members: Vec<Member>) -> Result<Option<Built>, Ended> {
@@ -161,7 +160,7 @@ impl Run {
             Sink::Rows => return Ok(None),
             Sink::Build(spec) => {
                 reserve(JoinTable::room_bytes(&builds))?;
-                let table = JoinTable::finish(Arc::clone(spec), builds)?;
+                let table = JoinTable::finish(Arc::clone(spec), builds, self.filter_bytes_max())?;
                 drop(held);
                 reserve(table.memory_bytes())?;
                 Built::Table(Arc::new(table))

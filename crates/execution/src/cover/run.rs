@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::measure::Measured;
+use super::output::Output;
 use super::pipelines::Run;
 use super::plan::Lowered;
 
@@ -69,13 +70,12 @@ async fn drive(
     let stop = StopOnDrop(Arc::default());
     let run = Run {
         lowered,
-        schema: covered.schema(),
         context: Arc::clone(&context),
-        sender: sender.clone(),
-        sent: Arc::clone(&sent),
+        output: Arc::new(Output { schema: covered.schema(), sender: sender.clone(), sent: Arc::clone(&sent) }),
         built: Mutex::default(),
         stop: Arc::clone(&stop.0),
         measured: Arc::clone(&measured),
+        ahead: Mutex::default(),
         held: Mutex::default(),
     };
     let ended = Arc::new(run).pipelines().await;

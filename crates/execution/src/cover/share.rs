@@ -17,7 +17,7 @@ use shards::{Datum, Predicate, Test};
 use super::pipelines::{Built, Run};
 use super::plan::{Input, ScanInput};
 use super::run::Ended;
-use super::source::{ScanBatches, ScanWork};
+use super::source::{Given, ScanBatches, ScanWork};
 use crate::scan::{PageRun, ShardScanExec};
 
 /// What the workers of a pipeline share.
@@ -100,8 +100,8 @@ impl Batches {
         }
     }
 
-    /// The next batch; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Batch>, Ended> {
+    /// What comes next; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Given>, Ended> {
         match self {
             Self::Scan(batches) => Ok(batches.next().await??),
             Self::Foreign(share, current) => {
@@ -116,7 +116,7 @@ impl Batches {
                         Some(batch) => {
                             let columns = batch.columns().iter().map(arrow_form::column);
                             let columns = columns.collect::<engine::Result<Vec<_>>>()?;
-                            return Ok(Some(Batch { rows: batch.num_rows(), columns }));
+                            return Ok(Some(Given::Rows(Batch { rows: batch.num_rows(), columns })));
                         }
                         None => *current = None,
                     }
@@ -124,11 +124,7 @@ impl Batches {
             }
             Self::Groups(share) => {
                 let Share::Groups(groups, next) = &**share else { return Ok(None) };
-                let start = next.fetch_add(BATCH_ROWS, Ordering::Relaxed);
-                if groups.rows() <= start {
-                    return Ok(None);
-                }
-                Ok(Some(groups.part(start, groups.rows().min(start + BATCH_ROWS))?))
+                Ok(groups.batch(next.fetch_add(1, Ordering::Relaxed)).map(Given::Rows))
             }
         }
     }

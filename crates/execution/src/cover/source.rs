@@ -33,6 +33,15 @@ pub(super) struct ScanBatches {
     scan: PageScan,
     memory: Memory,
     page: Option<OpenPage>,
+    /// Rows have been given that were no page's.
+    has_ended: bool,
+}
+
+/// What a source gives.
+pub(super) enum Given {
+    Rows(Batch),
+    /// All rows of a page, or of as many neighbours, have been given.
+    EndOfPage,
 }
 
 /// A page whose rows are given.
@@ -45,16 +54,25 @@ struct OpenPage {
 
 impl ScanBatches {
     pub(super) fn new(work: &Arc<ScanWork>, scan: PageScan) -> Self {
-        Self { work: Arc::clone(work), scan, memory: Memory::default(), page: None }
+        Self { work: Arc::clone(work), scan, memory: Memory::default(), page: None, has_ended: false }
     }
 
-    /// The next rows; `None` at the end.
-    pub(super) async fn next(&mut self) -> DfResult<engine::Result<Option<Batch>>> {
+    /// What comes next; `None` at the end.
+    pub(super) async fn next(&mut self) -> DfResult<engine::Result<Option<Given>>> {
         loop {
+            if std::mem::take(&mut self.has_ended) {
+                return Ok(Ok(Some(Given::EndOfPage)));
+            }
             if let Some(page) = &mut self.page {
                 match take_rows(&page.page.rows, &mut page.vector, BATCH_ROWS) {
-                    Some(rows) => return Ok(page.batch(&rows, &self.work.schema, &self.work.wanted).map(Some)),
-                    None => self.page = None,
+                    Some(rows) => {
+                        let batch = page.batch(&rows, &self.work.schema, &self.work.wanted);
+                        return Ok(batch.map(|batch| Some(Given::Rows(batch))));
+                    }
+                    None => {
+                        self.page = None;
+                        return Ok(Ok(Some(Given::EndOfPage)));
+                    }
                 }
             }
             match self.scan.next().await? {
@@ -71,7 +89,8 @@ impl ScanBatches {
                     Ok(batch) if batch.rows == 0 => {}
                     Ok(batch) => {
                         self.work.passed.fetch_add(batch.rows as u64, Ordering::Relaxed);
-                        return Ok(Ok(Some(batch)));
+                        self.has_ended = true;
+                        return Ok(Ok(Some(Given::Rows(batch))));
                     }
                     Err(error) => return Ok(Err(error)),
                 },

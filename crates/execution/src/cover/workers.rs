@@ -20,6 +20,8 @@ pub(super) struct Member {
     pub(super) worker: Worker,
     /// What it has collected; kept until that is part of something that is counted itself.
     pub(super) held: Arc<MemoryReservation>,
+    /// What the worker that it leads to has collected.
+    pub(super) held_ahead: Option<Arc<MemoryReservation>>,
 }
 
 /// Memory of the query's, none yet.

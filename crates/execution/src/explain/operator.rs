@@ -205,6 +205,7 @@ fn other(operator: &dyn ExecutionPlan) -> Shown {
         "RecursiveQueryExec" => "Recursive Union",
         "WorkTableExec" => "WorkTable Scan",
         "PartitionedTopKExec" => "Top-N per Group",
+        "RankLimitExec" => "Rank Limit",
         "PartialSortExec" => "Incremental Sort",
         "PiecewiseMergeJoinExec" => "Merge Join",
         name => name.strip_suffix("Exec").unwrap_or(name),

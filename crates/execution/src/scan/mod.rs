@@ -23,6 +23,7 @@ mod by_key;
 mod exec;
 mod fresh;
 mod opened;
+mod order;
 mod pages;
 mod parts;
 pub(crate) mod predicates;
@@ -100,6 +101,11 @@ pub(crate) struct ScanShard {
 }
 
 impl Scan {
+    /// Whether there may be rows beside those of the shards.
+    fn has_fresh_rows(&self) -> bool {
+        self.rows.fresh.len() + self.rows.own.layer.len() != self.rows.own.layer.gone_len()
+    }
+
     /// The fresh rows in a fixed order.
     pub(crate) fn fresh(&self) -> &[(RowId, Arc<Row>)] {
         self.fresh.get_or_init(|| match &self.keyed {

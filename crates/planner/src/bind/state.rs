@@ -37,7 +37,7 @@ impl Base {
             .with_runtime_env(runtime)
             .with_optimizer_rules(optimize::rules(true))
             .with_query_planner(Arc::new(series::Planning))
-            .with_physical_optimizer_rules(optimize::physical_rules())
+            .with_physical_optimizer_rules(optimize::physical_rules(true))
             // What DISTINCT ON becomes.
             .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
             .build();
@@ -52,7 +52,9 @@ impl Base {
         }
         let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
         if !settings.optimizer() {
-            state = state.with_optimizer_rules(optimize::rules(false));
+            state = state
+                .with_optimizer_rules(optimize::rules(false))
+                .with_physical_optimizer_rules(optimize::physical_rules(false));
         }
         let state = state
             .with_config(optimize::configure(config, settings.optimizer()))

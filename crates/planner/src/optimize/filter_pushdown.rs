@@ -16,8 +16,10 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-/// DataFusion's rules for operators, with care taken of names.
-pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+use crate::ranks::LimitRanks;
+
+/// DataFusion's rules for operators, with care taken of names, and Kiln's own unless `is_on` is false.
+pub(crate) fn physical_rules(is_on: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
         if rule.name().starts_with("FilterPushdown") {
             Arc::new(Unambiguous { rule }) as Arc<dyn PhysicalOptimizerRule + Send + Sync>
@@ -25,7 +27,8 @@ pub(crate) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
             rule
         }
     };
-    PhysicalOptimizer::new().rules.into_iter().map(careful).collect()
+    let own: Option<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = is_on.then(|| Arc::new(LimitRanks) as _);
+    PhysicalOptimizer::new().rules.into_iter().map(careful).chain(own).collect()
 }
 
 /// A rule that pushes filters, applied between operators whose columns have names of their own.

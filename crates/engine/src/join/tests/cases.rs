@@ -35,7 +35,7 @@ fn table(spec: JoinSpec, batch: Batch) -> JoinTable {
     let spec = Arc::new(spec);
     let mut build = Build::new(&spec);
     build.push(batch).expect("a column of the build side's form");
-    JoinTable::finish(spec, vec![build]).expect("a table")
+    JoinTable::finish(spec, vec![build], 1 << 20).expect("a table")
 }
 
 /// Counts the rows that are given.
@@ -122,10 +122,10 @@ fn other_forms_are_errors() {
     }
     for output in [OutputColumn::Mark, OutputColumn::Build(1)] {
         let spec = one_key(JoinKind::Inner, output);
-        assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new()), Err(Error::Form(_))));
+        assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20), Err(Error::Form(_))));
     }
     let spec = one_key(JoinKind::LeftSemi, OutputColumn::Probe(0));
-    assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new()), Err(Error::Form(_))));
+    assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20), Err(Error::Form(_))));
 }
 
 /// A worker's memory of codes is of one table, whichever strings come again.

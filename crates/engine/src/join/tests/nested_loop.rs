@@ -94,7 +94,7 @@ fn joined(
         let worker = chance.below(workers as u64) as usize;
         builds[worker].push(batch).expect("a batch of the right forms");
     }
-    let table = JoinTable::finish(Arc::clone(&spec), builds).expect("a table");
+    let table = JoinTable::finish(Arc::clone(&spec), builds, 1 << 20).expect("a table");
     assert_eq!(table.rows(), build.len());
     let mut all = Vec::new();
     let mut next = |batch: Batch| {

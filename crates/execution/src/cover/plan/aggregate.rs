@@ -6,16 +6,18 @@ use arrow::datatypes::{DataType, Schema};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Literal;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
-use engine::aggregate::{AggregateSpec, Kept, StateSpec};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use engine::aggregate::{AggregateSpec, GroupingSet, Kept, StateSpec};
 use engine::arrow_form::form;
-use engine::expression::Expression;
+use engine::expression::{Expression, Operation};
 use engine::pipeline::{Sink, Source, Step};
+use engine::{Bounds, Form};
 
-use super::{Builder, Chain, through_exchanges};
+use super::{Builder, Chain, Input, SourceColumn, through_exchanges};
 use crate::cover::expression;
 use crate::cover::foreign::FinishAggregate;
+use crate::scan::ShardScanExec;
 
 /// Keys of a group: a word says which of them are NULL.
 const KEYS_MAX: usize = 60;
@@ -31,14 +33,12 @@ impl Builder {
             AggregateMode::Partial | AggregateMode::PartialReduce => return None,
         };
         let groups = first.group_expr();
-        let is_plain = groups.expr().len() <= KEYS_MAX
-            && !groups.has_grouping_set()
-            && first.limit_options().is_none()
-            && last.limit_options().is_none()
-            && *first.input_order_mode() == InputOrderMode::Linear;
+        let is_plain =
+            groups.expr().len() <= KEYS_MAX && first.limit_options().is_none() && last.limit_options().is_none();
         if !is_plain {
             return None;
         }
+        let sets = if groups.has_grouping_set() { grouping_sets(groups)? } else { Vec::new() };
         let chain = self.below(first.input())?;
         // The columns that are grouped: keys, then arguments and filters, each once.
         let mut columns =
@@ -52,6 +52,8 @@ impl Builder {
             places.push((Arc::clone(argument), columns.len() - 1));
             Some(columns.len() - 1)
         };
+        // The number of a set comes after the keys.
+        let key_columns = groups.expr().len() + usize::from(!sets.is_empty());
         let mut states: Vec<StateSpec> = Vec::new();
         let mut finished = Vec::new();
         for (aggregate, filter) in first.aggr_expr().iter().zip(first.filter_expr()) {
@@ -71,30 +73,103 @@ impl Builder {
                     states.push(StateSpec { kept, column, filter });
                     states.len() - 1
                 });
-                Expression::Column(groups.expr().len() + at)
+                Expression::Column(key_columns + at)
             };
             finished.push(match kept {
                 Aggregate::CountRows => state(Kept::Count, None),
                 Aggregate::Count => state(Kept::Count, column),
                 Aggregate::Min => state(Kept::Min, column),
                 Aggregate::Max => state(Kept::Max, column),
+                Aggregate::Spread => {
+                    let square = square(&columns[column?]);
+                    columns.push(square);
+                    let squares = Some(columns.len() - 1);
+                    let arguments =
+                        vec![state(Kept::Count, column), state(Kept::Sum, column), state(Kept::Sum, squares)];
+                    let kept = DataType::Decimal256(76, 0);
+                    let function = Arc::new(FinishAggregate::new(aggregate, vec![DataType::Int64, kept.clone(), kept]));
+                    Expression::Foreign { function, arguments }
+                }
                 Aggregate::Total { sum, form } => {
-                    let arguments = vec![state(sum, column), state(Kept::Count, column)];
+                    let (total, count) = (state(sum, column), state(Kept::Count, column));
+                    if aggregate.fun().name() == "sum" {
+                        finished.push(Expression::Sum { sum: Box::new(total), count: Box::new(count) });
+                        continue;
+                    }
+                    let arguments = vec![total, count];
                     let function = Arc::new(FinishAggregate::new(aggregate, vec![form, DataType::Int64]));
                     Expression::Foreign { function, arguments }
                 }
             });
         }
         self.has_work = true;
-        let keys: Vec<usize> = (0..groups.expr().len()).collect();
-        let mut output: Vec<Expression> = keys.iter().map(|key| Expression::Column(*key)).collect();
-        output.extend(finished);
         let chain = chain.projected(columns, Arc::new(Schema::empty()));
-        // Rows of a group that nobody asks for need not be grouped.
-        let origins = (0..output.len()).map(|column| keys.get(column).and_then(|key| chain.origins[*key])).collect();
-        let pipeline = self.end(chain, Sink::Groups(Arc::new(AggregateSpec { keys, states })));
-        let steps = vec![Step::Project(output)];
-        Some(Chain { source: Source::Groups(pipeline), steps, schema: last.schema(), origins, marks: Vec::new() })
+        let schema = last.schema();
+        let is_text = |key: usize| form(schema.field(key).data_type()) == Some(Form::Texts);
+        let count = groups.expr().len();
+        let is_unique = |column| self.is_unique(column);
+        let redundant = match sets.is_empty() {
+            true => self.dependencies.redundant(&chain.sources[..count], is_unique, is_text),
+            // Without the key that determines it, it does not stay one value.
+            false => vec![false; count],
+        };
+        let (carried, keys): (Vec<usize>, Vec<usize>) = (0..count).partition(|key| redundant[*key]);
+        let clustered = keys.iter().position(|key| sets.is_empty() && self.is_clustered(&chain, *key));
+        let mut output: Vec<Expression> = (0..key_columns).map(Expression::Column).collect();
+        for (place, key) in keys.iter().chain(&carried).enumerate() {
+            output[*key] = Expression::Column(place);
+        }
+        output.extend(finished);
+        // Rows of a group that nobody asks for need not be grouped, unless other groups have them too.
+        let plain = if sets.is_empty() { count } else { 0 };
+        let of_keys = |columns: &[Option<SourceColumn>]| {
+            (0..output.len()).map(|column| columns.get(column).copied().flatten().filter(|_| column < plain)).collect()
+        };
+        let (origins, sources) = (of_keys(&chain.origins), of_keys(&chain.sources));
+        let pipeline =
+            self.end(chain, Sink::Groups(Arc::new(AggregateSpec { keys, carried, states, sets, clustered })));
+        let (source, steps, marks) = (Source::Groups(pipeline), vec![Step::Project(output)], Vec::new());
+        Some(Chain { source, steps, schema, origins, sources, marks })
+    }
+
+    fn is_unique(&self, (number, column): SourceColumn) -> bool {
+        self.scanned(number).is_some_and(|scan| scan.scan.is_unique(column))
+    }
+
+    fn scanned(&self, number: usize) -> Option<&ShardScanExec> {
+        let Input::Scan(input) = &self.inputs[number] else { return None };
+        input.scan.downcast_ref::<ShardScanExec>()
+    }
+
+    /// Whether a column is one of the scan that its pipeline reads, whose values come in order.
+    fn is_clustered(&self, chain: &Chain, column: usize) -> bool {
+        let source = chain.sources[column].filter(|(number, _)| chain.source == Source::Input(*number));
+        source.is_some_and(|(number, column)| self.scanned(number).is_some_and(|scan| scan.scan.is_clustered(column)))
+    }
+}
+
+/// The sets, where one of them has all keys and none comes twice.
+fn grouping_sets(groups: &PhysicalGroupBy) -> Option<Vec<GroupingSet>> {
+    let mut sets: Vec<GroupingSet> = Vec::with_capacity(groups.groups().len());
+    for absent in groups.groups() {
+        // As DataFusion numbers them: a bit for each key, that of the last lowest.
+        let id = absent.iter().fold(0_i64, |id, absent| id << 1 | i64::from(*absent));
+        if absent.len() > 32 || sets.iter().any(|set| set.id == id) {
+            return None;
+        }
+        sets.push(GroupingSet { absent: absent.clone(), id });
+    }
+    sets.iter().any(|set| set.id == 0).then_some(sets)
+}
+
+/// A number times itself, as digits.
+fn square(value: &Expression) -> Expression {
+    Expression::Arithmetic {
+        operation: Operation::Multiply,
+        left: Box::new(value.clone()),
+        right: Box::new(value.clone()),
+        factors: (1, 1),
+        limits: Bounds { min: i128::MIN, max: i128::MAX },
     }
 }
 
@@ -109,6 +184,8 @@ enum Aggregate {
         sum: Kept,
         form: DataType,
     },
+    /// Variances and deviations of exact numbers: by their count, sum and sum of squares.
+    Spread,
 }
 
 impl Aggregate {
@@ -137,6 +214,11 @@ impl Aggregate {
                     _ => return None,
                 };
                 (fields.len() == 2).then_some(Self::Total { sum, form })
+            }
+            "variance" | "var_samp" | "var_pop" | "stddev" | "stddev_samp" | "stddev_pop" => {
+                let is_exact =
+                    matches!(data_type, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Decimal128(..));
+                is_exact.then_some(Self::Spread)
             }
             _ => None,
         }

@@ -82,7 +82,7 @@ impl Builder {
         let kind = join.kind;
         let build = self.below(join.left)?;
         let (build, build_keys) = build.with_keys(join.on.iter().map(|(key, _)| key))?;
-        let build_schema = Arc::clone(&build.schema);
+        let (build_schema, build_sources) = (Arc::clone(&build.schema), build.sources.clone());
         let build_forms = forms(&build_schema)?;
         let (output, filtered) = (join.output(), join.filtered()?);
         // Which build columns are used is known before the build ends: these alone are kept.
@@ -135,8 +135,21 @@ impl Builder {
             _ => None,
         });
         let origins = origins.collect();
+        let sources = output.iter().map(|column| match column {
+            OutputColumn::Probe(column) => probe.sources[*column],
+            OutputColumn::Build(column) => build_sources[*column],
+            OutputColumn::Mark => None,
+        });
+        let sources = sources.collect();
+        if kind == JoinKind::Inner {
+            for (build_key, probe_key) in build_keys.iter().zip(&probe_keys) {
+                if let (Some(one), Some(other)) = (build_sources[*build_key], probe.sources[*probe_key]) {
+                    self.dependencies.add_equal(one, other);
+                }
+            }
+        }
         probe.steps.push(Step::Probe { spec, built_by, forms: probe_forms });
-        Some(Chain { origins, schema, ..probe })
+        Some(Chain { origins, sources, schema, ..probe })
     }
 }
 

@@ -3,6 +3,8 @@
 //! Each kind of operator has a file: `scan.rs` also for filters, which scans make where they can, `project.rs`, `join.rs`, `aggregate.rs`.
 
 mod aggregate;
+mod ahead;
+mod dependencies;
 mod join;
 mod project;
 mod scan;
@@ -10,6 +12,7 @@ mod scan;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -22,6 +25,7 @@ use engine::expression::Expression;
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
 use shards::Test;
 
+use self::dependencies::{Dependencies, SourceColumn};
 use self::join::JoinOperator;
 use super::cover;
 use crate::scan::ShardScanExec;
@@ -33,6 +37,8 @@ pub(super) struct Lowered {
     pub(super) inputs: Vec<Input>,
     /// For each pipeline, whose rows come to which of its steps: what EXPLAIN ANALYZE shows.
     pub(super) marks: Vec<Vec<Mark>>,
+    /// For each pipeline, the one that can take its groups while it runs.
+    pub(super) ahead: Vec<Option<usize>>,
 }
 
 /// The rows that come to a step are those that an operator gives.
@@ -84,8 +90,10 @@ pub(super) struct ScanFilter {
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
 pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
-    // A reader may rely on the order of rows.
-    if plan.properties().output_ordering().is_some() {
+    // A reader may rely on the order of rows; of those with one value there is none.
+    if let Some(order) = plan.properties().output_ordering()
+        && !unordered(plan).ordering_satisfy(order.iter().cloned()).unwrap_or(false)
+    {
         return None;
     }
     let mut builder = Builder::default();
@@ -95,7 +103,17 @@ pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
     }
     builder.end(chain, Sink::Rows);
     builder.want();
-    Some(Lowered { program: Program { pipelines: builder.pipelines }, inputs: builder.inputs, marks: builder.marks })
+    let program = Program { pipelines: builder.pipelines };
+    let ahead = ahead::of(&program);
+    Some(Lowered { program, inputs: builder.inputs, marks: builder.marks, ahead })
+}
+
+/// What is known of a plan's rows in whatever order they come.
+pub(super) fn unordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties {
+    let mut known = plan.properties().equivalence_properties().clone();
+    known.clear_orderings();
+    known.clear_per_partition_constants();
+    known
 }
 
 /// A pipeline without its end.
@@ -104,7 +122,9 @@ struct Chain {
     steps: Vec<Step>,
     schema: SchemaRef,
     /// The input and its column that each column is, where it is one and rows that it rules out may be left out there.
-    origins: Vec<Option<(usize, usize)>>,
+    origins: Vec<Option<SourceColumn>>,
+    /// The input and its column that each column's values are from.
+    sources: Vec<Option<SourceColumn>>,
     marks: Vec<Mark>,
 }
 
@@ -113,6 +133,7 @@ struct Builder {
     pipelines: Vec<Pipeline>,
     inputs: Vec<Input>,
     marks: Vec<Vec<Mark>>,
+    dependencies: Dependencies,
     /// Whether anything is joined or grouped.
     has_work: bool,
 }
@@ -127,6 +148,7 @@ impl Builder {
         self.pipelines.truncate(pipelines);
         self.marks.truncate(pipelines);
         self.inputs.truncate(inputs);
+        self.dependencies.truncate(inputs);
         self.has_work = has_work;
         let schema = plan.schema();
         if !schema.fields().iter().all(|field| has_form(field.data_type())) {
@@ -139,8 +161,9 @@ impl Builder {
     fn input(&mut self, input: Input, schema: SchemaRef, is_scan: bool) -> Chain {
         let (columns, number) = (schema.fields().len(), self.inputs.len());
         self.inputs.push(input);
-        let origins = (0..columns).map(|column| is_scan.then_some((number, column))).collect();
-        Chain { source: Source::Input(number), steps: Vec::new(), schema, origins, marks: Vec::new() }
+        let origins: Vec<_> = (0..columns).map(|column| is_scan.then_some((number, column))).collect();
+        let (steps, marks, sources) = (Vec::new(), Vec::new(), origins.clone());
+        Chain { source: Source::Input(number), steps, schema, origins, sources, marks }
     }
 
     fn end(&mut self, chain: Chain, sink: Sink) -> usize {

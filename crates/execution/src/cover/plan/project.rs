@@ -10,8 +10,12 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use engine::expression::Expression;
 use engine::pipeline::Step;
 
-use super::{Builder, Chain};
+use super::{Builder, Chain, SourceColumn};
 use crate::cover::expression;
+
+/// Places of computed columns among those of an input: no column has one, and no two steps of a pipeline have the same.
+const COMPUTED: usize = 1 << 32;
+const COMPUTED_AT_ONCE: usize = 1 << 16;
 
 impl Builder {
     pub(super) fn projection(&mut self, projection: &ProjectionExec) -> Option<Chain> {
@@ -30,9 +34,25 @@ impl Chain {
             Expression::Column(column) => chain.origins[*column],
             _ => None,
         };
-        chain.origins = expressions.iter().map(origin).collect();
+        let source = |(place, expression): (usize, &Expression)| match expression {
+            Expression::Column(column) => chain.sources[*column],
+            computed => chain.computed(place, computed),
+        };
+        let sources = expressions.iter().enumerate().map(source).collect();
+        let origins = expressions.iter().map(origin).collect();
+        (chain.origins, chain.sources) = (origins, sources);
         chain.steps.push(Step::Project(expressions));
         Self { schema, ..chain }
+    }
+
+    /// What is computed of one input's columns alone is like one more of these: whoever knows the input's row knows it.
+    fn computed(&self, place: usize, expression: &Expression) -> Option<SourceColumn> {
+        let mut columns = Vec::new();
+        expression.columns(&mut columns);
+        let input = |column: &usize| self.sources[*column].map(|(input, _)| input);
+        let first = columns.first().and_then(input)?;
+        let is_its = expression.is_immutable() && columns.iter().all(|column| input(column) == Some(first));
+        is_its.then_some((first, COMPUTED + self.steps.len() * COMPUTED_AT_ONCE + place))
     }
 
     /// With some of the columns.

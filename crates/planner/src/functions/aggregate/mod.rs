@@ -3,6 +3,7 @@
 mod array_agg;
 mod delegate;
 mod distinct;
+mod exact_spread;
 mod gather;
 mod groups;
 mod joined;

@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Decimal256Type, Field, FieldRef, Float64Type, Int64Type, i256};
+use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
 use types::SqlType;
 
 use super::distinct::DistinctAccumulator;
+use super::exact_spread::{ExactSpread, ExactSpreads, SCALE};
 use super::total::Sum;
-use crate::functions::arithmetic::overflow;
 use crate::functions::definition::missing_function;
 use crate::functions::external;
 use crate::semantics::type_rules::plain;
-
-/// Digits after the point of exact results.
-const SCALE: u8 = 16;
 
 /// Which measure of spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,11 +26,11 @@ pub(super) enum Moment {
 }
 
 impl Moment {
-    fn is_sample(self) -> bool {
+    pub(super) fn is_sample(self) -> bool {
         matches!(self, Moment::VarianceSample | Moment::DeviationSample)
     }
 
-    fn is_root(self) -> bool {
+    pub(super) fn is_root(self) -> bool {
         matches!(self, Moment::DeviationPopulation | Moment::DeviationSample)
     }
 }
@@ -101,145 +98,23 @@ impl AggregateUDFImpl for Spread {
             input if is_floating(input) => {
                 Box::new(FloatSpread { moment: self.moment, count: 0, mean: 0.0, squares: 0.0 })
             }
-            input => {
-                let scale =
-                    if let DataType::Decimal128(_, scale) = input { u8::try_from(*scale).unwrap_or(0) } else { 0 };
-                Box::new(ExactSpread { moment: self.moment, scale, count: 0, sum: i256::ZERO, squares: i256::ZERO })
-            }
+            input => Box::new(ExactSpread::new(self.moment, scale(input))),
         };
         Ok(if args.is_distinct { Box::new(DistinctAccumulator::new(inner, input.clone())) } else { inner })
     }
-}
 
-/// Count, sum and sum of squares, exact.
-#[derive(Debug)]
-struct ExactSpread {
-    moment: Moment,
-    scale: u8,
-    count: i64,
-    sum: i256,
-    squares: i256,
-}
-
-impl ExactSpread {
-    /// `(n * squares - sum^2) / (n * (n - 1))`, then its root where asked, rounded to the result's scale.
-    fn result(&self) -> Option<i128> {
-        let count = i256::from_i128(self.count.into());
-        let spread = count.checked_mul(self.squares)?.checked_sub(self.sum.checked_mul(self.sum)?)?;
-        let divisor = if self.moment.is_sample() {
-            count.checked_mul(count.checked_sub(i256::ONE)?)?
-        } else {
-            count.checked_mul(count)?
-        };
-        let ten = i256::from_i128(10);
-        // The spread has twice the input's scale; a root halves the digits it is given.
-        let wanted = if self.moment.is_root() { u32::from(SCALE) * 2 } else { u32::from(SCALE) };
-        let have = u32::from(self.scale) * 2;
-        let (mut numerator, mut denominator) = (spread, divisor);
-        if have <= wanted {
-            numerator = numerator.checked_mul(ten.checked_pow(wanted - have)?)?;
-        } else {
-            denominator = denominator.checked_mul(ten.checked_pow(have - wanted)?)?;
-        }
-        let half = denominator.checked_div(i256::from_i128(2))?;
-        let value = numerator.checked_add(half)?.checked_div(denominator)?;
-        let value = if self.moment.is_root() { root(value) } else { value };
-        value.to_i128()
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        !args.is_distinct && !is_floating(args.expr_fields[0].data_type())
     }
 
-    /// The same in double precision, for sums too large to be squared.
-    fn estimate(&self) -> Option<f64> {
-        let float = |value: i256| value.to_string().parse::<f64>().ok();
-        let count = float(i256::from_i128(self.count.into()))?;
-        let unit = 10_f64.powi(i32::from(self.scale));
-        let (sum, squares) = (float(self.sum)? / unit, float(self.squares)? / unit / unit);
-        let divisor = if self.moment.is_sample() { count - 1.0 } else { count };
-        let variance = ((squares - sum * sum / count) / divisor).max(0.0);
-        Some(if self.moment.is_root() { variance.sqrt() } else { variance })
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(ExactSpreads::new(self.moment, scale(args.expr_fields[0].data_type()))))
     }
 }
 
-/// The whole part of a square root, rounded.
-fn root(value: i256) -> i256 {
-    if value <= i256::ZERO {
-        return i256::ZERO;
-    }
-    let two = i256::from_i128(2);
-    // Newton's steps from above end at the floor of the root.
-    let mut guess = i256::ONE;
-    while guess.wrapping_mul(guess) < value {
-        guess = guess.wrapping_mul(two);
-    }
-    loop {
-        let next = guess.wrapping_add(value.wrapping_div(guess)).wrapping_div(two);
-        if guess <= next {
-            break;
-        }
-        guess = next;
-    }
-    let rest = value.wrapping_sub(guess.wrapping_mul(guess));
-    if guess < rest { guess.wrapping_add(i256::ONE) } else { guess }
-}
-
-impl Accumulator for ExactSpread {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        <i128 as Sum>::read(&values[0], |_, value| {
-            let value = i256::from_i128(value);
-            self.count += 1;
-            self.sum = self.sum.wrapping_add(value);
-            self.squares = self.squares.checked_add(value.wrapping_mul(value)).ok_or_else(|| external(overflow()))?;
-            Ok(())
-        })
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        <i128 as Sum>::read(&values[0], |_, value| {
-            let value = i256::from_i128(value);
-            self.count -= 1;
-            self.sum = self.sum.wrapping_sub(value);
-            self.squares = self.squares.wrapping_sub(value.wrapping_mul(value));
-            Ok(())
-        })
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let wide = |array: &ArrayRef| {
-            array.as_primitive::<Decimal256Type>().iter().flatten().fold(i256::ZERO, i256::wrapping_add)
-        };
-        self.count += states[0].as_primitive::<Int64Type>().iter().flatten().sum::<i64>();
-        self.sum = self.sum.wrapping_add(wide(&states[1]));
-        self.squares = self.squares.wrapping_add(wide(&states[2]));
-        Ok(())
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let wide = |value| ScalarValue::Decimal256(Some(value), 76, 0);
-        Ok(vec![ScalarValue::Int64(Some(self.count)), wide(self.sum), wide(self.squares)])
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let scalar = |value| ScalarValue::Decimal128(value, 38, i8::try_from(SCALE).expect("a small constant"));
-        if self.count < if self.moment.is_sample() { 2 } else { 1 } {
-            return Ok(scalar(None));
-        }
-        let value = match self.result() {
-            Some(value) => value,
-            None => {
-                let estimate = self.estimate().ok_or_else(|| external(overflow()))?;
-                crate::functions::cast::float_to_numeric(estimate, 16, types::numeric::Digits::new(38, SCALE))
-                    .map_err(external)?
-            }
-        };
-        Ok(scalar(Some(value)))
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>()
-    }
+/// Digits after the point of values.
+fn scale(input: &DataType) -> u8 {
+    if let DataType::Decimal128(_, scale) = input { u8::try_from(*scale).unwrap_or(0) } else { 0 }
 }
 
 /// Count, mean and sum of squared distances from it.

@@ -99,7 +99,7 @@ pub(super) fn quotient(value: i128, divisor: i128, shift: u8) -> SqlResult<i128>
 
 /// `value * 10^shift / divisor`, rounded half away from zero; `None` beyond 38 digits. The divisor must not be 0.
 pub(crate) fn divide_scaled(value: i128, divisor: i128, shift: u8) -> Option<i128> {
-    let quotient = match 10_i128.checked_pow(u32::from(shift)).and_then(|factor| value.checked_mul(factor)) {
+    let quotient = match numeric::checked_power_of_ten(shift).and_then(|factor| value.checked_mul(factor)) {
         Some(scaled) => numeric::divide_rounding(scaled, divisor),
         None => {
             let factor = i256::from_i128(10).checked_pow(u32::from(shift))?;

@@ -1,4 +1,4 @@
-//! The pieces of a build column as one column.
+//! Pieces of a column as one column.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const FEW_STRINGS: usize = 1 << 16;
 const HEAP_BYTES: u32 = 1 << 22;
 
 /// All pieces' rows, in their order.
-pub(super) fn concat(pieces: Vec<Column>, form: Form) -> Result<Column> {
+pub(crate) fn concat(pieces: Vec<Column>, form: Form) -> Result<Column> {
     if pieces.len() == 1
         && let Some(piece) = pieces.first()
         && !matches!(piece.data, Data::Texts(_))
@@ -33,6 +33,14 @@ pub(super) fn concat(pieces: Vec<Column>, form: Form) -> Result<Column> {
         },
     };
     Ok(Column { data, validity })
+}
+
+/// What a column takes once it is copied: texts are often few of those in their buffers, which many batches share.
+pub(crate) fn bytes_copied(column: &Column) -> usize {
+    match &column.data {
+        Data::Texts(texts) => texts.len() * 16 + texts.total_buffer_bytes_used(),
+        _ => column.memory_bytes(),
+    }
 }
 
 fn validity(pieces: &[Column], rows: usize) -> Option<Arc<Bits>> {
@@ -176,5 +184,5 @@ fn builder() -> StringViewBuilder {
 }
 
 fn other_form() -> Error {
-    Error::Form("a column of a join's build side")
+    Error::Form("pieces of a column")
 }

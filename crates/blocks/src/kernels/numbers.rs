@@ -1,0 +1,50 @@
+//! The loops over 64-bit numbers, as they are written once. All wrap around: who asks knows that nothing overflows.
+
+/// `out = x * f + y * g`, as far as the shortest goes.
+#[inline(always)]
+pub(super) fn linear(x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
+    for (out, (x, y)) in out.iter_mut().zip(x.iter().zip(y)) {
+        *out = x.wrapping_mul(f).wrapping_add(y.wrapping_mul(g));
+    }
+}
+
+/// `out = x * f + c`.
+#[inline(always)]
+pub(super) fn shift(x: &[i64], f: i64, c: i64, out: &mut [i64]) {
+    if f == 1 {
+        out.iter_mut().zip(x).for_each(|(out, x)| *out = x.wrapping_add(c));
+    } else {
+        out.iter_mut().zip(x).for_each(|(out, x)| *out = x.wrapping_mul(f).wrapping_add(c));
+    }
+}
+
+/// `out = x * y`.
+#[inline(always)]
+pub(super) fn product(x: &[i64], y: &[i64], out: &mut [i64]) {
+    out.iter_mut().zip(x.iter().zip(y)).for_each(|(out, (x, y))| *out = x.wrapping_mul(*y));
+}
+
+/// Numbers that are added side by side.
+const LANES: usize = 8;
+
+/// Adds each value to the sum of its group, of which there are `GROUPS`. All values are looked at for each group, without a branch or a
+/// place in memory that an addition has to wait for.
+#[inline(always)]
+pub(super) fn sums<const GROUPS: usize>(values: &[i64], groups: &[u32], sums: &mut [i64; GROUPS]) {
+    let mut parts = [[0_i64; LANES]; GROUPS];
+    let (value_chunks, value_rest) = values.as_chunks::<LANES>();
+    let (group_chunks, group_rest) = groups.as_chunks::<LANES>();
+    for (values, groups) in value_chunks.iter().zip(group_chunks) {
+        for (group, parts) in parts.iter_mut().enumerate() {
+            for lane in 0..LANES {
+                let mask = -i64::from(groups[lane] == group as u32);
+                parts[lane] = parts[lane].wrapping_add(values[lane] & mask);
+            }
+        }
+    }
+    for (group, (sum, parts)) in sums.iter_mut().zip(&parts).enumerate() {
+        let whole = parts.iter().fold(*sum, |sum, part| sum.wrapping_add(*part));
+        let rest = value_rest.iter().zip(group_rest).filter(|(_, of)| **of == group as u32);
+        *sum = rest.fold(whole, |sum, (value, _)| sum.wrapping_add(*value));
+    }
+}

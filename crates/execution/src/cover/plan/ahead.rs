@@ -1,0 +1,18 @@
+//! Which pipelines can take groups before all of them are known.
+
+use engine::pipeline::{Program, Sink, Source, Step};
+
+/// For each pipeline whose groups become complete while it runs, the one that reads them, where that needs no table that is made later.
+pub(super) fn of(program: &Program) -> Vec<Option<usize>> {
+    let reader = |number: usize| {
+        let is_reader = |pipeline: &engine::pipeline::Pipeline| pipeline.source == Source::Groups(number);
+        let reader = program.pipelines.iter().position(is_reader)?;
+        let is_there = |step: &Step| !matches!(step, Step::Probe { built_by, .. } if number <= *built_by);
+        program.pipelines[reader].steps.iter().all(is_there).then_some(reader)
+    };
+    let of = |(number, pipeline): (usize, &engine::pipeline::Pipeline)| match &pipeline.sink {
+        Sink::Groups(spec) if spec.clustered.is_some() => reader(number),
+        _ => None,
+    };
+    program.pipelines.iter().enumerate().map(of).collect()
+}
