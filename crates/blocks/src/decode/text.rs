@@ -7,6 +7,9 @@ use crate::row_set::positions;
 use crate::symbols::Symbols;
 use crate::{Block, Error, Result, RowSet, VECTOR_ROWS};
 
+/// A vector that keeps more than one string of so many is read whole.
+const TEXTS_EVERY_MIN: usize = 8;
+
 /// The strings of a vector. Those of NULLs are empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
@@ -136,7 +139,7 @@ impl Block {
         for vector in rows.spanned() {
             let kept = rows.count_in(vector);
             let first = vector * VECTOR_ROWS;
-            if kept * super::GATHER_EVERY_MIN <= VECTOR_ROWS {
+            if kept * TEXTS_EVERY_MIN <= VECTOR_ROWS {
                 for row in positions(rows.vector(vector)) {
                     let is_valid = self.text(first + row, &mut gathered.bytes)?;
                     push(is_valid, &gathered.bytes);

@@ -1,5 +1,7 @@
 //! Values as they came in: for operators outside the engine, and for tests.
 
+use std::cell::RefCell;
+
 use crate::body::Body;
 use crate::decode::{GATHER_EVERY_MIN, LanesBuffer};
 use crate::float::{value32, value64};
@@ -130,6 +132,11 @@ impl Value for f64 {
     }
 }
 
+thread_local! {
+    /// Room of a thread to unpack a vector in, which every gathering would have to make and clear.
+    static SCRATCH: RefCell<Option<(Box<LanesBuffer>, Box<[i64; VECTOR_ROWS]>)>> = const { RefCell::new(None) };
+}
+
 impl Block {
     /// All values.
     pub fn read<T: Value>(&self) -> Result<Values<T>> {
@@ -149,11 +156,21 @@ impl Block {
 
     /// The values of the rows in a set. Vectors without such rows are not touched; of vectors with few, single values are unpacked.
     pub fn gather<T: Value>(&self, rows: &RowSet) -> Result<Values<T>> {
+        self.expect_kind(T::is_in(self.head().kind))?;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let (buffer, keys) = scratch.get_or_insert_with(|| (LanesBuffer::new(), Box::new([0; VECTOR_ROWS])));
+            self.gather_by(rows, buffer, keys)
+        })
+    }
+
+    fn gather_by<T: Value>(
+        &self,
+        rows: &RowSet,
+        buffer: &mut LanesBuffer,
+        keys: &mut [i64; VECTOR_ROWS],
+    ) -> Result<Values<T>> {
         let head = self.head();
-        self.expect_kind(T::is_in(head.kind))?;
         let mut gathered = Gathered::new(rows.count(), head.nulls != 0);
-        let mut buffer = LanesBuffer::new();
-        let mut keys = Box::new([0; VECTOR_ROWS]);
         for vector in rows.spanned() {
             let kept = rows.count_in(vector);
             if kept == 0 {
@@ -166,7 +183,7 @@ impl Block {
                 });
                 continue;
             }
-            let validity = self.validity(vector, &mut buffer);
+            let validity = self.validity(vector, buffer);
             let is_valid = |row: usize| validity[row / 64] >> (row % 64) & 1 == 1;
             if let (Body::Plain(plain), Scheme::PlainWide) = (self.body(), head.scheme) {
                 let values: &[[u8; 16]] = plain.values(vector);
@@ -175,13 +192,13 @@ impl Block {
                 }
                 continue;
             }
-            self.keys(vector, &mut buffer, &mut keys);
+            self.keys(vector, buffer, keys);
             if head.entries[vector].nulls == 0 {
                 gathered.mark(kept);
                 if kept == head.rows_in(vector) {
                     gathered.values.extend(keys[..kept].iter().map(|key| T::of_key(*key, head)));
                 } else {
-                    gathered.take(&keys, rows.vector(vector), kept, head);
+                    gathered.take(keys, rows.vector(vector), kept, head);
                 }
                 continue;
             }

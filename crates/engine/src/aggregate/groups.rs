@@ -170,7 +170,7 @@ impl Groups {
             table.groups_of(&words, end - start, self.rows + start, &mut part);
             found.extend_from_slice(&part);
         }
-        self.rows += other.rows;
+        self.rows += if some.len() == theirs.len() { other.rows } else { some.len() };
         let count = table.len();
         let new: Vec<u32> = firsts(&found, before).into_iter().map(|at| some[at as usize]).collect();
         for (mine, theirs) in self.carried.iter_mut().zip(&other.carried) {

@@ -7,6 +7,7 @@ use super::{Pipeline, Sink, Step};
 use crate::aggregate::Groups;
 use crate::expression::Memory;
 use crate::join::{Build, JoinTable, ProbeScratch};
+use crate::vector::bytes_copied;
 use crate::{Batch, Error, Result, Selection};
 
 /// A worker of a pipeline, and what it has collected so far.
@@ -17,7 +18,7 @@ pub struct Worker {
     /// Rows that have come to each step, and to the sink.
     rows: Vec<u64>,
     border: Border,
-    /// A worker of the pipeline that reads this one's groups.
+    /// A worker of the pipeline that reads this one's groups. Rows that reach its end stay there: if this one fails, nothing has been given.
     next: Option<Box<Worker>>,
 }
 
@@ -30,6 +31,16 @@ pub struct Border {
     pub relief: Option<Box<Relief>>,
     /// Is told of what has been collected, whenever that has become more.
     pub room: Option<Box<Room>>,
+    /// What the rows that lie at the end take, where nobody takes them.
+    held: usize,
+}
+
+impl Border {
+    /// Asks these.
+    #[must_use]
+    pub fn new(stop: Arc<AtomicBool>, relief: Option<Box<Relief>>, room: Box<Room>) -> Self {
+        Self { stop, relief, room: Some(room), held: 0 }
+    }
 }
 
 /// Takes all batches; may wait.
@@ -98,7 +109,11 @@ impl Worker {
     /// Those of the steps that complete groups go through.
     pub fn end_stretch(&mut self) -> Result<()> {
         let (Collected::Groups(groups), Some(next)) = (&mut self.collected, &mut self.next) else { return Ok(()) };
-        let Some(ended) = groups.end_stretch()? else { return Ok(()) };
+        let ended = groups.end_stretch()?;
+        if let Some(room) = &mut self.border.room {
+            room(groups.memory_bytes())?;
+        }
+        let Some(ended) = ended else { return Ok(()) };
         (0..).map_while(|number| ended.batch(number)).try_for_each(|batch| next.push(batch))
     }
 
@@ -137,9 +152,11 @@ impl Worker {
 
     /// Rows that have reached the end, taken away.
     pub fn take_rows(&mut self) -> Vec<Batch> {
-        match (&mut self.collected, &mut self.next) {
-            (Collected::Rows(rows), _) => std::mem::take(rows),
-            (_, Some(next)) => next.take_rows(),
+        match &mut self.collected {
+            Collected::Rows(rows) => {
+                self.border.held = 0;
+                std::mem::take(rows)
+            }
             _ => Vec::new(),
         }
     }
@@ -169,11 +186,14 @@ impl End<'_> {
                 build.memory_bytes()
             }
             Collected::Rows(rows) => {
+                let bytes: usize = batch.columns.iter().map(bytes_copied).sum();
                 rows.push(batch);
-                return match &mut self.border.relief {
-                    Some(relief) if HELD_MAX <= rows.len() => relief(std::mem::take(rows)),
-                    _ => Ok(()),
-                };
+                match &mut self.border.relief {
+                    Some(relief) if HELD_MAX <= rows.len() => return relief(std::mem::take(rows)),
+                    Some(_) => return Ok(()),
+                    None => self.border.held += bytes,
+                }
+                self.border.held
             }
         };
         self.border.room.as_mut().map_or(Ok(()), |room| room(bytes))

@@ -7,7 +7,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use engine::aggregate::{GroupRows, Groups};
 use engine::join::JoinTable;
-use engine::pipeline::{Border, Collected, Pipeline, Sink, Step, Worker};
+use engine::pipeline::{Border, Collected, Pipeline, Relief, Sink, Step, Worker};
 use parking_lot::Mutex;
 
 use super::measure::Measured;
@@ -67,13 +67,13 @@ impl Run {
         let mut members = std::mem::take(&mut self.ahead.lock()[number]);
         let count = count.max(members.len());
         for number in members.len()..count {
-            members.push(self.member(&pipeline, number)?);
+            members.push(self.member(&pipeline, number, self.output.relief())?);
         }
         let ahead = self.lowered.ahead[number];
         if let Some(reader) = ahead {
             let reader = Arc::new(self.lowered.program.pipelines[reader].clone());
             for member in &mut members {
-                let next = self.member(&reader, member.number)?;
+                let next = self.member(&reader, member.number, None)?;
                 member.worker.lead_to(next.worker);
                 member.held_ahead = Some(next.held);
             }
@@ -96,21 +96,20 @@ impl Run {
         self.finish(&pipeline.sink, members)
     }
 
-    fn member(self: &Arc<Self>, pipeline: &Arc<Pipeline>, number: usize) -> Result<Member, Ended> {
+    fn member(&self, pipeline: &Arc<Pipeline>, number: usize, relief: Option<Box<Relief>>) -> Result<Member, Ended> {
         let built = self.built.lock();
         let table = |number: usize| match built.get(number).and_then(Option::as_ref) {
             Some(Built::Table(table)) => Some(Arc::clone(table)),
             _ => None,
         };
         let held = Arc::new(workers::reservation(&self.context));
-        Ok(Member { number, worker: Worker::new(pipeline, table, self.border(&held))?, held, held_ahead: None })
-    }
-
-    fn border(&self, held: &Arc<MemoryReservation>) -> Border {
-        Border { stop: Arc::clone(&self.stop), relief: self.output.relief(), room: Some(workers::room(held)) }
+        let border = Border::new(Arc::clone(&self.stop), relief, workers::room(&held));
+        Ok(Member { number, worker: Worker::new(pipeline, table, border)?, held, held_ahead: None })
     }
 
     async fn work(self: Arc<Self>, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
+        // What groups have given that were complete before its turn.
+        self.give(&mut member.worker).await?;
         let mut batches = Batches::of(&share, member.number);
         while let Some(batch) = batches.next().await? {
             match batch {

@@ -28,8 +28,10 @@ pub(crate) struct RankLimitExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Rows that are remembered, in all parts together: of parts beyond, all rows pass.
-const REMEMBERED_MAX: usize = 1 << 17;
+/// What is remembered in all parts together, in bytes: beyond, rows pass without being remembered.
+const REMEMBERED_MAX: usize = 16 << 20;
+/// What a key takes beside its own bytes, about.
+const KEY_BYTES: usize = 48;
 
 impl RankLimitExec {
     pub(super) fn new(
@@ -148,7 +150,7 @@ impl Best {
             let (part, key): (&[u8], &[u8]) = (part.as_ref(), key.as_ref());
             let Some(best) = self.kept.get_mut(part) else {
                 if self.remembered < REMEMBERED_MAX {
-                    self.remembered += 1;
+                    self.remembered += part.len() + key.len() + 2 * KEY_BYTES;
                     self.kept.insert(part.into(), BinaryHeap::from([key.into()]));
                 }
                 passing.push(true);
@@ -156,15 +158,18 @@ impl Best {
             };
             if best.len() < self.most {
                 if self.remembered < REMEMBERED_MAX {
-                    self.remembered += 1;
+                    self.remembered += key.len() + KEY_BYTES;
                     best.push(key.into());
                 }
                 passing.push(true);
                 continue;
             }
-            let order = key.cmp(best.peek().expect("at least one row is asked for"));
+            let worst = best.peek().expect("at least one row is asked for");
+            let order = key.cmp(worst);
             passing.push(order.is_le());
-            if order.is_lt() {
+            // A longer key may be left out: the one that stays is worse, so that more pass.
+            if order.is_lt() && (key.len() <= worst.len() || self.remembered < REMEMBERED_MAX) {
+                self.remembered += key.len().saturating_sub(worst.len());
                 best.pop();
                 best.push(key.into());
             }

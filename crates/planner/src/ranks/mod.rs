@@ -14,6 +14,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
 use datafusion::physical_expr::window::{StandardWindowExpr, WindowExpr};
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -117,7 +118,9 @@ fn below(plan: &Arc<dyn ExecutionPlan>, column: usize, most: usize) -> Result<Op
     let schema = input.schema();
     // Of equal floats one may have another form than the other.
     let is_exact = |expression: &Arc<dyn PhysicalExpr>| {
-        expression.data_type(&schema).is_ok_and(|data_type| !data_type.is_floating() && !data_type.is_nested())
+        let has_order = expression.data_type(&schema).is_ok_and(|form| !form.is_floating() && !form.is_nested());
+        // What is computed again for the sort must be the same.
+        has_order && !is_volatile(expression)
     };
     let is_fit = windows.iter().all(is_like)
         && !rank.order_by().is_empty()

@@ -126,10 +126,11 @@ impl Builder {
             (0..output.len()).map(|column| columns.get(column).copied().flatten().filter(|_| column < plain)).collect()
         };
         let (origins, sources) = (of_keys(&chain.origins), of_keys(&chain.sources));
+        let padded = chain.padded.clone();
         let pipeline =
             self.end(chain, Sink::Groups(Arc::new(AggregateSpec { keys, carried, states, sets, clustered })));
         let (source, steps, marks) = (Source::Groups(pipeline), vec![Step::Project(output)], Vec::new());
-        Some(Chain { source, steps, schema, origins, sources, marks })
+        Some(Chain { source, steps, schema, origins, sources, padded, marks })
     }
 
     fn is_unique(&self, (number, column): SourceColumn) -> bool {

@@ -13,7 +13,7 @@ use engine::expression::Expression;
 use engine::join::{JoinKind, JoinSpec, OutputColumn, Residual};
 use engine::pipeline::{Sink, Step};
 
-use super::{Builder, Chain};
+use super::{Builder, Chain, SourceColumn};
 use crate::cover::expression;
 
 /// What a join is, of whichever operator.
@@ -83,6 +83,7 @@ impl Builder {
         let build = self.below(join.left)?;
         let (build, build_keys) = build.with_keys(join.on.iter().map(|(key, _)| key))?;
         let (build_schema, build_sources) = (Arc::clone(&build.schema), build.sources.clone());
+        let mut padded = build.padded.clone();
         let build_forms = forms(&build_schema)?;
         let (output, filtered) = (join.output(), join.filtered()?);
         // Which build columns are used is known before the build ends: these alone are kept.
@@ -141,6 +142,17 @@ impl Builder {
             OutputColumn::Mark => None,
         });
         let sources = sources.collect();
+        padded.extend(&probe.padded);
+        let inputs =
+            |sources: &[Option<SourceColumn>]| sources.iter().flatten().map(|(input, _)| *input).collect::<Vec<_>>();
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            padded.extend(inputs(&probe.sources));
+        }
+        if kind.keeps_probe_rows() {
+            padded.extend(inputs(&build_sources));
+        }
+        padded.sort_unstable();
+        padded.dedup();
         if kind == JoinKind::Inner {
             for (build_key, probe_key) in build_keys.iter().zip(&probe_keys) {
                 if let (Some(one), Some(other)) = (build_sources[*build_key], probe.sources[*probe_key]) {
@@ -149,7 +161,7 @@ impl Builder {
             }
         }
         probe.steps.push(Step::Probe { spec, built_by, forms: probe_forms });
-        Some(Chain { origins, sources, schema, ..probe })
+        Some(Chain { origins, sources, padded, schema, ..probe })
     }
 }
 

@@ -125,6 +125,8 @@ struct Chain {
     origins: Vec<Option<SourceColumn>>,
     /// The input and its column that each column's values are from.
     sources: Vec<Option<SourceColumn>>,
+    /// Inputs instead of whose rows an outer join may have given NULLs.
+    padded: Vec<usize>,
     marks: Vec<Mark>,
 }
 
@@ -162,8 +164,8 @@ impl Builder {
         let (columns, number) = (schema.fields().len(), self.inputs.len());
         self.inputs.push(input);
         let origins: Vec<_> = (0..columns).map(|column| is_scan.then_some((number, column))).collect();
-        let (steps, marks, sources) = (Vec::new(), Vec::new(), origins.clone());
-        Chain { source: Source::Input(number), steps, schema, origins, sources, marks }
+        let (steps, marks, sources, padded) = (Vec::new(), Vec::new(), origins.clone(), Vec::new());
+        Chain { source: Source::Input(number), steps, schema, origins, sources, padded, marks }
     }
 
     fn end(&mut self, chain: Chain, sink: Sink) -> usize {

@@ -1,6 +1,7 @@
 //! Projections, and columns that other operators compute or choose.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::physical_expr::PhysicalExpr;
@@ -13,9 +14,11 @@ use engine::pipeline::Step;
 use super::{Builder, Chain, SourceColumn};
 use crate::cover::expression;
 
-/// Places of computed columns among those of an input: no column has one, and no two steps of a pipeline have the same.
-const COMPUTED: usize = 1 << 32;
-const COMPUTED_AT_ONCE: usize = 1 << 16;
+/// Places of computed columns among those of an input: no column has one, and no two of them have the same.
+fn computed_place() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1 << 32);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
 
 impl Builder {
     pub(super) fn projection(&mut self, projection: &ProjectionExec) -> Option<Chain> {
@@ -34,11 +37,11 @@ impl Chain {
             Expression::Column(column) => chain.origins[*column],
             _ => None,
         };
-        let source = |(place, expression): (usize, &Expression)| match expression {
+        let source = |expression: &Expression| match expression {
             Expression::Column(column) => chain.sources[*column],
-            computed => chain.computed(place, computed),
+            computed => chain.computed(computed),
         };
-        let sources = expressions.iter().enumerate().map(source).collect();
+        let sources = expressions.iter().map(source).collect();
         let origins = expressions.iter().map(origin).collect();
         (chain.origins, chain.sources) = (origins, sources);
         chain.steps.push(Step::Project(expressions));
@@ -46,13 +49,14 @@ impl Chain {
     }
 
     /// What is computed of one input's columns alone is like one more of these: whoever knows the input's row knows it.
-    fn computed(&self, place: usize, expression: &Expression) -> Option<SourceColumn> {
+    fn computed(&self, expression: &Expression) -> Option<SourceColumn> {
         let mut columns = Vec::new();
         expression.columns(&mut columns);
         let input = |column: &usize| self.sources[*column].map(|(input, _)| input);
         let first = columns.first().and_then(input)?;
-        let is_its = expression.is_immutable() && columns.iter().all(|column| input(column) == Some(first));
-        is_its.then_some((first, COMPUTED + self.steps.len() * COMPUTED_AT_ONCE + place))
+        // Of NULLs instead of a row it may be computed here, and be NULL itself further up.
+        let is_its = !self.padded.contains(&first) && columns.iter().all(|column| input(column) == Some(first));
+        (is_its && expression.is_immutable()).then(|| (first, computed_place()))
     }
 
     /// With some of the columns.
