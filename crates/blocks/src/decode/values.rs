@@ -134,8 +134,11 @@ impl Value for f64 {
 
 thread_local! {
     /// Room of a thread to unpack a vector in, which every gathering would have to make and clear.
-    static SCRATCH: RefCell<Option<(Box<LanesBuffer>, Box<[i64; VECTOR_ROWS]>)>> = const { RefCell::new(None) };
+    static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
+
+/// Room for a vector's lanes and for its keys.
+type Scratch = (Box<LanesBuffer>, Box<[i64; VECTOR_ROWS]>);
 
 impl Block {
     /// All values.
