@@ -3,25 +3,28 @@
 //!
 //! Never measures without checking answers, and never starts a server: it is given an address.
 //!
-//! Start at `run.rs` for one benchmark of queries from data to figure, `suite.rs` has the tables and queries; at `measure/mod.rs` for
-//! how clients are driven.
+//! Start at `run.rs` for one benchmark of queries from data to figure, `suite.rs` has the tables and queries; `cold.rs` runs them on servers that
+//! remember nothing, `streams.rs` many at once, `loads.rs` measures how the tables come in; at `measure/mod.rs` for how clients are driven.
 
 pub mod answers;
 mod chance;
+pub mod cold;
 pub mod figure;
 pub mod generate;
 pub mod ingest;
 pub mod load;
+pub mod loads;
 pub mod measure;
 pub mod peers;
 pub mod report;
 pub mod run;
+pub mod streams;
 pub mod suite;
 pub mod tpcc;
 pub mod unsettled;
 pub mod ycsb;
 
-pub use run::{Options, run};
+pub use run::{Options, prepare, run};
 pub use suite::Suite;
 
 /// What can go wrong in a benchmark.

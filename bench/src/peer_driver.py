@@ -1,9 +1,10 @@
-"""Runs one peer: loads Parquet tables, then answers one JSON request a line with times and rows."""
+"""Runs one peer: answers one JSON request a line with times and rows. With the mode "hot" it loads the Parquet tables first."""
 import json
+import os
 import sys
 import time
 
-name, folder, tables = sys.argv[1], sys.argv[2], sys.argv[3:]
+name, folder, mode, megabytes, tables = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]
 
 
 def text(value):
@@ -21,16 +22,47 @@ class DuckDb:
         import duckdb
 
         self.version = duckdb.__version__
-        # A file of its own, as users keep it: memory tables would not be compressed.
-        self.connection = duckdb.connect(f"{folder}/peer.duckdb")
+        if mode == "hot":
+            # A file of its own, as users keep it: memory tables would not be compressed.
+            self.connection = self.connect(f"{folder}/peer.duckdb")
+            for table in tables:
+                self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM '{folder}/{table}.parquet'")
+            self.connection.execute("CHECKPOINT")
+
+    def connect(self, *file):
+        import duckdb
+
+        connection = duckdb.connect(*file)
         # Standard output carries answers.
-        self.connection.execute("SET enable_progress_bar = false")
-        for table in tables:
-            self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM '{folder}/{table}.parquet'")
-        self.connection.execute("CHECKPOINT")
+        connection.execute("SET enable_progress_bar = false")
+        if megabytes:
+            connection.execute(f"SET memory_limit = '{megabytes}MiB'")
+        return connection
 
     def query(self, sql):
         return self.connection.execute(sql).fetchall()
+
+    def forget(self):
+        # What a database remembers of files goes with it.
+        self.connection = self.connect()
+        for table in tables:
+            self.connection.execute(f"CREATE VIEW {table} AS FROM '{folder}/{table}.parquet'")
+
+    def load(self, format):
+        file = f"{folder}/load.duckdb"
+        if os.path.exists(file):
+            os.remove(file)
+        connection = self.connect(file)
+        for table in tables:
+            connection.execute(f"CREATE TABLE {table} AS FROM '{folder}/{table}.parquet' LIMIT 0")
+        start = time.perf_counter()
+        for table in tables:
+            connection.execute(f"COPY {table} FROM '{folder}/{table}.{format}' (FORMAT {format})")
+        connection.execute("CHECKPOINT")
+        took = time.perf_counter() - start
+        connection.close()
+        os.remove(file)
+        return took
 
 
 class DataFusion:
@@ -38,6 +70,11 @@ class DataFusion:
         import datafusion
 
         self.version = datafusion.__version__
+        self.forget()
+
+    def forget(self):
+        import datafusion
+
         self.context = datafusion.SessionContext()
         for table in tables:
             self.context.register_parquet(table, f"{folder}/{table}.parquet")
@@ -71,6 +108,10 @@ class ClickHouse:
         return [json.loads(line) for line in str(answer).splitlines()]
 
 
+def refused(what):
+    raise NotImplementedError(f"{name} has no {what} runs here")
+
+
 start = time.perf_counter()
 peer = {"duckdb": DuckDb, "datafusion": DataFusion, "clickhouse": ClickHouse}[name]()
 print(json.dumps({"version": peer.version, "load": time.perf_counter() - start}), flush=True)
@@ -79,11 +120,21 @@ for line in sys.stdin:
     request = json.loads(line)
     seconds, rows, error = [], [], None
     try:
-        peer.query(request["sql"])  # the warming run
-        for _ in range(request["runs"]):
-            start = time.perf_counter()
-            rows = peer.query(request["sql"])
-            seconds.append(time.perf_counter() - start)
+        if "load" in request:
+            if not hasattr(peer, "load"):
+                refused("load")
+            seconds.append(peer.load(request["load"]))
+        else:
+            if mode == "hot":
+                peer.query(request["sql"])  # the warming run
+            elif not hasattr(peer, "forget"):
+                refused("cold")
+            for _ in range(request["runs"]):
+                if mode == "cold":
+                    peer.forget()
+                start = time.perf_counter()
+                rows = peer.query(request["sql"])
+                seconds.append(time.perf_counter() - start)
     except Exception as problem:
         error = str(problem).splitlines()[0] if str(problem) else repr(problem)
     print(json.dumps({"seconds": seconds, "rows": [[text(value) for value in row] for row in rows], "error": error}), flush=True)

@@ -1,5 +1,6 @@
 //! Peers from PyPI, each in a Python process of its own that reads one query a line and answers with times and rows.
 
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::answers::Row;
 use crate::report::PeerRuns;
-use crate::{Error, Suite};
+use crate::{Error, Options};
 
 /// The driver that runs inside the peer's process.
 const DRIVER: &str = include_str!("peer_driver.py");
@@ -17,7 +18,18 @@ const DRIVER: &str = include_str!("peer_driver.py");
 /// Peers by name and the PyPI package each comes from.
 const PACKAGES: &[(&str, &str)] = &[("duckdb", "duckdb"), ("datafusion", "datafusion"), ("clickhouse", "chdb")];
 
-/// A running peer with the benchmark's tables loaded.
+/// What a peer is to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Queries on tables that it has loaded.
+    Hot,
+    /// Queries on the Parquet files, each by a peer that remembers nothing.
+    Cold,
+    /// To load the files.
+    Load,
+}
+
+/// A running peer.
 pub struct Peer {
     name: String,
     described: String,
@@ -27,18 +39,20 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Installs the peer's package into a private environment under `workspace` and loads the Parquet files of `folder`.
-    pub fn start(name: &str, suite: Suite, folder: &Path, workspace: &Path) -> Result<Self, Error> {
+    /// Installs the peer's package into a private environment under the workspace; a [`Mode::Hot`] one loads the Parquet files of `folder`.
+    pub fn start(name: &str, options: &Options, mode: Mode, folder: &Path) -> Result<Self, Error> {
         let failed = |reason: String| Error::Peer { peer: name.to_owned(), reason };
         let (_, package) = PACKAGES
             .iter()
             .find(|(known, _)| *known == name)
             .ok_or_else(|| failed("not known; duckdb, datafusion and clickhouse are".to_owned()))?;
-        let python = environment(workspace, package).map_err(|reason| failed(format!("is missing: {reason}")))?;
+        let python =
+            environment(&options.workspace, package).map_err(|reason| failed(format!("is missing: {reason}")))?;
         let mut process = Command::new(python)
             .args(["-c", DRIVER, name])
             .arg(folder)
-            .args(suite.tables())
+            .args([mode.name(), &options.memory_mb.map_or_else(String::new, |megabytes| megabytes.to_string())])
+            .args(options.suite.tables())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -47,9 +61,11 @@ impl Peer {
         let answers = BufReader::new(process.stdout.take().expect("stdout was asked for"));
         let mut peer = Self { name: name.to_owned(), described: String::new(), process, requests, answers };
         let ready = peer.receive().map_err(failed)?;
-        let load = ready["load"].as_f64().unwrap_or(f64::NAN);
-        peer.described =
-            format!("version {}, loaded from Parquet in {load:.1} s", ready["version"].as_str().unwrap_or("?"));
+        peer.described = format!("version {}", ready["version"].as_str().unwrap_or("?"));
+        if mode == Mode::Hot {
+            let load = ready["load"].as_f64().unwrap_or(f64::NAN);
+            write!(peer.described, ", loaded from Parquet in {load:.1} s").expect("strings grow");
+        }
         Ok(peer)
     }
 
@@ -83,6 +99,17 @@ impl Peer {
         PeerRuns { peer: self.name.clone(), runs, problem }
     }
 
+    /// Loads all tables from files of a format, `csv` or `parquet`, into a new database on disk; how long it took.
+    pub fn load(&mut self, format: &str) -> Result<Duration, Error> {
+        let failed = |name: &str, reason: String| Error::Peer { peer: name.to_owned(), reason };
+        let answer = self.send(&json!({ "load": format })).and_then(|()| self.receive());
+        let answer = answer.map_err(|broken| failed(&self.name, broken))?;
+        match (times(&answer).first(), answer["error"].as_str()) {
+            (Some(time), None) => Ok(*time),
+            (_, problem) => Err(failed(&self.name, problem.unwrap_or("did not say how long it took").to_owned())),
+        }
+    }
+
     fn send(&mut self, request: &Value) -> Result<(), String> {
         writeln!(self.requests, "{request}").and_then(|()| self.requests.flush()).map_err(|error| error.to_string())
     }
@@ -93,6 +120,17 @@ impl Peer {
             Ok(0) => Err("its process ended".to_owned()),
             Ok(_) => serde_json::from_str(&line).map_err(|error| format!("{error} in {line:?}")),
             Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Mode {
+    /// What the driver calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hot => "hot",
+            Self::Cold => "cold",
+            Self::Load => "load",
         }
     }
 }

@@ -9,7 +9,7 @@ use types::Clock;
 
 use crate::answers::{self, Row};
 use crate::load::{LoadedTable, load};
-use crate::peers::Peer;
+use crate::peers::{Mode, Peer};
 use crate::report::{Entry, Report};
 use crate::{Error, Suite};
 
@@ -29,6 +29,8 @@ pub struct Options {
     pub workspace: PathBuf,
     /// The tables are there already, from an earlier run on the same data folder.
     pub loaded: bool,
+    /// Megabytes of memory that a peer may take, where it can be told.
+    pub memory_mb: Option<u64>,
     /// Rows of each answer to show.
     pub show_rows: usize,
 }
@@ -40,8 +42,8 @@ pub async fn run(
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
 ) -> Result<Report, Error> {
-    let tables = if options.loaded { Vec::new() } else { load_tables(client, options, clock, say).await? };
-    let mut peers = start_peers(client, options, say).await?;
+    let tables = prepare(client, options, clock, say).await?;
+    let mut peers = start_peers(options, Mode::Hot, say);
     warm(client, options.suite).await?;
 
     let mut entries = Vec::new();
@@ -50,25 +52,63 @@ pub async fn run(
         let mut entry = Entry { query: number, kiln: Vec::new(), rows: 0, peers: Vec::new() };
         let mut answer = Vec::new();
         for _ in 0..options.runs.max(1) {
-            let start = clock.monotonic();
-            answer = query(client, sql)
-                .await
-                .map_err(|source| Error::Server { doing: format!("query {number}"), source })?;
-            entry.kiln.push(clock.monotonic() - start);
+            let time;
+            (time, answer) = timed(client, number, sql, clock).await?;
+            entry.kiln.push(time);
         }
-        entry.rows = answer.len();
-        for peer in &mut peers {
-            entry.peers.push(peer.run(number, sql, options.runs.max(1), |theirs| answers::compare(theirs, &answer)));
-        }
-        say(&entry.line());
-        for row in answer.iter().take(options.show_rows) {
-            let values: Vec<&str> = row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
-            say(&format!("      {}", values.join(" | ")));
-        }
+        compare(&mut entry, &mut peers, sql, &answer, options, say);
         entries.push(entry);
     }
     let peers = peers.into_iter().map(|peer| peer.name().to_owned()).collect();
     Ok(Report { suite: options.suite, scale: options.scale, tables, peers, entries })
+}
+
+/// The tables on Kiln, and as files where there are peers; what was loaded now.
+pub async fn prepare(
+    client: &Client,
+    options: &Options,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<LoadedTable>, Error> {
+    let tables = if options.loaded { Vec::new() } else { load_tables(client, options, clock, say).await? };
+    if !options.against.is_empty() {
+        export(client, options).await?;
+    }
+    Ok(tables)
+}
+
+/// How long a query took, and its answer.
+pub(crate) async fn timed(
+    client: &Client,
+    number: usize,
+    sql: &str,
+    clock: &dyn Clock,
+) -> Result<(Duration, Vec<Row>), Error> {
+    let start = clock.monotonic();
+    let answer =
+        query(client, sql).await.map_err(|source| Error::Server { doing: format!("query {number}"), source })?;
+    Ok((clock.monotonic() - start, answer))
+}
+
+/// Runs a query on the peers, compares their answers with Kiln's, and says what came of it.
+pub(crate) fn compare(
+    entry: &mut Entry,
+    peers: &mut [Peer],
+    sql: &str,
+    answer: &[Row],
+    options: &Options,
+    say: &mut dyn FnMut(&str),
+) {
+    entry.rows = answer.len();
+    for peer in peers {
+        let check = |theirs: &[Row]| answers::compare(theirs, answer);
+        entry.peers.push(peer.run(entry.query, sql, options.runs.max(1), check));
+    }
+    say(&entry.line());
+    for row in answer.iter().take(options.show_rows) {
+        let values: Vec<&str> = row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();
+        say(&format!("      {}", values.join(" | ")));
+    }
 }
 
 /// Runs `sql` and returns its rows as text.
@@ -117,22 +157,24 @@ async fn warm(client: &Client, suite: Suite) -> Result<(), Error> {
     Ok(())
 }
 
-/// Exports each table to Parquet and starts the peers that are to be had; a missing one is said.
-async fn start_peers(client: &Client, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<Peer>, Error> {
-    if options.against.is_empty() {
-        return Ok(Vec::new());
-    }
-    let folder = options.workspace.join(format!("{}-{}", options.suite, options.scale));
-    std::fs::create_dir_all(&folder).map_err(|source| Error::File { path: folder.display().to_string(), source })?;
+/// Writes each table to a Parquet file for the peers.
+pub(crate) async fn export(client: &Client, options: &Options) -> Result<(), Error> {
+    let folder = options.files()?;
     for table in options.suite.tables() {
         let path = folder.join(format!("{table}.parquet"));
         let copy = format!("COPY {table} TO '{}' (FORMAT parquet)", path.display());
         let failed = |source| Error::Server { doing: format!("exporting {table} for the peers"), source };
         client.batch_execute(&copy).await.map_err(failed)?;
     }
+    Ok(())
+}
+
+/// Starts the peers that are to be had; a missing one is said.
+pub(crate) fn start_peers(options: &Options, mode: Mode, say: &mut dyn FnMut(&str)) -> Vec<Peer> {
     let mut peers = Vec::new();
     for name in &options.against {
-        match Peer::start(name, options.suite, &folder, &options.workspace) {
+        let started = options.files().and_then(|folder| Peer::start(name, options, mode, &folder));
+        match started {
             Ok(peer) => {
                 say(&format!("{name}: {}", peer.described()));
                 peers.push(peer);
@@ -140,10 +182,21 @@ async fn start_peers(client: &Client, options: &Options, say: &mut dyn FnMut(&st
             Err(missing) => say(&missing.to_string()),
         }
     }
-    Ok(peers)
+    peers
 }
 
-fn chosen(options: &Options) -> Vec<usize> {
+impl Options {
+    /// The folder of the tables' files, made where it is not there.
+    pub(crate) fn files(&self) -> Result<PathBuf, Error> {
+        let folder = self.workspace.join(format!("{}-{}", self.suite, self.scale));
+        std::fs::create_dir_all(&folder)
+            .map_err(|source| Error::File { path: folder.display().to_string(), source })?;
+        Ok(folder)
+    }
+}
+
+/// The numbers of the queries to run.
+pub(crate) fn chosen(options: &Options) -> Vec<usize> {
     let all = 1..=options.suite.queries().len();
     if options.queries.is_empty() {
         all.collect()

@@ -14,6 +14,7 @@ mod full_disk;
 mod isolation;
 mod kill;
 mod lifecycle;
+mod measuring;
 mod memory;
 mod open_format;
 mod postgres;

@@ -93,6 +93,11 @@ impl Outcome {
         kinds.map(|(_, kind)| of(kind)).sum::<u64>() as f64
     }
 
+    /// Whether an operation failed, or none was done.
+    fn failed(&self) -> bool {
+        !self.errors.is_empty() || self.stuck > 0 || self.kinds.is_empty()
+    }
+
     fn add(&mut self, other: Outcome) {
         for (name, kind) in other.kinds {
             let own = self.kinds.entry(name).or_default();

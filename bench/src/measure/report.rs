@@ -60,8 +60,7 @@ impl Report {
     /// Whether anything failed.
     #[must_use]
     pub fn has_failures(&self) -> bool {
-        let failed = |outcome: &Outcome| !outcome.errors.is_empty() || outcome.stuck > 0 || outcome.kinds.is_empty();
-        !self.violations.is_empty() || self.measurements.iter().any(|(_, outcome)| failed(outcome))
+        !self.violations.is_empty() || self.measurements.iter().any(|(_, outcome)| outcome.failed())
     }
 
     /// Everything, for machines.

@@ -1,20 +1,21 @@
 //! `kiln bench`: starts a server on a folder of its own, or takes a running one, and drives the benchmark.
 
 mod clients;
+mod process;
+mod queries;
 mod recovery;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use bench::{Options, Suite};
+use bench::Suite;
 use clap::{Args, ValueEnum};
 use clients::ClientArguments;
-use types::{Random, SystemClock, SystemRandom};
+use types::{Random, SystemRandom};
 
 use crate::config::{Config, ServeArguments};
 use crate::serve;
-use crate::sql::connect::{self, Target};
 
 /// The options of `kiln bench`.
 #[derive(Debug, Args)]
@@ -51,9 +52,25 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "URL")]
     connect: Option<String>,
 
+    /// Megabytes of memory for a server of its own, and for DuckDB [default: each one's own]
+    #[arg(long, value_name = "MB")]
+    memory_mb: Option<u64>,
+
     /// Print the first rows of each answer
     #[arg(long)]
     show: bool,
+
+    /// tpch, tpcds: each run of a query on a server that has just started, peers on the Parquet files themselves
+    #[arg(long, conflicts_with_all = ["streams", "load"])]
+    cold: bool,
+
+    /// tpch, tpcds: all queries in this many streams at once beside one stream, and a short query among heavy ones; takes --seconds
+    #[arg(long, value_name = "N", conflicts_with = "load")]
+    streams: Option<usize>,
+
+    /// tpch, tpcds: only how long the tables take to load from CSV and from Parquet files
+    #[arg(long)]
+    load: bool,
 
     #[command(flatten)]
     clients: ClientArguments,
@@ -76,79 +93,45 @@ enum SuiteName {
 }
 
 /// Runs the benchmark; fails when a peer's answer differs.
-#[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
 pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode> {
-    let clock = SystemClock::new();
     let temporary = std::env::temp_dir().join(format!("kiln-bench-{:08x}", SystemRandom.next_u64() as u32));
     let workspace = arguments.workspace.clone().unwrap_or_else(|| temporary.clone());
     std::fs::create_dir_all(&workspace).with_context(|| format!("cannot make {}", workspace.display()))?;
 
-    let suite = match arguments.suite {
-        SuiteName::Tpch => Some(Suite::Tpch),
-        SuiteName::Tpcds => Some(Suite::Tpcds),
-        SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled | SuiteName::Recovery => None,
-    };
-    let data = workspace.join(match suite {
-        Some(suite) => format!("kiln-{suite}-{}", arguments.sf),
-        None => format!("kiln-{:?}", arguments.suite).to_lowercase(),
-    });
-    if arguments.suite == SuiteName::Recovery {
-        let outcome = recovery::run(&data, arguments.sf).await;
-        remove(&arguments, &temporary)?;
-        return outcome;
-    }
-    let loaded_mark = data.join("loaded");
-    let (server, url) = match &arguments.connect {
-        Some(url) => (None, url.clone()),
-        None => {
-            let server = serve::start(Config::load(own_server(&data, arguments.suite))?).await?;
-            let url = format!("postgresql://kiln@{}/kiln", server.pg_address());
-            (Some(server), url)
+    let outcome = match arguments.suite {
+        SuiteName::Tpch => queries::run(&arguments, Suite::Tpch, workspace).await,
+        SuiteName::Tpcds => queries::run(&arguments, Suite::Tpcds, workspace).await,
+        SuiteName::Recovery => recovery::run(&workspace.join("kiln-recovery"), arguments.sf).await,
+        SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled => {
+            many_clients(&arguments, &workspace).await
         }
     };
-    let Some(suite) = suite else {
-        let outcome = clients::run(&arguments, &url).await;
-        if let Some(server) = server {
-            server.stop().await;
-        }
-        remove(&arguments, &temporary)?;
-        return outcome;
-    };
-    let client = connect::connect(&Target::from_url(&url)?).await?.client;
-
-    let options = Options {
-        suite,
-        scale: arguments.sf,
-        runs: arguments.runs,
-        against: arguments.against.clone(),
-        queries: arguments.queries.clone(),
-        workspace,
-        loaded: loaded_mark.exists(),
-        show_rows: if arguments.show { 3 } else { 0 },
-    };
-    let report = bench::run(&client, &options, &clock, &mut |line| println!("{line}")).await?;
-    if server.is_some() {
-        std::fs::write(&loaded_mark, "").with_context(|| format!("cannot write {}", loaded_mark.display()))?;
-    }
-    println!("{}", report.summary());
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, format!("{:#}\n", report.json()))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    if let Some(server) = server {
-        server.stop().await;
-    }
     remove(&arguments, &temporary)?;
-    let differences = report.differences().count();
-    if 0 < differences {
-        println!("{differences} queries differ from a peer");
-        return Ok(ExitCode::FAILURE);
+    outcome
+}
+
+/// Measures a server with many clients: the one that is named, or one of its own.
+async fn many_clients(arguments: &BenchArguments, workspace: &Path) -> anyhow::Result<ExitCode> {
+    if let Some(url) = &arguments.connect {
+        return clients::run(arguments, url).await;
     }
-    Ok(ExitCode::SUCCESS)
+    let data = workspace.join(format!("kiln-{:?}", arguments.suite).to_lowercase());
+    let server = serve::start(Config::load(own_server(&data, arguments))?).await?;
+    let outcome = clients::run(arguments, &format!("postgresql://kiln@{}/kiln", server.pg_address())).await;
+    server.stop().await;
+    outcome
+}
+
+impl BenchArguments {
+    /// Writes all that was measured to the file that was named.
+    fn write_json(&self, measured: &serde_json::Value) -> anyhow::Result<()> {
+        let Some(path) = &self.json else { return Ok(()) };
+        std::fs::write(path, format!("{measured:#}\n")).with_context(|| format!("cannot write {}", path.display()))
+    }
 }
 
 /// Removes the folder that this run made, where no other was named.
-fn remove(arguments: &BenchArguments, temporary: &std::path::Path) -> anyhow::Result<()> {
+fn remove(arguments: &BenchArguments, temporary: &Path) -> anyhow::Result<()> {
     if arguments.workspace.is_none() {
         std::fs::remove_dir_all(temporary).with_context(|| format!("cannot remove {}", temporary.display()))?;
     }
@@ -156,9 +139,16 @@ fn remove(arguments: &BenchArguments, temporary: &std::path::Path) -> anyhow::Re
 }
 
 /// A server on free loopback ports over `data`.
-fn own_server(data: &std::path::Path, suite: SuiteName) -> ServeArguments {
+fn own_server(data: &Path, arguments: &BenchArguments) -> ServeArguments {
     let free = Some(([127, 0, 0, 1], 0).into());
     // Rows settle when the benchmark says so.
-    let settle_rows = (suite == SuiteName::Unsettled).then_some(usize::MAX);
-    ServeArguments { data: Some(data.to_owned()), listen: free, http: free, settle_rows, ..ServeArguments::default() }
+    let settle_rows = (arguments.suite == SuiteName::Unsettled).then_some(usize::MAX);
+    ServeArguments {
+        data: Some(data.to_owned()),
+        listen: free,
+        http: free,
+        settle_rows,
+        memory_mb: arguments.memory_mb,
+        ..ServeArguments::default()
+    }
 }

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use bench::measure::server::{Server, Storage};
 use bench::measure::{Report, Span};
 use bench::ycsb::Workload;
@@ -22,13 +21,13 @@ pub(super) struct ClientArguments {
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
 
-    /// Measured seconds, of each workload where there are several
+    /// Measured seconds, of each workload where there are several; with --streams, of the short query
     #[arg(long, default_value_t = 30, value_name = "N")]
-    seconds: u64,
+    pub(super) seconds: u64,
 
     /// Seconds before that in which clients run unmeasured
     #[arg(long, default_value_t = 5, value_name = "N")]
-    warm: u64,
+    pub(super) warm: u64,
 
     /// How Kiln keeps the tables' rows; nothing on other servers
     #[arg(long, value_enum, default_value = "default")]
@@ -81,10 +80,7 @@ pub(super) async fn run(arguments: &BenchArguments, url: &str) -> anyhow::Result
     let server = Server::find(url).await?;
     println!("{}", server.version);
     let report = measure(arguments, &server, &clock, &mut |line| println!("{line}")).await?;
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, format!("{:#}\n", report.json()))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    arguments.write_json(&report.json())?;
     Ok(if report.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -1,15 +1,14 @@
 //! How soon a server that was killed answers again: a table of some gigabytes, and as many fresh rows as there can be.
 
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
+use super::process::Process;
 use crate::sql::connect::{self, Target};
 
 /// Rows that one statement adds.
@@ -25,7 +24,7 @@ const KILLS: usize = 3;
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
 pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::new();
-    let (mut process, client) = start(data).await?;
+    let (mut process, client) = Process::start(data, None).await?;
     let (rows, bytes, shards) = fill(&client, gigabytes).await?;
     println!("{rows} rows, {:.2} GB in {shards} shards", bytes as f64 / 1e9);
     for kill in 0..KILLS {
@@ -33,9 +32,9 @@ pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode>
             add_fresh(&process, rows).await?;
             println!("{FRESH} rows fresh, {CHANGED} of them changed where they had settled");
         }
-        process.child.kill().await.context("cannot kill the server")?;
+        process.kill().await?;
         let begun = clock.monotonic();
-        let (next, client) = start(data).await?;
+        let (next, client) = Process::start(data, None).await?;
         let served = clock.monotonic() - begun;
         let found = number(&client, "SELECT count(*) FROM big").await?;
         let answered = clock.monotonic() - begun;
@@ -51,41 +50,8 @@ pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode>
         );
         process = next;
     }
-    process.child.kill().await.context("cannot kill the server")?;
+    process.kill().await?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A server process of its own.
-struct Process {
-    child: Child,
-    url: String,
-}
-
-async fn start(data: &Path) -> anyhow::Result<(Process, Client)> {
-    let mut child = Command::new(std::env::current_exe().context("a running program has a path")?)
-        .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
-        .arg(data)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .context("cannot start a server")?;
-    let mut lines = BufReader::new(child.stderr.take().context("its log was asked for")?).lines();
-    let mut log = String::new();
-    let address = loop {
-        let Some(line) = lines.next_line().await? else { anyhow::bail!("the server ended:\n{log}") };
-        let found = line.contains("ready for PostgreSQL clients").then(|| line.split("address=").nth(1)).flatten();
-        if let Some(address) = found.and_then(|rest| rest.split_whitespace().next()) {
-            break address.to_owned();
-        }
-        log.push_str(&line);
-        log.push('\n');
-    };
-    // What it goes on to log has to go somewhere.
-    drop(tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} }));
-    let url = format!("postgresql://kiln@{address}/kiln");
-    let client = connect::connect(&Target::from_url(&url)?).await?.client;
-    Ok((Process { child, url }, client))
 }
 
 /// Makes the table; its rows, the bytes of its shards, and their number.

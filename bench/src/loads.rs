@@ -1,0 +1,103 @@
+//! How long the tables take to come in from files: CSV and Parquet, on Kiln and its peers, the same files for all.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio_postgres::Client;
+use types::Clock;
+
+use crate::measure::Report;
+use crate::peers::Mode;
+use crate::run::{Options, export, start_peers};
+use crate::{Error, Suite, generate};
+
+/// The files' formats, as COPY calls them.
+const FORMATS: [&str; 2] = ["csv", "parquet"];
+
+/// Loads the tables from each kind of file; a server that has them already loses them.
+pub async fn run(
+    client: &Client,
+    options: &Options,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let folder = options.files()?;
+    for table in options.suite.tables() {
+        write_csv(options, table, &folder.join(format!("{table}.csv"))).await?;
+    }
+    let mut report = Report {
+        benchmark: "load",
+        server: String::new(),
+        setting: format!("{} at scale {}", options.suite, options.scale),
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    };
+    let mut own = Vec::new();
+    for format in FORMATS {
+        let (time, rows) = load(client, options.suite, format, &folder, clock).await?;
+        say(&format!("kiln {format:<8}{:>9.2} s{rows:>14} rows", time.as_secs_f64()));
+        report.figures.push((format!("kiln {format}, s"), time.as_secs_f64()));
+        if own.iter().any(|(_, _, before)| *before != rows) {
+            report.violations.push(format!("{format} files gave {rows} rows, others other ones"));
+        }
+        own.push((format, time, rows));
+        if format == "csv" {
+            export(client, options).await?;
+        }
+    }
+    for peer in &mut start_peers(options, Mode::Load, say) {
+        for (format, time, _) in &own {
+            let theirs = peer.load(format)?;
+            let ratio = time.as_secs_f64() / theirs.as_secs_f64().max(1e-9);
+            say(&format!("{} {format:<8}{:>9.2} s   kiln takes {ratio:.2}x", peer.name(), theirs.as_secs_f64()));
+            report.figures.push((format!("kiln/{} {format}", peer.name()), ratio));
+        }
+    }
+    Ok(report)
+}
+
+/// Creates the tables anew and loads them one after the other; how long loading took, and the rows.
+async fn load(
+    client: &Client,
+    suite: Suite,
+    format: &str,
+    folder: &Path,
+    clock: &dyn Clock,
+) -> Result<(Duration, u64), Error> {
+    let tables: Vec<&str> = suite.tables().collect();
+    let anew = format!("DROP TABLE IF EXISTS {}; {}", tables.join(", "), suite.schema());
+    client
+        .batch_execute(&anew)
+        .await
+        .map_err(|source| Error::Server { doing: format!("creating the {suite} tables"), source })?;
+    let (start, mut rows) = (clock.monotonic(), 0);
+    for table in tables {
+        let path = folder.join(format!("{table}.{format}"));
+        let copy = format!("COPY {table} FROM '{}' (FORMAT {format})", path.display());
+        let failed = |source| Error::Server { doing: format!("loading {table} from {format}"), source };
+        rows += client.execute(&copy, &[]).await.map_err(failed)?;
+    }
+    Ok((clock.monotonic() - start, rows))
+}
+
+/// Writes a table's rows, unless an earlier run has.
+async fn write_csv(options: &Options, table: &'static str, path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let failed = |source| Error::File { path: path.display().to_string(), source };
+    let parallelism = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    // What is cut off has another name.
+    let part = path.with_extension("part");
+    let mut file = File::create(&part).map_err(failed)?;
+    let mut rows = std::pin::pin!(generate::csv(options.suite, table, options.scale, parallelism));
+    while let Some(bytes) = rows.next().await {
+        file.write_all(&bytes?).map_err(failed)?;
+    }
+    drop(file);
+    std::fs::rename(&part, path).map_err(failed)
+}

@@ -1,0 +1,150 @@
+//! Many queries at once: what several streams get done beside one, and how long a short query takes among heavy ones.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use types::Clock;
+
+use crate::answers::{self, Row};
+use crate::measure::server::Server;
+use crate::measure::{self, Done, Report, Span, drive};
+use crate::run::{chosen, query, timed};
+use crate::{Error, Options};
+
+/// Clients that run heavy queries beside the short one.
+const HEAVY_CLIENTS: usize = 8;
+
+/// The queries of one pass, and what they answer.
+struct Known {
+    sql: &'static str,
+    number: usize,
+    time: Duration,
+    answer: Vec<Row>,
+}
+
+/// Runs all queries in one stream, in `streams` at once, each in an order of its own, and the shortest of them among the longest.
+pub async fn run(
+    server: &Server,
+    options: &Options,
+    streams: usize,
+    span: Span,
+    clock: &Arc<dyn Clock>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let mut report = Report {
+        benchmark: "streams",
+        server: server.version.clone(),
+        setting: format!("{} at scale {}, {streams} streams", options.suite, options.scale),
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    };
+    let known = one_stream(server, options, clock).await?;
+    let alone: Duration = known.iter().map(|query| query.time).sum();
+    let (together, wrong) = all_streams(server, &known, streams, clock).await?;
+    report.violations.extend(wrong);
+    let per_hour = |passes: usize, time: Duration| (passes * known.len()) as f64 * 3600.0 / time.as_secs_f64();
+    let (one, all) = (per_hour(1, alone), per_hour(streams, together));
+    say(&format!("1 stream    {:>9.2} s{one:>12.0} queries an hour", alone.as_secs_f64()));
+    say(&format!("{streams} streams {:>9.2} s{all:>12.0} queries an hour   {:.2}x", together.as_secs_f64(), all / one));
+    report.figures.push(("queries an hour, one stream".to_owned(), one));
+    report.figures.push((format!("queries an hour, {streams} streams"), all));
+    short_among_heavy(server, known, span, clock, &mut report, say).await?;
+    Ok(report)
+}
+
+/// One pass, after one that warms.
+async fn one_stream(server: &Server, options: &Options, clock: &Arc<dyn Clock>) -> Result<Vec<Known>, Error> {
+    let client = server.connect().await?;
+    let numbers = chosen(options);
+    let mut known = Vec::with_capacity(numbers.len());
+    for number in numbers {
+        let sql = options.suite.queries()[number - 1];
+        timed(&client, number, sql, &**clock).await?;
+        let (time, answer) = timed(&client, number, sql, &**clock).await?;
+        known.push(Known { sql, number, time, answer });
+    }
+    Ok(known)
+}
+
+/// All streams at once: the time until the last has ended, and answers that were others than one stream's.
+async fn all_streams(
+    server: &Server,
+    known: &[Known],
+    streams: usize,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Duration, Vec<String>), Error> {
+    let clients = try_join_all((0..streams).map(|_| server.connect())).await?;
+    let start = clock.monotonic();
+    let streams = clients.len();
+    let running = clients.iter().enumerate().map(|(stream, client)| async move {
+        let mut wrong = Vec::new();
+        // Neighbours are far from each other in the list.
+        let first = stream * known.len() / streams;
+        for query in known.iter().cycle().skip(first).take(known.len()) {
+            let (_, answer) = timed(client, query.number, query.sql, &**clock).await?;
+            if let Err(difference) = answers::compare(&query.answer, &answer) {
+                wrong.push(format!("query {} in stream {stream}: {difference}", query.number));
+            }
+        }
+        Ok::<_, Error>(wrong)
+    });
+    let wrong = try_join_all(running).await?;
+    Ok((clock.monotonic() - start, wrong.into_iter().flatten().collect()))
+}
+
+/// The shortest query alone, and again while clients run the longest ones.
+async fn short_among_heavy(
+    server: &Server,
+    mut known: Vec<Known>,
+    span: Span,
+    clock: &Arc<dyn Clock>,
+    report: &mut Report,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    known.sort_by_key(|query| query.time);
+    let Some(short) = known.first() else { return Ok(()) };
+    let (short, number) = (short.sql, short.number);
+    let heavy: Vec<&'static str> = known.iter().rev().take(HEAVY_CLIENTS).map(|query| query.sql).collect();
+    let mut p99 = Vec::new();
+    for (name, count) in [("alone", 0), ("among heavy ones", HEAVY_CLIENTS)] {
+        let mut clients =
+            vec![Repeated { client: server.connect().await?, kind: "short", queries: vec![short], next: 0 }];
+        for first in 0..count {
+            let client = server.connect().await?;
+            clients.push(Repeated { client, kind: "heavy", queries: heavy.clone(), next: first });
+        }
+        let outcome = drive(clients, span, clock).await;
+        let name = format!("q{number:02} {name}");
+        say(&Report::table(&name, &outcome));
+        let time = outcome.kinds.get("short").map_or(Duration::ZERO, |kind| kind.latencies.percentile(0.99));
+        report.figures.push((format!("{name}, p99 ms"), time.as_secs_f64() * 1e3));
+        p99.push(time);
+        report.measurements.push((name, outcome));
+    }
+    if let [alone, among] = p99.as_slice() {
+        let ratio = among.as_secs_f64() / alone.as_secs_f64().max(1e-9);
+        say(&format!("p99 of the short query among {HEAVY_CLIENTS} heavy ones: {ratio:.2}x of it alone"));
+        report.figures.push(("p99 of the short query, ratio".to_owned(), ratio));
+    }
+    Ok(())
+}
+
+/// A client that runs its queries round and round.
+struct Repeated {
+    client: tokio_postgres::Client,
+    kind: &'static str,
+    queries: Vec<&'static str>,
+    next: usize,
+}
+
+impl measure::Client for Repeated {
+    async fn step(&mut self) -> Result<Done, Error> {
+        let sql = self.queries[self.next % self.queries.len()];
+        self.next += 1;
+        let failed = |source| Error::Server { doing: format!("a {} query", self.kind), source };
+        query(&self.client, sql).await.map_err(failed)?;
+        Ok(Done::once(self.kind))
+    }
+}

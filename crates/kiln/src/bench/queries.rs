@@ -1,0 +1,143 @@
+//! TPC-H and TPC-DS: hot, cold, many streams, or the load alone.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use bench::measure::server::Server;
+use bench::measure::{self, Span};
+use bench::report::Report;
+use bench::{Options, Suite, cold, loads, streams};
+use tokio_postgres::Client;
+use types::{Clock, SystemClock};
+
+use super::process::Process;
+use super::{BenchArguments, own_server};
+use crate::config::Config;
+use crate::serve;
+use crate::sql::connect::{self, Target};
+
+/// Runs it in `workspace`; fails where an answer differs from a peer's.
+#[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
+pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: PathBuf) -> anyhow::Result<ExitCode> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let mut say = |line: &str| println!("{line}");
+    let purpose = if arguments.load { "load" } else { "kiln" };
+    let data = workspace.join(format!("{purpose}-{suite}-{}", arguments.sf));
+    let loaded_mark = data.join("loaded");
+    if arguments.load && arguments.connect.is_none() {
+        // What an earlier run loaded is garbage that the storage would keep for a while.
+        remove(&data)?;
+    }
+    let (server, url) = match &arguments.connect {
+        Some(_) if arguments.cold => anyhow::bail!("--cold starts servers of its own, so that it cannot --connect"),
+        Some(url) => (None, url.clone()),
+        None => {
+            let server = serve::start(Config::load(own_server(&data, arguments))?).await?;
+            let url = format!("postgresql://kiln@{}/kiln", server.pg_address());
+            (Some(server), url)
+        }
+    };
+    let options = Options {
+        suite,
+        scale: arguments.sf,
+        runs: arguments.runs,
+        against: arguments.against.clone(),
+        queries: arguments.queries.clone(),
+        workspace,
+        loaded: loaded_mark.exists(),
+        memory_mb: arguments.memory_mb,
+        show_rows: if arguments.show { 3 } else { 0 },
+    };
+    let client = connect::connect(&Target::from_url(&url)?).await?.client;
+    let mark = || std::fs::write(&loaded_mark, "").with_context(|| format!("cannot write {}", loaded_mark.display()));
+    if arguments.load {
+        let report = loads::run(&client, &options, &*clock, &mut say).await?;
+        if let Some(server) = server {
+            server.stop().await;
+            remove(&data)?;
+        }
+        return finish_measured(arguments, &report);
+    }
+    if let Some(count) = arguments.streams {
+        bench::prepare(&client, &options, &*clock, &mut say).await?;
+        if server.is_some() {
+            mark()?;
+        }
+        let given = &arguments.clients;
+        let span = Span { warm: Duration::from_secs(given.warm), measured: Duration::from_secs(given.seconds.max(1)) };
+        let measured = Server::find(&url).await?;
+        let report = streams::run(&measured, &options, count.max(1), span, &clock, &mut say).await?;
+        if let Some(server) = server {
+            server.stop().await;
+        }
+        return finish_measured(arguments, &report);
+    }
+    if arguments.cold {
+        bench::prepare(&client, &options, &*clock, &mut say).await?;
+        mark()?;
+        if let Some(server) = server {
+            server.stop().await;
+        }
+        let mut processes = Processes { data, memory_mb: arguments.memory_mb, running: None };
+        let report = cold::run(&mut processes, &options, &*clock, &mut say).await?;
+        return finish(arguments, &report);
+    }
+    let report = bench::run(&client, &options, &*clock, &mut say).await?;
+    if let Some(server) = server {
+        mark()?;
+        server.stop().await;
+    }
+    finish(arguments, &report)
+}
+
+#[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
+fn finish(arguments: &BenchArguments, report: &Report) -> anyhow::Result<ExitCode> {
+    println!("{}", report.summary());
+    arguments.write_json(&report.json())?;
+    let differences = report.differences().count();
+    if 0 < differences {
+        println!("{differences} queries differ from a peer");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
+fn finish_measured(arguments: &BenchArguments, report: &measure::Report) -> anyhow::Result<ExitCode> {
+    report.violations.iter().for_each(|violation| println!("{violation}"));
+    arguments.write_json(&report.json())?;
+    Ok(if report.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Server processes over one folder, one after the other.
+struct Processes {
+    data: PathBuf,
+    memory_mb: Option<u64>,
+    running: Option<Process>,
+}
+
+impl cold::Servers for Processes {
+    async fn start(&mut self) -> Result<Client, bench::Error> {
+        let next = async {
+            if let Some(mut running) = self.running.take() {
+                running.kill().await?;
+            }
+            let (process, client) = Process::start(&self.data, self.memory_mb).await?;
+            self.running = Some(process);
+            anyhow::Ok(client)
+        };
+        next.await.map_err(|error| bench::Error::Peer { peer: "kiln".to_owned(), reason: format!("{error:#}") })
+    }
+}
