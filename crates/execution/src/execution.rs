@@ -76,7 +76,7 @@ impl Execution {
         config: Config,
     ) -> SqlResult<Arc<Self>> {
         let runtime = runtime(&config)?;
-        let threads = Threads::start(config.threads)
+        let threads = Threads::start(config.threads, &clock)
             .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
         Ok(Arc::new(Self {
             objects,

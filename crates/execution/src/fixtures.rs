@@ -197,6 +197,7 @@ pub(crate) fn context() -> RunContext {
         settings: Arc::new(Settings::default()),
         names: Arc::new(Numbered),
         progress: Arc::default(),
+        share: Arc::default(),
         ran: Arc::default(),
     }
 }

@@ -38,3 +38,4 @@ pub use progress::Progress;
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};
 pub use settle::{FreshLimits, Pace, SettleSettings};
+pub use threads::{Priority, QueryShare};

@@ -12,6 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 
 use super::run::Ended;
+use crate::threads::outside;
 
 /// The way out of a program. Workers hold it, and nothing of the run beside it, which holds workers.
 pub(super) struct Output {
@@ -39,7 +40,7 @@ impl Output {
         let may_wait = matches!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);
         let output = Arc::clone(self);
         let relief: Box<Relief> = Box::new(move |batches| {
-            let given = tokio::task::block_in_place(|| runtime.block_on(output.give(batches)));
+            let given = outside(|| runtime.block_on(output.give(batches)));
             given.map_err(|_| engine::Error::Stopped)
         });
         may_wait.then_some(relief)

@@ -17,6 +17,7 @@ use super::run::Ended;
 use super::share::{Batches, Share};
 use super::source::Given;
 use super::workers::{self, Member};
+use crate::threads::{at_length, pause};
 
 /// The part of all memory that a filter of a scan may take.
 const FILTER_SHARE: usize = 64;
@@ -93,7 +94,7 @@ impl Run {
             });
             self.ahead.lock()[reader] = begun.collect();
         }
-        self.finish(&pipeline.sink, members)
+        at_length(|| self.finish(&pipeline.sink, members))
     }
 
     fn member(&self, pipeline: &Arc<Pipeline>, number: usize, relief: Option<Box<Relief>>) -> Result<Member, Ended> {
@@ -117,7 +118,7 @@ impl Run {
                 Given::EndOfPage => member.worker.end_stretch()?,
             }
             self.give(&mut member.worker).await?;
-            tokio::task::consume_budget().await;
+            pause().await;
         }
         Ok(member)
     }

@@ -23,6 +23,7 @@ use super::measure::Measured;
 use super::output::Output;
 use super::pipelines::Run;
 use super::plan::Lowered;
+use crate::threads::beside;
 
 /// How often the operators that a program stands for ran in its place.
 pub(crate) const FALLBACKS: &str = "engine_fallbacks";
@@ -40,8 +41,14 @@ pub(super) fn start(
 ) -> BoxStream<'static, DfResult<RecordBatch>> {
     let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
     let fallbacks = MetricBuilder::new(metrics).global_counter(FALLBACKS);
-    let driver =
-        AbortOnDropHandle::new(tokio::spawn(drive(lowered, covered, context, sender, fallbacks, Arc::clone(measured))));
+    let driver = AbortOnDropHandle::new(tokio::spawn(beside(drive(
+        lowered,
+        covered,
+        context,
+        sender,
+        fallbacks,
+        Arc::clone(measured),
+    ))));
     let reading = (receiver, Some(driver));
     let rows = stream::unfold(reading, async |(mut receiver, driver)| {
         if let Some(batch) = receiver.recv().await {

@@ -10,6 +10,7 @@ use engine::pipeline::{Room, Worker};
 use tokio::task::JoinSet;
 
 use super::run::Ended;
+use crate::threads::beside;
 
 /// Memory is asked for in steps of so many bytes: the pool is one for all queries.
 const STEP_BYTES: usize = 256 << 10;
@@ -51,7 +52,7 @@ pub(super) async fn each<F>(
 where
     F: Future<Output = Result<Member, Ended>> + Send + 'static,
 {
-    let mut running: JoinSet<Result<Member, Ended>> = members.into_iter().map(run).collect();
+    let mut running: JoinSet<Result<Member, Ended>> = members.into_iter().map(|member| beside(run(member))).collect();
     let (mut ended, mut failed) = (Vec::with_capacity(running.len()), None);
     while let Some(outcome) = running.join_next().await {
         let failure = match outcome {

@@ -20,6 +20,7 @@ use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
 use crate::cover::cover;
 use crate::encode::TextStyle;
+use crate::threads::QueryShare;
 use crate::{Execution, Progress, Ran};
 
 #[cfg(test)]
@@ -38,6 +39,8 @@ pub struct RunContext {
     /// Names of catalog objects, as the statement sees them.
     pub names: Arc<dyn ObjectNames>,
     pub progress: Arc<Progress>,
+    /// What it gets of the threads.
+    pub share: Arc<QueryShare>,
     pub ran: Arc<Ran>,
 }
 
@@ -93,7 +96,7 @@ impl Execution {
         context: &RunContext,
     ) -> BoxStream<'static, SqlResult<RecordBatch>> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let producer = self.threads.spawn(produce(operators, task, sender));
+        let producer = self.threads.spawn(&context.share, produce(operators, task, sender));
         let reading = Reading { receiver, producer: Some(producer), cancel: context.cancel.clone() };
         stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
     }
@@ -104,7 +107,7 @@ impl Execution {
         context: &RunContext,
         task: impl Future<Output = SqlResult<T>> + Send + 'static,
     ) -> SqlResult<T> {
-        let task = self.threads.spawn(task);
+        let task = self.threads.spawn(&context.share, task);
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(canceled()),

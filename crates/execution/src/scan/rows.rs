@@ -22,6 +22,7 @@ use super::by_key::rows_of_lists;
 use super::parts::{Part, Queue};
 use super::{Scan, fresh, predicates};
 use crate::error::from_shards;
+use crate::threads::pause;
 
 /// Names of the counters in a scan's metrics.
 pub(crate) mod counter {
@@ -64,8 +65,10 @@ impl PartitionScan {
     pub(super) fn rows(self, schema: SchemaRef, metrics: &ExecutionPlanMetricsSet, partition: usize) -> ScanRows {
         let left = self.limit.unwrap_or(usize::MAX);
         let running = Running { parts: self.parts(metrics, partition), current: None, next: None, left };
-        let batches =
-            stream::try_unfold(running, async |mut running| Ok(running.next().await?.map(|batch| (batch, running))));
+        let batches = stream::try_unfold(running, async |mut running| {
+            pause().await;
+            Ok(running.next().await?.map(|batch| (batch, running)))
+        });
         ScanRows { schema, batches: batches.boxed(), metrics: BaselineMetrics::new(metrics, partition) }
     }
 

@@ -16,6 +16,7 @@ use types::{RowId, SqlError, SqlResult};
 
 use crate::Execution;
 use crate::modify::columns_from;
+use crate::threads::{Priority, QueryShare};
 use crate::write::{Load, ShardsOf, ordered};
 
 /// What became of the rows.
@@ -68,7 +69,7 @@ impl Execution {
             }
             Ok(Rewritten { shards, rows })
         };
-        let ended = self.threads.spawn(work).await;
+        let ended = self.threads.spawn(&Arc::new(QueryShare::new(Priority::Low)), work).await;
         ended.map_err(|error| SqlError::internal(format!("settling stopped: {error}")))?
     }
 }

@@ -23,6 +23,7 @@ use crate::Execution;
 use crate::error::{from_shards, from_txn};
 use crate::modify::tuples;
 use crate::table_columns::{column_defs, place_columns};
+use crate::threads::beside;
 
 /// The size of file at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;
@@ -161,7 +162,7 @@ async fn side_by_side(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>)
     let mut tasks = JoinSet::new();
     for (index, stream) in streams.into_iter().enumerate() {
         let load = Arc::clone(load);
-        tasks.spawn(async move { Ok::<_, SqlError>((index, portion(load, stream).await?)) });
+        tasks.spawn(beside(async move { Ok::<_, SqlError>((index, portion(load, stream).await?)) }));
     }
     let mut portions = Vec::with_capacity(tasks.len());
     while let Some(ended) = tasks.join_next().await {

@@ -9,6 +9,7 @@ use types::{SqlError, SqlResult};
 
 use super::load::{Load, Portion};
 use crate::error::from_shards;
+use crate::threads::beside;
 
 /// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.
 const HELD_ROWS_MAX: usize = 65_536;
@@ -89,7 +90,7 @@ impl ShardsOf {
     async fn end_shard(&mut self) -> SqlResult<()> {
         let Some(shard) = self.open.take() else { return Ok(()) };
         self.join().await?;
-        self.ending = Some(AbortOnDropHandle::new(tokio::spawn(shard.finish())));
+        self.ending = Some(AbortOnDropHandle::new(tokio::spawn(beside(shard.finish()))));
         Ok(())
     }
 

@@ -7,13 +7,13 @@ use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::Schema;
 use catalog::{CatalogState, Change, ConstraintKind};
 use datafusion::scalar::ScalarValue;
-use execution::RunContext;
 use execution::encode::Format;
 use execution::modify::{Attempt, Modified};
+use execution::{Priority, QueryShare, RunContext};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
-use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, StatementContext};
+use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, Settings, StatementContext};
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
@@ -368,10 +368,20 @@ impl Session {
             settings: Arc::clone(self.settings()),
             names: Arc::clone(names) as Arc<dyn types::ObjectNames>,
             progress: Arc::default(),
+            share: Arc::new(QueryShare::new(priority(self.settings()))),
             ran: Arc::default(),
         };
         let looked_us = self.block.looked_us().unwrap_or(statement.started_us);
         (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view(), looked_us })
+    }
+}
+
+/// What the session asks for its statements.
+fn priority(settings: &Settings) -> Priority {
+    match settings.priority() {
+        "low" => Priority::Low,
+        "high" => Priority::High,
+        _ => Priority::Normal,
     }
 }
 

@@ -146,6 +146,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting("kiln.engine", "on", Kind::Bool, "Whether queries run on Kiln's own engine where it can."),
     setting("kiln.optimizer", "on", Kind::Bool, "Whether joins are ordered by cost."),
     setting(
+        "kiln.priority",
+        "normal",
+        Kind::Enum(&["low", "normal", "high"]),
+        "How much of the threads a query gets beside others: one of high priority four times a normal one's, of low a quarter.",
+    ),
+    setting(
         "kiln.target_partitions",
         "0",
         Kind::Integer { min: 0, max: 1024, unit: None },

@@ -321,6 +321,12 @@ impl Settings {
         self.known("kiln.optimizer") == "on"
     }
 
+    /// `kiln.priority`: `low`, `normal` or `high`.
+    #[must_use]
+    pub fn priority(&self) -> &str {
+        self.known("kiln.priority")
+    }
+
     /// `enable_indexscan`: whether rows of a few keys are found by an index.
     #[must_use]
     pub fn index_scan(&self) -> bool {

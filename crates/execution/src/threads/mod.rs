@@ -1,34 +1,56 @@
 //! The threads that run operators, apart from those that serve connections: a busy query never delays a cancel request.
+//!
+//! As many tasks run at once as there are threads, each for its turn: about a millisecond. Whose turn comes next `queue.rs` says, of what
+//! each query has had (`share.rs`); `turns.rs` gives them, `task.rs` is a task that takes them, `operators.rs` has the tasks of DataFusion's operators take them too.
+
+mod operators;
+mod queue;
+mod share;
+mod task;
+mod turns;
+
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
+use types::Clock;
+
+pub use share::{Priority, QueryShare};
+pub(crate) use task::{at_length, beside, outside, pause};
+use turns::Turns;
 
 /// A runtime for operators.
 pub(crate) struct Threads {
     /// `None` while dropped, and where tasks run on the runtime of whoever starts them.
     runtime: Option<Runtime>,
+    turns: Arc<Turns>,
 }
 
 impl Threads {
-    /// Starts `count` threads; with none, tasks run where they are started.
-    pub(crate) fn start(count: usize) -> io::Result<Self> {
+    /// Starts `count` threads; with none, tasks run where they are started, and take no turns.
+    pub(crate) fn start(count: usize, clock: &Arc<dyn Clock>) -> io::Result<Self> {
+        let turns = Turns::new(count, clock);
         if count == 0 {
-            return Ok(Self { runtime: None });
+            return Ok(Self { runtime: None, turns });
         }
+        operators::take_turns();
         let runtime = Builder::new_multi_thread().worker_threads(count).thread_name("query").enable_all().build()?;
-        Ok(Self { runtime: Some(runtime) })
+        Ok(Self { runtime: Some(runtime), turns })
     }
 
-    /// Runs `task` on these threads until it ends or the handle is dropped.
+    /// Runs `task`, which is part of a query, on these threads until it ends or the handle is dropped.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
+        query: &Arc<QueryShare>,
         task: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
         let handle = match &self.runtime {
-            Some(runtime) => runtime.spawn(task),
+            Some(runtime) => runtime.spawn(task::in_turns(&self.turns, query, task)),
             None => tokio::spawn(task),
         };
         AbortOnDropHandle::new(handle)

@@ -1,0 +1,74 @@
+//! What a query has had of the threads, and what it is entitled to.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// `kiln.priority`: how much of the threads a query gets beside others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Priority {
+    /// A quarter of a normal one's.
+    Low,
+    #[default]
+    Normal,
+    /// Four times a normal one's.
+    High,
+}
+
+impl Priority {
+    pub(super) fn weight(self) -> u64 {
+        match self {
+            Self::Low => 1,
+            Self::Normal => 4,
+            Self::High => 16,
+        }
+    }
+}
+
+/// For each unit of its weight a query is young while it has had no more than so much: a normal one 100 ms.
+const YOUTH: Duration = Duration::from_millis(25);
+
+/// One query's use of the threads. Changed where turns are given, by one at a time.
+#[derive(Debug, Default)]
+pub struct QueryShare {
+    priority: Priority,
+    used_ns: AtomicU64,
+    /// Time that it has had, in units in which the queries that take turns advance alike (stride scheduling, Waldspurger 1995).
+    passed: AtomicU64,
+}
+
+impl QueryShare {
+    /// Of a query that has not run yet.
+    #[must_use]
+    pub fn new(priority: Priority) -> Self {
+        Self { priority, ..Self::default() }
+    }
+
+    /// Thread time that it has had.
+    #[must_use]
+    pub fn used(&self) -> Duration {
+        Duration::from_nanos(self.used_ns.load(Ordering::Relaxed))
+    }
+
+    /// It is likely to end soon: most queries are short, and who waits for one notices.
+    pub(super) fn is_young(&self) -> bool {
+        let youth = YOUTH * u32::try_from(self.priority.weight()).expect("weights are small");
+        self.used() < youth
+    }
+
+    pub(super) fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// One that had nothing to do has no claim to the time that it did not use.
+    pub(super) fn catch_up(&self, floor: u64) -> u64 {
+        let passed = self.passed().max(floor);
+        self.passed.store(passed, Ordering::Relaxed);
+        passed
+    }
+
+    pub(super) fn use_up(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.used_ns.fetch_add(ns, Ordering::Relaxed);
+        self.passed.fetch_add(ns.saturating_mul(Priority::High.weight()) / self.priority.weight(), Ordering::Relaxed);
+    }
+}

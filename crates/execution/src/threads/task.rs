@@ -1,0 +1,223 @@
+//! A task that runs in turns: it is polled only while it has one.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use futures::future::Either;
+use parking_lot::Mutex;
+
+use super::QueryShare;
+use super::turns::Turns;
+
+/// After so long whoever can pause lets others go on.
+const TURN: Duration = Duration::from_millis(1);
+
+tokio::task_local! {
+    /// The task that runs.
+    static CURRENT: Arc<Task>;
+}
+
+/// Nothing to do until something wakes it.
+const IDLE: u8 = 0;
+/// In the queue for a turn.
+const WAITING: u8 = 1;
+/// It has its turn, and has not begun.
+const CALLED: u8 = 2;
+const RUNNING: u8 = 3;
+/// Woken while it runs: it goes on as soon as it has another turn.
+const WOKEN: u8 = 4;
+const GONE: u8 = 5;
+
+/// What is known of a task to those that wake it and give it turns.
+pub(super) struct Task {
+    turns: Arc<Turns>,
+    pub(super) query: Arc<QueryShare>,
+    state: AtomicU8,
+    /// Wakes the future around it, which the runtime polls.
+    runtime: Mutex<Option<Waker>>,
+    /// When its turn began, in nanoseconds of the clock.
+    begun_ns: AtomicU64,
+    /// It runs without a turn until its next pause.
+    is_outside: AtomicBool,
+}
+
+/// `future` as part of a query, in turns.
+pub(super) fn in_turns<F: Future>(turns: &Arc<Turns>, query: &Arc<QueryShare>, future: F) -> InTurns<F> {
+    let task = Arc::new(Task {
+        turns: Arc::clone(turns),
+        query: Arc::clone(query),
+        state: AtomicU8::new(IDLE),
+        runtime: Mutex::default(),
+        begun_ns: AtomicU64::new(0),
+        is_outside: AtomicBool::new(false),
+    });
+    InTurns { waker: Waker::from(Arc::clone(&task)), task, future: Box::pin(future), has_begun: false }
+}
+
+/// `future` as another task of the query that runs here; as it is where none does.
+pub(crate) fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
+    match CURRENT.try_with(Arc::clone) {
+        Ok(task) => Either::Left(in_turns(&task.turns, &task.query, future)),
+        Err(_) => Either::Right(future),
+    }
+}
+
+/// Lets others go on where the turn has lasted long enough. For whoever computes batch after batch.
+pub(crate) async fn pause() {
+    let is_over = CURRENT.try_with(|task| task.has_had_its_turn());
+    if !is_over.unwrap_or(false) {
+        return tokio::task::consume_budget().await;
+    }
+    let mut has_paused = false;
+    poll_fn(|context| {
+        if has_paused {
+            return Poll::Ready(());
+        }
+        has_paused = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Waits for other tasks with the thread's own means; these get the turn, and another thread. Only where the runtime has several.
+pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
+    let Ok(task) = CURRENT.try_with(Arc::clone) else { return tokio::task::block_in_place(wait) };
+    task.leave();
+    let outcome = tokio::task::block_in_place(wait);
+    task.begin();
+    outcome
+}
+
+/// Computes what takes long and cannot pause: others get the turn meanwhile, and another thread.
+pub(crate) fn at_length<T>(compute: impl FnOnce() -> T) -> T {
+    let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
+    task.leave();
+    tokio::task::block_in_place(compute)
+}
+
+impl Task {
+    /// Whether it is there to take the turn that it has waited for.
+    pub(super) fn take_turn(&self) -> bool {
+        self.becomes(WAITING, CALLED)
+    }
+
+    /// Tells the runtime that it can go on.
+    pub(super) fn call(&self) {
+        let runtime = self.runtime.lock().clone();
+        if let Some(runtime) = runtime {
+            runtime.wake();
+        }
+    }
+
+    fn becomes(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    fn begin(&self) {
+        let now = u64::try_from(self.turns.now().as_nanos()).unwrap_or(u64::MAX);
+        self.begun_ns.store(now, Ordering::Relaxed);
+    }
+
+    fn lasted(&self) -> Duration {
+        self.turns.now().saturating_sub(Duration::from_nanos(self.begun_ns.load(Ordering::Relaxed)))
+    }
+
+    fn has_had_its_turn(&self) -> bool {
+        self.is_outside.load(Ordering::Relaxed) || TURN <= self.lasted()
+    }
+
+    /// Gives the turn away before its end.
+    fn leave(&self) {
+        if self.is_outside.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.query.use_up(self.lasted());
+        self.begin();
+        self.turns.end();
+    }
+
+    /// Ends a turn.
+    fn end(self: &Arc<Self>, is_done: bool) {
+        self.query.use_up(self.lasted());
+        let has_turn = !self.is_outside.swap(false, Ordering::Relaxed);
+        if is_done {
+            self.state.store(GONE, Ordering::Release);
+        } else if !self.becomes(RUNNING, IDLE) {
+            self.state.store(WAITING, Ordering::Release);
+            match has_turn {
+                true => self.turns.end_and_queue(Arc::clone(self)),
+                false => self.turns.queue(Arc::clone(self)),
+            }
+            return;
+        }
+        if has_turn {
+            self.turns.end();
+        }
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                IDLE if self.becomes(IDLE, WAITING) => return self.turns.queue(Arc::clone(self)),
+                RUNNING if self.becomes(RUNNING, WOKEN) => return,
+                IDLE | RUNNING => {}
+                // Its turn comes, or never again.
+                _ => return,
+            }
+        }
+    }
+}
+
+/// A future that is polled only in its turns.
+pub(super) struct InTurns<F> {
+    task: Arc<Task>,
+    waker: Waker,
+    future: Pin<Box<F>>,
+    has_begun: bool,
+}
+
+impl<F: Future> Future for InTurns<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        {
+            let mut runtime = this.task.runtime.lock();
+            if !runtime.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+                *runtime = Some(context.waker().clone());
+            }
+        }
+        if !std::mem::replace(&mut this.has_begun, true) {
+            this.task.wake_by_ref();
+        }
+        if !this.task.becomes(CALLED, RUNNING) {
+            return Poll::Pending;
+        }
+        this.task.begin();
+        let mut inner = Context::from_waker(&this.waker);
+        let polled = CURRENT.sync_scope(Arc::clone(&this.task), || this.future.as_mut().poll(&mut inner));
+        this.task.end(polled.is_ready());
+        polled
+    }
+}
+
+impl<F> Drop for InTurns<F> {
+    fn drop(&mut self) {
+        let state = self.task.state.swap(GONE, Ordering::AcqRel);
+        // Dropped before it took its turn, or its future panicked.
+        if matches!(state, CALLED | RUNNING | WOKEN) && !self.task.is_outside.load(Ordering::Relaxed) {
+            self.task.turns.end();
+        }
+    }
+}

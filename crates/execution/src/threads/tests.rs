@@ -1,0 +1,164 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use types::SystemClock;
+
+use super::queue::Queue;
+use super::*;
+
+fn shares<const N: usize>(priorities: [Priority; N]) -> [QueryShare; N] {
+    priorities.map(QueryShare::new)
+}
+
+/// Queries that always want to go on, `rounds` turns of a millisecond: how many each has had.
+fn turns_of(shares: &[QueryShare], rounds: usize) -> Vec<usize> {
+    let mut queue = Queue::default();
+    shares.iter().enumerate().for_each(|(query, share)| queue.push(share, query));
+    let mut had = vec![0; shares.len()];
+    for _ in 0..rounds {
+        let query = queue.pop().expect("each is queued again");
+        had[query] += 1;
+        shares[query].use_up(Duration::from_millis(1));
+        queue.push(&shares[query], query);
+    }
+    had
+}
+
+#[test]
+fn queries_of_one_priority_advance_alike() {
+    let shares = shares([Priority::Normal; 3]);
+    turns_of(&shares, 300);
+    let had = turns_of(&shares, 300);
+    assert!(had.iter().all(|turns| (99..=101).contains(turns)), "{had:?}");
+}
+
+#[test]
+fn a_priority_gets_four_times_what_the_next_gets() {
+    let shares = shares([Priority::Low, Priority::Normal, Priority::High]);
+    turns_of(&shares, 1000);
+    let had = turns_of(&shares, 2100);
+    assert!((95..=105).contains(&had[0]) && (390..=410).contains(&had[1]) && 1585 <= had[2], "{had:?}");
+}
+
+#[test]
+fn a_young_query_goes_first_and_stops_nobody() {
+    let old = QueryShare::new(Priority::Normal);
+    old.use_up(Duration::from_secs(60));
+    let young = QueryShare::new(Priority::Normal);
+    let had = turns_of(&[old, young], 100);
+    assert_eq!(had, [25, 75]);
+}
+
+#[test]
+fn a_query_that_waited_for_something_else_claims_nothing_for_that() {
+    let [busy, idle] = shares([Priority::Normal; 2]);
+    for share in [&busy, &idle] {
+        share.use_up(Duration::from_secs(1));
+    }
+    turns_of(std::slice::from_ref(&busy), 5000);
+    let mut queue = Queue::default();
+    let mut had = [0, 0];
+    queue.push(&busy, 0);
+    queue.pop();
+    queue.push(&busy, 0);
+    queue.push(&idle, 1);
+    for _ in 0..100 {
+        let query: usize = queue.pop().expect("each is queued again");
+        had[query] += 1;
+        [&busy, &idle][query].use_up(Duration::from_millis(1));
+        queue.push([&busy, &idle][query], query);
+    }
+    assert!(had.iter().all(|turns| (49..=51).contains(turns)), "{had:?}");
+}
+
+fn started(count: usize) -> (Threads, Arc<QueryShare>) {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    (Threads::start(count, &clock).expect("threads start"), Arc::default())
+}
+
+/// Computes for a while, in steps.
+async fn steps(count: usize) {
+    for _ in 0..count {
+        std::hint::black_box((0..20_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
+        pause().await;
+    }
+}
+
+#[tokio::test]
+async fn no_more_run_at_once_than_there_are_threads() {
+    let (threads, query) = started(2);
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let task = || {
+        let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+        async move {
+            for _ in 0..20 {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::hint::black_box((0..200_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
+                running.fetch_sub(1, Ordering::SeqCst);
+                pause().await;
+            }
+        }
+    };
+    let tasks: Vec<_> = (0..16).map(|_| threads.spawn(&query, task())).collect();
+    for task in tasks {
+        task.await.expect("it ends");
+    }
+    assert!(most.load(Ordering::SeqCst) <= 2);
+    assert!(Duration::ZERO < query.used());
+    assert_eq!(threads.turns.free(), 2);
+}
+
+#[tokio::test]
+async fn turns_come_back_from_what_dies_is_dropped_or_never_began() {
+    let (threads, query) = started(1);
+    let died = threads.spawn(&query, async { panic!("on purpose") });
+    assert!(died.await.is_err());
+    drop(threads.spawn(&query, std::future::pending::<()>()));
+    let busy: Vec<_> = (0..8).map(|_| threads.spawn(&query, steps(1_000_000))).collect();
+    threads.spawn(&query, steps(10)).await.expect("it ends");
+    drop(busy);
+    threads.spawn(&query, steps(10)).await.expect("it ends");
+    while 0 < threads.alive() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(threads.turns.free(), 1);
+}
+
+#[tokio::test]
+async fn what_waits_outside_lets_those_go_on_that_it_waits_for() {
+    let (threads, query) = started(1);
+    let (sender, receiver) = oneshot::channel();
+    let waiting = threads.spawn(&query, async { outside(|| receiver.blocking_recv()) });
+    threads.spawn(&query, async { sender.send(7) }).await.expect("it ends").expect("somebody waits");
+    assert_eq!(waiting.await.expect("it ends"), Ok(7));
+    let long = threads.spawn(&query, async { at_length(|| 8) });
+    assert_eq!(long.await.expect("it ends"), 8);
+    assert_eq!(threads.turns.free(), 1);
+}
+
+#[tokio::test]
+async fn a_short_query_ends_before_long_ones_that_came_first() {
+    let (threads, _) = started(1);
+    let old: Vec<_> = (0..4)
+        .map(|_| {
+            let query = Arc::new(QueryShare::default());
+            query.use_up(Duration::from_secs(1));
+            threads.spawn(&query, steps(1_000_000))
+        })
+        .collect();
+    let short = Arc::new(QueryShare::default());
+    threads.spawn(&short, steps(100)).await.expect("it ends");
+    assert!(old.iter().all(|task| !task.is_finished()));
+}
+
+#[tokio::test]
+async fn tasks_beside_one_another_are_of_one_query() {
+    let (threads, query) = started(2);
+    let parts = threads.spawn(&query, async {
+        let part = tokio::spawn(beside(steps(100)));
+        part.await
+    });
+    parts.await.expect("it ends").expect("so does its part");
+    assert_eq!(threads.turns.free(), 2);
+}

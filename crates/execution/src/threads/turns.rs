@@ -1,0 +1,73 @@
+//! Turns on the threads: as many at a time as there are threads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use types::Clock;
+
+use super::queue::Queue;
+use super::task::Task;
+
+/// Gives turns. Asked when a task wakes and when a turn ends, not for each batch.
+pub(super) struct Turns {
+    state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+}
+
+struct State {
+    free: usize,
+    waiting: Queue<Arc<Task>>,
+}
+
+impl Turns {
+    pub(super) fn new(count: usize, clock: &Arc<dyn Clock>) -> Arc<Self> {
+        let state = State { free: count, waiting: Queue::default() };
+        Arc::new(Self { state: Mutex::new(state), clock: Arc::clone(clock) })
+    }
+
+    /// Time since the clock's start.
+    pub(super) fn now(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    /// Puts a task in the queue.
+    pub(super) fn queue(&self, task: Arc<Task>) {
+        self.give(|state| state.waiting.push(&task.query, Arc::clone(&task)));
+    }
+
+    /// Takes a turn back.
+    pub(super) fn end(&self) {
+        self.give(|state| state.free += 1);
+    }
+
+    /// Takes a turn back, and queues the task that had it.
+    pub(super) fn end_and_queue(&self, task: Arc<Task>) {
+        self.give(|state| {
+            state.free += 1;
+            state.waiting.push(&task.query, Arc::clone(&task));
+        });
+    }
+
+    /// Gives the turns that are free after a change.
+    fn give(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        change(&mut state);
+        while 0 < state.free
+            && let Some(task) = state.waiting.pop()
+        {
+            // A task that has gone has no use for it.
+            if task.take_turn() {
+                state.free -= 1;
+                // Whoever is woken may ask at once.
+                parking_lot::MutexGuard::unlocked(&mut state, || task.call());
+            }
+        }
+    }
+
+    /// Turns that nobody has.
+    #[cfg(test)]
+    pub(super) fn free(&self) -> usize {
+        self.state.lock().free
+    }
+}
