@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use objects::Objects;
 use planner::PlanScan;
-use shards::BlockCache;
+use shards::{BlockCache, TierUse};
 use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
@@ -99,6 +99,12 @@ impl Execution {
     #[must_use]
     pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
         Arc::new(ScanPlanner::new(self.objects.clone(), Arc::clone(&self.opened), Arc::clone(&self.blocks)))
+    }
+
+    /// How the cache of columns is used.
+    #[must_use]
+    pub fn cache_tiers(&self) -> Vec<TierUse> {
+        self.blocks.tiers()
     }
 
     /// Memory and spill space, shared by all plans.

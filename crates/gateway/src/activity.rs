@@ -10,8 +10,10 @@ use execution::Progress;
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
 use planner::{Activity, CopyProgressRow, SessionRow};
+use shards::TierUse;
 use types::{Condition, QueryId, Random, SqlError, SqlResult};
 
+use crate::Gateway;
 use crate::interrupt::{Interrupt, Reason};
 
 #[cfg(test)]
@@ -188,32 +190,36 @@ impl Backends {
     }
 }
 
-/// The system tables' view of it.
-impl Activity for Backends {
+/// The system tables' view of the server.
+impl Activity for Gateway {
     fn sessions(&self) -> Vec<SessionRow> {
-        self.all().iter().map(|backend| backend.row()).collect()
+        self.backends.all().iter().map(|backend| backend.row()).collect()
     }
 
     fn copies(&self) -> Vec<CopyProgressRow> {
-        self.all().iter().filter_map(|backend| backend.copy_row()).collect()
+        self.backends.all().iter().filter_map(|backend| backend.copy_row()).collect()
     }
 
     fn cancel(&self, pid: i32) -> bool {
-        self.find(pid).is_some_and(|backend| {
+        self.backends.find(pid).is_some_and(|backend| {
             backend.interrupt.stop_statement(Reason::User);
             true
         })
     }
 
     fn terminate(&self, pid: i32) -> bool {
-        self.find(pid).is_some_and(|backend| {
+        self.backends.find(pid).is_some_and(|backend| {
             backend.interrupt.terminate();
             true
         })
     }
 
     fn started_us(&self) -> i64 {
-        self.started_us
+        self.backends.started_us
+    }
+
+    fn cache_tiers(&self) -> Vec<TierUse> {
+        self.execution.cache_tiers()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the server is doing right now, as the system tables show it; the gateway knows.
 
+use shards::TierUse;
 use types::Oid;
 
 /// The sessions and loads of this server.
@@ -14,6 +15,8 @@ pub trait Activity: Send + Sync + std::fmt::Debug {
     fn terminate(&self, pid: i32) -> bool;
     /// When the server started: microseconds since 1970 UTC.
     fn started_us(&self) -> i64;
+    /// How the tiers of the cache of columns are used.
+    fn cache_tiers(&self) -> Vec<TierUse>;
 }
 
 /// A session: a row of `pg_stat_activity`. Times are microseconds since 1970 UTC.
@@ -77,5 +80,9 @@ impl Activity for NoActivity {
 
     fn started_us(&self) -> i64 {
         0
+    }
+
+    fn cache_tiers(&self) -> Vec<TierUse> {
+        Vec::new()
     }
 }

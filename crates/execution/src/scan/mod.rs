@@ -14,7 +14,7 @@ use objects::Objects;
 use planner::{Pin, PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
-use shards::{BlockCache, ColumnDef, Predicate, ShardMeta, prune};
+use shards::{BlockCache, ColumnDef, Predicate, ShardMeta, TableCache, prune};
 use types::RowId;
 
 use crate::table_columns::{column_defs, place_columns};
@@ -59,7 +59,7 @@ pub(crate) struct ScanPlanner {
 pub(crate) struct Scan {
     pub(crate) objects: Objects,
     pub(crate) opened: Arc<OpenedShards>,
-    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) blocks: TableCache,
     pub(crate) table: Arc<catalog::Table>,
     /// The columns of the batches, in order.
     pub(crate) columns: Arc<[ColumnDef]>,
@@ -167,7 +167,7 @@ impl PlanScan for ScanPlanner {
         let scan = Scan {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
-            blocks: Arc::clone(&self.blocks),
+            blocks: self.blocks.of(table.table.oid),
             table: Arc::clone(&table.table),
             columns,
             table_columns,

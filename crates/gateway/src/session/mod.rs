@@ -225,7 +225,7 @@ impl Session {
             transaction_us: self.block.started_us().unwrap_or(statement.started_us),
             backend_pid: self.seat.backend.pid,
             new_oid: Arc::clone(&self.new_oid),
-            activity: Arc::clone(&self.gateway.backends) as Arc<dyn planner::Activity>,
+            activity: Arc::clone(&self.gateway) as Arc<dyn planner::Activity>,
             random: Arc::clone(&self.gateway.random),
             clock: Arc::clone(&self.gateway.clock),
             assignments: Arc::clone(&self.assignments),

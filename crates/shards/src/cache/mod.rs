@@ -1,9 +1,10 @@
 //! Hot columns in memory: each page of a shard's column that was read becomes a block, on which predicates run as it lies.
 //!
-//! `read.rs` is a scan through the cache, `block.rs` what is kept of a page, `select.rs` which of its rows pass, and `queues.rs` what stays
-//! when memory runs short. What the cache lacks is read from the object and kept: nothing is ever only here.
+//! `read.rs` is a scan through the cache, `block.rs` what is kept of a page, `select.rs` which of its rows pass, `queues.rs` what stays
+//! when memory runs short, and `counts.rs` how tables are served. What the cache lacks is read from the object and kept: nothing is ever only here.
 
 mod block;
+mod counts;
 mod queues;
 mod read;
 mod select;
@@ -12,12 +13,12 @@ mod select;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use types::{ColumnId, ShardId};
+use types::{ColumnId, Oid, ShardId};
 
 pub use self::block::ColumnBlock;
+pub use self::counts::CacheUse;
 use self::queues::Queues;
 pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
 
@@ -25,8 +26,13 @@ pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
 #[derive(Debug)]
 pub struct BlockCache {
     blocks: Mutex<Queues<BlockKey, Arc<ColumnBlock>>>,
-    hits: AtomicU64,
-    misses: AtomicU64,
+}
+
+/// The cache as scans of one table use it.
+#[derive(Debug, Clone)]
+pub struct TableCache {
+    cache: Arc<BlockCache>,
+    table: Oid,
 }
 
 /// One page of one column.
@@ -39,52 +45,56 @@ pub(crate) struct BlockKey {
     pub(crate) number: u32,
 }
 
-/// How much a cache holds, and how well it serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CacheUse {
-    pub bytes: u64,
+/// How one of the cache's tiers is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierUse {
+    /// `memory`.
+    pub tier: &'static str,
+    /// What it may hold.
     pub bytes_max: u64,
-    pub blocks: u64,
-    pub hits: u64,
-    pub misses: u64,
-    pub evictions: u64,
+    /// By table; what no table is known for is of the table 0.
+    pub tables: Vec<(Oid, CacheUse)>,
 }
 
 impl BlockCache {
     /// An empty cache for at most `bytes_max` bytes; for none at all, reads go by it.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
-        Self { blocks: Mutex::new(Queues::new(bytes_max)), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Self { blocks: Mutex::new(Queues::new(bytes_max)) }
     }
 
-    /// Whether it has room for nothing: then nothing is made for it.
-    fn is_off(&self) -> bool {
-        self.blocks.lock().bytes_max() == 0
+    /// The cache for scans of `table`.
+    #[must_use]
+    pub fn of(self: &Arc<Self>, table: Oid) -> TableCache {
+        TableCache { cache: Arc::clone(self), table }
     }
 
-    /// What it holds now, and what happened since it was made.
+    /// How its memory is used.
     #[must_use]
     pub fn usage(&self) -> CacheUse {
+        self.blocks.lock().counts().sum()
+    }
+
+    /// How each tier is used, by table.
+    #[must_use]
+    pub fn tiers(&self) -> Vec<TierUse> {
         let blocks = self.blocks.lock();
-        CacheUse {
-            bytes: blocks.bytes(),
-            bytes_max: blocks.bytes_max(),
-            blocks: blocks.len() as u64,
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
-            evictions: blocks.evictions(),
-        }
+        vec![TierUse { tier: "memory", bytes_max: blocks.bytes_max(), tables: blocks.counts().by_table() }]
+    }
+}
+
+impl TableCache {
+    /// Whether there is room for nothing: then nothing is made for it.
+    fn is_off(&self) -> bool {
+        self.cache.blocks.lock().bytes_max() == 0
     }
 
     fn get(&self, key: &BlockKey) -> Option<Arc<ColumnBlock>> {
-        let block = self.blocks.lock().get(key).map(Arc::clone);
-        let counter = if block.is_some() { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
-        block
+        self.cache.blocks.lock().get(key, self.table).map(Arc::clone)
     }
 
     fn put(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
-        let evicted = self.blocks.lock().put(key, Arc::clone(block), block.memory_bytes());
+        let evicted = self.cache.blocks.lock().put(key, self.table, Arc::clone(block), block.memory_bytes());
         // Freed without the lock.
         drop(evicted);
     }

@@ -6,6 +6,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 
+use types::Oid;
+
+use super::counts::Counts;
+
 /// The small queue's part of all bytes.
 const SMALL_PART: u64 = 10;
 /// Uses that count at most.
@@ -23,12 +27,14 @@ pub(super) struct Queues<K, V> {
     small_bytes: u64,
     bytes: u64,
     bytes_max: u64,
-    evictions: u64,
+    counts: Counts,
 }
 
 #[derive(Debug)]
 struct Entry<V> {
     value: V,
+    /// Whose scan brought it.
+    table: Oid,
     bytes: u64,
     uses: u8,
 }
@@ -44,19 +50,25 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
             small_bytes: 0,
             bytes: 0,
             bytes_max,
-            evictions: 0,
+            counts: Counts::new(),
         }
     }
 
-    pub(super) fn get(&mut self, key: &K) -> Option<&V> {
-        let entry = self.entries.get_mut(key)?;
+    /// The value of a key, for a scan of `table`.
+    pub(super) fn get(&mut self, key: &K, table: Oid) -> Option<&V> {
+        let counts = self.counts.of(table);
+        let Some(entry) = self.entries.get_mut(key) else {
+            counts.misses += 1;
+            return None;
+        };
+        counts.hits += 1;
         entry.uses = USES_MAX.min(entry.uses + 1);
         Some(&entry.value)
     }
 
     /// Puts a value there, and gives back what has to go for it: the value itself, where it is larger than all there is room for. A value
     /// that is there already stays.
-    pub(super) fn put(&mut self, key: K, value: V, bytes: u64) -> Vec<V> {
+    pub(super) fn put(&mut self, key: K, table: Oid, value: V, bytes: u64) -> Vec<V> {
         if self.bytes_max < bytes || self.entries.contains_key(&key) {
             return vec![value];
         }
@@ -68,7 +80,9 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
             self.small_bytes += bytes;
         }
         self.bytes += bytes;
-        self.entries.insert(key, Entry { value, bytes, uses: 0 });
+        let counts = self.counts.of(table);
+        (counts.blocks, counts.bytes) = (counts.blocks + 1, counts.bytes + bytes);
+        self.entries.insert(key, Entry { value, table, bytes, uses: 0 });
         let mut evicted = Vec::new();
         while self.bytes_max < self.bytes {
             evicted.extend(self.evict());
@@ -76,20 +90,12 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         evicted
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     pub(super) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(super) fn evictions(&self) -> u64 {
-        self.evictions
+    pub(super) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// One step towards less: something leaves, or is found to be in use.
@@ -108,7 +114,9 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         }
         let entry = self.entries.remove(&key).expect("found above");
         self.bytes -= entry.bytes;
-        self.evictions += 1;
+        let counts = self.counts.of(entry.table);
+        (counts.blocks, counts.bytes) = (counts.blocks - 1, counts.bytes - entry.bytes);
+        counts.evictions += 1;
         if from_small {
             self.remember(key);
         }
@@ -132,41 +140,59 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
 mod tests {
     use super::*;
 
+    const TABLE: Oid = Oid(1);
+
     #[test]
     fn a_scan_of_much_leaves_what_is_used_often() {
         let mut queues = Queues::new(1000);
         for key in 0..50 {
-            assert!(queues.put(key, key, 10).is_empty());
-            queues.get(&key);
+            assert!(queues.put(key, TABLE, key, 10).is_empty());
+            queues.get(&key, TABLE);
         }
         for key in 1_000..11_000 {
-            queues.put(key, key, 10);
+            queues.put(key, TABLE, key, 10);
             // Somebody goes on using the first ones.
-            queues.get(&(key % 50));
+            queues.get(&(key % 50), TABLE);
         }
-        let left = (0..50).filter(|key| queues.get(key).is_some()).count();
+        let left = (0..50).filter(|key| queues.get(key, TABLE).is_some()).count();
         assert!(45 <= left, "{left} of 50 are left");
-        assert!(queues.bytes() <= 1000);
+        assert!(queues.counts().sum().bytes <= 1000);
     }
 
     #[test]
     fn what_fits_stays() {
         let mut queues = Queues::new(1000);
-        (0..100).for_each(|key| assert!(queues.put(key, key, 10).is_empty()));
-        assert!((0..100).all(|key| queues.get(&key).is_some()));
-        assert_eq!(queues.put(5, 5, 10), [5]);
-        assert_eq!(queues.put(200, 200, 1001), [200]);
-        assert_eq!((queues.len(), queues.evictions()), (100, 0));
+        (0..100).for_each(|key| assert!(queues.put(key, TABLE, key, 10).is_empty()));
+        assert!((0..100).all(|key| queues.get(&key, TABLE).is_some()));
+        assert_eq!(queues.put(5, TABLE, 5, 10), [5]);
+        assert_eq!(queues.put(200, TABLE, 200, 1001), [200]);
+        assert_eq!((queues.counts().sum().blocks, queues.counts().sum().evictions), (100, 0));
     }
 
     #[test]
     fn what_comes_back_soon_is_kept_longer() {
         let mut queues = Queues::new(100);
-        (0..20).for_each(|key| drop(queues.put(key, key, 10)));
-        assert!(queues.get(&3).is_none());
-        queues.put(3, 3, 10);
-        (100..140).for_each(|key| drop(queues.put(key, key, 10)));
-        assert!(queues.get(&3).is_some());
-        assert!(queues.bytes() <= 100);
+        (0..20).for_each(|key| drop(queues.put(key, TABLE, key, 10)));
+        assert!(queues.get(&3, TABLE).is_none());
+        queues.put(3, TABLE, 3, 10);
+        (100..140).for_each(|key| drop(queues.put(key, TABLE, key, 10)));
+        assert!(queues.get(&3, TABLE).is_some());
+        assert!(queues.counts().sum().bytes <= 100);
+    }
+
+    #[test]
+    fn counts_are_those_of_whose_scan_asks_and_whose_brought() {
+        let (one, other) = (Oid(1), Oid(2));
+        let mut queues = Queues::new(100);
+        (0..5).for_each(|key| drop(queues.put(key, one, key, 10)));
+        assert!(queues.get(&0, other).is_some() && queues.get(&9, other).is_none());
+        (100..140).for_each(|key| drop(queues.put(key, other, key, 10)));
+        let mut counts: Vec<_> = queues.counts().by_table();
+        counts.sort_by_key(|(table, _)| *table);
+        let [(_, of_one), (_, of_other)] = counts[..] else { panic!("two tables are counted: {counts:?}") };
+        assert_eq!((of_one.hits, of_one.misses, of_other.hits, of_other.misses), (0, 0, 1, 1));
+        assert_eq!((of_one.blocks + of_one.evictions, of_other.blocks + of_other.evictions), (5, 40));
+        assert_eq!((of_one.bytes, of_other.bytes), (of_one.blocks * 10, of_other.blocks * 10));
+        assert!(0 < of_one.blocks, "what was asked for stays");
     }
 }

@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use roaring::RoaringBitmap;
 
 use super::block::ColumnBlock;
-use super::{BlockCache, BlockKey};
+use super::{BlockKey, TableCache};
 use crate::prune::{self, Pruning, overlaps};
 use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, ordinals_of, row_ids_of};
 use crate::{ColumnDef, Error, Predicate, Result};
@@ -26,7 +26,7 @@ impl ShardReader {
     ///
     /// # Errors
     /// As [`ShardReader::read`].
-    pub fn read_cached(&self, read: &RowGroupRead, cache: &Arc<BlockCache>) -> Result<RowGroupRows> {
+    pub fn read_cached(&self, read: &RowGroupRead, cache: &TableCache) -> Result<RowGroupRows> {
         let Some((pruning, cached)) = self.cached(read, cache)? else { return self.read(read) };
         let batches =
             stream::try_unfold(cached, async |mut cached| Ok(cached.next().await?.map(|batch| (batch, cached))));
@@ -37,7 +37,7 @@ impl ShardReader {
     ///
     /// # Errors
     /// As [`ShardReader::read`].
-    pub fn read_pages(&self, read: &RowGroupRead, cache: &Arc<BlockCache>) -> Result<RowGroupPages> {
+    pub fn read_pages(&self, read: &RowGroupRead, cache: &TableCache) -> Result<RowGroupPages> {
         let is_stored = |source: &Source| matches!(source, Source::File(..) | Source::Missing(_));
         let cached = self.cached(read, cache)?.filter(|(_, cached)| cached.assembly.columns.iter().all(is_stored));
         let Some((pruning, cached)) = cached else {
@@ -50,7 +50,7 @@ impl ShardReader {
     }
 
     /// A read through the cache; `None` where it has to go by it.
-    fn cached(&self, read: &RowGroupRead, cache: &Arc<BlockCache>) -> Result<Option<(Pruning, CachedRows)>> {
+    fn cached(&self, read: &RowGroupRead, cache: &TableCache) -> Result<Option<(Pruning, CachedRows)>> {
         let file = self.file();
         file.check_row_group(read.row_group)?;
         let rows_of_group = file.rows(read.row_group);
@@ -118,7 +118,7 @@ impl ShardReader {
 
 /// What is left to read of a row group.
 struct CachedRows {
-    cache: Arc<BlockCache>,
+    cache: TableCache,
     assembly: Assembly,
     /// Of the columns, those of the file.
     columns: Arc<[ColumnDef]>,
@@ -167,7 +167,7 @@ impl CachedRows {
     fn new(
         reader: &ShardReader,
         read: &RowGroupRead,
-        cache: &Arc<BlockCache>,
+        cache: &TableCache,
         assembly: Assembly,
         blocks: &[Range<usize>],
     ) -> Result<Self> {
@@ -193,7 +193,7 @@ impl CachedRows {
         };
         let pages: VecDeque<Page> = blocks.iter().map(page).collect();
         let mut cached = Self {
-            cache: Arc::clone(cache),
+            cache: cache.clone(),
             assembly,
             columns: Arc::clone(&read.columns),
             predicates: read.predicates.clone(),

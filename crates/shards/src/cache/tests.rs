@@ -39,7 +39,7 @@ async fn read_cached(
     for row_group in 0..reader.file().meta.row_groups.len() {
         let deleted = deleted.map(Arc::clone);
         let read = RowGroupRead { deleted, batch_rows: 3000, ..read_of(row_group, columns, predicates) };
-        let rows = reader.read_cached(&read, cache).unwrap();
+        let rows = reader.read_cached(&read, &cache.of(Oid(1))).unwrap();
         batches.extend(rows.batches.try_collect::<Vec<_>>().await.unwrap());
     }
     concat_batches(&ShardReader::schema(columns), &batches).unwrap()

@@ -1,7 +1,7 @@
-//! `sys`: what only Kiln has — shards, their statistics, and tables as they lie in storage.
+//! `sys`: what only Kiln has — shards, their statistics, tables as they lie in storage, and what is kept of them in the cache.
 
 use catalog::{Distribution, TableOrder};
-use shards::Datum;
+use shards::{CacheUse, Datum};
 use types::SqlType;
 
 use super::definition::Definition;
@@ -39,6 +39,13 @@ const TABLES: &[Definition] = &[
         "newest_record int8, copied_record int8, waiting_bytes int8, last_upload timestamptz, \
          upload_failures int8, last_error text, checkpoint_record int8, last_checkpoint timestamptz",
         history,
+    ),
+    view(
+        15_004,
+        "cache",
+        "tier text, schema_name name, table_name name, blocks int8, bytes int8, bytes_max int8, hits int8, misses int8, \
+         evictions int8",
+        cache,
     ),
 ];
 
@@ -100,6 +107,25 @@ fn history(source: &Source<'_>, rows: &mut Rows) {
             copied_record: known.copied_record, waiting_bytes: known.waiting_bytes, last_upload: known.last_upload_us,
             upload_failures: known.failures, last_error: known.last_error, checkpoint_record: known.checkpoint_record,
             last_checkpoint: known.last_checkpoint_us);
+    }
+}
+
+/// A row for each tier and table, and one without a table for what is left of those that are gone.
+fn cache(source: &Source<'_>, rows: &mut Rows) {
+    for tier in source.context.activity.cache_tiers() {
+        let mut gone = CacheUse::default();
+        let mut add = |names: Option<(&str, &str)>, counts: CacheUse| {
+            row!(rows, tier: tier.tier, schema_name: names.map(|names| names.0), table_name: names.map(|names| names.1),
+                blocks: counts.blocks, bytes: counts.bytes, bytes_max: tier.bytes_max, hits: counts.hits,
+                misses: counts.misses, evictions: counts.evictions);
+        };
+        for (table, counts) in &tier.tables {
+            match source.state().table(*table) {
+                Some(table) => add(Some((source.schema_name(table.schema), &table.name)), *counts),
+                None => gone += *counts,
+            }
+        }
+        add(None, gone);
     }
 }
 
