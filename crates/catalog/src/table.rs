@@ -1,7 +1,7 @@
 //! Tables as declared: columns, constraints, where rows live and how shards are sorted.
 
 use serde::{Deserialize, Serialize};
-use types::{ColumnId, Oid, SqlType};
+use types::{CachePolicy, ColumnId, Oid, SqlType};
 
 /// A table. Its shards are beside it, in [`crate::TableShards`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct Table {
     /// Of a temporary table what becomes of it when a transaction commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<OnCommit>,
+    #[serde(default, skip_serializing_if = "CachePolicy::is_normal")]
+    pub cache: CachePolicy,
 }
 
 /// What becomes of a temporary table at each commit.

@@ -128,6 +128,7 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
         indexes: Vec::new(),
         options: Vec::new(),
         temporary: None,
+        cache: types::CachePolicy::default(),
     })
 }
 

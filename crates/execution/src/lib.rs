@@ -5,6 +5,7 @@
 //! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `scan/`, `write/` for rows on their
 //! way into tables, `copy/` for loading and unloading, `encode/` and `decode/` for values on the wire.
 
+mod cache_keeper;
 pub mod copy;
 mod cover;
 pub mod decode;

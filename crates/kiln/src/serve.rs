@@ -70,6 +70,7 @@ pub(crate) struct Server {
     cleaner: tokio::task::JoinHandle<()>,
     settler: tokio::task::JoinHandle<()>,
     spill_keeper: tokio::task::JoinHandle<()>,
+    cache_keeper: tokio::task::JoinHandle<()>,
     historian: tokio::task::JoinHandle<()>,
     clock: Arc<dyn Clock>,
 }
@@ -158,6 +159,10 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
             }
         }
     });
+    let cache_keeper = tokio::spawn({
+        let execution = Arc::clone(&execution);
+        async move { execution.keep_cache().await }
+    });
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_clean(CleanSettings::default()).await }
@@ -181,7 +186,19 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
-    Ok(Server { pg_address, gateway, transactions, shutdown, doors, cleaner, settler, spill_keeper, historian, clock })
+    Ok(Server {
+        pg_address,
+        gateway,
+        transactions,
+        shutdown,
+        doors,
+        cleaner,
+        settler,
+        spill_keeper,
+        cache_keeper,
+        historian,
+        clock,
+    })
 }
 
 impl Server {
@@ -209,6 +226,7 @@ impl Server {
         self.cleaner.abort();
         self.settler.abort();
         self.spill_keeper.abort();
+        self.cache_keeper.abort();
         self.historian.abort();
         // The task may still be in a step that others wait for.
         let _ = self.historian.await;

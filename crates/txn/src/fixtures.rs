@@ -65,6 +65,7 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         indexes: Vec::new(),
         options: Vec::new(),
         temporary: None,
+        cache: types::CachePolicy::default(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! Start at `sql_type.rs` for what a column can hold and `error.rs` for what a client can be told.
 
 pub mod arrow_field;
+pub mod cache_policy;
 pub mod clock;
 pub mod disk;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod sql_type;
 pub mod text;
 pub mod zone;
 
+pub use cache_policy::CachePolicy;
 pub use clock::{Clock, SystemClock};
 pub use disk::{Disk, Reserve};
 pub use error::{Condition, SqlError, SqlResult};

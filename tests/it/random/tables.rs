@@ -18,6 +18,7 @@ pub(super) enum Kind {
 pub(super) struct Table {
     pub(super) name: String,
     storage: &'static str,
+    cache: &'static str,
     pub(super) columns: Vec<Column>,
     pub(super) rows: u64,
 }
@@ -96,14 +97,16 @@ impl Table {
         let rows = if number == 0 { 5_000 } else { *chance.pick(&[0, 1, 30, 700, 2_500]) };
         columns[0].domain = rows.max(1);
         let storage = chance.pick(&["hybrid", "column", "row"]);
-        Self { name: format!("t{number}"), storage, columns, rows }
+        let cache = ["normal", "pin", "never"][number % 3];
+        Self { name: format!("t{number}"), storage, cache, columns, rows }
     }
 
     /// What makes it and its rows; `is_kiln` says where.
     pub(super) fn statements(&self, chance: &Chance, is_kiln: bool) -> Vec<String> {
         let columns = self.columns.iter().map(|column| format!("{} {}", column.name, column.kind.sql()));
         let columns = columns.collect::<Vec<_>>().join(", ");
-        let storage = if is_kiln { format!(" WITH (storage = {})", self.storage) } else { String::new() };
+        let kilns = format!(" WITH (storage = {}, cache = {})", self.storage, self.cache);
+        let storage = if is_kiln { kilns } else { String::new() };
         let name = &self.name;
         let mut statements = vec![format!("CREATE TABLE {name} ({columns}){storage}")];
         let late = self.rows / 10;

@@ -81,6 +81,8 @@ fn a_table_is_stored_as_ever() {
     check_revision::<Table>(ObjectKind::Table, &table, ".3");
     table.temporary = Some(crate::OnCommit::DeleteRows);
     check_revision::<Table>(ObjectKind::Table, &table, ".4");
+    table.cache = types::CachePolicy::Pin;
+    check_revision::<Table>(ObjectKind::Table, &table, ".5");
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl PlanScan for ScanPlanner {
         let scan = Scan {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
-            blocks: self.blocks.of(table.table.oid),
+            blocks: self.blocks.of(table.table.oid, table.table.cache),
             table: Arc::clone(&table.table),
             columns,
             table_columns,

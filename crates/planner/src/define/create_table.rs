@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Change, Column, Distribution, OnCommit, Schema, Storage, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
-use types::{ColumnId, Condition, SqlError, SqlResult};
+use types::{CachePolicy, ColumnId, Condition, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
 use super::{column, constraint, index, like, name, placement, storage_parameter};
@@ -37,7 +37,7 @@ pub(crate) fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResu
     let mut parts = Parts::default();
     parts.collect(binder, name, columns, likes)?;
     let mut table = new_table(binder, &schema, name, parts.columns)?;
-    (table.storage, table.options) = storage_parameter::of_table(&create.parameters)?;
+    storage_parameter::of_table(&mut table, &create.parameters)?;
     table.temporary = on_commit;
     plan.changes.extend(made);
     table.constraints = parts.checks;
@@ -97,6 +97,7 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         indexes: Vec::new(),
         options: Vec::new(),
         temporary: None,
+        cache: CachePolicy::default(),
     };
     if columns.is_empty() {
         return Err(SqlError::unsupported("a table without columns"));

@@ -1,7 +1,7 @@
-//! `WITH (…)` of tables and indexes: Kiln's own `storage`, and PostgreSQL's parameters, which are checked, kept and shown, and change nothing.
+//! `WITH (…)` of tables and indexes: Kiln's own `storage` and `cache`, and PostgreSQL's parameters, which are checked, kept and shown, and change nothing.
 
-use catalog::Storage;
-use types::{Condition, SqlError, SqlResult};
+use catalog::{Storage, Table};
+use types::{CachePolicy, Condition, SqlError, SqlResult};
 
 use crate::parse::statement::{OptionValue, StatementOption};
 
@@ -48,30 +48,39 @@ const OF_UPKEEP: &[(&str, Values)] = &[
 
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// How a table is stored, and its other parameters as `name=value`.
+/// Gives a new table its parameters: how it is stored and cached, and the others as `name=value`.
 ///
 /// # Errors
 /// `22023` for an unknown parameter, one said twice, and a value that it cannot have.
-pub(crate) fn of_table(written: &[StatementOption]) -> SqlResult<(Storage, Vec<String>)> {
-    let (own, others): (Vec<_>, Vec<_>) =
-        written.iter().cloned().partition(|parameter| parameter.name.value == "storage");
+pub(crate) fn of_table(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
     refuse_twice(written)?;
-    let word = own.first().map(|parameter| text(parameter).to_lowercase());
-    let storage = match word.as_deref() {
-        None | Some("hybrid") => Storage::Hybrid,
-        Some("column") => Storage::Column,
-        Some("row") => Storage::Row,
-        Some(other) => {
-            let message = format!("invalid value for enum option \"storage\": {other}");
-            return Err(SqlError::new(Condition::InvalidParameterValue, message)
-                .with_detail("Valid values are \"hybrid\", \"column\", and \"row\"."));
+    for parameter in written {
+        match parameter.name.value.as_str() {
+            "storage" => table.storage = storage(parameter)?,
+            "cache" => table.cache = cache(parameter)?,
+            _ => table.options.extend(of_table_alone(parameter)?),
         }
-    };
-    let mut options = Vec::new();
-    for parameter in others {
-        options.extend(of_table_alone(&parameter)?);
     }
-    Ok((storage, options))
+    Ok(())
+}
+
+fn storage(parameter: &StatementOption) -> SqlResult<Storage> {
+    match text(parameter).to_lowercase().as_str() {
+        "hybrid" => Ok(Storage::Hybrid),
+        "column" => Ok(Storage::Column),
+        "row" => Ok(Storage::Row),
+        other => Err(not_among("storage", other, "\"hybrid\", \"column\", and \"row\"")),
+    }
+}
+
+fn cache(parameter: &StatementOption) -> SqlResult<CachePolicy> {
+    let word = text(parameter).to_lowercase();
+    CachePolicy::from_word(&word).ok_or_else(|| not_among("cache", &word, "\"pin\", \"normal\", and \"never\""))
+}
+
+fn not_among(name: &str, word: &str, words: &str) -> SqlError {
+    invalid(format!("invalid value for enum option \"{name}\": {word}"))
+        .with_detail(format!("Valid values are {words}."))
 }
 
 /// The parameters of an index as `name=value`.
@@ -87,10 +96,15 @@ pub(super) fn of_index(written: &[StatementOption]) -> SqlResult<Vec<String>> {
 ///
 /// # Errors
 /// As [`of_table`]; `0A000` for `storage`.
-pub(super) fn set(options: &mut Vec<String>, written: &[StatementOption]) -> SqlResult<()> {
+pub(super) fn set(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
     refuse_twice(written)?;
+    let options = &mut table.options;
     for parameter in written {
         refuse_storage(parameter)?;
+        if parameter.name.value == "cache" {
+            table.cache = cache(parameter)?;
+            continue;
+        }
         let Some(option) = of_table_alone(parameter)? else { continue };
         match options.iter_mut().find(|known| name_of(known) == parameter.name.value) {
             Some(known) => *known = option,
@@ -104,13 +118,16 @@ pub(super) fn set(options: &mut Vec<String>, written: &[StatementOption]) -> Sql
 ///
 /// # Errors
 /// `22023` for a parameter with a value and for an unknown one; `0A000` for `storage`.
-pub(super) fn reset(options: &mut Vec<String>, written: &[StatementOption]) -> SqlResult<()> {
+pub(super) fn reset(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
     for parameter in written {
         refuse_storage(parameter)?;
         if parameter.value.is_some() {
             return Err(SqlError::new(Condition::SyntaxError, "RESET must not include values for parameters"));
         }
-        options.retain(|known| name_of(known) != parameter.name.value);
+        if parameter.name.value == "cache" {
+            table.cache = CachePolicy::default();
+        }
+        table.options.retain(|known| name_of(known) != parameter.name.value);
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
         indexes: Vec::new(),
         options: Vec::new(),
         temporary: None,
+        cache: types::CachePolicy::default(),
     });
     let inner = WritePlan {
         table,

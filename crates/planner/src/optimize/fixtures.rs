@@ -141,6 +141,7 @@ fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
         indexes: Vec::new(),
         options: Vec::new(),
         temporary: None,
+        cache: types::CachePolicy::default(),
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
         });
     }
     let mut table = define::new_table(binder, &schema, name, columns)?;
-    (table.storage, table.options) = define::table_parameters(&create.parameters)?;
+    define::table_parameters(&mut table, &create.parameters)?;
     table.temporary = on_commit;
     define::place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
     let table = Arc::new(table);

@@ -31,6 +31,20 @@ impl AddAssign for CacheUse {
     }
 }
 
+impl CacheUse {
+    /// One block more is held.
+    pub(super) fn take(&mut self, bytes: u64) {
+        self.blocks += 1;
+        self.bytes += bytes;
+    }
+
+    /// One block less is held.
+    pub(super) fn give(&mut self, bytes: u64) {
+        self.blocks -= 1;
+        self.bytes -= bytes;
+    }
+}
+
 /// A tier's use by table. A block counts for the table whose scan brought it, a question for the table whose scan asks.
 #[derive(Debug)]
 pub(super) struct Counts {

@@ -1,13 +1,14 @@
 //! Hot columns in memory: each page of a shard's column that was read becomes a block, on which predicates run as it lies.
 //!
 //! `read.rs` is a scan through the cache, `block.rs` what is kept of a page, `select.rs` which of its rows pass, `queues.rs` what stays
-//! when memory runs short, and `counts.rs` how tables are served. What the cache lacks is read from the object and kept: nothing is ever only here.
+//! when memory runs short, `wishes.rs` what goes before, and `counts.rs` how tables are served. What the cache lacks is read from the object and kept: nothing is ever only here.
 
 mod block;
 mod counts;
 mod queues;
 mod read;
 mod select;
+mod wishes;
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +16,25 @@ mod tests;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use types::{ColumnId, Oid, ShardId};
+use types::{CachePolicy, ColumnId, Oid, ShardId};
 
 pub use self::block::ColumnBlock;
 pub use self::counts::CacheUse;
 use self::queues::Queues;
 pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
+pub use self::wishes::CacheWishes;
+use self::wishes::HeldShards;
 
 /// Blocks of columns, of as many bytes as it was made for. Shared by all scans.
 #[derive(Debug)]
 pub struct BlockCache {
-    blocks: Mutex<Queues<BlockKey, Arc<ColumnBlock>>>,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug)]
+struct Memory {
+    blocks: Queues<BlockKey, Arc<ColumnBlock>>,
+    shards: HeldShards,
 }
 
 /// The cache as scans of one table use it.
@@ -33,6 +42,7 @@ pub struct BlockCache {
 pub struct TableCache {
     cache: Arc<BlockCache>,
     table: Oid,
+    policy: CachePolicy,
 }
 
 /// One page of one column.
@@ -60,41 +70,61 @@ impl BlockCache {
     /// An empty cache for at most `bytes_max` bytes; for none at all, reads go by it.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
-        Self { blocks: Mutex::new(Queues::new(bytes_max)) }
+        Self { memory: Mutex::new(Memory { blocks: Queues::new(bytes_max), shards: HeldShards::default() }) }
     }
 
     /// The cache for scans of `table`.
     #[must_use]
-    pub fn of(self: &Arc<Self>, table: Oid) -> TableCache {
-        TableCache { cache: Arc::clone(self), table }
+    pub fn of(self: &Arc<Self>, table: Oid, policy: CachePolicy) -> TableCache {
+        TableCache { cache: Arc::clone(self), table, policy }
+    }
+
+    /// From now on nothing is held that no table has or wants.
+    pub fn keep(&self, wishes: &Arc<CacheWishes>) {
+        let mut memory = self.memory.lock();
+        if memory.shards.note(wishes) {
+            let gone = memory.blocks.sort_out(|key, table| wishes.fate(key.shard, table));
+            // Freed without the lock.
+            drop(memory);
+            drop(gone);
+        }
     }
 
     /// How its memory is used.
     #[must_use]
     pub fn usage(&self) -> CacheUse {
-        self.blocks.lock().counts().sum()
+        self.memory.lock().blocks.counts().sum()
     }
 
     /// How each tier is used, by table.
     #[must_use]
     pub fn tiers(&self) -> Vec<TierUse> {
-        let blocks = self.blocks.lock();
-        vec![TierUse { tier: "memory", bytes_max: blocks.bytes_max(), tables: blocks.counts().by_table() }]
+        let memory = self.memory.lock();
+        let (bytes_max, tables) = (memory.blocks.bytes_max(), memory.blocks.counts().by_table());
+        vec![TierUse { tier: "memory", bytes_max, tables }]
     }
 }
 
 impl TableCache {
-    /// Whether there is room for nothing: then nothing is made for it.
+    /// Whether reads go by it: there is room for nothing, or the table wants none.
     fn is_off(&self) -> bool {
-        self.cache.blocks.lock().bytes_max() == 0
+        self.policy == CachePolicy::Never || self.cache.memory.lock().blocks.bytes_max() == 0
+    }
+
+    fn pins(&self) -> bool {
+        self.policy == CachePolicy::Pin
     }
 
     fn get(&self, key: &BlockKey) -> Option<Arc<ColumnBlock>> {
-        self.cache.blocks.lock().get(key, self.table).map(Arc::clone)
+        self.cache.memory.lock().blocks.get(key, self.table, self.pins()).map(Arc::clone)
     }
 
     fn put(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
-        let evicted = self.cache.blocks.lock().put(key, self.table, Arc::clone(block), block.memory_bytes());
+        let (value, bytes) = (Arc::clone(block), block.memory_bytes());
+        let mut memory = self.cache.memory.lock();
+        memory.shards.add(key.shard);
+        let evicted = memory.blocks.put(key, self.table, self.pins(), value, bytes);
+        drop(memory);
         // Freed without the lock.
         drop(evicted);
     }

@@ -2,6 +2,7 @@
 //!
 //! What comes for the first time waits in a small queue, a tenth of the whole, and leaves it soon unless it was asked for again: a scan of
 //! much that is read once pushes out little of what is read often. What comes back soon after it left goes to the main queue at once.
+//! What is pinned is in no queue, so nothing pushes it out.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -12,6 +13,8 @@ use super::counts::Counts;
 
 /// The small queue's part of all bytes.
 const SMALL_PART: u64 = 10;
+/// What is pinned takes this part of all bytes at most; more is as if it were not pinned.
+const PINNED_PART: u64 = 2;
 /// Uses that count at most.
 const USES_MAX: u8 = 3;
 
@@ -19,12 +22,14 @@ const USES_MAX: u8 = 3;
 #[derive(Debug)]
 pub(super) struct Queues<K, V> {
     entries: HashMap<K, Entry<V>>,
+    /// Keys may be left here of what is elsewhere by now.
     small: VecDeque<K>,
     main: VecDeque<K>,
     /// Those that left the small queue lately.
     ghosts: VecDeque<K>,
     is_ghost: HashSet<K>,
     small_bytes: u64,
+    pinned_bytes: u64,
     bytes: u64,
     bytes_max: u64,
     counts: Counts,
@@ -33,10 +38,28 @@ pub(super) struct Queues<K, V> {
 #[derive(Debug)]
 struct Entry<V> {
     value: V,
-    /// Whose scan brought it.
+    /// Whose scan brought it, or pinned it.
     table: Oid,
     bytes: u64,
     uses: u8,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Small,
+    Main,
+    Pinned,
+}
+
+/// What becomes of what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It goes.
+    Gone,
+    /// It may be pushed out, if it could not before.
+    Loose,
+    AsItIs,
 }
 
 impl<K: Copy + Eq + Hash, V> Queues<K, V> {
@@ -48,14 +71,15 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
             ghosts: VecDeque::new(),
             is_ghost: HashSet::new(),
             small_bytes: 0,
+            pinned_bytes: 0,
             bytes: 0,
             bytes_max,
             counts: Counts::new(),
         }
     }
 
-    /// The value of a key, for a scan of `table`.
-    pub(super) fn get(&mut self, key: &K, table: Oid) -> Option<&V> {
+    /// The value of a key, for a scan of `table`, which may pin what it reads.
+    pub(super) fn get(&mut self, key: &K, table: Oid, pin: bool) -> Option<&V> {
         let counts = self.counts.of(table);
         let Some(entry) = self.entries.get_mut(key) else {
             counts.misses += 1;
@@ -63,31 +87,80 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         };
         counts.hits += 1;
         entry.uses = USES_MAX.min(entry.uses + 1);
+        if pin && entry.place != Place::Pinned && self.pinned_bytes + entry.bytes <= self.bytes_max / PINNED_PART {
+            if entry.place == Place::Small {
+                self.small_bytes -= entry.bytes;
+            }
+            self.pinned_bytes += entry.bytes;
+            entry.place = Place::Pinned;
+            self.counts.of(entry.table).give(entry.bytes);
+            self.counts.of(table).take(entry.bytes);
+            entry.table = table;
+        }
         Some(&entry.value)
     }
 
     /// Puts a value there, and gives back what has to go for it: the value itself, where it is larger than all there is room for. A value
     /// that is there already stays.
-    pub(super) fn put(&mut self, key: K, table: Oid, value: V, bytes: u64) -> Vec<V> {
+    pub(super) fn put(&mut self, key: K, table: Oid, pin: bool, value: V, bytes: u64) -> Vec<V> {
         if self.bytes_max < bytes || self.entries.contains_key(&key) {
             return vec![value];
         }
-        if self.is_ghost.remove(&key) {
+        let was_here = self.is_ghost.remove(&key);
+        if was_here {
             self.ghosts.retain(|ghost| *ghost != key);
+        }
+        let place = if pin && self.pinned_bytes + bytes <= self.bytes_max / PINNED_PART {
+            self.pinned_bytes += bytes;
+            Place::Pinned
+        } else if was_here {
             self.main.push_back(key);
+            Place::Main
         } else {
             self.small.push_back(key);
             self.small_bytes += bytes;
-        }
+            Place::Small
+        };
         self.bytes += bytes;
-        let counts = self.counts.of(table);
-        (counts.blocks, counts.bytes) = (counts.blocks + 1, counts.bytes + bytes);
-        self.entries.insert(key, Entry { value, table, bytes, uses: 0 });
+        self.counts.of(table).take(bytes);
+        self.entries.insert(key, Entry { value, table, bytes, uses: 0, place });
         let mut evicted = Vec::new();
         while self.bytes_max < self.bytes {
             evicted.extend(self.evict());
         }
         evicted
+    }
+
+    /// Does with everything as `fate` says by its key and table, and gives back what is gone.
+    pub(super) fn sort_out(&mut self, fate: impl Fn(&K, Oid) -> Fate) -> Vec<V> {
+        let fates: Vec<(K, Fate)> = (self.entries.iter())
+            .map(|(key, entry)| (*key, fate(key, entry.table)))
+            .filter(|(_, fate)| *fate != Fate::AsItIs)
+            .collect();
+        let mut gone = Vec::new();
+        for (key, fate) in fates {
+            let entry = self.entries.get_mut(&key).expect("listed above");
+            let was = entry.place;
+            if fate == Fate::Gone {
+                let entry = self.entries.remove(&key).expect("listed above");
+                self.bytes -= entry.bytes;
+                self.counts.of(entry.table).give(entry.bytes);
+                match was {
+                    Place::Small => self.small_bytes -= entry.bytes,
+                    Place::Pinned => self.pinned_bytes -= entry.bytes,
+                    Place::Main => (),
+                }
+                gone.push(entry.value);
+            } else if was == Place::Pinned {
+                self.pinned_bytes -= entry.bytes;
+                entry.place = Place::Main;
+                self.main.push_back(key);
+            }
+        }
+        let is_in = |key: &K, place: Place| self.entries.get(key).is_some_and(|entry| entry.place == place);
+        self.small.retain(|key| is_in(key, Place::Small));
+        self.main.retain(|key| is_in(key, Place::Main));
+        gone
     }
 
     pub(super) fn bytes_max(&self) -> u64 {
@@ -98,24 +171,25 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         &self.counts
     }
 
-    /// One step towards less: something leaves, or is found to be in use.
+    /// One step towards less: something leaves, or is found to be in use or elsewhere.
     fn evict(&mut self) -> Option<V> {
         let from_small = self.bytes_max / SMALL_PART < self.small_bytes || self.main.is_empty();
-        let queue = if from_small { &mut self.small } else { &mut self.main };
-        let key = queue.pop_front().expect("bytes are those of queued entries");
-        let entry = self.entries.get_mut(&key).expect("what is queued is there");
+        let (queue, place) = if from_small { (&mut self.small, Place::Small) } else { (&mut self.main, Place::Main) };
+        let key = queue.pop_front().expect("what is not pinned is queued, and more than half is not");
+        let entry = self.entries.get_mut(&key).filter(|entry| entry.place == place)?;
         if from_small {
             self.small_bytes -= entry.bytes;
         }
         if 0 < entry.uses {
             entry.uses = if from_small { 0 } else { entry.uses - 1 };
+            entry.place = Place::Main;
             self.main.push_back(key);
             return None;
         }
         let entry = self.entries.remove(&key).expect("found above");
         self.bytes -= entry.bytes;
         let counts = self.counts.of(entry.table);
-        (counts.blocks, counts.bytes) = (counts.blocks - 1, counts.bytes - entry.bytes);
+        counts.give(entry.bytes);
         counts.evictions += 1;
         if from_small {
             self.remember(key);
@@ -146,15 +220,15 @@ mod tests {
     fn a_scan_of_much_leaves_what_is_used_often() {
         let mut queues = Queues::new(1000);
         for key in 0..50 {
-            assert!(queues.put(key, TABLE, key, 10).is_empty());
-            queues.get(&key, TABLE);
+            assert!(queues.put(key, TABLE, false, key, 10).is_empty());
+            queues.get(&key, TABLE, false);
         }
         for key in 1_000..11_000 {
-            queues.put(key, TABLE, key, 10);
+            queues.put(key, TABLE, false, key, 10);
             // Somebody goes on using the first ones.
-            queues.get(&(key % 50), TABLE);
+            queues.get(&(key % 50), TABLE, false);
         }
-        let left = (0..50).filter(|key| queues.get(key, TABLE).is_some()).count();
+        let left = (0..50).filter(|key| queues.get(key, TABLE, false).is_some()).count();
         assert!(45 <= left, "{left} of 50 are left");
         assert!(queues.counts().sum().bytes <= 1000);
     }
@@ -162,21 +236,21 @@ mod tests {
     #[test]
     fn what_fits_stays() {
         let mut queues = Queues::new(1000);
-        (0..100).for_each(|key| assert!(queues.put(key, TABLE, key, 10).is_empty()));
-        assert!((0..100).all(|key| queues.get(&key, TABLE).is_some()));
-        assert_eq!(queues.put(5, TABLE, 5, 10), [5]);
-        assert_eq!(queues.put(200, TABLE, 200, 1001), [200]);
+        (0..100).for_each(|key| assert!(queues.put(key, TABLE, false, key, 10).is_empty()));
+        assert!((0..100).all(|key| queues.get(&key, TABLE, false).is_some()));
+        assert_eq!(queues.put(5, TABLE, false, 5, 10), [5]);
+        assert_eq!(queues.put(200, TABLE, false, 200, 1001), [200]);
         assert_eq!((queues.counts().sum().blocks, queues.counts().sum().evictions), (100, 0));
     }
 
     #[test]
     fn what_comes_back_soon_is_kept_longer() {
         let mut queues = Queues::new(100);
-        (0..20).for_each(|key| drop(queues.put(key, TABLE, key, 10)));
-        assert!(queues.get(&3, TABLE).is_none());
-        queues.put(3, TABLE, 3, 10);
-        (100..140).for_each(|key| drop(queues.put(key, TABLE, key, 10)));
-        assert!(queues.get(&3, TABLE).is_some());
+        (0..20).for_each(|key| drop(queues.put(key, TABLE, false, key, 10)));
+        assert!(queues.get(&3, TABLE, false).is_none());
+        queues.put(3, TABLE, false, 3, 10);
+        (100..140).for_each(|key| drop(queues.put(key, TABLE, false, key, 10)));
+        assert!(queues.get(&3, TABLE, false).is_some());
         assert!(queues.counts().sum().bytes <= 100);
     }
 
@@ -184,9 +258,9 @@ mod tests {
     fn counts_are_those_of_whose_scan_asks_and_whose_brought() {
         let (one, other) = (Oid(1), Oid(2));
         let mut queues = Queues::new(100);
-        (0..5).for_each(|key| drop(queues.put(key, one, key, 10)));
-        assert!(queues.get(&0, other).is_some() && queues.get(&9, other).is_none());
-        (100..140).for_each(|key| drop(queues.put(key, other, key, 10)));
+        (0..5).for_each(|key| drop(queues.put(key, one, false, key, 10)));
+        assert!(queues.get(&0, other, false).is_some() && queues.get(&9, other, false).is_none());
+        (100..140).for_each(|key| drop(queues.put(key, other, false, key, 10)));
         let mut counts: Vec<_> = queues.counts().by_table();
         counts.sort_by_key(|(table, _)| *table);
         let [(_, of_one), (_, of_other)] = counts[..] else { panic!("two tables are counted: {counts:?}") };
@@ -194,5 +268,69 @@ mod tests {
         assert_eq!((of_one.blocks + of_one.evictions, of_other.blocks + of_other.evictions), (5, 40));
         assert_eq!((of_one.bytes, of_other.bytes), (of_one.blocks * 10, of_other.blocks * 10));
         assert!(0 < of_one.blocks, "what was asked for stays");
+    }
+
+    #[test]
+    fn what_is_pinned_stays_as_far_as_half_of_the_room_goes() {
+        let (pinned, other) = (Oid(1), Oid(2));
+        let mut queues = Queues::new(100);
+        (0..8).for_each(|key| drop(queues.put(key, pinned, true, key, 10)));
+        (100..140).for_each(|key| drop(queues.put(key, other, false, key, 10)));
+        let left =
+            |queues: &mut Queues<u32, u32>| (0..8).filter(|key| queues.get(key, pinned, false).is_some()).count();
+        assert_eq!(left(&mut queues), 5, "the others are as normal ones");
+        // What is no longer pinned goes like others; what is gone is gone at once.
+        assert_eq!(queues.sort_out(|key, _| if *key < 2 { Fate::Gone } else { Fate::Loose }).len(), 2);
+        assert_eq!(left(&mut queues), 3);
+        for key in (200..260).chain(200..260) {
+            queues.put(key, other, false, key, 10);
+            queues.get(&key, other, false);
+        }
+        assert_eq!(left(&mut queues), 0);
+        assert_eq!(queues.counts().sum().bytes, 100);
+    }
+
+    #[test]
+    fn what_is_there_is_pinned_by_who_reads_it() {
+        let (pinned, other) = (Oid(1), Oid(2));
+        let mut queues = Queues::new(100);
+        (0..6).for_each(|key| drop(queues.put(key, other, false, key, 10)));
+        (0..6).for_each(|key| assert!(queues.get(&key, pinned, true).is_some()));
+        for key in (200..260).chain(200..260) {
+            queues.put(key, other, false, key, 10);
+            queues.get(&key, other, false);
+        }
+        assert_eq!((0..6).filter(|key| queues.get(key, other, false).is_some()).count(), 5);
+        let of_pinned = queues.counts().by_table().into_iter().find(|(table, _)| *table == pinned).unwrap().1;
+        assert_eq!((of_pinned.blocks, of_pinned.bytes), (5, 50));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #[test]
+        fn bytes_are_those_of_what_is_there(steps in proptest::collection::vec((0_u8..5, 0_u32..40, 1_u64..40, 1_u32..4), 0..400)) {
+            let mut queues = Queues::new(200);
+            for (step, key, bytes, table) in steps {
+                match step {
+                    0 | 1 => drop(queues.put(key, Oid(table), step == 1, key, bytes)),
+                    2 | 3 => drop(queues.get(&key, Oid(table), step == 3).copied()),
+                    _ => drop(queues.sort_out(|other, of| match (other % 7 == key % 7, of == Oid(table)) {
+                        (true, _) => Fate::Gone,
+                        (_, true) => Fate::Loose,
+                        _ => Fate::AsItIs,
+                    })),
+                }
+                let sum = |place: Option<Place>| {
+                    let entries = queues.entries.values().filter(|entry| place.is_none_or(|place| entry.place == place));
+                    entries.map(|entry| entry.bytes).sum::<u64>()
+                };
+                proptest::prop_assert!(queues.bytes <= 200 && queues.pinned_bytes <= 100);
+                proptest::prop_assert_eq!(queues.bytes, sum(None));
+                proptest::prop_assert_eq!(queues.small_bytes, sum(Some(Place::Small)));
+                proptest::prop_assert_eq!(queues.pinned_bytes, sum(Some(Place::Pinned)));
+                let counted = queues.counts.sum();
+                proptest::prop_assert_eq!((counted.blocks, counted.bytes), (queues.entries.len() as u64, queues.bytes));
+            }
+        }
     }
 }

@@ -39,7 +39,7 @@ async fn read_cached(
     for row_group in 0..reader.file().meta.row_groups.len() {
         let deleted = deleted.map(Arc::clone);
         let read = RowGroupRead { deleted, batch_rows: 3000, ..read_of(row_group, columns, predicates) };
-        let rows = reader.read_cached(&read, &cache.of(Oid(1))).unwrap();
+        let rows = reader.read_cached(&read, &cache.of(Oid(1), CachePolicy::Normal)).unwrap();
         batches.extend(rows.batches.try_collect::<Vec<_>>().await.unwrap());
     }
     concat_batches(&ShardReader::schema(columns), &batches).unwrap()
@@ -254,4 +254,33 @@ async fn columns_that_the_shard_lacks_have_their_value() {
     let read = read_cached(&reader, &cache, &columns, std::slice::from_ref(&predicate), None).await;
     let (expected, _) = read_all(&reader, &columns, &[]).await.unwrap();
     assert_eq!(read, expected);
+}
+
+#[tokio::test]
+async fn a_table_that_wants_none_is_read_around_the_cache() {
+    let objects = bucket();
+    let (columns, batch) = many_rows();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    let cache = Arc::new(BlockCache::new(64 << 20));
+    let expected = read_cached(&reader, &cache, &columns, &[], None).await;
+    let before = cache.usage();
+    let read = read_of(0, &columns, &[]);
+    let rows = reader.read_cached(&read, &cache.of(Oid(1), CachePolicy::Never)).unwrap();
+    let batches = rows.batches.try_collect::<Vec<_>>().await.unwrap();
+    let read = concat_batches(&ShardReader::schema(&columns), &batches).unwrap();
+    assert_eq!(read, expected.slice(0, read.num_rows()));
+    assert_eq!(cache.usage(), before);
+
+    // What it had left there goes once it is known that it wants none, and so does what no table has.
+    let wishes = |shards: &[ShardId], policy| {
+        Arc::new(CacheWishes { shards: shards.iter().copied().collect(), policies: [(Oid(1), policy)].into() })
+    };
+    cache.keep(&wishes(&[meta.id], CachePolicy::Pin));
+    assert_eq!(cache.usage(), before);
+    cache.keep(&wishes(&[meta.id], CachePolicy::Never));
+    assert_eq!((cache.usage().blocks, cache.usage().bytes, cache.usage().evictions), (0, 0, 0));
+    read_cached(&reader, &cache, &columns, &[], None).await;
+    cache.keep(&wishes(&[], CachePolicy::Normal));
+    assert_eq!((cache.usage().blocks, cache.usage().bytes), (0, 0));
 }

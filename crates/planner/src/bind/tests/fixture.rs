@@ -92,6 +92,7 @@ fn tables(ddl: &str) -> Vec<Table> {
                 indexes: Vec::new(),
                 options: Vec::new(),
                 temporary: None,
+                cache: types::CachePolicy::default(),
             }
         })
         .collect()

@@ -150,8 +150,8 @@ impl<'a> Alteration<'a> {
                 self.table.order = order.unwrap_or_default();
                 Ok(())
             }
-            AlterAction::SetParameters(written) => storage_parameter::set(&mut self.table.options, written),
-            AlterAction::ResetParameters(written) => storage_parameter::reset(&mut self.table.options, written),
+            AlterAction::SetParameters(written) => storage_parameter::set(&mut self.table, written),
+            AlterAction::ResetParameters(written) => storage_parameter::reset(&mut self.table, written),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use types::Oid;
+use types::{CachePolicy, Oid};
 
 use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
@@ -38,7 +38,7 @@ fn class(source: &Source<'_>, rows: &mut Rows) {
             relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),
             reltuples: facts.rows, relhasindex: facts.has_index, relpersistence: persistence(source, &relation), relkind: relation.kind(),
             relnatts: facts.attributes, relchecks: facts.checks, relhasrules: relation.kind() == "v", relhastriggers: referring.contains(&relation.oid),
-            reloptions: options(facts.options), relreplident: if relation.kind() == "r" { "d" } else { "n" });
+            reloptions: options(&facts), relreplident: if relation.kind() == "r" { "d" } else { "n" });
     }
 }
 
@@ -61,11 +61,11 @@ fn persistence(source: &Source<'_>, relation: &Relation<'_>) -> &'static str {
     if schema.is_some_and(|schema| schema.is_temporary()) { "t" } else { "p" }
 }
 
-fn options(options: &[String]) -> Cell {
-    if options.is_empty() {
-        return Cell::Null;
-    }
-    Cell::List(options.iter().map(|option| Cell::from(option.as_str())).collect())
+/// PostgreSQL's own parameters, and how the columns are cached where that was said.
+fn options(facts: &Facts<'_>) -> Cell {
+    let cache = (!facts.cache.is_normal()).then(|| Cell::from(format!("cache={}", facts.cache.word())));
+    let options: Vec<Cell> = facts.options.iter().map(|option| Cell::from(option.as_str())).chain(cache).collect();
+    if options.is_empty() { Cell::Null } else { Cell::List(options) }
 }
 
 /// What `pg_class` says of a relation beyond its name.
@@ -78,6 +78,7 @@ struct Facts<'a> {
     access_method: u32,
     file: u32,
     options: &'a [String],
+    cache: CachePolicy,
 }
 
 impl<'a> Facts<'a> {
@@ -92,6 +93,7 @@ impl<'a> Facts<'a> {
             access_method: 0,
             file: 0,
             options: &[],
+            cache: CachePolicy::default(),
         };
         match relation.body {
             Body::Table(table) => {
@@ -109,6 +111,7 @@ impl<'a> Facts<'a> {
                 facts.access_method = access::SHARDS_OID;
                 facts.file = table.oid.0;
                 facts.options = &table.options;
+                facts.cache = table.cache;
             }
             Body::View(view) => facts.attributes = view.columns.len(),
             Body::Sequence(sequence) => {

@@ -54,6 +54,7 @@ fn table(oid: Oid, schema: Oid, name: &str, columns: Vec<Column>, constraints: V
         indexes: Vec::new(),
         options: Vec::new(),
         temporary: None,
+        cache: types::CachePolicy::default(),
     }
 }
 

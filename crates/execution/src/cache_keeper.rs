@@ -1,0 +1,39 @@
+//! What the cache of columns goes on holding: of shards that tables have, as the tables' parameters say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::CatalogState;
+use shards::CacheWishes;
+use types::CommitTs;
+
+use crate::Execution;
+
+/// The catalog is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+impl Execution {
+    /// Tells the cache what tables have and want, for as long as the server runs.
+    pub async fn keep_cache(&self) {
+        let mut looked_at = None;
+        loop {
+            if let Some(wishes) = self.new_wishes(&mut looked_at) {
+                self.blocks.keep(&Arc::new(wishes));
+            }
+            self.clock.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// What tables want; `None` where nothing was committed since it was looked at.
+    fn new_wishes(&self, looked_at: &mut Option<CommitTs>) -> Option<CacheWishes> {
+        let snapshot = self.transactions.current();
+        let is_new = looked_at.replace(snapshot.ts) != Some(snapshot.ts);
+        is_new.then(|| wishes(&snapshot.state))
+    }
+}
+
+fn wishes(state: &CatalogState) -> CacheWishes {
+    let shards = state.tables().flat_map(|table| &state.shards(table.oid).shards).map(|shard| shard.id).collect();
+    let special = state.tables().filter(|table| !table.cache.is_normal());
+    CacheWishes { shards, policies: special.map(|table| (table.oid, table.cache)).collect() }
+}

@@ -1,0 +1,81 @@
+//! What is to be held: of shards that tables have, as the tables want it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use types::{CachePolicy, Oid, ShardId};
+
+use super::queues::Fate;
+
+/// What tables want of the cache.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CacheWishes {
+    /// The shards that tables have.
+    pub shards: HashSet<ShardId>,
+    /// Those that are not normal, by table.
+    pub policies: HashMap<Oid, CachePolicy>,
+}
+
+impl CacheWishes {
+    /// What becomes of a block of the shard that is held for the table.
+    pub(super) fn fate(&self, shard: ShardId, table: Oid) -> Fate {
+        if !self.shards.contains(&shard) {
+            return Fate::Gone;
+        }
+        match self.policies.get(&table) {
+            Some(CachePolicy::Never) => Fate::Gone,
+            Some(CachePolicy::Pin) => Fate::AsItIs,
+            Some(CachePolicy::Normal) | None => Fate::Loose,
+        }
+    }
+}
+
+/// The shards of which a tier may hold something, so that it is looked through only where that is needed.
+#[derive(Debug, Default)]
+pub(super) struct HeldShards {
+    shards: HashSet<ShardId>,
+    wishes: Option<Arc<CacheWishes>>,
+}
+
+impl HeldShards {
+    /// Something of the shard is held from now on.
+    pub(super) fn add(&mut self, shard: ShardId) {
+        self.shards.insert(shard);
+    }
+
+    /// Takes note of what is wanted from now on; whether something may be held against it.
+    pub(super) fn note(&mut self, wishes: &Arc<CacheWishes>) -> bool {
+        let before = self.shards.len();
+        self.shards.retain(|shard| wishes.shards.contains(shard));
+        let last = self.wishes.replace(Arc::clone(wishes));
+        self.shards.len() < before || last.is_none_or(|last| last.policies != wishes.policies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_tier_is_looked_through_where_it_may_hold_what_is_not_wanted() {
+        let shard = |number| ShardId(Uuid::from_u128(number));
+        let of = |shards: &[u128], pinned: &[u32]| {
+            Arc::new(CacheWishes {
+                shards: shards.iter().map(|number| shard(*number)).collect(),
+                policies: pinned.iter().map(|table| (Oid(*table), CachePolicy::Pin)).collect(),
+            })
+        };
+        let mut held = HeldShards::default();
+        assert!(held.note(&of(&[1], &[7])), "what was wanted before is not known");
+        held.add(shard(1));
+        assert!(!held.note(&of(&[1, 2], &[7])));
+        assert!(!held.note(&of(&[1, 3], &[7])), "nothing of the second was held");
+        assert!(held.note(&of(&[1, 3], &[])));
+        held.add(shard(4));
+        assert!(held.note(&of(&[1, 3], &[])), "it came and went between two looks");
+        assert!(!held.note(&of(&[1], &[])));
+        assert!(held.note(&of(&[], &[])));
+    }
+}
