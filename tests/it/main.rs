@@ -8,6 +8,7 @@
 
 mod bulk;
 mod by_key;
+mod cache;
 mod clients;
 mod faults;
 mod full_disk;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use objects::Objects;
 use planner::PlanScan;
-use shards::{BlockCache, TierUse};
+use shards::{BlockCache, CacheDisk, TierUse};
 use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
@@ -24,6 +24,8 @@ pub struct Config {
     pub memory_bytes: usize,
     /// Memory of columns that scans have read, kept as blocks.
     pub cache_bytes: u64,
+    /// Where more of them is kept than there is memory for, if anywhere.
+    pub cache_disk: Option<CacheDisk>,
     /// Where operators spill; what is left there from an earlier run is removed.
     pub spill_folder: PathBuf,
     /// The most that lies in the spill folder at any moment.
@@ -37,6 +39,7 @@ impl Default for Config {
         Self {
             memory_bytes: 1 << 30,
             cache_bytes: 256 << 20,
+            cache_disk: None,
             spill_folder: std::env::temp_dir().join("kiln-spill"),
             spill_bytes_max: 100 << 30,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -67,7 +70,7 @@ impl Execution {
     /// Starts the threads and cleans the spill folder.
     ///
     /// # Errors
-    /// `58030` where the spill folder cannot be used or threads cannot be started.
+    /// `58030` where the spill folder or the cache's cannot be used, or threads cannot be started.
     pub fn new(
         objects: Objects,
         transactions: Arc<Transactions>,
@@ -78,11 +81,17 @@ impl Execution {
         let runtime = runtime(&config)?;
         let threads = Threads::start(config.threads, &clock)
             .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
+        let blocks = match config.cache_disk {
+            None => BlockCache::new(config.cache_bytes),
+            Some(disk) => BlockCache::with_disk(config.cache_bytes, disk).map_err(|error| {
+                SqlError::new(Condition::IoError, format!("could not use the cache's folder: {error}"))
+            })?,
+        };
         Ok(Arc::new(Self {
             objects,
             transactions,
             opened: Arc::default(),
-            blocks: Arc::new(BlockCache::new(config.cache_bytes)),
+            blocks: Arc::new(blocks),
             keys: KeyCache::default(),
             settled: SettledRows::default(),
             settling: tokio::sync::Mutex::default(),

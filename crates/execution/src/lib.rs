@@ -40,3 +40,4 @@ pub use ran::Ran;
 pub use run::{RowStream, RunContext};
 pub use settle::{FreshLimits, Pace, SettleSettings};
 pub use threads::{Priority, QueryShare};
+pub use shards::CacheDisk;

@@ -56,6 +56,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_CACHE_MEMORY_MB", value_name = "MB")]
     pub(crate) cache_memory_mb: Option<u64>,
 
+    /// Megabytes of the data folder's disk for such columns that memory has no room for, and that a restart finds again; 0 keeps none
+    /// [default: a quarter of what is free there, 65536 at most]
+    #[arg(long, env = "KILN_CACHE_DISK_MB", value_name = "MB")]
+    pub(crate) cache_disk_mb: Option<u64>,
+
     /// Seconds that running statements get to finish after SIGTERM before they are cancelled with 57P01 [default: 10]
     #[arg(long, env = "KILN_SHUTDOWN_GRACE", value_name = "SECONDS")]
     pub(crate) shutdown_grace: Option<u64>,
@@ -106,6 +111,8 @@ pub(crate) struct Config {
     pub(crate) connections_max: usize,
     pub(crate) memory_bytes: u64,
     pub(crate) cache_memory_bytes: u64,
+    /// `None` for a part of what is free.
+    pub(crate) cache_disk_bytes: Option<u64>,
     /// For pages of the catalog's trees, in which fresh rows are too.
     pub(crate) catalog_memory_bytes: usize,
     pub(crate) shutdown_grace_seconds: u64,
@@ -148,6 +155,7 @@ impl ServeArguments {
             max_connections: self.max_connections.or(below.max_connections),
             memory_mb: self.memory_mb.or(below.memory_mb),
             cache_memory_mb: self.cache_memory_mb.or(below.cache_memory_mb),
+            cache_disk_mb: self.cache_disk_mb.or(below.cache_disk_mb),
             shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
             retention: self.retention.or(below.retention),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
@@ -182,6 +190,7 @@ impl ServeArguments {
             connections_max: self.max_connections.unwrap_or(500),
             memory_bytes,
             cache_memory_bytes: self.cache_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
+            cache_disk_bytes: self.cache_disk_mb.map(|megabytes| megabytes << 20),
             catalog_memory_bytes: usize::try_from(memory_bytes / 16).unwrap_or(usize::MAX).max(kv::redb::CACHE_BYTES),
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             retention_seconds: self.retention.unwrap_or(86_400),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use execution::{Execution, FreshLimits, SettleSettings};
+use execution::{CacheDisk, Execution, FreshLimits, SettleSettings};
 use gateway::{Gateway, GatewayConfig, TlsFiles};
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
@@ -27,6 +27,11 @@ use crate::logging;
 pub(crate) const CATALOG: &str = "catalog.redb";
 /// Name of the folder in the data folder that queries spill to.
 const SPILL: &str = "spill";
+/// Name of the folder in the data folder for columns that memory has no room for.
+const CACHE: &str = "cache";
+/// What it has of what is free on its disk unless something else is said, in bytes at most and as one of so many parts.
+const CACHE_DISK_BYTES_MAX: u64 = 64 << 30;
+const CACHE_DISK_PART: u64 = 4;
 /// Name of the folder in the data folder where checkpoints are made.
 const HISTORY: &str = "history";
 /// Between looks for commits to copy to the storage.
@@ -128,6 +133,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         execution::Config {
             memory_bytes: usize::try_from(config.memory_bytes).unwrap_or(usize::MAX),
             cache_bytes: config.cache_memory_bytes,
+            cache_disk: Some(cache_disk(&config)),
             spill_folder: config.data.join(SPILL),
             ..execution::Config::default()
         },
@@ -240,6 +246,16 @@ impl Server {
             }
         }
     }
+}
+
+/// What the cache of columns may have of the data folder's disk.
+fn cache_disk(config: &Config) -> CacheDisk {
+    let (bytes_max, part) = match config.cache_disk_bytes {
+        Some(bytes) => (bytes, 1),
+        None => (CACHE_DISK_BYTES_MAX, CACHE_DISK_PART),
+    };
+    let reserve = Reserve { disk: Arc::new(FolderDisk::of(&config.data)), bytes: config.disk_reserve_bytes };
+    CacheDisk { folder: config.data.join(CACHE), bytes_max, part, reserve }
 }
 
 /// When fresh rows settle, and how many may wait.

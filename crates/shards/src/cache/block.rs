@@ -110,11 +110,7 @@ impl ColumnBlock {
         let (strings, code_of) = strings.finish()?;
         let codes: Vec<u32> = numbers.into_iter().map(|number| code_of[number as usize]).collect();
         let codes = Block::open(blocks::encode_codes(&codes, validity)?)?;
-        let (mut heap, mut views) = (Vec::new(), Vec::with_capacity(strings.len()));
-        for string in (0..).map_while(|code| strings.get(code)) {
-            views.push(view(string, heap.len()));
-            heap.extend_from_slice(string);
-        }
+        let (views, heap) = views_of(&strings);
         Ok(Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) })
     }
 
@@ -163,6 +159,16 @@ impl ColumnBlock {
             }
         }
     }
+}
+
+/// A dictionary's strings as Arrow refers to them, and where they lie then.
+pub(super) fn views_of(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
+    let (mut heap, mut views) = (Vec::new(), Vec::with_capacity(strings.len()));
+    for string in (0..).map_while(|code| strings.get(code)) {
+        views.push(view(string, heap.len()));
+        heap.extend_from_slice(string);
+    }
+    (views, heap)
 }
 
 /// Strings without those of their heap that are not among them, where these are most: who keeps or counts the few would keep and count
@@ -225,7 +231,8 @@ fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> Strin
         unsafe_code,
         reason = "asking millions of strings again whether they are UTF-8 costs more than reading them"
     )]
-    // SAFETY: every view is of a string that a `StringViewArray` gave to `of_texts`, and says where in `heap` that string lies.
+    // SAFETY: every view is of a string that a `StringViewArray` gave to `of_texts`, or that was looked at when it came from a file, and
+    // says where in `heap` that string lies.
     unsafe {
         StringViewArray::new_unchecked(ScalarBuffer::from(views), vec![heap], nulls)
     }

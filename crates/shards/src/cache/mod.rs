@@ -1,10 +1,13 @@
-//! Hot columns in memory: each page of a shard's column that was read becomes a block, on which predicates run as it lies.
+//! Hot columns in memory and on the local disk: each page of a shard's column that was read becomes a block, on which predicates run as
+//! it lies.
 //!
 //! `read.rs` is a scan through the cache, `block.rs` what is kept of a page, `select.rs` which of its rows pass, `queues.rs` what stays
-//! when memory runs short, `wishes.rs` what goes before, and `counts.rs` how tables are served. What the cache lacks is read from the object and kept: nothing is ever only here.
+//! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served. What the
+//! cache lacks is read from the object and kept: nothing is ever only here.
 
 mod block;
 mod counts;
+mod disk;
 mod queues;
 mod read;
 mod select;
@@ -13,6 +16,7 @@ mod wishes;
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -20,6 +24,8 @@ use types::{CachePolicy, ColumnId, Oid, ShardId};
 
 pub use self::block::ColumnBlock;
 pub use self::counts::CacheUse;
+pub use self::disk::CacheDisk;
+use self::disk::{Disk, Found};
 use self::queues::Queues;
 pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
 pub use self::wishes::CacheWishes;
@@ -28,9 +34,11 @@ use self::wishes::HeldShards;
 /// Blocks of columns, of as many bytes as it was made for. Shared by all scans.
 #[derive(Debug)]
 pub struct BlockCache {
-    memory: Mutex<Memory>,
+    memory: Arc<Mutex<Memory>>,
+    disk: Option<Disk>,
 }
 
+/// The tier that scans read.
 #[derive(Debug)]
 struct Memory {
     blocks: Queues<BlockKey, Arc<ColumnBlock>>,
@@ -58,7 +66,7 @@ pub(crate) struct BlockKey {
 /// How one of the cache's tiers is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierUse {
-    /// `memory`.
+    /// `memory` or `disk`.
     pub tier: &'static str,
     /// What it may hold.
     pub bytes_max: u64,
@@ -70,7 +78,22 @@ impl BlockCache {
     /// An empty cache for at most `bytes_max` bytes; for none at all, reads go by it.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
-        Self { memory: Mutex::new(Memory { blocks: Queues::new(bytes_max), shards: HeldShards::default() }) }
+        let memory = Memory { blocks: Queues::new(bytes_max), shards: HeldShards::default() };
+        Self { memory: Arc::new(Mutex::new(memory)), disk: None }
+    }
+
+    /// Likewise, of which more is kept on disk, and what another run has left there: with no room for it, that goes.
+    ///
+    /// # Errors
+    /// Where files cannot be removed, or the thread that writes them cannot be started.
+    pub fn with_disk(bytes_max: u64, settings: CacheDisk) -> io::Result<Self> {
+        let mut cache = Self::new(bytes_max);
+        if bytes_max == 0 || settings.bytes_max == 0 {
+            Disk::clear(&settings.folder)?;
+        } else {
+            cache.disk = Some(Disk::open(settings, &cache.memory)?);
+        }
+        Ok(cache)
     }
 
     /// The cache for scans of `table`.
@@ -81,6 +104,9 @@ impl BlockCache {
 
     /// From now on nothing is held that no table has or wants.
     pub fn keep(&self, wishes: &Arc<CacheWishes>) {
+        if let Some(disk) = &self.disk {
+            disk.keep(wishes);
+        }
         let mut memory = self.memory.lock();
         if memory.shards.note(wishes) {
             let gone = memory.blocks.sort_out(|key, table| wishes.fate(key.shard, table));
@@ -101,7 +127,9 @@ impl BlockCache {
     pub fn tiers(&self) -> Vec<TierUse> {
         let memory = self.memory.lock();
         let (bytes_max, tables) = (memory.blocks.bytes_max(), memory.blocks.counts().by_table());
-        vec![TierUse { tier: "memory", bytes_max, tables }]
+        drop(memory);
+        let of_memory = TierUse { tier: "memory", bytes_max, tables };
+        [of_memory].into_iter().chain(self.disk.as_ref().map(Disk::usage)).collect()
     }
 }
 
@@ -119,7 +147,21 @@ impl TableCache {
         self.cache.memory.lock().blocks.get(key, self.table, self.pins()).map(Arc::clone)
     }
 
+    /// Where a block lies that is not in memory.
+    fn find(&self, key: &BlockKey) -> Option<Found> {
+        self.cache.disk.as_ref()?.find(key, self.table)
+    }
+
+    /// Keeps a block that was made.
     fn put(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
+        if let Some(disk) = &self.cache.disk {
+            disk.put(key, self.table, block);
+        }
+        self.put_found(key, block);
+    }
+
+    /// Keeps a block that lies on disk already.
+    fn put_found(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
         let (value, bytes) = (Arc::clone(block), block.memory_bytes());
         let mut memory = self.cache.memory.lock();
         memory.shards.add(key.shard);

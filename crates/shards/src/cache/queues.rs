@@ -163,6 +163,11 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         gone
     }
 
+    /// Whether it is more than passing through: pinned, asked for again, or there for long.
+    pub(super) fn is_kept(&self, key: &K) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.place != Place::Small || 0 < entry.uses)
+    }
+
     pub(super) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }

@@ -1,5 +1,5 @@
-//! A row group read through the cache: pages that are not there are read from the object and kept, then predicates run on blocks, and
-//! only the rows that pass become arrays.
+//! A row group read through the cache: pages that are not in memory are read from the cache's files, those that are not there from the
+//! object, and kept; then predicates run on blocks, and only the rows that pass become arrays.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,9 +13,10 @@ use blocks::{BLOCK_ROWS, RowSet, VECTOR_ROWS};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use roaring::RoaringBitmap;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::block::ColumnBlock;
-use super::{BlockKey, TableCache};
+use super::{BlockKey, Found, TableCache};
 use crate::prune::{self, Pruning, overlaps};
 use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, ordinals_of, row_ids_of};
 use crate::{ColumnDef, Error, Predicate, Result};
@@ -119,6 +120,9 @@ impl ShardReader {
 /// What is left to read of a row group.
 struct CachedRows {
     cache: TableCache,
+    reader: ShardReader,
+    row_group: usize,
+    fetched_bytes: Arc<AtomicU64>,
     assembly: Assembly,
     /// Of the columns, those of the file.
     columns: Arc<[ColumnDef]>,
@@ -142,7 +146,30 @@ struct Page {
     blocks: Vec<Option<Arc<ColumnBlock>>>,
     /// Columns that are read, by position.
     missing: Vec<usize>,
+    /// Columns that lie on disk, by position, until they are asked for.
+    found: Vec<(usize, Found)>,
+    reading: Option<Reading>,
     key: BlockKey,
+}
+
+/// Columns of a page on their way from disk.
+struct Reading {
+    positions: Vec<usize>,
+    /// One for each position; `None` for what is not there after all.
+    blocks: JoinHandle<Vec<Option<ColumnBlock>>>,
+}
+
+impl Page {
+    /// Has what lies on disk read from now on.
+    fn begin(&mut self) {
+        if self.found.is_empty() {
+            return;
+        }
+        let (rows, found) = (self.rows.len(), std::mem::take(&mut self.found));
+        let positions = found.iter().map(|(position, _)| *position).collect();
+        let read = move || found.iter().map(|(_, found)| found.read(rows)).collect();
+        self.reading = Some(Reading { positions, blocks: spawn_blocking(read) });
+    }
 }
 
 /// Neighbouring pages that are read from the object.
@@ -179,13 +206,19 @@ impl CachedRows {
                 rows: rows.clone(),
                 blocks: Vec::with_capacity(read.columns.len()),
                 missing: Vec::new(),
+                found: Vec::new(),
+                reading: None,
                 key: BlockKey { shard: file.meta.id, column: types::ColumnId(0), row_group, number },
             };
             for (position, (column, source)) in read.columns.iter().zip(&assembly.columns).enumerate() {
                 let is_stored = matches!(source, Source::File(..));
-                let block = is_stored.then(|| cache.get(&BlockKey { column: column.id, ..page.key })).flatten();
+                let key = BlockKey { column: column.id, ..page.key };
+                let block = is_stored.then(|| cache.get(&key)).flatten();
                 if is_stored && block.is_none() {
-                    page.missing.push(position);
+                    match cache.find(&key) {
+                        Some(found) => page.found.push((position, found)),
+                        None => page.missing.push(position),
+                    }
                 }
                 page.blocks.push(block);
             }
@@ -194,6 +227,9 @@ impl CachedRows {
         let pages: VecDeque<Page> = blocks.iter().map(page).collect();
         let mut cached = Self {
             cache: cache.clone(),
+            reader: reader.clone(),
+            row_group: read.row_group,
+            fetched_bytes: Arc::clone(&read.fetched_bytes),
             assembly,
             columns: Arc::clone(&read.columns),
             predicates: read.predicates.clone(),
@@ -206,12 +242,13 @@ impl CachedRows {
             loads: VecDeque::new(),
             current: None,
         };
-        cached.loads = cached.loads(reader, read)?;
+        cached.loads = cached.loads()?;
+        cached.begin_next();
         Ok(cached)
     }
 
     /// Reads of what is missing: one for each stretch of neighbouring pages.
-    fn loads(&self, reader: &ShardReader, read: &RowGroupRead) -> Result<VecDeque<Load>> {
+    fn loads(&self) -> Result<VecDeque<Load>> {
         let mut stretches: Vec<(Range<usize>, usize, Vec<usize>)> = Vec::new();
         for page in self.pages.iter().filter(|page| !page.missing.is_empty()) {
             match stretches.last_mut() {
@@ -226,19 +263,31 @@ impl CachedRows {
         let load = |(rows, pages, mut columns): (Range<usize>, usize, Vec<usize>)| {
             columns.sort_unstable();
             columns.dedup();
-            let rows = reader.read(&RowGroupRead {
-                row_group: read.row_group,
-                rows,
-                columns: columns.iter().map(|position| read.columns[*position].clone()).collect(),
-                predicates: Vec::new(),
-                deleted: None,
-                batch_rows: BLOCK_ROWS,
-                fetched_bytes: Arc::clone(&read.fetched_bytes),
-                removed_rows: Arc::default(),
-            })?;
-            Ok(Load { pages, columns, batches: rows.batches, held: Vec::new() })
+            self.load_of(rows, pages, columns)
         };
         stretches.into_iter().map(load).collect()
+    }
+
+    /// Begins to read columns of neighbouring pages from the object.
+    fn load_of(&self, rows: Range<usize>, pages: usize, columns: Vec<usize>) -> Result<Load> {
+        let rows = self.reader.read(&RowGroupRead {
+            row_group: self.row_group,
+            rows,
+            columns: columns.iter().map(|position| self.columns[*position].clone()).collect(),
+            predicates: Vec::new(),
+            deleted: None,
+            batch_rows: BLOCK_ROWS,
+            fetched_bytes: Arc::clone(&self.fetched_bytes),
+            removed_rows: Arc::default(),
+        })?;
+        Ok(Load { pages, columns, batches: rows.batches, held: Vec::new() })
+    }
+
+    /// Has the next page read from disk, as far as it lies there.
+    fn begin_next(&mut self) {
+        if let Some(next) = self.pages.front_mut() {
+            next.begin();
+        }
     }
 
     /// The next rows; `None` at the end.
@@ -259,6 +308,10 @@ impl CachedRows {
     /// The next page, and its rows that are wanted.
     async fn next_selected(&mut self) -> Result<Option<(Page, RowSet)>> {
         let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
+        self.begin_next();
+        if let Some(reading) = page.reading.take() {
+            self.take_read(&mut page, reading).await?;
+        }
         if !page.missing.is_empty() {
             self.load(&mut page).await?;
         }
@@ -283,22 +336,55 @@ impl CachedRows {
         Ok(None)
     }
 
+    /// Takes the blocks that were read from disk; what is not there after all comes from the object.
+    async fn take_read(&mut self, page: &mut Page, reading: Reading) -> Result<()> {
+        let blocks = reading.blocks.await.unwrap_or_default().into_iter().chain(std::iter::repeat_with(|| None));
+        let mut lost = Vec::new();
+        for (position, block) in reading.positions.into_iter().zip(blocks) {
+            match block.map(Arc::new) {
+                Some(block) => {
+                    self.cache.put_found(self.key_of(page, position), &block);
+                    page.blocks[position] = Some(block);
+                }
+                None => lost.push(position),
+            }
+        }
+        if !lost.is_empty() {
+            let mut load = self.load_of(page.rows.clone(), 1, lost)?;
+            let arrays = load.take(page.rows.len(), &self.object).await?;
+            for (position, values) in load.columns.iter().zip(arrays) {
+                self.fill(page, *position, &values)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes blocks of what the page lacks, and keeps them.
     async fn load(&mut self, page: &mut Page) -> Result<()> {
-        let load = self.loads.front_mut().expect("what a page lacks is read");
+        let mut load = self.loads.pop_front().expect("what a page lacks is read");
         let arrays = load.take(page.rows.len(), &self.object).await?;
         for (position, values) in load.columns.iter().zip(arrays) {
             if page.missing.contains(position) {
-                let block = Arc::new(ColumnBlock::of(&values)?);
-                self.cache.put(BlockKey { column: self.columns[*position].id, ..page.key }, &block);
-                page.blocks[*position] = Some(block);
+                self.fill(page, *position, &values)?;
             }
         }
         load.pages -= 1;
-        if load.pages == 0 {
-            self.loads.pop_front();
+        if 0 < load.pages {
+            self.loads.push_front(load);
         }
         Ok(())
+    }
+
+    /// Makes a block of a column's values, and keeps it.
+    fn fill(&self, page: &mut Page, position: usize, values: &ArrayRef) -> Result<()> {
+        let block = Arc::new(ColumnBlock::of(values)?);
+        self.cache.put(self.key_of(page, position), &block);
+        page.blocks[position] = Some(block);
+        Ok(())
+    }
+
+    fn key_of(&self, page: &Page, position: usize) -> BlockKey {
+        BlockKey { column: self.columns[position].id, ..page.key }
     }
 
     /// The rows of the page that are not deleted, and that pass as far as can be told.

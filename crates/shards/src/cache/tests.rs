@@ -20,7 +20,7 @@ use crate::{
 
 const PAGES: usize = 2;
 
-async fn shard(objects: &Objects, columns: &[ColumnDef], batch: &RecordBatch) -> Arc<ShardMeta> {
+pub(super) async fn shard(objects: &Objects, columns: &[ColumnDef], batch: &RecordBatch) -> Arc<ShardMeta> {
     let options = WriteOptions { page_rows: BLOCK_ROWS, row_group_pages: PAGES };
     let id = ShardId(Uuid::from_u128(7));
     let mut writer = ShardWriter::create(objects, id, "tables/1/7.parquet", columns, options).unwrap();
@@ -28,7 +28,7 @@ async fn shard(objects: &Objects, columns: &[ColumnDef], batch: &RecordBatch) ->
     Arc::new(writer.finish().await.unwrap())
 }
 
-async fn read_cached(
+pub(super) async fn read_cached(
     reader: &ShardReader,
     cache: &Arc<BlockCache>,
     columns: &[ColumnDef],
@@ -46,7 +46,7 @@ async fn read_cached(
 }
 
 /// Numbers of every shape over three pages and some rows, with NULLs among them.
-fn many_rows() -> (Vec<ColumnDef>, RecordBatch) {
+pub(super) fn many_rows() -> (Vec<ColumnDef>, RecordBatch) {
     let rows = 3 * BLOCK_ROWS as i64 + 1234;
     let columns = vec![
         column(1, "n", SqlType::Int8),

@@ -43,6 +43,11 @@ impl HeldShards {
         self.shards.insert(shard);
     }
 
+    /// Whether a block of the shard that was held for the table is to be held, as far as is known.
+    pub(super) fn wants(&self, shard: ShardId, table: Oid) -> bool {
+        self.wishes.as_ref().is_none_or(|wishes| wishes.fate(shard, table) != Fate::Gone)
+    }
+
     /// Takes note of what is wanted from now on; whether something may be held against it.
     pub(super) fn note(&mut self, wishes: &Arc<CacheWishes>) -> bool {
         let before = self.shards.len();

@@ -1,0 +1,166 @@
+//! How a block lies in a file: a head that says whose it is, the block, and the dictionary of its codes (`docs/blocks.md`).
+
+use arrow::buffer::Buffer;
+use blocks::{Block, Dictionary, Kind};
+use bytes::Bytes;
+use types::{ColumnId, Oid, ShardId};
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::super::BlockKey;
+use super::super::block::{ColumnBlock, views_of};
+
+/// Bytes of a head; all parts of a record begin at a multiple of them.
+pub(super) const HEAD_BYTES: usize = 64;
+const MAGIC: [u8; 4] = *b"KPAG";
+/// Of this layout, and of which blocks stand for which types; blocks have a version of their own.
+const VERSION: u16 = 1;
+/// No record is longer, however damaged its head.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+/// The head of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordHead {
+    pub(super) key: BlockKey,
+    /// Whose scan brought it.
+    pub(super) table: Oid,
+    form: Form,
+    block_bytes: u64,
+    dictionary_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Form {
+    Numbers = 0,
+    Texts = 1,
+    Codes = 2,
+}
+
+impl RecordHead {
+    /// The head of a block's record; `None` for what is kept in memory alone.
+    fn of(key: BlockKey, table: Oid, block: &ColumnBlock) -> Option<Self> {
+        let (form, block, dictionary_bytes) = match block {
+            ColumnBlock::Numbers(block) => (Form::Numbers, block, 0),
+            ColumnBlock::Texts(block) => (Form::Texts, block, 0),
+            ColumnBlock::Codes { codes, strings, .. } => (Form::Codes, codes, strings.bytes().len() as u64),
+            ColumnBlock::Arrays(_) => return None,
+        };
+        Some(Self { key, table, form, block_bytes: block.bytes().len() as u64, dictionary_bytes })
+    }
+
+    /// Bytes of the whole record.
+    pub(super) fn record_bytes(&self) -> u64 {
+        HEAD_BYTES as u64 + aligned(self.block_bytes) + aligned(self.dictionary_bytes)
+    }
+
+    /// The head that the bytes begin with; `None` for bytes that are none.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let head: &[u8; HEAD_BYTES] = bytes.first_chunk()?;
+        let is_whole = head[..4] == MAGIC
+            && u16::from_le_bytes(array(head, 4)) == VERSION
+            && u64::from_le_bytes(array(head, 8)) == checksum(head);
+        if !is_whole {
+            return None;
+        }
+        let read = Self {
+            key: BlockKey {
+                shard: ShardId(Uuid::from_bytes(array(head, 16))),
+                column: ColumnId(i32::from_le_bytes(array(head, 32))),
+                row_group: u32::from_le_bytes(array(head, 36)),
+                number: u32::from_le_bytes(array(head, 40)),
+            },
+            table: Oid(u32::from_le_bytes(array(head, 44))),
+            form: [Form::Numbers, Form::Texts, Form::Codes].into_iter().find(|form| *form as u8 == head[6])?,
+            block_bytes: u64::from_le_bytes(array(head, 48)),
+            dictionary_bytes: u64::from_le_bytes(array(head, 56)),
+        };
+        (read.block_bytes <= RECORD_BYTES_MAX && read.dictionary_bytes <= RECORD_BYTES_MAX).then_some(read)
+    }
+
+    fn write(&self) -> [u8; HEAD_BYTES] {
+        let mut head = [0; HEAD_BYTES];
+        head[..4].copy_from_slice(&MAGIC);
+        head[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        head[6] = self.form as u8;
+        head[16..32].copy_from_slice(self.key.shard.0.as_bytes());
+        head[32..36].copy_from_slice(&self.key.column.0.to_le_bytes());
+        head[36..40].copy_from_slice(&self.key.row_group.to_le_bytes());
+        head[40..44].copy_from_slice(&self.key.number.to_le_bytes());
+        head[44..48].copy_from_slice(&self.table.0.to_le_bytes());
+        head[48..56].copy_from_slice(&self.block_bytes.to_le_bytes());
+        head[56..64].copy_from_slice(&self.dictionary_bytes.to_le_bytes());
+        let checksum = checksum(&head);
+        head[8..16].copy_from_slice(&checksum.to_le_bytes());
+        head
+    }
+}
+
+/// Makes `record` the record of a block; `None` for what is kept in memory alone.
+pub(super) fn encode(key: BlockKey, table: Oid, block: &ColumnBlock, record: &mut Vec<u8>) -> Option<RecordHead> {
+    let head = RecordHead::of(key, table, block)?;
+    let (block, dictionary) = match block {
+        ColumnBlock::Numbers(block) | ColumnBlock::Texts(block) => (block, None),
+        ColumnBlock::Codes { codes, strings, .. } => (codes, Some(strings)),
+        ColumnBlock::Arrays(_) => return None,
+    };
+    record.clear();
+    record.extend_from_slice(&head.write());
+    let parts = [Some(block.bytes()), dictionary.map(Dictionary::bytes)];
+    for part in parts.into_iter().flatten() {
+        record.extend_from_slice(part);
+        record.resize(record.len().next_multiple_of(HEAD_BYTES), 0);
+    }
+    Some(head)
+}
+
+/// The block of a record, checked from end to end: bytes from anywhere give the block of that key and number of rows, or none.
+pub(super) fn decode(record: &Bytes, key: &BlockKey, rows: usize) -> Option<ColumnBlock> {
+    let head = RecordHead::read(record)?;
+    if head.key != *key || head.record_bytes() != record.len() as u64 {
+        return None;
+    }
+    let part = |at: usize, bytes: u64| Some(record.slice(at..at.checked_add(usize::try_from(bytes).ok()?)?));
+    let block = Block::open(part(HEAD_BYTES, head.block_bytes)?).ok()?;
+    let facts = block.head();
+    if facts.rows != rows {
+        return None;
+    }
+    match head.form {
+        Form::Numbers => (!matches!(facts.kind, Kind::Text | Kind::Code)).then_some(ColumnBlock::Numbers(block)),
+        Form::Texts => are_texts(&block).then_some(ColumnBlock::Texts(block)),
+        Form::Codes => {
+            let at = HEAD_BYTES + usize::try_from(aligned(head.block_bytes)).ok()?;
+            let strings = Dictionary::open(part(at, head.dictionary_bytes)?).ok()?;
+            let are_texts = (0..).map_while(|code| strings.get(code)).all(|string| str::from_utf8(string).is_ok());
+            let are_codes = facts.kind == Kind::Code && facts.max < (strings.len() as i128).max(1);
+            if !are_texts || !are_codes {
+                return None;
+            }
+            let (views, heap) = views_of(&strings);
+            Some(ColumnBlock::Codes { codes: block, strings, views, heap: Buffer::from_vec(heap) })
+        }
+    }
+}
+
+/// Whether all strings of a block are UTF-8: who reads them relies on it.
+fn are_texts(block: &Block) -> bool {
+    let Ok(texts) = block.read_text() else { return false };
+    let Ok(all) = str::from_utf8(&texts.bytes) else { return false };
+    texts.offsets.iter().all(|offset| all.is_char_boundary(*offset))
+}
+
+/// Of all but the checksum itself.
+fn checksum(head: &[u8; HEAD_BYTES]) -> u64 {
+    xxh3_64_with_seed(&head[16..], u64::from_le_bytes(array(head, 0)))
+}
+
+fn aligned(bytes: u64) -> u64 {
+    bytes.next_multiple_of(HEAD_BYTES as u64)
+}
+
+fn array<const N: usize>(bytes: &[u8; HEAD_BYTES], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}

@@ -1,0 +1,262 @@
+use std::fs;
+use std::time::Duration;
+
+use arrow::record_batch::RecordBatch;
+use objects::Objects;
+use proptest::prelude::*;
+use tempfile::TempDir;
+use types::random::SeededRandom;
+use types::{CachePolicy, Clock, ColumnId, Disk as Room, Random, ShardId, SystemClock};
+use uuid::Uuid;
+
+use super::super::tests::{many_rows, read_cached, shard};
+use super::super::{BlockCache, CacheUse, CacheWishes};
+use super::*;
+use crate::writer::tests::{bucket, every_type};
+use crate::{ColumnDef, ShardReader};
+
+const MEMORY: u64 = 64 << 20;
+
+/// A disk with so much room.
+#[derive(Debug)]
+struct Free(AtomicU64);
+
+impl Room for Free {
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.load(Ordering::Relaxed))
+    }
+}
+
+fn settings(folder: &TempDir, bytes_max: u64) -> CacheDisk {
+    let disk = Arc::new(Free(AtomicU64::new(1 << 40)));
+    CacheDisk { folder: folder.path().join("cache"), bytes_max, part: 1, reserve: Reserve { disk, bytes: 0 } }
+}
+
+fn cache(memory: u64, settings: CacheDisk) -> Arc<BlockCache> {
+    Arc::new(BlockCache::with_disk(memory, settings).unwrap())
+}
+
+fn on_disk(cache: &BlockCache) -> CacheUse {
+    cache.disk.as_ref().unwrap().files.index.lock().counts().sum()
+}
+
+/// Waits until it is so: another thread writes.
+async fn until(is_so: impl Fn() -> bool) {
+    let clock = SystemClock::new();
+    for _ in 0..2000 {
+        if is_so() {
+            return;
+        }
+        clock.sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it is never so");
+}
+
+async fn filled(folder: &TempDir) -> (Objects, Vec<ColumnDef>, RecordBatch, ShardReader) {
+    let objects = bucket();
+    let (columns, batch) = many_rows();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    let cache = cache(MEMORY, settings(folder, 1 << 30));
+    assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+    until(|| on_disk(&cache).blocks == 20).await;
+    (objects, columns, batch, reader)
+}
+
+#[tokio::test]
+async fn blocks_outlive_memory_and_runs() {
+    let folder = TempDir::new().unwrap();
+    let (objects, columns, batch, reader) = filled(&folder).await;
+    // The object is not read again.
+    objects.delete("tables/1/7.parquet").await.unwrap();
+    for memory in [MEMORY, 1] {
+        let cache = cache(memory, settings(&folder, 1 << 30));
+        until(|| on_disk(&cache).blocks == 20).await;
+        for round in 1..3 {
+            assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+            let (of_disk, of_memory) = (on_disk(&cache), cache.usage());
+            let from_disk = if memory == 1 { 20 * round } else { 20 };
+            assert_eq!((of_disk.hits, of_disk.misses, of_disk.evictions), (from_disk, 0, 0));
+            assert_eq!(of_memory.hits, 20 * round - from_disk);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_type_comes_back() {
+    let folder = TempDir::new().unwrap();
+    let objects = bucket();
+    let (columns, batch) = every_type();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    let mut kept = 0;
+    for _ in 0..2 {
+        let cache = cache(MEMORY, settings(&folder, 1 << 30));
+        until(|| on_disk(&cache).blocks == kept).await;
+        assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+        assert_eq!(on_disk(&cache).hits, kept);
+        // Those of some types are kept in memory alone.
+        let mut memory = cache.memory.lock();
+        kept = columns
+            .iter()
+            .map(|column| BlockKey { shard: meta.id, column: column.id, row_group: 0, number: 0 })
+            .filter_map(|key| memory.blocks.get(&key, Oid(1), false).cloned())
+            .filter(|block| !matches!(**block, ColumnBlock::Arrays(_)))
+            .count() as u64;
+        drop(memory);
+        assert!(columns.len() as u64 / 2 < kept, "most types have a form: {kept}");
+        until(|| on_disk(&cache).blocks == kept).await;
+    }
+}
+
+/// Damages a file as a disk, a crash or a stranger would.
+fn damage(path: &Path, random: &dyn Random) {
+    let mut bytes = fs::read(path).unwrap();
+    let draw = |below: usize| usize::try_from(random.next_u64() % below as u64).unwrap();
+    let (from, length) = (draw(bytes.len()), bytes.len());
+    match draw(6) {
+        0 => bytes.truncate(from),
+        1 => bytes[from] ^= 1 << draw(8),
+        2 => bytes[from..length.min(from + 4096)].fill(0),
+        3 => random.fill(&mut bytes[from..]),
+        4 => drop(bytes.drain(from..length.min(from + 64))),
+        _ => (0..40).for_each(|_| bytes[draw(length)] ^= 0x55),
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn damaged_and_missing_files_change_no_answer() {
+    let folder = TempDir::new().unwrap();
+    let (_objects, columns, batch, reader) = filled(&folder).await;
+    let files: Vec<_> = fs::read_dir(folder.path().join("cache")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let whole: Vec<_> = files.iter().map(|path| fs::read(path).unwrap()).collect();
+    let random = SeededRandom::new(5);
+    let mut hits = 0;
+    for round in 0..40 {
+        fs::read_dir(folder.path().join("cache"))
+            .unwrap()
+            .for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
+        files.iter().zip(&whole).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        let before = |files: &[PathBuf]| files.iter().for_each(|path| damage(path, &random));
+        // Before they are looked through, and after.
+        let cache = if round % 2 == 0 {
+            before(&files);
+            cache(MEMORY, settings(&folder, 1 << 30))
+        } else {
+            let cache = cache(MEMORY, settings(&folder, 1 << 30));
+            until(|| on_disk(&cache).blocks == 20).await;
+            if round == 1 {
+                files.iter().for_each(|path| fs::remove_file(path).unwrap())
+            } else {
+                before(&files)
+            }
+            cache
+        };
+        assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch, "round {round}");
+        hits += on_disk(&cache).hits;
+        assert_eq!(on_disk(&cache).hits + on_disk(&cache).misses, 20);
+        // What was lost is written anew.
+        until(|| on_disk(&cache).blocks == 20).await;
+    }
+    assert!(0 < hits, "what is whole is used");
+}
+
+#[test]
+fn a_record_is_that_block_or_none_whatever_its_bytes() {
+    let key = BlockKey { shard: ShardId(Uuid::from_u128(3)), column: ColumnId(2), row_group: 1, number: 4 };
+    let numbers: arrow::array::ArrayRef =
+        Arc::new((0..3000).map(|n| (n % 7 != 0).then_some(n * n)).collect::<arrow::array::Int64Array>());
+    let words: arrow::array::ArrayRef =
+        Arc::new((0..3000).map(|n| Some(["ä", "b", "cc"][n % 3])).collect::<arrow::array::StringViewArray>());
+    let texts: arrow::array::ArrayRef =
+        Arc::new((0..3000).map(|n| Some(format!("text {n}"))).collect::<arrow::array::StringViewArray>());
+    let records: Vec<Vec<u8>> = [numbers, words, texts]
+        .iter()
+        .map(|values| {
+            let mut record = Vec::new();
+            let head = record::encode(key, Oid(9), &ColumnBlock::of(values).unwrap(), &mut record).unwrap();
+            assert_eq!(head.record_bytes(), record.len() as u64);
+            assert_eq!(record::RecordHead::read(&record), Some(head));
+            let whole = bytes::Bytes::from(record.clone());
+            let all = blocks::RowSet::all(3000);
+            let read = record::decode(&whole, &key, 3000).unwrap().gather(&all, values.data_type()).unwrap();
+            assert_eq!(&read, values);
+            assert!(record::decode(&whole, &key, 2999).is_none(), "another number of rows");
+            assert!(record::decode(&whole, &BlockKey { number: 5, ..key }, 3000).is_none(), "another page");
+            record
+        })
+        .collect();
+    proptest!(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) }, |(which in 0..3_usize, changes in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..6), cut in prop::option::of(any::<prop::sample::Index>()))| {
+        let mut record = records[which].clone();
+        let mut is_padding = true;
+        for (at, bits) in changes {
+            let at = at.index(record.len());
+            record[at] ^= bits;
+            is_padding &= 64 < at;
+        }
+        if let Some(cut) = cut {
+            record.truncate(cut.index(record.len()));
+        }
+        let is_short = record.len() < records[which].len();
+        let read = record::decode(&bytes::Bytes::from(record), &key, 3000);
+        // Bytes between sections mean nothing.
+        prop_assert!(read.is_none() || (is_padding && !is_short));
+    });
+}
+
+#[tokio::test]
+async fn files_take_no_more_than_they_may() {
+    let folder = TempDir::new().unwrap();
+    let objects = bucket();
+    let (columns, batch) = many_rows();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    let room = Arc::new(Free(AtomicU64::new(1 << 40)));
+    let reserve = Reserve { disk: Arc::clone(&room) as Arc<dyn Room>, bytes: 1 << 20 };
+    let (limit, memory) = (4 << 20, 1);
+    let cache = cache(memory, CacheDisk { reserve, ..settings(&folder, limit) });
+    let bytes = || -> u64 {
+        let files = fs::read_dir(folder.path().join("cache")).unwrap().flatten();
+        files.map(|file| file.metadata().map_or(0, |file| file.len())).sum()
+    };
+    // The same rows as those of many shards.
+    let values = batch.column(0);
+    let block = Arc::new(ColumnBlock::of(&values.slice(0, blocks::BLOCK_ROWS)).unwrap());
+    let key = |number| BlockKey { shard: meta.id, column: ColumnId(1), row_group: 9, number };
+    let table = cache.of(Oid(1), CachePolicy::Normal);
+    for number in 0..60 {
+        table.put(key(number), &block);
+        until(|| cache.disk.as_ref().unwrap().files.index.lock().contains(&key(number))).await;
+        assert!(bytes() <= limit, "{} bytes after {number} blocks", bytes());
+        // The first one is asked for all the time, and stays.
+        assert!(table.find(&key(0)).is_some_and(|found| found.read(blocks::BLOCK_ROWS).is_some()), "{number}");
+    }
+    assert!(0 < on_disk(&cache).evictions);
+    assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+
+    // Room is made before others need it.
+    room.0.store(1 << 20, Ordering::Relaxed);
+    until(|| bytes() <= 3 << 20).await;
+    room.0.store(0, Ordering::Relaxed);
+    until(|| bytes() <= 2 << 20).await;
+    assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+}
+
+#[tokio::test]
+async fn what_no_table_has_is_neither_found_nor_kept() {
+    let folder = TempDir::new().unwrap();
+    let (_objects, columns, batch, reader) = filled(&folder).await;
+    let none = Arc::new(CacheWishes::default());
+    let other = cache(MEMORY, settings(&folder, 1 << 30));
+    other.keep(&none);
+    assert_eq!(read_cached(&reader, &other, &columns, &[], None).await, batch);
+    until(|| on_disk(&other).blocks == 20).await;
+    assert_eq!(on_disk(&other).hits, 0);
+    other.keep(&none);
+    assert_eq!((on_disk(&other).blocks, on_disk(&other).bytes, other.usage().blocks), (0, 0, 0));
+    drop(other);
+    // With no room for them files go.
+    drop(cache(MEMORY, settings(&folder, 0)));
+    assert_eq!(fs::read_dir(folder.path().join("cache")).unwrap().count(), 0);
+}

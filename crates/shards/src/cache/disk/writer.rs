@@ -1,0 +1,222 @@
+//! The thread that writes files and takes them away.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use types::Oid;
+
+use super::super::{BlockKey, Memory};
+use super::index::Place;
+use super::record::{self, RecordHead};
+use super::{CacheDisk, Files, Order, segment};
+
+/// The disk is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A file is full from here on.
+const SEGMENT_BYTES: u64 = 32 << 20;
+/// Where little may be kept a file is full sooner, so that never much of it goes at once.
+const SEGMENTS_MIN: u64 = 8;
+/// After a failure so many blocks are left out before it is tried again.
+const LEFT_OUT: u32 = 1_000;
+/// So many times the reserve is left free: commits are refused at the reserve, and room for them is made before.
+const RESERVES: u64 = 2;
+
+/// What files may take of a disk that has so much free beside the `used` bytes of theirs.
+fn limit(used: u64, free: u64, settings: &CacheDisk) -> u64 {
+    let room = used.saturating_add(free);
+    let left = settings.reserve.bytes.saturating_mul(RESERVES);
+    room.saturating_sub(left).min(room / settings.part.max(1)).min(settings.bytes_max)
+}
+
+/// The side of the tier that changes files.
+pub(super) struct Writer {
+    files: Arc<Files>,
+    /// What is worth being kept there is worth being written again.
+    memory: Weak<Mutex<Memory>>,
+    /// The file that is filled.
+    current: Option<Filling>,
+    /// The number of the file after it.
+    next: u64,
+    record: Vec<u8>,
+    left_out: u32,
+}
+
+struct Filling {
+    file: File,
+    number: u64,
+    bytes: u64,
+}
+
+impl Writer {
+    pub(super) fn new(files: Arc<Files>, memory: Weak<Mutex<Memory>>) -> Self {
+        Self { files, memory, current: None, next: 0, record: Vec::new(), left_out: 0 }
+    }
+
+    /// Writes what comes until nobody is left to send it.
+    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+        self.find_files();
+        loop {
+            let order = orders.recv_timeout(LOOK_EVERY);
+            let done = match order {
+                Ok(order) => self.write(&order),
+                Err(RecvTimeoutError::Timeout) => self.make_room(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if let Err(error) = done {
+                tracing::warn!(%error, "blocks cannot be kept on disk");
+                (self.current, self.left_out) = (None, LEFT_OUT);
+            }
+        }
+    }
+
+    /// Looks through what another run has left, the newest first. A file that holds nothing goes.
+    fn find_files(&mut self) {
+        let folder = &self.files.settings.folder;
+        let numbers = match segment::numbers(folder) {
+            Ok(numbers) => numbers,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return tracing::warn!(%error, "the cache's folder cannot be read"),
+        };
+        self.next = numbers.last().map_or(0, |newest| newest.saturating_add(1));
+        for number in numbers.into_iter().rev() {
+            let (found, bytes) = segment::walk(folder, number).unwrap_or_else(|error| {
+                tracing::warn!(%error, number, "a file of the cache cannot be read");
+                (Vec::new(), 0)
+            });
+            if found.is_empty() {
+                // One that stays is tried again at the next start.
+                let _ = segment::remove(folder, number);
+                continue;
+            }
+            self.files.index.lock().add_found(number, bytes, found);
+        }
+    }
+
+    fn write(&mut self, order: &Order) -> io::Result<()> {
+        if 0 < self.left_out {
+            self.left_out -= 1;
+            return Ok(());
+        }
+        if self.files.index.lock().contains(&order.key) {
+            return Ok(());
+        }
+        let mut record = std::mem::take(&mut self.record);
+        let written = match record::encode(order.key, order.table, &order.block, &mut record) {
+            Some(head) if self.has_room(head.record_bytes())? => self.append(order.key, order.table, &record),
+            _ => Ok(()),
+        };
+        self.record = record;
+        written
+    }
+
+    /// Whether a record fits, once files have gone for it.
+    fn has_room(&mut self, bytes: u64) -> io::Result<bool> {
+        let limit = self.look();
+        if limit / SEGMENTS_MIN < bytes {
+            return Ok(false);
+        }
+        while limit < self.files.index.lock().file_bytes() + bytes {
+            if !self.reclaim(true)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes files away where they have become too many for the disk.
+    fn make_room(&mut self) -> io::Result<()> {
+        let limit = self.look();
+        while limit < self.files.index.lock().file_bytes() && self.reclaim(false)? {}
+        Ok(())
+    }
+
+    /// What files may take now.
+    fn look(&self) -> u64 {
+        let settings = &self.files.settings;
+        let used = self.files.index.lock().file_bytes();
+        // Where the disk does not tell, what was said counts.
+        let free = settings.reserve.disk.free_bytes().unwrap_or(u64::MAX);
+        let limit = limit(used, free, settings);
+        self.files.limit.store(limit, Ordering::Relaxed);
+        limit
+    }
+
+    /// Takes the oldest file away; what is worth it is written again where that is wanted. `false` where there is no file.
+    fn reclaim(&mut self, again: bool) -> io::Result<bool> {
+        let memory = self.memory.upgrade();
+        let is_worth = |key: &BlockKey| memory.as_ref().is_some_and(|memory| memory.lock().blocks.is_kept(key));
+        let Some(gone) = self.files.index.lock().reclaim(is_worth) else { return Ok(false) };
+        if self.current.as_ref().is_some_and(|current| current.number == gone.segment) {
+            self.current = None;
+        }
+        let folder = &self.files.settings.folder;
+        let read = |(key, place): &(BlockKey, Place)| {
+            let record = segment::read(folder, *place).ok().filter(|_| again)?;
+            let head = RecordHead::read(&record).filter(|head| head.key == *key)?;
+            Some((head, record))
+        };
+        let records: Vec<_> = gone.kept.iter().map(read).collect();
+        let mut done = segment::remove(folder, gone.segment);
+        for ((key, place), record) in gone.kept.iter().zip(records) {
+            match record.filter(|_| done.is_ok()) {
+                Some((head, record)) => done = self.append(*key, head.table, &record),
+                None => self.files.index.lock().lost(key, *place),
+            }
+        }
+        done.map(|()| true)
+    }
+
+    /// Puts a record behind the others of the file that is filled.
+    fn append(&mut self, key: BlockKey, table: Oid, record: &[u8]) -> io::Result<()> {
+        let bytes = record.len() as u64;
+        let full_at = SEGMENT_BYTES.min(self.files.limit.load(Ordering::Relaxed) / SEGMENTS_MIN);
+        if self.current.as_ref().is_none_or(|current| full_at < current.bytes + bytes) {
+            let number = self.next;
+            self.next += 1;
+            let file = segment::create(&self.files.settings.folder, number)?;
+            self.files.index.lock().add_segment(number);
+            self.current = Some(Filling { file, number, bytes: 0 });
+        }
+        let current = self.current.as_mut().expect("made above");
+        current.file.write_all_at(record, current.bytes)?;
+        let place = Place { segment: current.number, at: current.bytes, bytes };
+        current.bytes += bytes;
+        self.files.index.lock().add(key, table, place);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct NoDisk;
+
+    impl types::Disk for NoDisk {
+        fn free_bytes(&self) -> io::Result<u64> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    #[test]
+    fn files_leave_twice_the_reserve_free_and_take_their_part_alone() {
+        let of = |kept, bytes_max, part| CacheDisk {
+            folder: std::path::PathBuf::new(),
+            bytes_max,
+            part,
+            reserve: types::Reserve { disk: Arc::new(NoDisk), bytes: kept },
+        };
+        assert_eq!(limit(10, 100, &of(30, 1_000, 1)), 50);
+        assert_eq!(limit(10, 40, &of(30, 1_000, 1)), 0, "what is there goes");
+        assert_eq!(limit(10, 100, &of(0, 50, 1)), 50);
+        assert_eq!(limit(10, 110, &of(5, 50, 4)), 30);
+        assert_eq!(limit(u64::MAX, 100, &of(0, u64::MAX, 1)), u64::MAX);
+    }
+}

@@ -1,0 +1,151 @@
+//! The cache's tier on disk: what was read before a restart comes from there, and damage to its files changes no answer.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio_postgres::Client;
+use types::random::SeededRandom;
+use types::{Clock, Random, SystemClock};
+
+use crate::server::Server;
+
+const QUERIES: [&str; 3] = [
+    "SELECT count(*)::text || ' ' || sum(n)::text || ' ' || max(word) || ' ' || max(name) FROM t",
+    "SELECT string_agg(word || count::text, ' ' ORDER BY word) FROM (SELECT word, count(*) FROM t WHERE n % 3 = 0 GROUP BY word) AS g",
+    "SELECT count(*)::text FROM t WHERE name LIKE '%77%' AND price > 100",
+];
+const COLUMNS: &str = "n, word, name, price";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_answer() {
+    let folder = TempDir::with_prefix("kiln-cache-").expect("a temporary folder can be made");
+    let server = Server::start_on(folder.path(), &["--settle-rows", "1000000"]);
+    let client = server.connect().await;
+    client
+        .batch_execute(
+            "CREATE TABLE t (n int, word text, name text, price numeric(10,2)) WITH (storage = column);
+             INSERT INTO t SELECT i, 'word ' || i % 7, 'name ' || i, i * 0.25 FROM generate_series(1, 300000) AS g(i);
+             CREATE TABLE gone (n int) WITH (storage = column);
+             INSERT INTO gone SELECT i FROM generate_series(1, 20000) AS g(i)",
+        )
+        .await
+        .expect("the statements run");
+    let expected = answers(&client).await;
+    client.batch_execute("SELECT sum(n) FROM gone").await.expect("it is there");
+    let blocks = held(&client, "memory", "t").await.blocks;
+    assert!(0 < blocks, "{COLUMNS} were read");
+    until_on_disk(&client, blocks).await;
+    client.batch_execute("DROP TABLE gone").await.expect("it is there");
+    drop(client);
+    server.kill();
+
+    let server = Server::start_on(folder.path(), &[]);
+    let client = server.connect().await;
+    until_on_disk(&client, blocks).await;
+    assert_eq!(answers(&client).await, expected);
+    let disk = held(&client, "disk", "t").await;
+    assert_eq!((disk.hits, disk.misses), (blocks, 0), "what was read before is read from disk");
+    until_nothing_is_gone(&client).await;
+    drop(client);
+    assert!(server.stop(), "it ends cleanly");
+
+    let files = files(&folder.path().join("cache"));
+    assert!(!files.is_empty());
+    let random = SeededRandom::new(11);
+    for round in 0..6 {
+        let server = Server::start_on(folder.path(), &[]);
+        let client = server.connect().await;
+        // Before the files are looked at, and after.
+        if round % 2 == 1 {
+            until_on_disk(&client, blocks).await;
+        }
+        for file in &files {
+            damage(file, round, &random);
+        }
+        assert_eq!(answers(&client).await, expected, "round {round}");
+        let disk = held(&client, "disk", "t").await;
+        assert_eq!(disk.hits + disk.misses, blocks);
+        // What was lost is written again.
+        until_on_disk(&client, blocks).await;
+        assert_eq!(answers(&client).await, expected, "round {round}");
+        drop(client);
+        server.kill();
+    }
+
+    let server = Server::start_on(folder.path(), &["--cache-disk-mb", "0"]);
+    assert_eq!(answers(&server.connect().await).await, expected);
+    assert!(self::files(&folder.path().join("cache")).is_empty(), "none is kept");
+}
+
+async fn answers(client: &Client) -> Vec<String> {
+    let mut answers = Vec::new();
+    for query in QUERIES {
+        answers.push(client.query_one(query, &[]).await.expect("it is answered").get(0));
+    }
+    answers
+}
+
+#[derive(Debug)]
+struct Held {
+    blocks: i64,
+    hits: i64,
+    misses: i64,
+}
+
+/// What a tier says of a table.
+async fn held(client: &Client, tier: &str, table: &str) -> Held {
+    let query = "SELECT blocks, hits, misses FROM sys.cache WHERE tier = $1 AND table_name = $2";
+    let row = client.query_opt(query, &[&tier, &table]).await.expect("it is a table");
+    row.map_or(Held { blocks: 0, hits: 0, misses: 0 }, |row| Held {
+        blocks: row.get(0),
+        hits: row.get(1),
+        misses: row.get(2),
+    })
+}
+
+/// Files are written, and looked through at a start, in the background.
+async fn until_on_disk(client: &Client, blocks: i64) {
+    let clock = SystemClock::new();
+    for _ in 0..500 {
+        if held(client, "disk", "t").await.blocks == blocks {
+            return;
+        }
+        clock.sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{:?} are on disk, not {blocks}", held(client, "disk", "t").await);
+}
+
+/// What is left of dropped tables is let go within seconds.
+async fn until_nothing_is_gone(client: &Client) {
+    let clock = SystemClock::new();
+    let query = "SELECT sum(blocks)::int8 FROM sys.cache WHERE table_name IS NULL";
+    for _ in 0..500 {
+        if client.query_one(query, &[]).await.expect("it is a table").get::<_, i64>(0) == 0 {
+            return;
+        }
+        clock.sleep(Duration::from_millis(20)).await;
+    }
+    panic!("blocks of a dropped table are held");
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    entries.map(|entry| entry.expect("it is there").path()).collect()
+}
+
+/// Cuts a file, fills its end with noise, changes bits of it, or takes it away; one that is gone already stays so.
+fn damage(file: &Path, round: u32, random: &dyn Random) {
+    let Ok(mut bytes) = std::fs::read(file) else { return };
+    let draw = |below: usize| usize::try_from(random.next_u64() % below as u64).expect("it is below a length");
+    let length = bytes.len();
+    let at = draw(length);
+    match round {
+        0 | 1 => (0..200).for_each(|_| bytes[draw(length)] ^= 1 << draw(8)),
+        2 => bytes.truncate(at),
+        3 => random.fill(&mut bytes[at..]),
+        4 => random.fill(&mut bytes),
+        _ => return std::fs::remove_file(file).expect("it is there"),
+    }
+    std::fs::write(file, bytes).expect("the folder is ours");
+}
