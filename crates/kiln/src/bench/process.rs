@@ -17,12 +17,12 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// A server over `data`, on free loopback ports, with so much memory for queries, and a connection to it.
-    pub(super) async fn start(data: &Path, memory_mb: Option<u64>) -> anyhow::Result<(Self, Client)> {
+    /// A server over `data`, on free loopback ports, with further options of `kiln serve`, and a connection to it.
+    pub(super) async fn start(data: &Path, options: &[String]) -> anyhow::Result<(Self, Client)> {
         let mut child = Command::new(std::env::current_exe().context("a running program has a path")?)
             .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
             .arg(data)
-            .args(memory_mb.map(|megabytes| format!("--memory-mb={megabytes}")))
+            .args(options)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true)

@@ -81,7 +81,10 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         if let Some(server) = server {
             server.stop().await;
         }
-        let mut processes = Processes { data, memory_mb: arguments.memory_mb, running: None };
+        // What an earlier server has packed would be found again.
+        let memory = arguments.memory_mb.map(|megabytes| format!("--memory-mb={megabytes}"));
+        let serving = memory.into_iter().chain(["--cache-disk-mb=0".to_owned()]).collect();
+        let mut processes = Processes { data, options: serving, running: None };
         let report = cold::run(&mut processes, &options, &*clock, &mut say).await?;
         return finish(arguments, &report);
     }
@@ -124,7 +127,7 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
 /// Server processes over one folder, one after the other.
 struct Processes {
     data: PathBuf,
-    memory_mb: Option<u64>,
+    options: Vec<String>,
     running: Option<Process>,
 }
 
@@ -134,7 +137,7 @@ impl cold::Servers for Processes {
             if let Some(mut running) = self.running.take() {
                 running.kill().await?;
             }
-            let (process, client) = Process::start(&self.data, self.memory_mb).await?;
+            let (process, client) = Process::start(&self.data, &self.options).await?;
             self.running = Some(process);
             anyhow::Ok(client)
         };

@@ -24,7 +24,7 @@ const KILLS: usize = 3;
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
 pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::new();
-    let (mut process, client) = Process::start(data, None).await?;
+    let (mut process, client) = Process::start(data, &[]).await?;
     let (rows, bytes, shards) = fill(&client, gigabytes).await?;
     println!("{rows} rows, {:.2} GB in {shards} shards", bytes as f64 / 1e9);
     for kill in 0..KILLS {
@@ -34,7 +34,7 @@ pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode>
         }
         process.kill().await?;
         let begun = clock.monotonic();
-        let (next, client) = Process::start(data, None).await?;
+        let (next, client) = Process::start(data, &[]).await?;
         let served = clock.monotonic() - begun;
         let found = number(&client, "SELECT count(*) FROM big").await?;
         let answered = clock.monotonic() - begun;
