@@ -69,6 +69,11 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     client.batch_execute("SET kiln.target_partitions = 1").await.expect("it is a setting");
     let refused = client.batch_execute(sort).await.expect_err("there is no room");
     assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
+    let text = (0..12).map(|n| format!("md5((i + {n})::text)")).collect::<Vec<_>>().join(" || ");
+    let group =
+        format!("SELECT count(*) FROM (SELECT {text} AS r FROM generate_series(1, 600000) AS g(i) GROUP BY 1) AS s");
+    let refused = client.batch_execute(&group).await.expect_err("there is no room");
+    assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
     assert_eq!((rows(&client, "small").await, rows(&client, "big").await), (acknowledged, 0));
 
     // What takes away makes room, and is let.

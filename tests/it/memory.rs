@@ -1,9 +1,12 @@
-//! A result of a gigabyte to a client that reads slowly: the server's memory stays flat.
+//! A result of a gigabyte to a client that reads slowly: the server's memory stays flat. Joins and groups that have no room in memory.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, SimpleQueryMessage};
 use types::{Clock, SystemClock};
 
 use crate::server::Server;
@@ -86,4 +89,76 @@ fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the server runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells");
     line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
+}
+
+/// Far less than tables of a hundred thousand rows take.
+const LITTLE: [&str; 4] = ["--memory-mb", "8", "--cache-memory-mb", "64"];
+
+/// Shapes whose joins or groups have no room in [`LITTLE`], or both.
+const HUNGRY: [&str; 6] = [
+    "SELECT count(*), sum(a.n), sum(length(b.v)) FROM big a JOIN big b ON a.k = b.k AND a.n <> b.n",
+    "SELECT count(*), count(o.v), sum(b.n) FROM big b LEFT JOIN other o ON o.k = b.n",
+    "SELECT count(*), sum(n) FROM big b WHERE NOT EXISTS (SELECT 1 FROM other o WHERE o.v = b.v)",
+    "SELECT count(*), sum(c), max(m) FROM (SELECT v, count(*) AS c, max(n) AS m FROM big GROUP BY v) AS s",
+    "SELECT count(*), sum(d) FROM (SELECT k, count(DISTINCT v) AS d FROM big GROUP BY k) AS s",
+    "SELECT count(*), sum(c) FROM (SELECT o.v, b.k, count(*) AS c FROM big b JOIN other o ON o.k = b.n GROUP BY GROUPING SETS ((1, 2), (1), (2))) AS s",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_no_room_spills_and_has_the_same_answer() {
+    let (plenty, little) = (Server::start(), Server::start_with(&LITTLE, &[]));
+    let (wide, narrow) = (plenty.connect().await, little.connect().await);
+    for client in [&wide, &narrow] {
+        client
+            .batch_execute(
+                "CREATE TABLE big (n bigint, k bigint, v text);
+                 INSERT INTO big SELECT i, i % 150000, 'value ' || i % 250000 FROM generate_series(1, 300000) AS g(i);
+                 CREATE TABLE other (k bigint, v text);
+                 INSERT INTO other SELECT i * 2, 'value ' || i * 3 FROM generate_series(1, 200000) AS g(i);
+                 VACUUM big; VACUUM other",
+            )
+            .await
+            .expect("tables are made");
+    }
+    for query in HUNGRY {
+        let expected = rows(&wide, query).await;
+        assert_eq!(rows(&narrow, query).await, expected, "{query}");
+        let plan = rows(&narrow, &format!("EXPLAIN (ANALYZE) {query}")).await.concat();
+        assert!(plan.contains("Spilled Parts"), "{query} had room:\n{plan}");
+        assert!(!plan.contains("left to operators"), "{query} did not spill enough:\n{plan}");
+    }
+    assert_eq!(files(&little.folder().join("spill")), 0, "nothing is left behind");
+
+    // Who goes away in the midst of it leaves nothing either, and others go on.
+    for _ in 0..5 {
+        let refused = narrow.batch_execute(&format!("SET statement_timeout = '150ms'; {}", HUNGRY[0])).await;
+        assert!(refused.is_err_and(|error| error.code() == Some(&SqlState::QUERY_CANCELED)), "it takes longer");
+    }
+    narrow.batch_execute("SET statement_timeout = 0").await.expect("it is a setting");
+    let clock = SystemClock::new();
+    let ended = clock.monotonic();
+    while files(&little.folder().join("spill")) != 0 {
+        assert!(clock.monotonic() - ended < Duration::from_secs(2), "files stay");
+        clock.sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(rows(&narrow, HUNGRY[0]).await, rows(&wide, HUNGRY[0]).await);
+}
+
+/// The first column's values, or those of the only row.
+async fn rows(client: &Client, sql: &str) -> Vec<String> {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let row = |message: SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => {
+            Some((0..row.len()).map(|column| format!("{}\n", row.get(column).unwrap_or("NULL"))).collect())
+        }
+        _ => None,
+    };
+    messages.into_iter().filter_map(row).collect()
+}
+
+/// Files below a folder.
+fn files(folder: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let count = |path: PathBuf| if path.is_dir() { files(&path) } else { 1 };
+    entries.filter_map(|entry| Some(count(entry.ok()?.path()))).sum()
 }

@@ -1,13 +1,20 @@
 //! All 22 TPC-H and 99 TPC-DS answers at scale factor 1, loaded and asked over the wire, with the engine and without it, against the
-//! reference answers.
+//! reference answers; those of TPC-H also with so little memory that joins and groups spill.
 //!
 //! Reads `../shared/tpc` beside the project, and is skipped with one line where that is absent.
 
+use std::path::Path;
+
 use bench::answers::{self, Row};
 use bench::{Suite, load, run};
+use tempfile::TempDir;
+use tokio_postgres::SimpleQueryMessage;
 use types::SystemClock;
 
 use crate::server::{Server, reference_data};
+
+/// Less than most queries' joins or groups take.
+const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "40", "--cache-memory-mb", "256"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tpch_answers_are_right() {
@@ -20,25 +27,40 @@ async fn tpcds_answers_are_right() {
 }
 
 async fn check_suite(suite: Suite) {
-    let Some(folder) = reference_data() else {
+    let Some(answers) = reference_data() else {
         println!("skipped: no reference answers in ../shared/tpc");
         return;
     };
-    let server = Server::start();
+    let folder = TempDir::with_prefix("kiln-test-").expect("a temporary folder can be made");
+    let server = Server::start_on(folder.path(), &[]);
     let client = server.connect().await;
     load::load(&client, suite, 1.0, &SystemClock::new(), |_| {}).await.expect("the data loads");
-
     let mut wrong = Vec::new();
-    let asked = ["off", "on"]
-        .into_iter()
-        .flat_map(|engine| suite.queries().iter().enumerate().map(move |query| (engine, query)));
-    for (engine, (index, sql)) in asked {
+    for engine in ["off", "on"] {
+        wrong.extend(ask_all(&server, suite, &answers, engine).await);
+    }
+    drop(client);
+    if suite == Suite::Tpch {
+        assert!(server.stop(), "it ends when asked");
+        let server = Server::start_on(folder.path(), &LITTLE_MEMORY);
+        wrong.extend(ask_all(&server, suite, &answers, "on").await);
+        let spilled = spilled_queries(&server, suite).await;
+        println!("{} of the {suite} queries spill with little memory", spilled.len());
+        assert!(1 < spilled.len(), "queries spill: {spilled:?}");
+    }
+    let asked = suite.queries().len();
+    assert!(wrong.is_empty(), "of {asked} {suite} queries these answers are wrong:\n{}", wrong.join("\n"));
+}
+
+/// Asks all queries; which answers are wrong, and how.
+async fn ask_all(server: &Server, suite: Suite, answers: &Path, engine: &str) -> Vec<String> {
+    let client = server.connect().await;
+    let set = format!("SET kiln.engine = {engine}");
+    client.batch_execute(&set).await.expect("the engine can be turned on and off");
+    let mut wrong = Vec::new();
+    for (index, sql) in suite.queries().iter().enumerate() {
         let number = index + 1;
-        client
-            .batch_execute(&format!("SET kiln.engine = {engine}"))
-            .await
-            .expect("the engine can be turned on and off");
-        let path = folder.join(format!("{suite}/sf1/q{number:02}.csv"));
+        let path = answers.join(format!("{suite}/sf1/q{number:02}.csv"));
         let expected = answers::read_reference(&std::fs::read_to_string(&path).expect("each query has its answer"));
         match run::query(&client, sql).await {
             Ok(found) => {
@@ -52,13 +74,24 @@ async fn check_suite(suite: Suite) {
             )),
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {} {suite} answers are wrong:\n{}",
-        wrong.len(),
-        suite.queries().len(),
-        wrong.join("\n")
-    );
+    wrong
+}
+
+/// The numbers of the queries of which EXPLAIN says that the engine has spilled something.
+async fn spilled_queries(server: &Server, suite: Suite) -> Vec<usize> {
+    let client = server.connect().await;
+    let mut spilled = Vec::new();
+    for (index, sql) in suite.queries().iter().enumerate().filter(|(_, sql)| !sql.contains("CREATE")) {
+        let plan = client.simple_query(&format!("EXPLAIN (ANALYZE) {sql}")).await.unwrap_or_default();
+        let is_told = |message: &SimpleQueryMessage| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).is_some_and(|line| line.contains("Spilled Parts")),
+            _ => false,
+        };
+        if plan.iter().any(is_told) {
+            spilled.push(index + 1);
+        }
+    }
+    spilled
 }
 
 /// Five digits in averages and quotients, which follow PostgreSQL's scale; every other column text for text.

@@ -14,12 +14,12 @@ use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result};
 /// Groups and what is kept of them. Gives one row for each group: its keys, what they determine, then its states.
 #[derive(Debug)]
 pub struct Groups {
-    spec: Arc<AggregateSpec>,
-    keys: Vec<KeyForm>,
+    pub(super) spec: Arc<AggregateSpec>,
+    pub(super) keys: Vec<KeyForm>,
     /// Made with the first batch, whose forms say how many words keys have.
-    table: Option<Table>,
-    carried: Vec<Carried>,
-    states: Vec<State>,
+    pub(super) table: Option<Table>,
+    pub(super) carried: Vec<Carried>,
+    pub(super) states: Vec<State>,
     rows: usize,
     groups: Vec<u32>,
     /// Groups that other stretches of rows may have too, of stretches that have ended.
@@ -213,7 +213,7 @@ impl Groups {
     }
 
     /// With the groups at the borders of stretches that have ended.
-    fn whole(mut self) -> Result<Self> {
+    pub(super) fn whole(mut self) -> Result<Self> {
         match self.border.take() {
             None => Ok(self),
             Some(mut border) => {

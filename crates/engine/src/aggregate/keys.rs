@@ -178,6 +178,17 @@ impl KeyForm {
         })
     }
 
+    /// As [`KeyForm::values`], of few groups: strings that none of them has are left alone.
+    pub(super) fn few_values(&self, words: &[i64], stride: usize, at: usize) -> Result<Data> {
+        let Self::Texts(numbered) = self else { return self.values(words, stride, at) };
+        let text = |word: &i64| {
+            let number = usize::try_from(*word).ok().filter(|number| *number < numbered.numbers.len());
+            number.map_or("", |number| numbered.numbers.get(number))
+        };
+        let texts = words.iter().skip(at).step_by(stride).map(text);
+        Ok(Data::Texts(StringViewArray::from_iter_values(texts)))
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Texts(numbered) => numbered.numbers.memory_bytes(),
@@ -201,7 +212,7 @@ fn wide(values: impl Iterator<Item = i128>, valid: Option<&Bits>) -> Vec<Words> 
 }
 
 /// One word for -0 and 0, and one for all that are no numbers.
-fn float_word(value: f64) -> i64 {
+pub(crate) fn float_word(value: f64) -> i64 {
     let one = if value == 0.0 {
         0.0
     } else if value.is_nan() {

@@ -1,6 +1,7 @@
 //! The least and the greatest value of each group.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{StringViewArray, StringViewBuilder};
@@ -116,6 +117,21 @@ impl Least {
             _ => return Err(Error::Form("values of several types")),
         }
         Ok(())
+    }
+
+    /// Those of some neighbouring groups.
+    pub(super) fn part(&self, groups: Range<usize>) -> Self {
+        match self {
+            Self::Unknown(_) => Self::Unknown(groups.len()),
+            Self::Ints(values) => Self::Ints(values[groups].to_vec()),
+            Self::Wide(values) => Self::Wide(values[groups].to_vec()),
+            Self::Floats(values) => Self::Floats(values[groups].to_vec()),
+            Self::Texts { values, .. } => {
+                let values = values[groups].to_vec();
+                let bytes = values.iter().flatten().map(|text| text.len()).sum();
+                Self::Texts { values, bytes }
+            }
+        }
     }
 
     pub(super) fn column(self) -> Column {

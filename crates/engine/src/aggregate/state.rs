@@ -1,5 +1,6 @@
 //! What is kept of each group: counts, totals, the least and the greatest.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::least::Least;
@@ -104,6 +105,16 @@ impl State {
             _ => return Err(Error::Form("states of another kind")),
         }
         Ok(())
+    }
+
+    /// The states of some neighbouring groups.
+    pub(super) fn part(&self, groups: Range<usize>) -> Self {
+        match self {
+            Self::Count(counts) => Self::Count(counts[groups].to_vec()),
+            Self::Sum(sums) => Self::Sum(sums[groups].to_vec()),
+            Self::FloatSum(sums) => Self::FloatSum(sums[groups].to_vec()),
+            Self::Least { values, is_max } => Self::Least { values: values.part(groups), is_max: *is_max },
+        }
     }
 
     /// The state of each group as a column.

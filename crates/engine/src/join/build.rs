@@ -6,6 +6,9 @@ use super::JoinSpec;
 use crate::vector::bytes_copied;
 use crate::{Batch, Column, Error, Form, Result};
 
+/// Rows of which nothing but their number is known are given in batches of so many.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
 /// A worker's part of the build side.
 #[derive(Debug)]
 pub struct Build {
@@ -46,6 +49,30 @@ impl Build {
                 self.bytes += bytes_copied(&column);
                 self.columns[position].push(column);
             }
+        }
+        Ok(())
+    }
+
+    /// Gives all rows away, in the batches that they came in.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn drain(&mut self, take: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
+        let Self { rows, mut columns, .. } = std::mem::replace(self, Self::new(&self.spec));
+        let pieces = columns.iter().map(Vec::len).max().unwrap_or_default();
+        if pieces == 0 {
+            // Nothing is known of them but their number.
+            let none = |rows: usize| self.spec.build_forms.iter().map(|form| form.nulls(rows)).collect();
+            let mut counts = (0..rows).step_by(ROWS_AT_ONCE).map(|start| ROWS_AT_ONCE.min(rows - start));
+            return counts.try_for_each(|rows| take(Batch { rows, columns: none(rows) }));
+        }
+        // From the last on, so that each is free when it has been given.
+        for piece in (0..pieces).rev() {
+            let there: Vec<Option<Column>> = columns.iter_mut().map(|column| column.pop()).collect();
+            let rows = there.iter().flatten().next().map_or(0, Column::rows);
+            let column = |(column, form): (Option<Column>, &Form)| column.unwrap_or_else(|| form.nulls(rows));
+            debug_assert!(columns.iter().all(|left| left.is_empty() || left.len() == piece), "pieces of all columns");
+            take(Batch { rows, columns: there.into_iter().zip(&self.spec.build_forms).map(column).collect() })?;
         }
         Ok(())
     }

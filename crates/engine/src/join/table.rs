@@ -41,7 +41,7 @@ impl JoinTable {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         spec.check()?;
         let rows = builds.iter().map(Build::rows).sum();
-        if u32::try_from(rows).is_ok_and(|rows| rows < NONE - 2) {
+        if Self::can_have(rows) {
             let columns = columns(&spec, &mut builds)?;
             drop(builds);
             Self::of_columns(spec, rows, columns, filter_bytes_max, NEXT.fetch_add(1, Ordering::Relaxed))
@@ -53,11 +53,20 @@ impl JoinTable {
     /// What [`JoinTable::finish`] may need, roughly, beside what has been collected: a column lies there twice, its pieces and the whole,
     /// while the rows' words, order and index are made.
     #[must_use]
-    pub fn room_bytes(builds: &[Build]) -> usize {
-        let rows: usize = builds.iter().map(Build::rows).sum();
-        let columns = builds.iter().map(Build::columns).max().unwrap_or_default();
-        let collected: usize = builds.iter().map(Build::memory_bytes).sum();
-        collected.div_ceil(columns.max(1)) + rows * ROOM_PER_ROW
+    pub fn room_bytes<'a>(builds: impl Iterator<Item = &'a Build>) -> usize {
+        let (mut rows, mut columns, mut collected) = (0, 1, 0);
+        for build in builds {
+            rows += build.rows();
+            columns = build.columns().max(columns);
+            collected += build.memory_bytes();
+        }
+        collected.div_ceil(columns) + rows * ROOM_PER_ROW
+    }
+
+    /// Whether a table can have so many rows.
+    #[must_use]
+    pub fn can_have(rows: usize) -> bool {
+        u32::try_from(rows).is_ok_and(|rows| rows < NONE - 2)
     }
 
     fn of_columns(

@@ -4,7 +4,7 @@ mod worker;
 
 use std::sync::Arc;
 
-pub use worker::{Border, Collected, Relief, Room, Worker};
+pub use worker::{Border, Collected, Relief, Room, Spill, Worker};
 
 use crate::Form;
 use crate::aggregate::AggregateSpec;

@@ -31,6 +31,10 @@ pub struct Border {
     pub relief: Option<Box<Relief>>,
     /// Is told of what has been collected, whenever that has become more.
     pub room: Option<Box<Room>>,
+    /// Takes what has been collected where there is no room for it; what it has taken is not the worker's any more.
+    pub spill: Option<Box<Spill>>,
+    /// Build rows go there at once, for others have gone there.
+    is_spilling: bool,
     /// What the rows that lie at the end take, where nobody takes them.
     held: usize,
 }
@@ -39,15 +43,24 @@ impl Border {
     /// Asks these.
     #[must_use]
     pub fn new(stop: Arc<AtomicBool>, relief: Option<Box<Relief>>, room: Box<Room>) -> Self {
-        Self { stop, relief, room: Some(room), held: 0 }
+        Self { stop, relief, room: Some(room), ..Self::default() }
+    }
+
+    /// Gives what has no room to `spill`.
+    #[must_use]
+    pub fn spilling_to(self, spill: Box<Spill>) -> Self {
+        Self { spill: Some(spill), ..self }
     }
 }
 
 /// Takes all batches; may wait.
 pub type Relief = dyn FnMut(Vec<Batch>) -> Result<()> + Send;
 
-/// Takes the bytes that are held; an error where they are too many.
+/// Takes the bytes that are held; [`Error::Memory`] where they are too many.
 pub type Room = dyn FnMut(usize) -> Result<()> + Send;
+
+/// Takes rows out of memory: those of a build side, groups as [`Groups::drain`] gives them, or those at the end.
+pub type Spill = dyn FnMut(Batch) -> Result<()> + Send;
 
 /// Batches that lie at the end before somebody is asked to take them.
 const HELD_MAX: usize = 32;
@@ -110,9 +123,8 @@ impl Worker {
     pub fn end_stretch(&mut self) -> Result<()> {
         let (Collected::Groups(groups), Some(next)) = (&mut self.collected, &mut self.next) else { return Ok(()) };
         let ended = groups.end_stretch()?;
-        if let Some(room) = &mut self.border.room {
-            room(groups.memory_bytes())?;
-        }
+        let bytes = groups.memory_bytes();
+        End { collected: &mut self.collected, border: &mut self.border }.hold(bytes)?;
         let Some(ended) = ended else { return Ok(()) };
         (0..).map_while(|number| ended.batch(number)).try_for_each(|batch| next.push(batch))
     }
@@ -142,6 +154,32 @@ impl Worker {
         let rows = &mut self.rows[step + 1..];
         let mut end = End { collected: &mut self.collected, border: &mut self.border };
         table.rest(part, parts, forms, &mut |batch| push(steps, locals, rows, &mut end, batch))
+    }
+
+    /// Puts another table in the place of the one that a step probes.
+    ///
+    /// # Errors
+    /// Where that step is no probe.
+    pub fn put_table(&mut self, step: usize, table: Arc<JoinTable>) -> Result<()> {
+        let Some(Local::Probe(there, _)) = self.locals.get_mut(step) else {
+            return Err(Error::Form("a table for what is no join"));
+        };
+        *there = table;
+        Ok(())
+    }
+
+    /// Gives what has been collected to whoever takes what has no room.
+    ///
+    /// # Errors
+    /// Where nobody does, and theirs.
+    pub fn spill(&mut self) -> Result<()> {
+        End { collected: &mut self.collected, border: &mut self.border }.spill()
+    }
+
+    /// What it has collected so far.
+    #[must_use]
+    pub fn collected(&self) -> &Collected {
+        &self.collected
     }
 
     /// How many rows have come to each step; the last number is the sink's.
@@ -182,6 +220,9 @@ impl End<'_> {
                 groups.memory_bytes()
             }
             Collected::Build(build) => {
+                if let (true, Some(spill)) = (self.border.is_spilling, &mut self.border.spill) {
+                    return spill(batch);
+                }
                 build.push(batch)?;
                 build.memory_bytes()
             }
@@ -196,7 +237,28 @@ impl End<'_> {
                 self.border.held
             }
         };
-        self.border.room.as_mut().map_or(Ok(()), |room| room(bytes))
+        self.hold(bytes)
+    }
+
+    /// Asks for room for what has been collected; without it that is given away, where somebody takes it.
+    fn hold(&mut self, bytes: usize) -> Result<()> {
+        let Some(room) = &mut self.border.room else { return Ok(()) };
+        match room(bytes) {
+            Err(Error::Memory(_)) if self.border.spill.is_some() => self.spill(),
+            outcome => outcome,
+        }
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        let Some(spill) = &mut self.border.spill else { return Err(Error::Memory("what a program collects")) };
+        match self.collected {
+            Collected::Groups(groups) => groups.drain(spill)?,
+            Collected::Build(build) => build.drain(spill)?,
+            Collected::Rows(rows) => rows.drain(..).try_for_each(spill)?,
+        }
+        self.border.is_spilling = true;
+        self.border.held = 0;
+        self.border.room.as_mut().map_or(Ok(()), |room| room(0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows that go through the steps together.
 
-use super::{Bits, Column};
+use super::{Bits, Column, bytes_copied};
 use crate::Result;
 
 /// Up to a few thousand rows.
@@ -34,6 +34,12 @@ impl Selection {
 }
 
 impl Batch {
+    /// What it takes in memory once it is copied, roughly: its values, without what others share.
+    #[must_use]
+    pub fn bytes_copied(&self) -> usize {
+        self.rows + self.columns.iter().map(bytes_copied).sum::<usize>()
+    }
+
     /// The rows that are selected.
     ///
     /// # Errors

@@ -2,7 +2,8 @@
 //!
 //! `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
 //! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `share.rs`
-//! divides their sources among these, `source.rs` brings pages of scans. The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
+//! divides their sources among these, `source.rs` brings pages of scans. What has no room in memory goes through files (`spill`), which
+//! cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
 //! run instead where the engine gives up.
 
 mod expression;
@@ -15,6 +16,8 @@ mod plan;
 mod run;
 mod share;
 mod source;
+mod spill;
+mod stage;
 mod workers;
 
 #[cfg(test)]
@@ -32,6 +35,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 pub(crate) use fragment::FragmentExec;
+pub(crate) use measure::Spilled;
 pub(crate) use plan::OperatorId;
 pub(crate) use run::FALLBACKS;
 

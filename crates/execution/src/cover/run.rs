@@ -23,6 +23,7 @@ use super::measure::Measured;
 use super::output::Output;
 use super::pipelines::Run;
 use super::plan::Lowered;
+use super::spill::SpillFailed;
 use crate::threads::beside;
 
 /// How often the operators that a program stands for ran in its place.
@@ -94,6 +95,12 @@ async fn drive(
             return;
         }
         Err(Ended::Undecided(engine::Error::Stopped)) if sender.is_closed() => return,
+        // What has spilled all that can be spilled would do no better as operators, which would begin again.
+        Err(Ended::Undecided(engine::Error::Memory(what))) if 0 < sent.load(Ordering::Relaxed) => {
+            let error = format!("No memory left for {what}");
+            let _ = sender.send(Err(DataFusionError::ResourcesExhausted(error))).await;
+            return;
+        }
         Err(Ended::Undecided(reason)) => reason,
     };
     fallbacks.add(1);
@@ -168,7 +175,13 @@ pub(super) enum Ended {
 
 impl From<engine::Error> for Ended {
     fn from(error: engine::Error) -> Self {
-        Self::Undecided(error)
+        match error {
+            engine::Error::Foreign(found) => match found.downcast::<SpillFailed>() {
+                Ok(failed) => Self::Failed(failed.0),
+                Err(found) => Self::Undecided(engine::Error::Foreign(found)),
+            },
+            other => Self::Undecided(other),
+        }
     }
 }
 

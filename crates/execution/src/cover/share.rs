@@ -18,6 +18,7 @@ use super::pipelines::{Built, Run};
 use super::plan::{Input, ScanInput};
 use super::run::Ended;
 use super::source::{Given, ScanBatches, ScanWork};
+use super::spill::{GroupParts, JoinParts, JoinedBatches, RegroupedBatches};
 use crate::scan::{PageRun, ShardScanExec};
 
 /// What the workers of a pipeline share.
@@ -25,6 +26,8 @@ pub(super) enum Share {
     Scan(Arc<ScanWork>, PageRun),
     Foreign(Mutex<Vec<SendableRecordBatchStream>>),
     Groups(Arc<GroupRows>, AtomicUsize),
+    Joined(Arc<JoinParts>),
+    Regrouped(Arc<GroupParts>),
 }
 
 /// One worker's share of a source.
@@ -32,20 +35,27 @@ pub(super) enum Batches {
     Scan(Box<ScanBatches>),
     Foreign(Arc<Share>, Option<SendableRecordBatchStream>),
     Groups(Arc<Share>),
+    Joined(JoinedBatches),
+    Regrouped(RegroupedBatches),
 }
 
 impl Run {
     /// What is to be divided, among how many workers.
     pub(super) fn share(&self, source: Source, most: usize) -> Result<(Share, usize), Ended> {
         match source {
-            Source::Groups(number) => {
-                let built = self.built.lock();
-                let Some(Built::Groups(groups)) = built.get(number).and_then(Option::as_ref) else {
-                    return Err(engine::Error::Form("groups that are not there yet").into());
-                };
-                let parts = groups.rows().div_ceil(BATCH_ROWS * 4).clamp(1, most);
-                Ok((Share::Groups(Arc::clone(groups), AtomicUsize::new(0)), parts))
-            }
+            Source::Groups(number) => match self.built(number) {
+                Some(Built::Groups(groups)) => {
+                    let parts = groups.rows().div_ceil(BATCH_ROWS * 4).clamp(1, most);
+                    Ok((Share::Groups(groups, AtomicUsize::new(0)), parts))
+                }
+                Some(Built::GroupParts(spec, parts)) => {
+                    let spills = self.spills_of_groups(number);
+                    let parts = GroupParts::new(&self.context, &self.stop, &spec, &parts, spills);
+                    let count = parts.len().clamp(1, most);
+                    Ok((Share::Regrouped(Arc::new(parts)), count))
+                }
+                _ => Err(engine::Error::Form("groups that are not there yet").into()),
+            },
             Source::Input(number) => match &self.lowered.inputs[number] {
                 Input::Scan(input) => {
                     let scan = scan_of(input)?;
@@ -66,7 +76,7 @@ impl Run {
         let built = self.built.lock();
         let keys = input.keys.iter().filter_map(|(column, pipeline, key)| match built.get(*pipeline)?.as_ref()? {
             Built::Table(table) => Some((*column, table.key_filter(*key)?)),
-            Built::Groups(_) => None,
+            _ => None,
         });
         let keys: Vec<_> = keys.collect();
         let columns = &scan.scan.columns;
@@ -97,6 +107,8 @@ impl Batches {
             Share::Scan(work, pages) => Self::Scan(Box::new(ScanBatches::new(work, pages.worker(number)))),
             Share::Foreign(_) => Self::Foreign(Arc::clone(share), None),
             Share::Groups(..) => Self::Groups(Arc::clone(share)),
+            Share::Joined(parts) => Self::Joined(JoinedBatches::new(parts)),
+            Share::Regrouped(parts) => Self::Regrouped(RegroupedBatches::new(parts)),
         }
     }
 
@@ -126,6 +138,8 @@ impl Batches {
                 let Share::Groups(groups, next) = &**share else { return Ok(None) };
                 Ok(groups.batch(next.fetch_add(1, Ordering::Relaxed)).map(Given::Rows))
             }
+            Self::Joined(batches) => batches.next().await,
+            Self::Regrouped(batches) => batches.next().await,
         }
     }
 }

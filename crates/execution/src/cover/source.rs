@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use blocks::{Kind, RowSet};
 use datafusion::common::Result as DfResult;
 use engine::expression::Memory;
-use engine::join::KeyFilter;
+use engine::join::{JoinTable, KeyFilter};
 use engine::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings, arrow_form};
 use shards::Test;
 use shards::cache::{ColumnBlock, PageColumn, PageRows, Piece, take_rows};
@@ -42,6 +42,10 @@ pub(super) enum Given {
     Rows(Batch),
     /// All rows of a page, or of as many neighbours, have been given.
     EndOfPage,
+    /// What the first step is to probe with the next rows.
+    Table(Arc<JoinTable>),
+    /// All rows that probe a table have been given; a table without rows instead of it.
+    EndOfTable(Arc<JoinTable>),
 }
 
 /// A page whose rows are given.

@@ -5,11 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use engine::pipeline::{Room, Worker};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use engine::Batch;
+use engine::aggregate::Groups;
+use engine::join::Build;
+use engine::pipeline::{Collected, Room, Worker};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::run::Ended;
+use super::spill::{Parts, Spiller};
 use crate::threads::beside;
 
 /// Memory is asked for in steps of so many bytes: the pool is one for all queries.
@@ -19,10 +24,57 @@ const STEP_BYTES: usize = 256 << 10;
 pub(super) struct Member {
     pub(super) number: usize,
     pub(super) worker: Worker,
-    /// What it has collected; kept until that is part of something that is counted itself.
-    pub(super) held: Arc<MemoryReservation>,
-    /// What the worker that it leads to has collected.
-    pub(super) held_ahead: Option<Arc<MemoryReservation>>,
+    pub(super) own: Own,
+    /// Of the worker that it leads to.
+    pub(super) own_ahead: Option<Own>,
+}
+
+/// What a worker has to itself.
+pub(super) struct Own {
+    /// For what it has collected; kept until that is part of something that is counted itself.
+    pub(super) _held: Arc<MemoryReservation>,
+    /// Takes what it has no room for.
+    pub(super) spiller: Option<Arc<Mutex<Spiller>>>,
+    /// Whether that takes all its rows, for a join in parts.
+    pub(super) gives_parts: bool,
+}
+
+impl Member {
+    /// The build rows that it has collected.
+    pub(super) fn build(&self) -> Option<&Build> {
+        if let Collected::Build(build) = self.worker.collected() { Some(build) } else { None }
+    }
+
+    /// The groups that it has collected.
+    pub(super) fn groups(&self) -> Option<&Groups> {
+        if let Collected::Groups(groups) = self.worker.collected() { Some(groups) } else { None }
+    }
+
+    /// Whether rows had no room.
+    pub(super) fn has_spilled(&self) -> bool {
+        self.own.spiller.as_ref().is_some_and(|spiller| spiller.lock().has_rows())
+    }
+
+    /// The rows that had no room.
+    pub(super) fn spilled(&self) -> Option<engine::Result<Parts>> {
+        self.own.spiller.as_ref().map(|spiller| spiller.lock().finish())
+    }
+}
+
+impl Own {
+    /// Takes rows out of memory.
+    pub(super) fn push(&self, rows: Vec<Batch>) -> engine::Result<()> {
+        let Some(spiller) = &self.spiller else { return Err(engine::Error::Form("rows for no parts")) };
+        let mut spiller = spiller.lock();
+        rows.iter().try_for_each(|batch| spiller.push(batch))
+    }
+
+    /// The rows that were taken out of memory, if any were.
+    pub(super) fn rows_spilled(&self) -> engine::Result<Option<Parts>> {
+        let Some(spiller) = &self.spiller else { return Ok(None) };
+        let mut spiller = spiller.lock();
+        if spiller.has_rows() { spiller.finish().map(Some) } else { Ok(None) }
+    }
 }
 
 /// Memory of the query's, none yet.
@@ -30,15 +82,37 @@ pub(super) fn reservation(context: &TaskContext) -> MemoryReservation {
     MemoryConsumer::new("engine").register(context.memory_pool())
 }
 
-/// Lets `held` be as much as a worker says that it holds.
-pub(super) fn room(held: &Arc<MemoryReservation>) -> Box<Room> {
-    let held = Arc::clone(held);
+/// What may be taken by what can be spilled, of all memory: of the rest, what was spilled is read again.
+fn collected_max(limit: usize) -> usize {
+    limit / 4 * 3
+}
+
+/// What a worker may take of that whatever others have.
+fn few(limit: usize) -> usize {
+    limit / 64
+}
+
+/// Lets `held` be as much as a worker says that it holds; where it can spill that, not all that there is.
+pub(super) fn room(held: &Arc<MemoryReservation>, context: &TaskContext, can_spill: bool) -> Box<Room> {
+    let (held, pool) = (Arc::clone(held), Arc::clone(context.memory_pool()));
+    let bounds = match pool.memory_limit() {
+        MemoryLimit::Finite(limit) if can_spill => Some((few(limit), collected_max(limit))),
+        _ => None,
+    };
     Box::new(move |bytes| {
-        if bytes <= held.size() {
+        if bytes == 0 {
+            held.free();
+        }
+        let size = held.size();
+        if bytes <= size {
             return Ok(());
         }
-        held.try_resize(bytes.next_multiple_of(STEP_BYTES))
-            .map_err(|_| engine::Error::Memory("what a program collects"))
+        let wanted = bytes.next_multiple_of(STEP_BYTES);
+        let is_beyond = bounds.is_some_and(|(few, most)| few < wanted && most < pool.reserved() + (wanted - size));
+        if is_beyond || held.try_resize(wanted).is_err() {
+            return Err(engine::Error::Memory("what a program collects"));
+        }
+        Ok(())
     })
 }
 

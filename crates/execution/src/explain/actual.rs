@@ -10,7 +10,7 @@ use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
 use planner::ExplainPlan;
 
 use super::node::{Property, Value};
-use crate::cover::{FragmentExec, OperatorId};
+use crate::cover::{FragmentExec, OperatorId, Spilled};
 use crate::scan::{ShardScanExec, counter};
 
 /// What an operator did, all of its partitions together.
@@ -27,13 +27,31 @@ pub(super) struct Clock {
     start: Option<DateTime<Utc>>,
     /// What the engine counted for the operators that it ran.
     measured: HashMap<OperatorId, u64>,
+    spilled: HashMap<OperatorId, Spilled>,
 }
 
 impl Clock {
     pub(super) fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
-        let mut measured = HashMap::new();
-        collect_measured(root, &mut measured);
-        Self { start: first_start(root), measured }
+        let mut clock = Self { start: first_start(root), measured: HashMap::new(), spilled: HashMap::new() };
+        clock.collect(root);
+        clock
+    }
+
+    fn collect(&mut self, operator: &Arc<dyn ExecutionPlan>) {
+        if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
+            self.measured.extend(fragment.measured().rows());
+            self.spilled.extend(fragment.measured().spilled());
+        }
+        operator.children().into_iter().for_each(|child| self.collect(child));
+    }
+
+    /// Lines about what the engine spilled for an operator.
+    pub(super) fn spilled(&self, operator: &dyn ExecutionPlan) -> Vec<Property> {
+        let Some(spilled) = self.spilled.get(&OperatorId::of(operator)) else { return Vec::new() };
+        vec![
+            Property::new("Spilled Parts", Value::Count(spilled.parts)),
+            Property::new("Spilled", Value::Bytes(spilled.bytes)),
+        ]
     }
 
     /// `None` where the operator counts nothing.
@@ -51,13 +69,6 @@ impl Clock {
         let time_ms = time(start(&metrics)).zip(time(end(&metrics)));
         Some(Actual { rows: rows as u64, time_ms })
     }
-}
-
-fn collect_measured(operator: &Arc<dyn ExecutionPlan>, measured: &mut HashMap<OperatorId, u64>) {
-    if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
-        measured.extend(fragment.measured().rows());
-    }
-    operator.children().into_iter().for_each(|child| collect_measured(child, measured));
 }
 
 fn first_start(operator: &Arc<dyn ExecutionPlan>) -> Option<DateTime<Utc>> {

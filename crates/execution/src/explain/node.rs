@@ -133,6 +133,7 @@ impl Shower<'_> {
         }
         if self.plan.analyze {
             properties.extend(actual::properties(operator.as_ref(), self.plan));
+            properties.extend(self.clock.iter().flat_map(|clock| clock.spilled(operator.as_ref())));
         }
         Node {
             name: shown.name,

@@ -1,0 +1,72 @@
+//! Groups that are taken away before all rows are known, to be grouped again with others.
+
+use std::sync::Arc;
+
+use super::{AggregateSpec, Groups, Kept, StateSpec};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Result};
+
+impl AggregateSpec {
+    /// What groups rows that [`Groups::drain`] has given, into what [`Groups::finish`] would have given of all.
+    #[must_use]
+    pub fn of_partial(&self) -> Self {
+        // The number of a set is one more key.
+        let keys = self.keys.len() + usize::from(!self.sets.is_empty());
+        let first_state = keys + self.carried.len();
+        let state = |(number, state): (usize, &StateSpec)| StateSpec {
+            kept: match state.kept {
+                Kept::Count | Kept::Sum => Kept::Sum,
+                other => other,
+            },
+            column: Some(first_state + number),
+            filter: None,
+        };
+        Self {
+            keys: (0..keys).collect(),
+            carried: (keys..first_state).collect(),
+            states: self.states.iter().enumerate().map(state).collect(),
+            sets: Vec::new(),
+            clustered: None,
+        }
+    }
+}
+
+impl Groups {
+    /// Gives all groups away, a batch at a time: keys, what they determine, states, as [`Groups::finish`] does. A stretch of rows that has
+    /// begun no longer has its groups to itself: none goes on early from here on.
+    ///
+    /// # Errors
+    /// Those of `take`, and of [`Groups::finish`].
+    pub fn drain(&mut self, take: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
+        let spec = match self.spec.clustered {
+            Some(_) => Arc::new(AggregateSpec { clustered: None, ..(*self.spec).clone() }),
+            None => Arc::clone(&self.spec),
+        };
+        let all = std::mem::replace(self, Self::new(&spec)).whole()?;
+        let Some(table) = &all.table else { return Ok(()) };
+        if !all.spec.sets.is_empty() {
+            let rows = all.finish()?;
+            return (0..).map_while(|number| rows.batch(number)).try_for_each(take);
+        }
+        let carried = all.carried.iter().map(|carried| carried.column()).collect::<Result<Vec<_>>>()?;
+        let (groups, stride) = (table.len(), table.stride().max(1));
+        for start in (0..groups).step_by(BATCH_ROWS) {
+            let end = groups.min(start + BATCH_ROWS);
+            let words = if table.stride() == 0 { &[][..] } else { &table.words()[start * stride..end * stride] };
+            let mut columns = Vec::with_capacity(all.keys.len() + carried.len() + all.states.len());
+            let mut at = 0;
+            for (key, form) in all.keys.iter().enumerate() {
+                let is_null = |row: usize| words[row * stride + stride - 1] >> key & 1 == 1;
+                let has_null = (0..end - start).any(is_null);
+                let validity = has_null.then(|| Arc::new(Bits::of(end - start, |row| !is_null(row))));
+                columns.push(Column { data: form.few_values(words, stride, at)?, validity });
+                at += form.words();
+            }
+            columns.extend(carried.iter().map(|column| column.slice(start, end)));
+            for state in &all.states {
+                columns.push(state.part(start..end).column(end - start)?);
+            }
+            take(Batch { rows: end - start, columns })?;
+        }
+        Ok(())
+    }
+}

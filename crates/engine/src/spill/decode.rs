@@ -1,0 +1,77 @@
+//! Rows of bytes. What does not fit is an error.
+
+use std::sync::Arc;
+
+use arrow::array::{StringViewArray, StringViewBuilder};
+
+use super::bytes::{DAMAGED, Reader};
+use super::kind;
+use crate::{Batch, Bits, Bounds, Column, Data, Result, Strings};
+
+/// Texts are copied to pieces of memory of so many bytes.
+const HEAP_BYTES: u32 = 1 << 20;
+
+/// The rows that [`super::encode`] has made bytes of.
+///
+/// # Errors
+/// [`crate::Error::Form`] where they are damaged.
+pub fn decode(bytes: &[u8]) -> Result<Batch> {
+    let mut reader = Reader(bytes);
+    let (rows, count) = (reader.count()?, reader.count()?);
+    let mut columns = Vec::new();
+    for _ in 0..count {
+        columns.push(column(&mut reader, rows)?);
+    }
+    if reader.0.is_empty() { Ok(Batch { rows, columns }) } else { Err(DAMAGED) }
+}
+
+fn column(reader: &mut Reader<'_>, rows: usize) -> Result<Column> {
+    let (kind, has_null) = (reader.byte()?, reader.byte()?);
+    let validity = match has_null {
+        0 => None,
+        1 => Some(Arc::new(bits(reader, rows)?)),
+        _ => return Err(DAMAGED),
+    };
+    let data = match kind {
+        kind::BOOLS => Data::Bools(Arc::new(bits(reader, rows)?)),
+        kind::INTS => {
+            let values = reader.numbers(rows)?;
+            let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(min, max), v| (min.min(*v), max.max(*v)));
+            let bounds = if values.is_empty() { Bounds::of(0) } else { Bounds { min: min.into(), max: max.into() } };
+            Data::Ints { values: Arc::new(values), bounds }
+        }
+        kind::WIDE => Data::Wide(Arc::new(reader.items(rows)?.map(i128::from_le_bytes).collect())),
+        kind::FLOATS => Data::Floats(Arc::new(reader.items(rows)?.map(f64::from_le_bytes).collect())),
+        kind::TEXTS => Data::Texts(texts(reader, rows)?),
+        kind::CODES => {
+            let count = reader.count()?;
+            let strings = texts(reader, count)?;
+            let code = |number: i64| {
+                let code = u32::try_from(number).ok().filter(|code| (*code as usize) < count.max(1));
+                code.ok_or(DAMAGED)
+            };
+            let codes = reader.numbers(rows)?.into_iter().map(code).collect::<Result<Vec<u32>>>()?;
+            // A code without a string stands where a NULL is.
+            if count == 0 && validity.as_ref().is_none_or(|valid| valid.count() != 0) && rows != 0 {
+                return Err(DAMAGED);
+            }
+            Data::Codes { codes: Arc::new(codes), strings: Strings::new(strings) }
+        }
+        _ => return Err(DAMAGED),
+    };
+    Ok(Column { data, validity })
+}
+
+fn bits(reader: &mut Reader<'_>, rows: usize) -> Result<Bits> {
+    Ok(Bits::of_words(reader.items(rows.div_ceil(64))?.map(u64::from_le_bytes).collect(), rows))
+}
+
+fn texts(reader: &mut Reader<'_>, count: usize) -> Result<StringViewArray> {
+    let lengths = reader.numbers(count)?;
+    let mut builder = StringViewBuilder::with_capacity(count).with_fixed_block_size(HEAP_BYTES);
+    for length in lengths {
+        let bytes = reader.take(usize::try_from(length).map_err(|_| DAMAGED)?)?;
+        builder.try_append_value(std::str::from_utf8(bytes).map_err(|_| DAMAGED)?)?;
+    }
+    Ok(builder.finish())
+}

@@ -1,0 +1,108 @@
+//! Rows as bytes.
+//!
+//! Rows and columns are counted, then each column has its kind, whether there are NULLs and the bits of what is none, and its values:
+//! numbers as distances from the least, strings by their lengths and text, codes with those of their strings that come.
+
+use std::collections::HashMap;
+
+use super::bytes::{ROWS_MAX, put_count, put_numbers};
+use super::kind;
+use crate::vector::concat;
+use crate::{Batch, Bits, Column, Data, Error, Form, Result};
+
+/// Strings with codes are written so where each comes so often, on average.
+const REPEATED: usize = 2;
+
+/// The rows of all batches, which have the same columns, as bytes that [`super::decode`] reads.
+///
+/// # Errors
+/// Where batches have other columns than the first.
+pub fn encode(batches: &[Batch]) -> Result<Vec<u8>> {
+    let rows = batches.iter().map(|batch| batch.rows).sum();
+    let columns = batches.first().map_or(0, |batch| batch.columns.len());
+    if ROWS_MAX < rows {
+        return Err(Error::Form("more rows than are encoded together"));
+    }
+    let mut bytes = Vec::new();
+    put_count(&mut bytes, rows);
+    put_count(&mut bytes, columns);
+    for position in 0..columns {
+        let pieces = batches.iter().map(|batch| batch.columns.get(position).cloned());
+        let pieces = pieces.collect::<Option<Vec<Column>>>().ok_or(Error::Form("rows of other columns"))?;
+        let form = pieces.first().map_or(Form::Ints, Form::of);
+        put_column(&mut bytes, &concat(pieces, form)?);
+    }
+    Ok(bytes)
+}
+
+fn put_column(bytes: &mut Vec<u8>, column: &Column) {
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0, u8::from(column.validity.is_some())]);
+    if let Some(valid) = &column.validity {
+        put_bits(bytes, valid);
+    }
+    bytes[start] = match &column.data {
+        Data::Bools(bits) => {
+            put_bits(bytes, bits);
+            kind::BOOLS
+        }
+        Data::Ints { values, .. } => {
+            put_numbers(bytes, values);
+            kind::INTS
+        }
+        Data::Wide(values) => {
+            values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            kind::WIDE
+        }
+        Data::Floats(values) => {
+            values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            kind::FLOATS
+        }
+        Data::Texts(texts) => {
+            let text = |row: usize| if column.is_valid(row) { texts.value(row) } else { "" };
+            put_texts(bytes, &(0..column.rows()).map(text).collect::<Vec<_>>());
+            kind::TEXTS
+        }
+        Data::Codes { codes, strings } => {
+            let code = |row: usize| column.is_valid(row).then(|| codes[row]);
+            put_codes(bytes, column.rows(), code, |code| strings.get(code))
+        }
+    };
+}
+
+fn put_bits(bytes: &mut Vec<u8>, bits: &Bits) {
+    bits.words().iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+}
+
+fn put_texts(bytes: &mut Vec<u8>, texts: &[&str]) {
+    let lengths: Vec<i64> = texts.iter().map(|text| text.len() as i64).collect();
+    put_numbers(bytes, &lengths);
+    texts.iter().for_each(|text| bytes.extend_from_slice(text.as_bytes()));
+}
+
+/// Codes with their strings; where few rows share one, texts.
+fn put_codes<'a>(
+    bytes: &mut Vec<u8>,
+    rows: usize,
+    code: impl Fn(usize) -> Option<u32>,
+    string: impl Fn(u32) -> &'a str,
+) -> u8 {
+    let mut numbers: HashMap<u32, i64> = HashMap::new();
+    let mut texts = Vec::new();
+    let number = |row: usize| match code(row) {
+        None => 0,
+        Some(code) => *numbers.entry(code).or_insert_with(|| {
+            texts.push(string(code));
+            texts.len() as i64 - 1
+        }),
+    };
+    let codes: Vec<i64> = (0..rows).map(number).collect();
+    if rows < texts.len() * REPEATED {
+        put_texts(bytes, &(0..rows).map(|row| code(row).map_or("", &string)).collect::<Vec<_>>());
+        return kind::TEXTS;
+    }
+    put_count(bytes, texts.len());
+    put_texts(bytes, &texts);
+    put_numbers(bytes, &codes);
+    kind::CODES
+}

@@ -1,0 +1,116 @@
+//! Which part a row belongs to.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::aggregate::float_word;
+use crate::{Batch, Column, Data, Error, Result};
+
+/// Parts that rows are divided into at once.
+pub const PARTS: usize = 32;
+
+/// So often a part can be divided again.
+pub const LEVELS: u32 = 4;
+
+/// The bits of a hash that say the part of one level.
+const BITS: u32 = PARTS.trailing_zeros();
+
+const SEED: u64 = 0x51_7c_c1_b7_27_22_0a_95;
+const NULL: u64 = 0x9e6c_63d0_876a_46d1;
+
+/// How rows are divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parting {
+    /// The columns whose equal values belong together. Without any, all rows are in part 0.
+    pub keys: Vec<usize>,
+    /// Whether NULLs are equal to each other; otherwise a row with a NULL may be in any part.
+    pub nulls_are_equal: bool,
+    /// How often the rows have been divided before: each time it is done by other bits.
+    pub level: u32,
+}
+
+impl Parting {
+    /// The same rows in more parts; `None` where that has been done often enough, or does nothing.
+    #[must_use]
+    pub fn finer(&self) -> Option<Self> {
+        let level = self.level + 1;
+        (level < LEVELS && !self.keys.is_empty()).then(|| Self { level, ..self.clone() })
+    }
+
+    /// Gives the rows of each part that has some to `take`.
+    ///
+    /// # Errors
+    /// Those of `take`, and where a key is no column.
+    pub fn divide(&self, batch: &Batch, mut take: impl FnMut(usize, Batch) -> Result<()>) -> Result<()> {
+        if batch.rows == 0 {
+            return Ok(());
+        }
+        if self.keys.is_empty() {
+            return take(0, batch.clone());
+        }
+        let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); PARTS];
+        for (row, hash) in (0_u32..).zip(self.hashes(batch)?) {
+            rows_of[(hash >> (self.level * BITS)) as usize % PARTS].push(row);
+        }
+        for (part, rows) in rows_of.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
+            let columns = batch.columns.iter().map(|column| column.take(&rows)).collect::<Result<_>>()?;
+            take(part, Batch { rows: rows.len(), columns })?;
+        }
+        Ok(())
+    }
+
+    fn hashes(&self, batch: &Batch) -> Result<Vec<u64>> {
+        let mut hashes = vec![SEED; batch.rows];
+        let mut loose = Vec::new();
+        for key in &self.keys {
+            let column = batch.columns.get(*key).filter(|column| column.rows() == batch.rows);
+            let column = column.ok_or(Error::Form("a key that is no column"))?;
+            add(&mut hashes, column);
+            if let (false, Some(valid)) = (self.nulls_are_equal, &column.validity) {
+                loose.extend(valid.not().ones());
+            }
+        }
+        // They find nothing wherever they are: many of them are spread.
+        for row in loose {
+            hashes[row] = mixed(SEED, row as u64);
+        }
+        Ok(hashes)
+    }
+}
+
+/// Adds a column's values, which have the same hash in every form.
+fn add(hashes: &mut [u64], column: &Column) {
+    let valid = column.validity.as_deref();
+    let each = |hashes: &mut [u64], word: &dyn Fn(usize) -> u64| {
+        for (row, hash) in hashes.iter_mut().enumerate() {
+            let is_null = valid.is_some_and(|bits| !bits.get(row));
+            *hash = mixed(*hash, if is_null { NULL } else { word(row) });
+        }
+    };
+    match &column.data {
+        Data::Bools(bits) => each(hashes, &|row| u64::from(bits.get(row))),
+        Data::Ints { values, .. } => each(hashes, &|row| values[row].cast_unsigned()),
+        Data::Wide(values) => each(hashes, &|row| wide(values[row])),
+        Data::Floats(values) => each(hashes, &|row| float_word(values[row]).cast_unsigned()),
+        Data::Texts(texts) => each(hashes, &|row| xxh3_64(texts.value(row).as_bytes())),
+        Data::Codes { codes, strings } => each(hashes, &|row| xxh3_64(strings.get(codes[row]).as_bytes())),
+    }
+}
+
+/// Of what 64 bits hold, these.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the two halves")]
+fn wide(value: i128) -> u64 {
+    match i64::try_from(value) {
+        Ok(narrow) => narrow.cast_unsigned(),
+        Err(_) => mixed(value as u64, (value >> 64) as u64),
+    }
+}
+
+/// A hash with one more word: all bits of both matter to all of its bits.
+#[inline]
+fn mixed(hash: u64, word: u64) -> u64 {
+    let product = u128::from(hash ^ word) * u128::from(0xa076_1d64_78bd_642f_u64);
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+    let (low, high) = (product as u64, (product >> 64) as u64);
+    let folded = low ^ high;
+    (folded ^ folded >> 32).wrapping_mul(0xe703_7ed1_a0b4_28db)
+}

@@ -1,0 +1,162 @@
+use std::sync::Arc;
+
+use arrow::array::StringViewArray;
+use proptest::prelude::*;
+
+use super::{LEVELS, PARTS, Parting, decode, encode};
+use crate::{Batch, Bits, Bounds, Column, Data, Strings};
+
+/// A value of each row, in any form.
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Null,
+    Bool(bool),
+    Number(i128),
+    Float(u64),
+    Text(String),
+}
+
+fn value(column: &Column, row: usize) -> Value {
+    if !column.is_valid(row) {
+        return Value::Null;
+    }
+    match &column.data {
+        Data::Bools(bits) => Value::Bool(bits.get(row)),
+        Data::Ints { values, bounds } => {
+            let value = i128::from(values[row]);
+            assert!(bounds.min <= value && value <= bounds.max, "{value} beyond {bounds:?}");
+            Value::Number(value)
+        }
+        Data::Wide(values) => Value::Number(values[row]),
+        Data::Floats(values) => Value::Float(values[row].to_bits()),
+        Data::Codes { codes, strings } => Value::Text(strings.get(codes[row]).to_owned()),
+        Data::Texts(texts) => Value::Text(texts.value(row).to_owned()),
+    }
+}
+
+fn values(batches: &[Batch]) -> Vec<Vec<Value>> {
+    let row = |batch: &Batch, row: usize| batch.columns.iter().map(|column| value(column, row)).collect();
+    batches.iter().flat_map(|batch| (0..batch.rows).map(move |at| row(batch, at))).collect()
+}
+
+fn ints(values: Vec<i64>) -> Data {
+    Data::Ints { values: Arc::new(values), bounds: Bounds::I64 }
+}
+
+fn texts(numbers: &[i64]) -> Vec<String> {
+    numbers.iter().map(|number| if number % 3 == 0 { String::new() } else { format!("a text ü {number}") }).collect()
+}
+
+/// The same numbers in columns of all forms.
+fn batch(numbers: &[i64], spread: i64, nulls: &[bool]) -> Batch {
+    let rows = numbers.len();
+    let few: Vec<i64> = numbers.iter().map(|number| number.rem_euclid(spread)).collect();
+    let strings = Strings::new(StringViewArray::from_iter_values(texts(&(0..spread).collect::<Vec<_>>())));
+    let data = [
+        Data::Bools(Arc::new(Bits::of(rows, |row| few[row] % 2 == 0))),
+        ints(numbers.to_vec()),
+        ints(few.clone()),
+        Data::Wide(Arc::new(numbers.iter().map(|number| i128::from(*number) << 40).collect())),
+        Data::Floats(Arc::new(numbers.iter().map(|number| f64::from_bits(number.cast_unsigned())).collect())),
+        Data::Texts(StringViewArray::from_iter_values(texts(numbers))),
+        Data::Codes { codes: Arc::new(few.iter().map(|code| *code as u32).collect()), strings },
+    ];
+    let plain = data.iter().map(|data| Column::new(data.clone()));
+    let valid = Arc::new(Bits::of(rows, |row| !nulls[row]));
+    let partly = data.iter().map(|data| Column { data: data.clone(), validity: Some(Arc::clone(&valid)) });
+    Batch { rows, columns: plain.chain(partly).collect() }
+}
+
+fn any_batch() -> impl Strategy<Value = Batch> {
+    let number = prop_oneof![any::<i64>(), -3_i64..200, 0_i64..70_000, Just(i64::MIN), Just(i64::MAX)];
+    let rows = proptest::collection::vec((number, any::<bool>()), 0..300);
+    (rows, 1_i64..80).prop_map(|(rows, spread)| {
+        let (numbers, nulls): (Vec<i64>, Vec<bool>) = rows.into_iter().unzip();
+        batch(&numbers, spread, &nulls)
+    })
+}
+
+proptest! {
+    #[test]
+    fn rows_come_back_from_bytes(batches in proptest::collection::vec(any_batch(), 1..4)) {
+        let read = decode(&encode(&batches).unwrap()).unwrap();
+        prop_assert_eq!(values(&[read]), values(&batches));
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_or_other_rows(batch in any_batch(), at in any::<usize>(), with in any::<u8>()) {
+        let mut bytes = encode(std::slice::from_ref(&batch)).unwrap();
+        let at = at % bytes.len();
+        prop_assert!(decode(&bytes[..at]).is_err());
+        bytes[at] ^= with;
+        if let Ok(read) = decode(&bytes) {
+            values(&[read]);
+        }
+    }
+
+    #[test]
+    fn parts_have_all_rows_once(batch in any_batch(), key in 0_usize..14, level in 0..LEVELS, equal in any::<bool>()) {
+        let parting = Parting { keys: vec![key], nulls_are_equal: equal, level };
+        let mut parts = vec![Vec::new(); PARTS];
+        parting.divide(&batch, |part, batch| { parts[part].push(batch); Ok(()) }).unwrap();
+        let mut divided: Vec<String> = parts.iter().flat_map(|part| values(part)).map(|row| format!("{row:?}")).collect();
+        let mut all: Vec<String> = values(&[batch]).iter().map(|row| format!("{row:?}")).collect();
+        divided.sort();
+        all.sort();
+        prop_assert_eq!(divided, all);
+        // Rows of one key are together.
+        let mut part_of = std::collections::HashMap::new();
+        for (part, batches) in parts.iter().enumerate() {
+            for row in values(batches) {
+                let is_loose = row[key] == Value::Null && !equal;
+                let first = *part_of.entry(format!("{:?}", row[key])).or_insert(part);
+                prop_assert!(is_loose || first == part, "rows of a key are in two parts");
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_in_any_form_belong_together() {
+    let numbers: Vec<i64> = (-500..500).collect();
+    let strings = Strings::new(StringViewArray::from_iter_values(texts(&numbers)));
+    let rows = numbers.len();
+    let codes = Data::Codes { codes: Arc::new((0..rows as u32).collect()), strings };
+    let pairs = [
+        (ints(numbers.clone()), Data::Wide(Arc::new(numbers.iter().map(|number| i128::from(*number)).collect()))),
+        (Data::Texts(StringViewArray::from_iter_values(texts(&numbers))), codes),
+        (Data::Floats(Arc::new(vec![0.0, f64::NAN, 1.5])), Data::Floats(Arc::new(vec![-0.0, -f64::NAN, 1.5]))),
+    ];
+    for (one, other) in pairs {
+        let parting = Parting { keys: vec![0], nulls_are_equal: false, level: 1 };
+        let parts = |data: Data| {
+            let column = Column::new(data);
+            let (rows, place) = (column.rows(), ints((0..column.rows() as i64).collect()));
+            let mut part_of = vec![None; rows];
+            let batch = Batch { rows, columns: vec![column, Column::new(place)] };
+            parting
+                .divide(&batch, |part, batch| {
+                    let Data::Ints { values, .. } = &batch.columns[1].data else { panic!("places") };
+                    values.iter().for_each(|row| part_of[*row as usize] = Some(part));
+                    Ok(())
+                })
+                .unwrap();
+            part_of
+        };
+        assert_eq!(parts(one), parts(other));
+    }
+}
+
+#[test]
+fn rows_without_columns_are_counted() {
+    let batches = [Batch { rows: 7, columns: Vec::new() }, Batch { rows: 5, columns: Vec::new() }];
+    assert_eq!(decode(&encode(&batches).unwrap()).unwrap().rows, 12);
+    let parting = Parting { keys: Vec::new(), nulls_are_equal: true, level: 0 };
+    assert_eq!(parting.finer(), None, "nothing would be divided");
+    parting
+        .divide(&batches[0], |part, batch| {
+            assert_eq!((part, batch.rows), (0, 7));
+            Ok(())
+        })
+        .unwrap();
+}
