@@ -22,6 +22,7 @@ use crate::error::from_datafusion;
 use crate::past::Pin;
 use crate::session::{SessionCommand, check_storage_columns};
 use crate::shard_table::ShardTable;
+use crate::shared::{self, Optimized};
 use crate::stop::stoppable;
 use crate::stream_table::StreamTable;
 use crate::write::copy_options::CopyOptions;
@@ -142,11 +143,11 @@ impl QueryPlan {
     }
 
     /// The plan after the optimizer's rules; subqueries that it runs end when `stop` fires. The analyzer's have run already.
-    fn optimized(&self, stop: &CancellationToken) -> SqlResult<LogicalPlan> {
+    fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
         // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
         DependentSubqueries::new(Arc::clone(&self.state), stop.clone())
             .analyze(self.plan.clone(), self.state.config_options())
-            .and_then(|plan| self.state.optimizer().optimize(plan, self.state.as_ref(), |_, _| {}))
+            .and_then(|plan| shared::optimize(plan, &self.state))
             .map_err(from_datafusion)
     }
 
@@ -157,8 +158,15 @@ impl QueryPlan {
     pub async fn physical(&self, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
         let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
         let optimized = QueryPlan { plan, ..self.clone() }.optimized(stop)?;
+        for table in &optimized.shared {
+            table.run_by(self.operators(table.plan(), stop).await?);
+        }
+        self.operators(&optimized.plan, stop).await
+    }
+
+    async fn operators(&self, plan: &LogicalPlan, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
         let planner = Arc::clone(self.state.query_planner());
-        let operators = planner.create_physical_plan(&optimized, self.state.as_ref()).await.map_err(from_datafusion)?;
+        let operators = planner.create_physical_plan(plan, self.state.as_ref()).await.map_err(from_datafusion)?;
         stoppable(operators, stop).map_err(from_datafusion)
     }
 

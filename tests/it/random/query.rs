@@ -166,6 +166,30 @@ impl<'a> Generator<'a> {
         Query { sql, columns: left.columns, is_ordered: false, rows: left.rows + right.rows }
     }
 
+    /// A WITH query that is read twice: joined with itself, or its rows after each other.
+    pub(super) fn twice(&self, depth: u32) -> Query {
+        let (read, name, columns) = (self.query(depth - 1, None), self.name(), self.kinds(None));
+        let (left, right) = (self.reading(&name, &read), self.reading(&name, &read));
+        let selected = |scope: &Scope| {
+            let values = columns.iter().map(|kind| self.value(scope, *kind, 1)).collect::<Vec<_>>();
+            format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(scope))
+        };
+        let (main, rows) = match self.join(&left, &right).filter(|_| self.chance.once_in(2)) {
+            Some(both) => (selected(&both), both.rows),
+            None => {
+                let operation = self.chance.pick(&["UNION ALL", "UNION ALL", "UNION", "EXCEPT"]);
+                (format!("{} {operation} {}", selected(&left), selected(&right)), left.rows + right.rows)
+            }
+        };
+        Query { sql: format!("WITH {name} AS ({}) {main}", read.sql), columns, is_ordered: false, rows }
+    }
+
+    /// The rows of a query that has this name.
+    fn reading(&self, query: &str, read: &Query) -> Scope {
+        let name = self.name();
+        Scope { from: format!("{query} AS {name}"), fields: outputs(&name, &read.columns), rows: read.rows }
+    }
+
     /// By all columns, so that rows that compare equal are equal.
     fn ordered(&self, query: Query) -> Query {
         let places = (1..=query.columns.len()).map(|place| match self.chance.below(4) {
@@ -208,15 +232,17 @@ impl<'a> Generator<'a> {
 
     fn nested(&self, depth: u32) -> Scope {
         let (query, name) = (self.query(depth - 1, None), self.name());
-        let field =
-            |(place, kind): (usize, &Kind)| Field { sql: format!("{name}.o{}", place + 1), kind: *kind, domain: 2 };
-        let fields = query.columns.iter().enumerate().map(field).collect();
-        Scope { from: format!("({}) AS {name}", query.sql), fields, rows: query.rows }
+        Scope { from: format!("({}) AS {name}", query.sql), fields: outputs(&name, &query.columns), rows: query.rows }
     }
 
     fn joined(&self, depth: u32) -> Scope {
         let (left, right) = (self.relation(depth - 1), self.relation(depth - 1));
-        let Some(condition) = self.join_condition(&left, &right) else { return left };
+        self.join(&left, &right).unwrap_or(left)
+    }
+
+    /// Both sides by keys of theirs; `None` where these would find too many rows.
+    fn join(&self, left: &Scope, right: &Scope) -> Option<Scope> {
+        let condition = self.join_condition(left, right)?;
         let kind = self.chance.pick(&["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
         let fields: Vec<Field> = left.fields.iter().chain(&right.fields).cloned().collect();
         let scope = Scope { from: String::new(), fields, rows: condition.rows.max(left.rows).max(right.rows) };
@@ -226,7 +252,7 @@ impl<'a> Generator<'a> {
             false => String::new(),
         };
         let from = format!("{} {kind} {} ON {}{more}", left.from, right_side(&right.from), condition.sql);
-        Scope { from, ..scope }
+        Some(Scope { from, ..scope })
     }
 
     /// Keys of both sides that do not find too many rows.
@@ -273,6 +299,12 @@ struct JoinCondition {
 /// A join on the right needs its parentheses.
 fn right_side(from: &str) -> String {
     if from.contains(" JOIN ") { format!("({from})") } else { from.to_owned() }
+}
+
+/// The columns `o1`, `o2` … of a relation.
+fn outputs(name: &str, columns: &[Kind]) -> Vec<Field> {
+    let field = |(place, kind): (usize, &Kind)| Field { sql: format!("{name}.o{}", place + 1), kind: *kind, domain: 2 };
+    columns.iter().enumerate().map(field).collect()
 }
 
 /// Values as columns `o1`, `o2` …

@@ -34,6 +34,8 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
+use planner::SharedScanExec;
+
 pub(crate) use fragment::FragmentExec;
 pub(crate) use measure::Spilled;
 pub(crate) use plan::OperatorId;
@@ -46,6 +48,11 @@ pub(crate) use run::FALLBACKS;
 pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if let Some(fragment) = plan::lower(&plan) {
         return Ok(Arc::new(FragmentExec::new(plan, fragment)));
+    }
+    // The operators that make what several read are nobody's child.
+    if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {
+        shared.rows().cover(cover)?;
+        return Ok(plan);
     }
     // Its terms share a table that it hands down to the operators that it sees, and are run again and again.
     if plan.is::<RecursiveQueryExec>() {

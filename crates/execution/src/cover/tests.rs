@@ -7,7 +7,7 @@ use crate::fixtures::Warehouse;
 use crate::sql_fixture::Sql;
 
 /// What collects much: groups and tables, some of them of what operators below have made, with exchanges, sorts and windows.
-const HUNGRY: [&str; 22] = [
+const HUNGRY: [&str; 23] = [
     "select x, count(*) from a group by x order by x desc limit 3",
     "select x % 20000 as g, max(x::text), min(t) from a group by 1 order by 1 limit 3",
     "select count(*), sum(x), max(y), min(t) from a join b on x = y",
@@ -16,6 +16,7 @@ const HUNGRY: [&str; 22] = [
     "select count(*), sum(y) from (select x, t from a order by t, x limit 30000) as s join b on x = y",
     "select count(*), sum(y) from (select x from a order by x limit 30000) as s join b on x = y",
     "select count(*), sum(s.x) from (select x from a union all select y from b) as s join a as other on s.x = other.x",
+    "with s as (select x, count(*) as n, max(t) as t from a group by x) select count(*), sum(p.n), max(q.t) from s as p join s as q on p.x = q.x + 1",
     // Joins of all kinds, by keys that are NULL or come often, with conditions besides.
     "select count(*), sum(a.x), sum(length(o.t)) from a left join a as o on a.x = o.x + 20000",
     "select count(*), count(y), sum(x) from b right join a on x = y - 30000 and y % 3 <> x % 2",

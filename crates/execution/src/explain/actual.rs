@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
-use planner::ExplainPlan;
+use planner::{ExplainPlan, SharedScanExec};
 
 use super::node::{Property, Value};
 use crate::cover::{FragmentExec, OperatorId, Spilled};
@@ -41,6 +41,11 @@ impl Clock {
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
             self.measured.extend(fragment.measured().rows());
             self.spilled.extend(fragment.measured().spilled());
+            // What it reads of others is below the operators that it stands for.
+            self.collect(&fragment.covered());
+        }
+        if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
+            self.collect(shared.rows().operators());
         }
         operator.children().into_iter().for_each(|child| self.collect(child));
     }

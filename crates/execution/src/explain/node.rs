@@ -1,5 +1,6 @@
 //! The tree that is shown: operators that only hand batches on are left out, filters go to the scan below them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -10,7 +11,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
-use planner::ExplainPlan;
+use planner::{ExplainPlan, SharedRows, SharedScanExec};
 
 use super::actual::{Actual, Clock};
 use super::estimate::{Estimate, Estimates};
@@ -67,7 +68,7 @@ impl Property {
 /// The tree of `operators`, with what they did if they were run.
 pub(super) fn tree(operators: &Arc<dyn ExecutionPlan>, plan: &ExplainPlan) -> Node {
     let clock = plan.analyze.then(|| Clock::of(operators));
-    Shower { plan, clock, estimates: Estimates::default() }.show(operators)
+    Shower { plan, clock, estimates: Estimates::default(), shared: RefCell::default() }.show(operators)
 }
 
 /// The tree of what a statement that changes or locks rows reads, without what only says what becomes of the rows.
@@ -86,6 +87,8 @@ struct Shower<'a> {
     /// With ANALYZE.
     clock: Option<Clock>,
     estimates: Estimates,
+    /// Rows that several read, and that are shown already.
+    shared: RefCell<Vec<*const SharedRows>>,
 }
 
 impl Shower<'_> {
@@ -104,11 +107,25 @@ impl Shower<'_> {
             node.init_plans = subqueries.subqueries().iter().map(|subquery| self.show(&subquery.plan)).collect();
             return node;
         }
+        if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
+            return self.node(operator, self.makes(shared));
+        }
         let children = match operator.downcast_ref::<HashJoinExec>() {
             Some(join) => vec![self.show(join.right()), self.hash(join)],
             None => operator.children().into_iter().map(|child| self.show(child)).collect(),
         };
         self.node(operator, children)
+    }
+
+    /// What makes rows that several read, shown with the first of these.
+    fn makes(&self, shared: &SharedScanExec) -> Vec<Node> {
+        let rows = Arc::as_ptr(shared.rows());
+        let is_shown = self.shared.borrow().contains(&rows);
+        if is_shown {
+            return Vec::new();
+        }
+        self.shared.borrow_mut().push(rows);
+        vec![self.show(shared.rows().operators())]
     }
 
     /// What a fragment stands for, as operators; with ANALYZE, the first of them says who ran them.

@@ -15,6 +15,8 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 
+use planner::SharedScanExec;
+
 use super::expressions::{sort_key, sql};
 use super::node::{Property, Value};
 use crate::scan::ShardScanExec;
@@ -40,6 +42,10 @@ fn shown(name: impl Into<String>, properties: Vec<Property>) -> Shown {
 }
 
 fn scan(operator: &dyn ExecutionPlan) -> Option<Shown> {
+    if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
+        let relation = Some(shared.relation().to_owned());
+        return Some(Shown { name: "Shared Scan".to_owned(), relation, properties: Vec::new() });
+    }
     let exec = operator.downcast_ref::<ShardScanExec>()?;
     let scan = &exec.scan;
     let mut properties = vec![

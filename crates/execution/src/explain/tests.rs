@@ -61,3 +61,15 @@ async fn json_is_one_document() {
     assert_eq!(node["Actual Rows"], 1);
     assert!(document[0]["Execution Time"].is_number());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_computed_once_is_shown_once() {
+    let sql = tables().await;
+    let query = "with x as (select a % 10 as d, count(*) as n from b group by 1) select count(*) from x as p join x as q on p.d = q.d";
+    let plan = sql.run(&format!("explain (costs off) {query}")).await.unwrap();
+    let count = |plan: &[String], part: &str| plan.iter().filter(|line| line.contains(part)).count();
+    assert_eq!((count(&plan, "Shared Scan on x"), count(&plan, "Seq Scan on b")), (2, 1), "{plan:#?}");
+    let plan = sql.run(&format!("explain (analyze, costs off, timing off) {query}")).await.unwrap();
+    assert_eq!(count(&plan, "Shared Scan on x (actual rows=10 loops=1)"), 2, "{plan:#?}");
+    assert_eq!(count(&plan, "Seq Scan on b (actual rows=500 loops=1)"), 1, "{plan:#?}");
+}

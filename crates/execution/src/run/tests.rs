@@ -5,12 +5,13 @@ use futures::TryStreamExt;
 use planner::Planned;
 use types::{Clock, Condition, SystemClock};
 
-use crate::fixtures::context;
+use crate::Config;
+use crate::fixtures::{Warehouse, context};
 use crate::sql_fixture::Sql;
 
 /// Far more rows than a test has time for: pairs of `a` and `b`.
 /// What runs on for minutes, each kept busy by another operator.
-const ENDLESS: [&str; 8] = [
+const ENDLESS: [&str; 9] = [
     "select count(*) from a, b where x + y <> 0",
     "select count(*) from a, b where x + y = -1",
     "select count(*) from a join b on x % 2 = y % 2 and x * y < 0",
@@ -19,10 +20,14 @@ const ENDLESS: [&str; 8] = [
     "select x, y from a, b order by (x * y) % 1000",
     "select (x * y) % 100000, count(*) from a, b group by 1",
     "select sum(n) from (select row_number() over (order by x * y) as n from a, b) as s",
+    "with s as (select x * y % 100000 as g, count(*) as n from a, b group by 1) select count(*) from s as p join s as q on p.n = q.g",
 ];
 
 async fn tables() -> Sql {
-    let sql = Sql::new();
+    tables_on(Sql::new()).await
+}
+
+async fn tables_on(sql: Sql) -> Sql {
     for (table, column) in [("a", "x"), ("b", "y")] {
         sql.run(&format!("create table {table} ({column} bigint)")).await.unwrap();
         sql.run(&format!("insert into {table} select i from generate_series(1, 100000) as g(i)")).await.unwrap();
@@ -86,6 +91,41 @@ async fn rows_come_before_the_last_is_made() {
     let mut rows = sql.warehouse.execution.query(&query, &context()).await.unwrap().stream;
     let first = rows.try_next().await.unwrap().unwrap();
     assert!(0 < first.num_rows());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_several_read_are_kept_in_files_where_memory_is_short() {
+    let query = "with s as (select x, y, 'text of ' || x as t from a join b on x = y where x > 10000) \
+                 select count(*), sum(p.x), max(q.t) from s as p join s as q on p.x = q.y where p.y % 100 = 7";
+    let plenty = tables().await;
+    let expected = plenty.run(query).await.unwrap();
+    let sql = tables_on(Sql::on(Warehouse::with(Config { memory_bytes: 12 << 20, ..Config::default() }))).await;
+    assert_eq!(sql.run(query).await.unwrap(), expected);
+    let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap().join("\n");
+    assert!(plan.contains("Shared Scan on s") && plan.contains("Spilled Files: "), "{plan}");
+    let runtime = sql.warehouse.execution.runtime();
+    let clock = SystemClock::new();
+    let ended = clock.monotonic();
+    while (runtime.memory_pool.reserved(), runtime.disk_manager.used_disk_space()) != (0, 0) {
+        assert!(clock.monotonic() - ended < Duration::from_secs(5), "{:?} is left", runtime.memory_pool);
+        clock.sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_stops_early_leaves_the_others_their_rows() {
+    let sql = tables().await;
+    for query in [
+        "with s as (select x % 1000 as g, count(*) as n from a group by 1) \
+         select (select count(*) from (select 1 from s limit 1) as one) + (select count(*) from s as p join s as q on p.g = q.g)",
+        "with s as (select x % 1000 as g, count(*) as n from a group by 1) \
+         select count(*) + 1 from s as p join s as q on p.g = q.g where exists (select 1 from s where n > 3)",
+    ] {
+        assert_eq!(sql.run(query).await.unwrap(), ["1001"], "{query}");
+    }
+    // Nobody reads it.
+    let none = "with s as (select x % 1000 as g, count(*) as n from a group by 1) select * from s as p join s as q on p.g = q.g limit 0";
+    assert!(sql.run(none).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

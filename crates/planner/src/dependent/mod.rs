@@ -21,7 +21,8 @@ pub use self::array::{ARRAY_SUBQUERY, array_subquery};
 use datafusion::common::Result as DfResult;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +45,11 @@ impl DependentSubqueries {
     pub fn new(state: Arc<SessionState>, stop: CancellationToken) -> Self {
         Self { within: Surroundings { state, stop } }
     }
+}
+
+/// Whether an expression calls what such a subquery has become: it has its plan in it, out of sight.
+pub(crate) fn is_dependent(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(ScalarFunction { func, .. }) if func.inner().is::<evaluate::Dependent>())
 }
 
 impl AnalyzerRule for DependentSubqueries {

@@ -23,11 +23,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
 
 /// A table of integers: names and values of its columns.
-pub(super) type Rows = Vec<(&'static str, Vec<Option<i32>>)>;
+pub(crate) type Rows = Vec<(&'static str, Vec<Option<i32>>)>;
 
 /// Tables and their rows in memory.
 #[derive(Debug)]
-pub(super) struct Warehouse {
+pub(crate) struct Warehouse {
     state: CatalogState,
     scan: Arc<MemoryScan>,
 }
@@ -52,7 +52,7 @@ impl PlanScan for MemoryScan {
 }
 
 impl Warehouse {
-    pub(super) fn new(tables: &[(&str, Rows)]) -> Warehouse {
+    pub(crate) fn new(tables: &[(&str, Rows)]) -> Warehouse {
         let mut state = CatalogState::fresh();
         let mut scan = MemoryScan::default();
         for (oid, (name, rows)) in (20_000..).map(Oid).zip(tables) {
@@ -69,7 +69,7 @@ impl Warehouse {
     }
 
     /// A session in which the tables have their names, with Kiln's rules or without.
-    pub(super) fn session(&self, is_on: bool) -> SessionContext {
+    pub(crate) fn session(&self, is_on: bool) -> SessionContext {
         let config = super::configure(SessionConfig::new().with_target_partitions(2), is_on);
         let state = SessionStateBuilder::new()
             .with_config(config)
@@ -87,14 +87,14 @@ impl Warehouse {
     }
 
     /// The optimised plan of a query.
-    pub(super) async fn plan(&self, sql: &str, is_on: bool) -> LogicalPlan {
+    pub(crate) async fn plan(&self, sql: &str, is_on: bool) -> LogicalPlan {
         let state = self.session(is_on).state();
         let plan = state.create_logical_plan(sql).await.unwrap();
         state.optimize(&plan).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
     /// The rows of a query as text, sorted.
-    pub(super) async fn rows(&self, sql: &str, is_on: bool) -> Vec<String> {
+    pub(crate) async fn rows(&self, sql: &str, is_on: bool) -> Vec<String> {
         let session = self.session(is_on);
         let state = session.state();
         let plan = state.create_logical_plan(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -106,7 +106,7 @@ impl Warehouse {
     }
 }
 
-fn texts(batch: &RecordBatch) -> Vec<String> {
+pub(crate) fn texts(batch: &RecordBatch) -> Vec<String> {
     let options = FormatOptions::default().with_null("NULL");
     let columns: Vec<ArrayFormatter<'_>> =
         batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();

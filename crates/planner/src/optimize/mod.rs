@@ -11,14 +11,16 @@ mod totals;
 mod union_names;
 
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 
 use std::sync::Arc;
 
+use datafusion::execution::SessionState;
 use datafusion::execution::config::SessionConfig;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 
 use self::distinct::DistinctWithoutSums;
+pub(crate) use self::estimate::Relation;
 pub(crate) use self::filter_pushdown::physical_rules;
 use self::join_order::JoinOrder;
 use self::totals::FiltersAboveTotals;
@@ -40,6 +42,11 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let pushed = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
     rules.insert(pushed, Arc::new(JoinOrder));
     rules
+}
+
+/// Whether Kiln's own rules are among those of a statement.
+pub(crate) fn is_on(state: &SessionState) -> bool {
+    state.optimizer().rules.iter().any(|rule| rule.name() == JoinOrder::NAME)
 }
 
 /// `config` with what the rules' plans need of DataFusion's physical planner.

@@ -61,7 +61,7 @@ fn lazy(case: Case) -> Expr {
 }
 
 /// Whether evaluating the expression can fail; within a CASE it does so only where it is meant to.
-fn may_fail(expr: &Expr) -> Result<bool> {
+pub(crate) fn may_fail(expr: &Expr) -> Result<bool> {
     let mut found = false;
     expr.apply(|expr| {
         Ok(match expr {

@@ -28,6 +28,7 @@ use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingF
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use self::grouping_set::GroupingSetColumns;
+pub(crate) use self::guard::may_fail;
 pub use self::resolve::Resolve;
 pub(crate) use self::resolve::marked;
 pub use self::rewrite::{rewrite_expr, rewrite_query};

@@ -11,6 +11,7 @@ use datafusion::logical_expr::TableScan;
 use super::column::position;
 use super::{ColumnFacts, Relation, UNKNOWN_ROWS};
 use crate::shard_table::{ShardTable, scalar};
+use crate::shared::SharedTable;
 
 /// Values of a column of which nothing is known, as its rows are all fresh; PostgreSQL assumes as many.
 const UNKNOWN_DISTINCT: f64 = 200.0;
@@ -18,6 +19,11 @@ const UNKNOWN_DISTINCT: f64 = 200.0;
 /// All rows of the table, the scan's projection applied. Its filters are not: they are pruning hints that a filter above repeats.
 pub(super) fn relation(scan: &TableScan) -> Relation {
     let fields = scan.projected_schema.fields();
+    if let Ok(provider) = source_as_provider(&scan.source)
+        && let Some(shared) = provider.downcast_ref::<SharedTable>()
+    {
+        return shared.relation(scan.projection.as_ref());
+    }
     let found = with_table(scan, |table| {
         let rows = table.rows.len() as f64;
         let all: Vec<usize> = (0..table.table.columns.len()).collect();

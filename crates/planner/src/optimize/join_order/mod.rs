@@ -26,9 +26,13 @@ use self::sizes::Sizes;
 #[derive(Debug, Default)]
 pub(crate) struct JoinOrder;
 
+impl JoinOrder {
+    pub(crate) const NAME: &'static str = "join_order";
+}
+
 impl OptimizerRule for JoinOrder {
     fn name(&self) -> &str {
-        "join_order"
+        Self::NAME
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {

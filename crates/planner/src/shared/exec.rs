@@ -1,0 +1,139 @@
+//! The operator that reads shared rows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, SpillMetrics};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::rows::SharedRows;
+
+/// Reads rows that other operators read too. A leaf: the operators that make the rows are nobody's alone.
+#[derive(Debug)]
+pub struct SharedScanExec {
+    relation: String,
+    rows: Arc<SharedRows>,
+    /// Places of its columns among those of the rows.
+    columns: Vec<usize>,
+    estimate: f64,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl SharedScanExec {
+    pub(super) fn new(
+        relation: String,
+        rows: Arc<SharedRows>,
+        columns: Vec<usize>,
+        schema: SchemaRef,
+        partitions: usize,
+        estimate: f64,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
+        Self { relation, rows, columns, estimate, properties, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// What the query calls the rows.
+    #[must_use]
+    pub fn relation(&self) -> &str {
+        &self.relation
+    }
+
+    /// The rows, which are the same object for all who read them.
+    #[must_use]
+    pub fn rows(&self) -> &Arc<SharedRows> {
+        &self.rows
+    }
+}
+
+impl DisplayAs for SharedScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedScanExec: {}", self.relation)
+    }
+}
+
+impl ExecutionPlan for SharedScanExec {
+    fn name(&self) -> &'static str {
+        "SharedScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    /// Who reads again reads the same rows.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self {
+            relation: self.relation.clone(),
+            rows: Arc::clone(&self.rows),
+            columns: self.columns.clone(),
+            estimate: self.estimate,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let (rows, metrics) = (Arc::clone(&self.rows), self.metrics.clone());
+        let partitions = self.properties.output_partitioning().partition_count();
+        let kept = async move {
+            let kept = rows.kept(&context, || SpillMetrics::new(&metrics, partition)).await;
+            kept.map(|kept| kept.part(partition, partitions)).map_err(DataFusionError::Shared)
+        };
+        let (columns, schema) = (self.columns.clone(), self.schema());
+        let batches = stream::once(kept).try_flatten().map(move |batch| {
+            let batch = batch?;
+            baseline.record_output(batch.num_rows());
+            let arrays = columns.iter().map(|column| Arc::clone(batch.column(*column))).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)?)
+        });
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(self.schema(), batches.boxed()))))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        let rows = if args.partition().is_some() { self.estimate / partitions as f64 } else { self.estimate };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
+        let num_rows = Precision::Inexact(rows.round() as usize);
+        Ok(Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&self.schema()) }))
+    }
+}

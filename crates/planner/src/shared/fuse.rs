@@ -1,0 +1,206 @@
+//! Totals of the same rows by different conditions, computed in one pass.
+//!
+//! `SELECT (SELECT count(*) FROM t WHERE x < 5), (SELECT sum(y) FROM t WHERE x > 7)` reads `t` twice. Its totals become those of one aggregate
+//! over the rows that any of them takes, each with a FILTER for its own.
+
+use std::collections::{HashMap, HashSet};
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder};
+
+use super::operation::unnamed;
+use super::parts::PartId;
+
+/// An aggregate without keys over rows that pass conditions. Columns are by their places among those of the rows.
+#[derive(Debug, Clone)]
+pub(super) struct Total {
+    pub(super) part: PartId,
+    /// What gives the rows, and how many nodes after the aggregate it comes.
+    pub(super) rows: PartId,
+    pub(super) nodes: usize,
+    conditions: Vec<Expr>,
+    aggregates: Vec<AggregateFunction>,
+}
+
+/// Totals that are computed in one pass.
+#[derive(Debug)]
+pub(super) struct Fusion {
+    /// What all of them ask of the rows.
+    common: Vec<Expr>,
+    /// What each asks beyond that; nothing where one takes all.
+    any: Vec<Expr>,
+    aggregates: Vec<AggregateFunction>,
+    /// Which of the aggregates are those of a total.
+    totals: HashMap<PartId, Vec<usize>>,
+}
+
+impl Total {
+    /// What is totalled by `plan`, if it is such an aggregate; `parts` are those of the nodes that follow it.
+    pub(super) fn of(plan: &LogicalPlan, part: PartId, parts: impl Fn(usize) -> PartId) -> Result<Option<Self>> {
+        let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(None) };
+        if !aggregate.group_expr.is_empty() {
+            return Ok(None);
+        }
+        let mut aggregates = Vec::with_capacity(aggregate.aggr_expr.len());
+        for expr in &aggregate.aggr_expr {
+            match unnamed(plan, expr, true)? {
+                Some(Expr::AggregateFunction(call)) if is_plain_call(&call)? => aggregates.push(call),
+                _ => return Ok(None),
+            }
+        }
+        let (mut rows, mut nodes, mut conditions) = (aggregate.input.as_ref(), 1, Vec::new());
+        while let LogicalPlan::Filter(filter) = rows {
+            for condition in split_conjunction_owned(filter.predicate.clone()) {
+                match unnamed(rows, &condition, true)? {
+                    Some(condition) if is_plain(&condition)? => conditions.push(condition),
+                    _ => return Ok(None),
+                }
+            }
+            rows = filter.input.as_ref();
+            nodes += 1;
+        }
+        // Totals of all rows are often known without reading them.
+        Ok((!conditions.is_empty()).then(|| Self { part, rows: parts(nodes), nodes, conditions, aggregates }))
+    }
+}
+
+/// Which of `totals` are computed together: those of the same rows whose conditions are on columns that they have in common, so that what is
+/// pruned by them still is.
+pub(super) fn fusions(totals: &[Total], apart: &HashSet<PartId>) -> Vec<Fusion> {
+    let mut by_rows: Vec<(PartId, Vec<&Total>)> = Vec::new();
+    for total in totals.iter().filter(|total| !apart.contains(&total.part)) {
+        match by_rows.iter_mut().find(|(rows, _)| *rows == total.rows) {
+            Some((_, known)) if known.iter().any(|known| known.part == total.part) => {}
+            Some((_, known)) => known.push(total),
+            None => by_rows.push((total.rows, vec![total])),
+        }
+    }
+    by_rows.iter().filter_map(|(_, totals)| fusion(totals)).collect()
+}
+
+fn fusion(totals: &[&Total]) -> Option<Fusion> {
+    let (first, others) = totals.split_first()?;
+    if others.is_empty() {
+        return None;
+    }
+    let is_common = |condition: &&Expr| others.iter().all(|other| other.conditions.contains(condition));
+    let common: Vec<Expr> = first.conditions.iter().filter(is_common).cloned().collect();
+    let own = |total: &Total| -> Vec<Expr> {
+        total.conditions.iter().filter(|condition| !common.contains(condition)).cloned().collect()
+    };
+    let columns =
+        |total: &&Total| -> HashSet<Column> { own(total).iter().flat_map(Expr::column_refs).cloned().collect() };
+    let shared = totals.iter().map(columns).reduce(|a, b| a.intersection(&b).cloned().collect())?;
+    let differ = totals.iter().any(|total| !own(total).is_empty());
+    if differ && shared.is_empty() {
+        return None;
+    }
+    let mut fusion = Fusion { common: common.clone(), any: Vec::new(), aggregates: Vec::new(), totals: HashMap::new() };
+    for total in totals {
+        let own = conjunction(own(total));
+        if let Some(own) = &own
+            && !fusion.any.contains(own)
+        {
+            fusion.any.push(own.clone());
+        }
+        let places = total.aggregates.iter().map(|call| fusion.place(filtered(call.clone(), own.clone()))).collect();
+        fusion.totals.insert(total.part, places);
+    }
+    Some(fusion)
+}
+
+impl Fusion {
+    /// The columns of its plan that are those of a total.
+    pub(super) fn columns(&self, total: PartId) -> Option<&Vec<usize>> {
+        self.totals.get(&total)
+    }
+
+    pub(super) fn parts(&self) -> impl Iterator<Item = PartId> {
+        self.totals.keys().copied()
+    }
+
+    /// All totals of `rows`.
+    pub(super) fn plan(&self, rows: LogicalPlan) -> Result<LogicalPlan> {
+        let columns = rows.schema().columns();
+        let conditions = self.common.iter().cloned().chain(disjunction(self.any.clone()));
+        let condition = conjunction(conditions).map(|condition| named(condition, &columns)).transpose()?;
+        let rows = match condition {
+            Some(condition) => LogicalPlanBuilder::from(rows).filter(condition)?.build()?,
+            None => rows,
+        };
+        let total = |(number, call): (usize, &AggregateFunction)| {
+            Ok(named(Expr::AggregateFunction(call.clone()), &columns)?.alias(format!("total\u{1}{number}")))
+        };
+        let totals = self.aggregates.iter().enumerate().map(total).collect::<Result<Vec<_>>>()?;
+        Aggregate::try_new(rows.into(), Vec::new(), totals).map(LogicalPlan::Aggregate)
+    }
+
+    fn place(&mut self, call: AggregateFunction) -> usize {
+        self.aggregates.iter().position(|known| *known == call).unwrap_or_else(|| {
+            self.aggregates.push(call);
+            self.aggregates.len() - 1
+        })
+    }
+}
+
+/// The aggregate of those rows alone that pass a condition.
+fn filtered(mut call: AggregateFunction, condition: Option<Expr>) -> AggregateFunction {
+    let filters = call.params.filter.take().map(|filter| *filter).into_iter().chain(condition);
+    call.params.filter = conjunction(filters).map(Box::new);
+    call
+}
+
+/// The expression with the columns that are at the places.
+fn named(expr: Expr, columns: &[Column]) -> Result<Expr> {
+    let named = expr.transform(|expr| {
+        let place = match &expr {
+            Expr::Column(column) => column.name.parse::<usize>().ok(),
+            _ => None,
+        };
+        Ok(match place.and_then(|place| columns.get(place)) {
+            Some(column) => Transformed::yes(Expr::Column(column.clone())),
+            None => Transformed::no(expr),
+        })
+    });
+    named.data()
+}
+
+fn is_plain_call(call: &AggregateFunction) -> Result<bool> {
+    let params = &call.params;
+    for expr in params.args.iter().chain(params.filter.as_deref()) {
+        if !is_plain(expr)? {
+            return Ok(false);
+        }
+    }
+    Ok(params.order_by.is_empty())
+}
+
+/// Whether an expression may be evaluated for rows that other conditions leave out: columns are only compared in it.
+fn is_plain(expr: &Expr) -> Result<bool> {
+    let mut is_plain = true;
+    expr.apply(|expr| {
+        is_plain &= match expr {
+            Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::Between(_)
+            | Expr::InList(_)
+            | Expr::Like(_) => true,
+            Expr::BinaryExpr(BinaryExpr { op, .. }) if op.supports_propagation() || op.is_logic_operator() => true,
+            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => false,
+            // The same for all rows.
+            other => other.column_refs().is_empty() && !other.is_volatile(),
+        };
+        Ok(if is_plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(is_plain)
+}

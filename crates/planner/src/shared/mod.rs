@@ -1,0 +1,122 @@
+//! Parts of a plan that occur several times, computed once.
+//!
+//! A WITH query that is read twice lies in the plan twice, and so does a subquery that is written twice. `parts.rs` finds out which parts compute
+//! the same and `fuse.rs` which totals are of the same rows; `mark.rs` puts scans of a [`SharedTable`] in the place of those that are worth it, and `narrow.rs` takes from the table what no scan
+//! asks for, once the optimizer has pushed filters and columns to these scans. `exec.rs` reads the rows, which `rows.rs` makes when the first
+//! reader asks for them.
+
+mod exec;
+mod fuse;
+mod mark;
+mod narrow;
+mod operation;
+mod parts;
+mod rows;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+
+pub use self::exec::SharedScanExec;
+use self::mark::{Marking, Shared};
+use self::narrow::{Narrowed, Readers};
+use self::parts::{PartId, Parts, Shares, scanned};
+pub use self::rows::SharedRows;
+pub(crate) use self::table::SharedTable;
+use crate::optimize;
+
+/// How often a plan is optimized anew because a part is better computed by each of its readers.
+const ROUNDS: usize = 4;
+
+/// A plan after the optimizer's rules.
+#[derive(Debug)]
+pub(crate) struct Optimized {
+    pub(crate) plan: LogicalPlan,
+    /// What its scans share; the plan of each reads only those before it.
+    pub(crate) shared: Vec<Arc<SharedTable>>,
+}
+
+/// Applies the rules of `state` to `plan`, and shares what it computes repeatedly if Kiln's own rules are among them.
+pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Optimized> {
+    if optimize::is_on(state) && reads_a_table_twice(&plan)? {
+        let parts = Parts::of(&plan)?;
+        let mut apart = HashSet::new();
+        for _ in 0..ROUNDS {
+            let shares = parts.shares(&apart);
+            if shares.is_empty() {
+                break;
+            }
+            match share(&plan, &parts, &shares, state)? {
+                Attempt::Done(optimized) => return Ok(optimized),
+                Attempt::Apart(more) => apart.extend(more),
+            }
+        }
+    }
+    Ok(Optimized { plan: by_rules(plan, state)?, shared: Vec::new() })
+}
+
+enum Attempt {
+    Done(Optimized),
+    /// Nothing is gained by sharing these parts.
+    Apart(Vec<PartId>),
+}
+
+fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionState) -> Result<Attempt> {
+    let mut marking = Marking::new(parts, shares, state);
+    let marked = marking.marked(plan.clone(), None)?.data;
+    if !marking.apart.is_empty() {
+        return Ok(Attempt::Apart(marking.apart));
+    }
+    let plan = by_rules(marked, state)?;
+    let mut readers = Readers::default();
+    readers.add(&plan)?;
+    let mut tables = Vec::with_capacity(marking.tables.len());
+    // Later ones may read earlier ones.
+    for (shared, table) in marking.tables.into_iter().rev() {
+        match narrow::narrowed(&table, readers.of(&table))? {
+            Narrowed::Unread => {}
+            Narrowed::Apart => {
+                return Ok(Attempt::Apart(match shared {
+                    Shared::Part(part) => vec![part],
+                    Shared::Fusion(number) => shares.fusions[number].parts().collect(),
+                }));
+            }
+            Narrowed::To { plan, columns } => {
+                let plan = by_rules(plan, state)?;
+                readers.add(&plan)?;
+                table.narrow(plan, columns);
+                tables.push(table);
+            }
+        }
+    }
+    tables.reverse();
+    Ok(Attempt::Done(Optimized { plan, shared: tables }))
+}
+
+fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    state.optimizer().optimize(plan, state, |_, _| {})
+}
+
+/// Whether there can be anything to share: most plans read each table once.
+fn reads_a_table_twice(plan: &LogicalPlan) -> Result<bool> {
+    let (mut seen, mut is_read_again) = (HashSet::new(), false);
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = scanned(scan)
+            && !seen.insert(table)
+        {
+            is_read_again = true;
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(is_read_again)
+}

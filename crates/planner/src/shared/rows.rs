@@ -1,0 +1,196 @@
+//! Rows that are made once, for whoever reads them: in memory, and in files once they are too many.
+//!
+//! A task of its own makes them, so that they come whichever reader asks first, waits, or stops early. It ends when all who may read are gone.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayData, RecordBatch};
+use arrow::buffer::Buffer;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, SpillFile, TaskContext};
+use datafusion::physical_plan::metrics::SpillMetrics;
+use datafusion::physical_plan::spill::SpillManager;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::future::{BoxFuture, Shared};
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+/// The part of all memory that shared rows may take.
+const MEMORY_SHARE: usize = 4;
+
+/// The rows of some operators.
+pub struct SharedRows {
+    operators: Arc<dyn ExecutionPlan>,
+    /// What runs in their place.
+    covered: OnceLock<Arc<dyn ExecutionPlan>>,
+    making: Mutex<Option<Making>>,
+}
+
+/// The rows, once they are there.
+pub(super) type Making = Shared<BoxFuture<'static, Result<Arc<Kept>, Arc<DataFusionError>>>>;
+
+impl SharedRows {
+    pub(super) fn new(operators: Arc<dyn ExecutionPlan>) -> Self {
+        Self { operators, covered: OnceLock::new(), making: Mutex::default() }
+    }
+
+    /// The operators that give the rows.
+    #[must_use]
+    pub fn operators(&self) -> &Arc<dyn ExecutionPlan> {
+        self.covered.get().unwrap_or(&self.operators)
+    }
+
+    /// Lets what `cover` makes of the operators run in their place; does so once.
+    ///
+    /// # Errors
+    /// Those of `cover`.
+    pub fn cover(&self, cover: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>) -> Result<()> {
+        if self.covered.get().is_none() {
+            let covered = cover(Arc::clone(&self.operators))?;
+            self.covered.get_or_init(|| covered);
+        }
+        Ok(())
+    }
+
+    /// The rows; the first who asks lets them be made.
+    pub(super) fn kept(&self, context: &Arc<TaskContext>, metrics: impl FnOnce() -> SpillMetrics) -> Making {
+        let mut making = self.making.lock();
+        let start = || {
+            let operators = Arc::clone(self.operators());
+            let spill = SpillManager::new(context.runtime_env(), metrics(), operators.schema());
+            let task = AbortOnDropHandle::new(tokio::spawn(make(operators, Arc::clone(context), spill)));
+            let made = async move {
+                match task.await {
+                    Ok(made) => made.map_err(Arc::new),
+                    Err(error) => match error.try_into_panic() {
+                        Ok(panic) => std::panic::resume_unwind(panic),
+                        Err(error) => Err(Arc::new(DataFusionError::Execution(format!("rows were not made: {error}")))),
+                    },
+                }
+            };
+            made.boxed().shared()
+        };
+        making.get_or_insert_with(start).clone()
+    }
+}
+
+impl fmt::Debug for SharedRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedRows").field("operators", self.operators()).finish_non_exhaustive()
+    }
+}
+
+/// Rows that were made.
+pub(super) struct Kept {
+    batches: Vec<RecordBatch>,
+    files: Vec<Arc<dyn SpillFile>>,
+    spill: SpillManager,
+    /// For the batches.
+    _held: Vec<MemoryReservation>,
+}
+
+impl Kept {
+    /// The rows of one of `parts` readers that divide them.
+    pub(super) fn part(self: &Arc<Self>, number: usize, parts: usize) -> BoxStream<'static, Result<RecordBatch>> {
+        let (kept, count) = (Arc::clone(self), self.batches.len());
+        let batches = (number..count).step_by(parts).map(move |batch| Ok(kept.batches[batch].clone()));
+        let kept = Arc::clone(self);
+        let files = (number..self.files.len()).step_by(parts);
+        let files = files.map(move |file| kept.spill.read_spill_as_stream(Arc::clone(&kept.files[file]), None));
+        stream::iter(batches).chain(stream::iter(files).try_flatten()).boxed()
+    }
+}
+
+async fn make(operators: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, spill: SpillManager) -> Result<Arc<Kept>> {
+    let partitions = operators.output_partitioning().partition_count();
+    let most = match context.memory_pool().memory_limit() {
+        MemoryLimit::Finite(bytes) => bytes / MEMORY_SHARE / partitions.max(1),
+        _ => usize::MAX,
+    };
+    let mut running = JoinSet::new();
+    for partition in 0..partitions {
+        let rows = operators.execute(partition, Arc::clone(&context))?;
+        let held = MemoryConsumer::new("shared rows").register(context.memory_pool());
+        let gathered = Gathered { batches: Vec::new(), counted: HashSet::new(), held, most };
+        let spill = spill.clone();
+        running.spawn(async move { gather(rows, gathered, &spill).await });
+    }
+    let (mut batches, mut files, mut held) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(ended) = running.join_next().await {
+        let (gathered, file) = match ended {
+            Ok(gathered) => gathered?,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(error) => return Err(DataFusionError::Execution(format!("rows were not gathered: {error}"))),
+            },
+        };
+        batches.extend(gathered.batches);
+        files.extend(file);
+        held.push(gathered.held);
+    }
+    Ok(Arc::new(Kept { batches, files, spill, _held: held }))
+}
+
+/// The rows of one partition: once they are too many, all of them in a file.
+async fn gather(
+    mut rows: SendableRecordBatchStream,
+    mut gathered: Gathered,
+    spill: &SpillManager,
+) -> Result<(Gathered, Option<Arc<dyn SpillFile>>)> {
+    let mut file = None;
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        if batch.num_rows() == 0 || (file.is_none() && gathered.keep(&batch)) {
+            continue;
+        }
+        let file = match &mut file {
+            Some(file) => file,
+            none => none.insert(spill.create_in_progress_file("rows that several parts of a query read")?),
+        };
+        for kept in gathered.batches.drain(..) {
+            file.append_batch(&kept)?;
+        }
+        gathered.held.free();
+        file.append_batch(&batch)?;
+        tokio::task::consume_budget().await;
+    }
+    let file = file.map(|mut file| file.finish()).transpose()?.flatten();
+    Ok((gathered, file))
+}
+
+/// Rows of one partition in memory.
+struct Gathered {
+    batches: Vec<RecordBatch>,
+    /// Addresses of buffers that are counted: batches may have some in common.
+    counted: HashSet<usize>,
+    held: MemoryReservation,
+    /// Bytes that may be kept.
+    most: usize,
+}
+
+impl Gathered {
+    /// Whether there was room for one more batch.
+    fn keep(&mut self, batch: &RecordBatch) -> bool {
+        let bytes = batch.columns().iter().map(|column| self.new_bytes(&column.to_data())).sum::<usize>();
+        let has_room = self.held.size() + bytes <= self.most && self.held.try_grow(bytes).is_ok();
+        if has_room {
+            self.batches.push(batch.clone());
+        }
+        has_room
+    }
+
+    /// Bytes that earlier batches have not.
+    fn new_bytes(&mut self, data: &ArrayData) -> usize {
+        let nulls = data.nulls().map(|nulls| nulls.inner().inner());
+        let buffers = data.buffers().iter().chain(nulls);
+        let own: usize =
+            buffers.filter(|buffer| self.counted.insert(buffer.data_ptr().addr().get())).map(Buffer::capacity).sum();
+        own + data.child_data().iter().map(|child| self.new_bytes(child)).sum::<usize>()
+    }
+}
