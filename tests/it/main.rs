@@ -10,6 +10,7 @@ mod bulk;
 mod by_key;
 mod cache;
 mod clients;
+mod external;
 mod faults;
 mod full_disk;
 mod isolation;

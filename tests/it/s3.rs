@@ -165,6 +165,24 @@ async fn a_warehouse_on_a_bucket_answers_and_loads_from_it() {
         .expect("what was written is read");
     let row = client.query_one(same, &[]).await.expect("both have rows");
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (30_000, 450_015_000));
+
+    // Queried where they lie, and what they are from then on when they are written anew.
+    let folder = bucket.url("outgoing/");
+    client
+        .batch_execute(&format!("CREATE EXTERNAL TABLE c STORED AS PARQUET LOCATION '{folder}'"))
+        .await
+        .expect("the bucket's folder is a table");
+    let all = "SELECT count(*), sum(i) FROM c";
+    for rows in [30_000_i64, 20_000] {
+        client
+            .batch_execute(&format!("COPY (SELECT * FROM b WHERE i <= {rows}) TO '{target}' (FORMAT parquet)"))
+            .await
+            .expect("the object is replaced");
+        for _ in 0..2 {
+            let row = client.query_one(all, &[]).await.expect("the object is there");
+            assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (rows, rows * (rows + 1) / 2));
+        }
+    }
 }
 
 #[tokio::test]

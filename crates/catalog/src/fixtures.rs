@@ -45,6 +45,7 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         options: Vec::new(),
         temporary: None,
         cache: types::CachePolicy::default(),
+        external: None,
     }
 }
 
@@ -106,6 +107,7 @@ pub(crate) fn shard(table: u32, id: u128, values: std::ops::Range<i64>) -> Arc<S
         tail_checksum: 7,
         columns: vec![ColumnStats {
             column: ColumnId(1),
+            nulls_guessed: false,
             nulls: 0,
             min: Some(Datum::Int(values.start)),
             max: Some(Datum::Int(values.end - 1)),

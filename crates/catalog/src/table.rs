@@ -30,6 +30,16 @@ pub struct Table {
     pub temporary: Option<OnCommit>,
     #[serde(default, skip_serializing_if = "CachePolicy::is_normal")]
     pub cache: CachePolicy,
+    /// Of a table whose rows lie in files that others write, and only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
+}
+
+/// Files of others that a table is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct External {
+    /// A file, a folder or a pattern: a path of the server or a URL.
+    pub location: String,
 }
 
 /// What becomes of a temporary table at each commit.

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use roaring::RoaringBitmap;
 use rowstore::{FreshRows, Layer, OwnRows, Row};
+use shards::ShardMeta;
 use types::{CommitTs, Mutation, RowId, ShardId};
 
 use crate::{Compacted, Result, Settled, Table, TableShards};
@@ -70,6 +71,12 @@ impl TableRows {
     pub(crate) fn none() -> &'static Arc<TableRows> {
         static NONE: LazyLock<Arc<TableRows>> = LazyLock::new(Arc::default);
         &NONE
+    }
+
+    /// The rows of files that no commit has put there, those of an external table.
+    #[must_use]
+    pub fn of_files(files: &[Arc<ShardMeta>]) -> Self {
+        CommittedRows { shards: TableShards::default().append(files, None), ..CommittedRows::default() }.into()
     }
 
     /// What is committed, to be changed: no longer that of other states.

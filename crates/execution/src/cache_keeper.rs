@@ -24,11 +24,15 @@ impl Execution {
         }
     }
 
-    /// What tables want; `None` where nothing was committed since it was looked at.
+    /// What tables want, files of external ones among them; `None` where nothing was committed since it was looked at.
     fn new_wishes(&self, looked_at: &mut Option<CommitTs>) -> Option<CacheWishes> {
         let snapshot = self.transactions.current();
         let is_new = looked_at.replace(snapshot.ts) != Some(snapshot.ts);
-        is_new.then(|| wishes(&snapshot.state))
+        is_new.then(|| {
+            let mut wishes = wishes(&snapshot.state);
+            wishes.shards.extend(self.files.ids());
+            wishes
+        })
     }
 }
 

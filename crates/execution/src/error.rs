@@ -1,6 +1,7 @@
 //! Failures of the crates below, as clients are told of them.
 
 use std::error::Error;
+use std::io;
 
 use types::{Condition, SqlError};
 
@@ -11,12 +12,42 @@ pub(crate) fn from_shards(error: shards::Error) -> SqlError {
         shards::Error::Damaged { .. } | shards::Error::Foreign { .. } | shards::Error::Decode { .. } => {
             SqlError::new(Condition::DataCorrupted, chain(&error))
         }
+        shards::Error::NoColumn { ref column, .. } => {
+            SqlError::new(Condition::UndefinedColumn, error.to_string()).with_column(column)
+        }
+        shards::Error::ColumnType { ref column, .. } => {
+            SqlError::new(Condition::DatatypeMismatch, error.to_string()).with_column(column)
+        }
+        shards::Error::OutOfRange { ref column, .. } => {
+            SqlError::new(Condition::NumericValueOutOfRange, error.to_string()).with_column(column)
+        }
+        shards::Error::Null { ref column, .. } => {
+            SqlError::new(Condition::NotNullViolation, error.to_string()).with_column(column)
+        }
+        shards::Error::Changed { .. } => changed(&error),
+        shards::Error::File { ref source, .. } => {
+            let condition = match source.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Condition::UndefinedFile,
+                io::ErrorKind::PermissionDenied => Condition::InsufficientPrivilege,
+                _ => Condition::IoError,
+            };
+            SqlError::new(condition, chain(&error))
+        }
         other => SqlError::internal(chain(&other)),
     }
 }
 
+/// `55000`: a file of others was replaced while it was read.
+fn changed(error: &dyn Error) -> SqlError {
+    SqlError::new(Condition::ObjectNotInPrerequisiteState, error.to_string())
+        .with_hint("Run the query again: it reads the files that are there then.")
+}
+
 /// The error of the storage.
 pub(crate) fn from_objects(error: objects::Error) -> SqlError {
+    if matches!(error, objects::Error::Changed { .. }) {
+        return changed(&error);
+    }
     let condition = match &error {
         full if full.is_disk_full() => Condition::DiskFull,
         objects::Error::NotFound { .. } => Condition::UndefinedFile,

@@ -11,6 +11,7 @@ use shards::{BlockCache, CacheDisk, TierUse};
 use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
+use crate::external::KnownFiles;
 use crate::lookup::{KeyCache, SettledRows};
 use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
@@ -52,6 +53,8 @@ pub struct Execution {
     pub(crate) objects: Objects,
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) opened: Arc<OpenedShards>,
+    /// Files of external tables that were opened lately.
+    pub(crate) files: KnownFiles,
     /// What scans have read lately.
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) keys: KeyCache,
@@ -91,6 +94,7 @@ impl Execution {
             objects,
             transactions,
             opened: Arc::default(),
+            files: KnownFiles::default(),
             blocks: Arc::new(blocks),
             keys: KeyCache::default(),
             settled: SettledRows::default(),

@@ -129,6 +129,7 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
         options: Vec::new(),
         temporary: None,
         cache: types::CachePolicy::default(),
+        external: None,
     })
 }
 

@@ -13,6 +13,7 @@ pub mod encode;
 mod error;
 mod execution;
 mod explain;
+mod external;
 #[cfg(test)]
 mod fixtures;
 mod lookup;

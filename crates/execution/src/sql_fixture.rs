@@ -40,6 +40,7 @@ impl Sql {
         let statement = StatementContext {
             commit: types::CommitTs(1),
             past: Arc::new(planner::NoPast),
+            files: Arc::new(planner::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(planner::NoNumbers),

@@ -33,6 +33,9 @@ pub enum Error {
     /// The bytes asked for lie beyond the object's end.
     #[error("{object} ends at byte {bytes}, before byte {end} that was asked for")]
     Range { object: String, bytes: u64, end: u64 },
+    /// Another content is there than the one that was listed.
+    #[error("{object} has changed since it was listed")]
+    Changed { object: String },
     /// Another instance holds the storage prefix.
     #[error(
         "{storage} belongs to the Kiln instance {holder} ({about}). If that instance is gone for good, delete {object} to \

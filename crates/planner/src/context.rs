@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use types::{Clock, CommitTs, Condition, ObjectNames, Oid, QueryId, Random, SqlError, SqlResult, SqlType};
 
 use crate::activity::Activity;
+use crate::files::Files;
 use crate::past::Past;
 use crate::sequences::SequenceNumbers;
 use crate::settings::Settings;
@@ -42,6 +43,8 @@ pub struct StatementContext {
     pub activity: Arc<dyn Activity>,
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
+    /// The files of external tables.
+    pub files: Arc<dyn Files>,
     /// Gives the numbers of sequences.
     pub sequences: Arc<dyn SequenceNumbers>,
     /// The values of its parameters, of their types; none where they are not given yet.

@@ -13,6 +13,7 @@ pub mod define;
 pub mod dependent;
 pub mod error;
 pub mod explain;
+mod files;
 pub mod functions;
 mod keyword;
 pub mod optimize;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use activity::{Activity, CopyProgressRow, NoActivity, SessionRow};
 pub use context::{Assignment, Assignments, StatementContext};
+pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use parse::{Parsed, Statement};
 pub use past::{HistoryRow, LastDrop, NoPast, Past, PastState, Pin};
 pub use planned::{

@@ -65,6 +65,9 @@ impl Planner {
                 }
                 TableSource::Query { .. } => write::create_as(&binder, create, parameter_types),
             },
+            Statement::CreateExternalTable(create) => {
+                define::create_external_table(&binder, create).map(Planned::Define)
+            }
             Statement::CreateView(create) => define::create_view(&binder, create).map(Planned::Define),
             Statement::CreateIndex(create) => define::create_index(&binder, create).map(Planned::Define),
             Statement::CreateSchema(create) => define::create_schema(context, create).map(Planned::Define),

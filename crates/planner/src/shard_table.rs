@@ -11,9 +11,10 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use shards::Datum;
+use shards::{Datum, ShardReader};
 use types::SqlType;
 
+use crate::files::ListedFiles;
 use crate::past::Pin;
 
 /// Turns the scan of a table into an operator.
@@ -46,6 +47,8 @@ pub struct ShardTable {
     pub places: bool,
     /// Keeps the rows of a past state from being deleted.
     pub pin: Option<Pin>,
+    /// The files of an external table, opened: one for each of its shards.
+    pub files: Option<Arc<[ShardReader]>>,
     schema: SchemaRef,
     planner: Arc<dyn PlanScan>,
 }
@@ -55,7 +58,13 @@ impl ShardTable {
     #[must_use]
     pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn PlanScan>) -> Self {
         let schema = schema_of(&table.columns);
-        Self { table, rows, places: false, pin: None, schema, planner }
+        Self { table, rows, places: false, pin: None, files: None, schema, planner }
+    }
+
+    /// An external `table` with the files that are `listed`.
+    #[must_use]
+    pub fn of_files(table: Arc<Table>, listed: ListedFiles, planner: Arc<dyn PlanScan>) -> Self {
+        Self { files: Some(listed.readers), ..Self::new(table, listed.rows, planner) }
     }
 
     /// The table with what keeps its rows from being deleted.
@@ -105,6 +114,10 @@ impl ShardTable {
             distinct_count: Precision::Inexact(to_usize(summary.distinct)),
             byte_size: Precision::Inexact(to_usize(summary.bytes)),
         };
+        if self.files.is_some() {
+            // Bounds may be cut, and how many values there are is not said.
+            return ColumnStatistics { distinct_count: Precision::Absent, ..statistics.to_inexact() };
+        }
         match (self.rows.is_settled(), self.rows.fresh.is_empty() && self.rows.own.layer.is_empty()) {
             (true, _) => statistics,
             (false, true) => statistics.to_inexact(),

@@ -3,7 +3,8 @@
 //! Never decides visibility (`txn` does), never knows tables, names or SQL expressions (`catalog`, `planner`), never keeps a
 //! file that was not finished.
 //!
-//! Start at `meta.rs` for what the catalog keeps per shard, then `writer/` for a load, `reader/` for a cold scan, `cache/` for a hot one.
+//! Start at `meta.rs` for what the catalog keeps per shard, then `writer/` for a load, `reader/` for a cold scan, `cache/` for a hot one,
+//! `foreign/` for files that others wrote.
 
 pub mod cache;
 pub mod checksums;
@@ -23,7 +24,7 @@ pub use cache::{BlockCache, CacheDisk, CacheUse, CacheWishes, TableCache, TierUs
 pub use checksums::{Checksums, page_checksum};
 pub use datum::Datum;
 pub use error::{Error, Result};
-pub use foreign::ForeignFile;
+pub use foreign::{ForeignFile, ForeignPlace};
 pub use hll::Hll;
 pub use meta::{ColumnDef, ColumnStats, ORDINAL_COLUMN, ROW_ID_COLUMN, RowGroupMeta, RowIds, ShardMeta};
 pub use predicate::{Op, Predicate, Test};

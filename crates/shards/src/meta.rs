@@ -5,11 +5,11 @@ use types::{ColumnId, RowId, ShardId, SqlType};
 
 use crate::{Datum, Hll};
 
-/// One immutable shard file and what is known about it.
+/// One immutable shard file and what is known about it; or a file of others, while it is what it was when it was listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShardMeta {
     pub id: ShardId,
-    /// Path below the storage prefix: `tables/<oid>/<shard id>.parquet`.
+    /// Path below the storage prefix: `tables/<oid>/<shard id>.parquet`. Of a file of others its path or URL.
     pub object: String,
     pub rows: u64,
     /// Size of the file.
@@ -56,6 +56,9 @@ pub struct RowGroupMeta {
 pub struct ColumnStats {
     pub column: ColumnId,
     pub nulls: u64,
+    /// Nobody knows how many are NULL: files of others need not say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nulls_guessed: bool,
     /// Least value that is not NULL; for text a lower bound of at most 64 bytes. `None` when all values are NULL or the type
     /// has no order that scans use (interval, json, jsonb, arrays).
     pub min: Option<Datum>,

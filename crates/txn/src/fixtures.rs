@@ -66,6 +66,7 @@ pub(crate) fn table(oid: u32, name: &str) -> Table {
         options: Vec::new(),
         temporary: None,
         cache: types::CachePolicy::default(),
+        external: None,
     }
 }
 

@@ -6,5 +6,7 @@ mod files;
 mod from;
 mod to;
 
+pub(crate) use files::expand;
 pub use from::Copied;
+pub(crate) use from::{bucket_of, objects_in};
 pub use to::{CopyOut, CopyPiece};

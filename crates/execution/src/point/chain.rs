@@ -249,7 +249,7 @@ impl Source {
                 }
                 let table = provider.downcast_ref::<ShardTable>()?;
                 // A table of the past is not the one that is found by its keys now.
-                let is_plain = scan.filters.is_empty() && table.pin.is_none();
+                let is_plain = scan.filters.is_empty() && table.pin.is_none() && table.files.is_none();
                 is_plain.then(|| Self::Table { table: Arc::clone(&table.table), places: table.places })
             }
             LogicalPlan::Values(values) => {

@@ -14,7 +14,7 @@ use objects::Objects;
 use planner::{Pin, PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
-use shards::{BlockCache, ColumnDef, Predicate, ShardMeta, TableCache, prune};
+use shards::{BlockCache, ColumnDef, Predicate, ShardMeta, ShardReader, TableCache, prune};
 use types::RowId;
 
 use crate::table_columns::{column_defs, place_columns};
@@ -98,6 +98,8 @@ pub(crate) struct ScanShard {
     pub(crate) number: usize,
     /// Rows that are left out.
     pub(crate) deleted: Option<Arc<RoaringBitmap>>,
+    /// A file of an external table, which was opened when it was listed.
+    pub(crate) file: Option<ShardReader>,
 }
 
 impl Scan {
@@ -148,6 +150,7 @@ impl PlanScan for ScanPlanner {
                 meta: Arc::clone(shard),
                 number,
                 deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
+                file: table.files.as_ref().and_then(|files| files.get(number).cloned()),
             })
             .collect();
 

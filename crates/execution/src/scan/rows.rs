@@ -184,7 +184,10 @@ impl PartsReader {
                 self.counters.row_groups_pruned.add(usize::from(is_first));
                 continue;
             }
-            let reader = scan.opened.get(&scan.objects, meta).await.map_err(failed)?;
+            let reader = match &shard.file {
+                Some(file) => file.clone(),
+                None => scan.opened.get(&scan.objects, meta).await.map_err(failed)?,
+            };
             let read = RowGroupRead {
                 row_group,
                 rows,

@@ -85,7 +85,7 @@ impl Session {
             self.enter(prepared.parsed.as_ref(), statement)?;
         }
         let again = |session: &Self| session.plan_again(prepared, &values, statement);
-        let planned = Box::pin(self.with_past(again)).await?;
+        let planned = Box::pin(self.with_facts(again)).await?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
         Box::pin(self.start_bound(prepared, &bound, statement, client)).await

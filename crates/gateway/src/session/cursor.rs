@@ -26,7 +26,7 @@ impl Session {
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Started> {
-        match self.with_past(|session| session.plan_prepared(name, arguments, statement)).await? {
+        match self.with_facts(|session| session.plan_prepared(name, arguments, statement)).await? {
             Some(planned) => self.start(planned, place, statement, client).await,
             None => Ok(Started::Done(String::new())),
         }

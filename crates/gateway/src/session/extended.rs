@@ -66,7 +66,7 @@ impl Session {
             // A plan that is kept keeps no row alive.
             None => session.gateway.planner.plan(&parsed, declared, &session.context_without_rows(statement)),
         };
-        let planned = self.with_past(step).await?;
+        let planned = self.with_facts(step).await?;
         let columns = self.columns_of(&planned)?;
         let parameters = planned.parameters();
         let state = self.block.view().state;
@@ -113,7 +113,7 @@ impl Session {
                         );
                     }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-                    let plan = self.with_past(|session| session.plan(parsed, &types, &values, &statement));
+                    let plan = self.with_facts(|session| session.plan(parsed, &types, &values, &statement));
                     let planned = plan.await?;
                     let planned = planned.with_parameters(values.clone())?;
                     let columns = self.columns_of(&planned)?;

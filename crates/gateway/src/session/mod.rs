@@ -11,7 +11,7 @@ use std::time::Duration;
 use catalog::{CatalogState, Role};
 use datafusion::scalar::ScalarValue;
 use pgwire::messages::response::TransactionStatus;
-use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext};
+use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext, WithoutRows};
 use txn::Isolation;
 use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 
@@ -21,6 +21,7 @@ use crate::pg::client::Client;
 use crate::pg::hang_up::HangUp;
 use crate::pg::sqlstate::Severity;
 use crate::session::block::{Block, Modes};
+use crate::session::files::StatementFiles;
 use crate::session::held::Held;
 use crate::session::numbers::Numbers;
 use crate::session::pasts::Pasts;
@@ -38,6 +39,7 @@ mod copy;
 mod cursor;
 mod error;
 mod extended;
+mod files;
 pub(crate) mod held;
 mod numbers;
 mod pasts;
@@ -70,6 +72,8 @@ pub(crate) struct Session {
     numbers: Arc<Numbers>,
     /// The earlier states that the running statement reads.
     pasts: Arc<Pasts>,
+    /// The files that it reads.
+    files: Arc<StatementFiles>,
     /// Of the newest statement, until its failure is told.
     query_id: Option<QueryId>,
     /// Tells when the client has hung up.
@@ -100,7 +104,7 @@ impl Session {
             self.enter(Some(parsed), &statement)?;
             parsed.check_without_parameters()?;
             loop {
-                let planned = self.with_past(|session| session.plan(parsed, &[], &[], &statement)).await?;
+                let planned = self.with_facts(|session| session.plan(parsed, &[], &[], &statement)).await?;
                 if let Some(tag) = self.deliver(planned, place, &statement, client).await? {
                     return Ok(tag);
                 }
@@ -121,6 +125,10 @@ impl Session {
         match Arc::get_mut(&mut self.pasts) {
             Some(pasts) => pasts.clear(),
             None => self.pasts = Pasts::new(&self.gateway.transactions),
+        }
+        match Arc::get_mut(&mut self.files) {
+            Some(files) => files.forget(),
+            None => self.files = Arc::default(),
         }
         let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
         let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
@@ -173,6 +181,7 @@ impl Session {
     /// A statement is over, but for its transaction's end.
     fn note_outcome(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
         self.pasts.forget();
+        self.files.forget();
         match outcome {
             Ok(tag) => self.take_assignments().map(|()| tag),
             Err(error) => {
@@ -203,7 +212,9 @@ impl Session {
     /// What a statement is planned with whose plan is to be kept.
     fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
         let view = self.block.view();
-        self.context_over(view.ts, Arc::new(view.state.without_rows()), statement)
+        let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
+        Arc::make_mut(&mut context).files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn planner::Files>));
+        context
     }
 
     fn context_over(
@@ -232,6 +243,7 @@ impl Session {
             commit,
             arguments: Arc::default(),
             past: Arc::clone(&self.pasts) as Arc<dyn planner::Past>,
+            files: Arc::clone(&self.files) as Arc<dyn planner::Files>,
             sequences: Arc::clone(&self.numbers) as Arc<dyn planner::SequenceNumbers>,
             snapshot,
         })
@@ -272,6 +284,7 @@ impl Session {
             assignments: Arc::default(),
             numbers,
             pasts,
+            files: Arc::default(),
             query_id: None,
             hung_up: Arc::default(),
         };

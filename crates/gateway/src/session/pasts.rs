@@ -66,11 +66,17 @@ impl Past for Pasts {
 }
 
 impl Session {
-    /// Plans by `step`, again and again until all states of the past that it asks for are there.
-    pub(crate) async fn with_past<T>(&mut self, step: impl Fn(&Self) -> SqlResult<T>) -> SqlResult<T> {
+    /// Plans by `step`, again and again until all that it asks for is there: states of the past, files of external tables.
+    pub(crate) async fn with_facts<T>(&mut self, step: impl Fn(&Self) -> SqlResult<T>) -> SqlResult<T> {
         loop {
             let outcome = step(self);
-            let pasts = Arc::clone(&self.pasts);
+            let (pasts, files) = (Arc::clone(&self.pasts), Arc::clone(&self.files));
+            if let Some(wanted) = files.take_wanted() {
+                drop(outcome);
+                let execution = Arc::clone(&self.gateway.execution);
+                files.list(wanted, &execution).await?;
+                continue;
+            }
             let wanted = pasts.wanted.lock().take();
             let Some(moment) = wanted else { return outcome };
             drop(outcome);

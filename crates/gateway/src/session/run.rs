@@ -153,13 +153,13 @@ impl Session {
         client: &mut Client,
     ) -> SqlResult<Started> {
         let place = Place { last: false, alone: true };
-        let mut planned = self.with_past(|session| session.plan_bound(prepared, bound, statement)).await?;
+        let mut planned = self.with_facts(|session| session.plan_bound(prepared, bound, statement)).await?;
         loop {
             match Box::pin(self.start(planned, place, statement, client)).await? {
                 Started::Again => {
                     self.enter(prepared.parsed.as_ref(), statement)?;
                     let again = |session: &Self| session.plan_again(prepared, &bound.values, statement);
-                    planned = self.with_past(again).await?;
+                    planned = self.with_facts(again).await?;
                 }
                 started => return Ok(started),
             }

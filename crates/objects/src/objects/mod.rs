@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
 use types::{Clock, Random};
@@ -18,6 +19,9 @@ use crate::{Error, Result, Writer, open};
 
 #[cfg(test)]
 pub(crate) mod tests;
+
+/// Requests for parts of one object that are on their way at once.
+const RANGES_AT_ONCE: usize = 8;
 
 /// A prefix of a storage: `file:///folder`, `s3://bucket/prefix`. Cheap to clone; clones are the same handle.
 ///
@@ -238,6 +242,36 @@ impl Objects {
         .await
     }
 
+    /// The bytes of each of `ranges` of an object that still is what it was when it was listed or looked up.
+    ///
+    /// # Errors
+    /// As [`Self::get_range`]; [`Error::Changed`] where another content is there by now.
+    pub async fn get_ranges_of(&self, object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        // In boxes: the compiler cannot tell of a stream of closures whether it may go to another thread.
+        let requests: Vec<BoxFuture<'_, Result<Bytes>>> =
+            ranges.iter().map(|range| self.get_range_of(object, range.clone()).boxed()).collect();
+        stream::iter(requests).buffered(RANGES_AT_ONCE).try_collect().await
+    }
+
+    async fn get_range_of(&self, object: &Object, range: Range<u64>) -> Result<Bytes> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let location = self.location(&object.name)?;
+        self.retry(|| async {
+            let failed = |source| self.failed("read", &object.name, source);
+            let options = GetOptions::new().with_range(Some(range.clone()));
+            let found = self.inner.store.get_opts(&location, options).await.map_err(failed)?;
+            if !object.is_still(&found.meta) {
+                return Err(Error::Changed { object: self.object_url(&object.name) });
+            }
+            let bytes = found.bytes().await.map_err(failed)?;
+            self.check_length(&object.name, range.end - range.start, &bytes)?;
+            Ok(bytes)
+        })
+        .await
+    }
+
     /// The object's bytes as they come, for reading once from start to end. A failure in the middle ends the stream: only
     /// opening it is retried.
     pub async fn stream(&self, name: &str) -> Result<BoxStream<'static, Result<Bytes>>> {
@@ -365,6 +399,15 @@ impl fmt::Display for Objects {
 impl Object {
     fn of(meta: &ObjectMeta, name: String) -> Self {
         Self { name, bytes: meta.size, modified: meta.last_modified, version: Version::of(meta) }
+    }
+
+    /// Whether an answer is about the same content. A listing may tell times more finely than other answers do.
+    fn is_still(&self, found: &ObjectMeta) -> bool {
+        let is_same = match (&self.version.0.e_tag, &found.e_tag) {
+            (Some(known), Some(found)) => known == found,
+            _ => self.modified.timestamp() == found.last_modified.timestamp(),
+        };
+        is_same && self.bytes == found.size
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
-use catalog::Relation;
+use catalog::{Relation, Table};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, TableReference};
@@ -62,6 +62,9 @@ impl<'a> Provider<'a> {
         match relation::find(context, &name)? {
             Found::Catalog(Relation::Table(table)) => {
                 self.check_readable(table.owner, "table", &table.name)?;
+                if table.external.is_some() {
+                    return self.files(table, pin.is_some());
+                }
                 let rows = Arc::clone(context.snapshot.rows(table.oid));
                 let scan = Arc::clone(&self.binder.planner.scan);
                 let table = ShardTable::new(table, rows, scan).held_by(pin);
@@ -80,6 +83,17 @@ impl<'a> Provider<'a> {
                 .map(provider_as_source)
                 .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone"))),
         }
+    }
+
+    /// An external table with the files that the statement finds.
+    fn files(&self, table: Arc<Table>, is_past: bool) -> SqlResult<Arc<dyn TableSource>> {
+        if is_past {
+            return Err(SqlError::unsupported("AS OF of an external table"));
+        }
+        let listed = self.binder.context.files.of_table(&table);
+        let listed = listed.ok_or_else(|| SqlError::internal("the files of an external table are not at hand"))?;
+        let table = ShardTable::of_files(table, listed, Arc::clone(&self.binder.planner.scan));
+        Ok(provider_as_source(Arc::new(table)))
     }
 
     /// Privileges are ownership.

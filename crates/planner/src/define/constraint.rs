@@ -270,7 +270,7 @@ fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References)
             Ok(Some(found))
         }
         Some(Found::System) => Err(name::system_table(name)),
-        Some(Found::View(_) | Found::Sequence(_) | Found::Key | Found::Index(..)) => {
+        Some(Found::External(_) | Found::View(_) | Found::Sequence(_) | Found::Key | Found::Index(..)) => {
             let message = format!("referenced relation \"{bare}\" is not a table");
             Err(SqlError::new(Condition::WrongObjectType, message))
         }

@@ -98,6 +98,7 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
         options: Vec::new(),
         temporary: None,
         cache: CachePolicy::default(),
+        external: None,
     };
     if columns.is_empty() {
         return Err(SqlError::unsupported("a table without columns"));

@@ -1,4 +1,4 @@
-//! DROP TABLE, VIEW, SEQUENCE and SCHEMA.
+//! DROP TABLE, EXTERNAL TABLE, VIEW, SEQUENCE and SCHEMA.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ pub(crate) fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefineP
     let (tag, kind) = match drop.kind {
         DropKind::Role => return role::drop_role(context, drop),
         DropKind::Table => ("DROP TABLE", "table"),
+        DropKind::External => ("DROP EXTERNAL TABLE", "external table"),
         DropKind::View => ("DROP VIEW", "view"),
         DropKind::Schema => ("DROP SCHEMA", "schema"),
         DropKind::Index => return index::drop_index(context, drop),
@@ -93,7 +94,9 @@ fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlRes
         return Ok(Err(SqlError::new(condition, message)));
     };
     let (oid, schema, owner) = match (&found, kind) {
-        (Found::Table(table), "table") => (table.oid, table.schema, table.owner),
+        (Found::Table(table), "table") | (Found::External(table), "table" | "external table") => {
+            (table.oid, table.schema, table.owner)
+        }
         (Found::View(view), "view") => (view.oid, view.schema, view.owner),
         (Found::Sequence(sequence), "sequence") => {
             sequence::refuse_identity(context, sequence)?;
@@ -110,9 +113,10 @@ fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlRes
                 Found::View(_) => "view",
                 Found::Sequence(_) => "sequence",
                 Found::Key | Found::Index(..) => "index",
+                Found::External(_) => "external table",
                 Found::Table(_) | Found::System => "table",
             };
-            let article = if right == "index" { "an" } else { "a" };
+            let article = if matches!(right, "index" | "external table") { "an" } else { "a" };
             let hint = format!("Use DROP {} to remove {article} {right}.", right.to_uppercase());
             return Err(name::wrong_kind(bare, kind).with_hint(hint));
         }

@@ -27,6 +27,7 @@ pub(crate) fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResu
     let table = match name::find(context, &create.table)?.ok_or_else(|| name::no_relation(&create.table))? {
         Found::Table(table) => table,
         Found::System => return Err(name::system_table(&create.table)),
+        Found::External(table) => return Err(not_indexed(&table.name, "external tables")),
         Found::View(view) => return Err(not_indexed(&view.name, "views")),
         Found::Sequence(sequence) => return Err(not_indexed(&sequence.name, "sequences")),
         Found::Key | Found::Index(..) => {

@@ -32,7 +32,7 @@ pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlR
     let context = binder.context();
     let name = &like.table;
     match name::find(context, name)?.ok_or_else(|| name::no_relation(name))? {
-        Found::Table(table) => {
+        Found::Table(table) | Found::External(table) => {
             may_read(binder, table.owner, "table", &table.name)?;
             Ok(of_table(binder, like, &table, before))
         }

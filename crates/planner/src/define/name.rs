@@ -13,6 +13,8 @@ use crate::{StatementContext, system};
 #[derive(Debug, Clone)]
 pub(crate) enum Found {
     Table(Arc<Table>),
+    /// A table that is made of files that others write.
+    External(Arc<Table>),
     View(Arc<View>),
     Sequence(Arc<Sequence>),
     /// A declared key, which the system tables show as an index.
@@ -66,6 +68,7 @@ pub(crate) fn find_in(state: &CatalogState, schema: &str, name: &str) -> Option<
     }
     let schema = state.schema_by_name(schema)?.oid;
     match state.relation(schema, name) {
+        Some(Relation::Table(table)) if table.external.is_some() => Some(Found::External(table)),
         Some(Relation::Table(table)) => Some(Found::Table(table)),
         Some(Relation::View(view)) => Some(Found::View(view)),
         Some(Relation::Sequence(sequence)) => Some(Found::Sequence(sequence)),
@@ -95,14 +98,14 @@ pub(super) fn system_table(name: &ObjectName) -> SqlError {
 
 /// `42809`.
 pub(super) fn wrong_kind(name: &str, kind: &str) -> SqlError {
-    let article = if kind.starts_with('i') { "an" } else { "a" };
+    let article = if kind.starts_with(['e', 'i']) { "an" } else { "a" };
     SqlError::new(Condition::WrongObjectType, format!("\"{name}\" is not {article} {kind}"))
 }
 
-/// A table that the statement's role owns.
+/// A table that the statement's role owns, external ones among them.
 pub(super) fn owned_table(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<Table>> {
     match find(context, name)?.ok_or_else(|| no_relation(name))? {
-        Found::Table(table) => {
+        Found::Table(table) | Found::External(table) => {
             must_own(context, table.owner, "table", &table.name)?;
             Ok(table)
         }
@@ -121,7 +124,7 @@ pub(super) fn owned_view(context: &StatementContext, name: &ObjectName) -> SqlRe
             Ok(view)
         }
         Found::System => Err(system_table(name)),
-        Found::Table(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
+        Found::Table(_) | Found::External(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
             Err(wrong_kind(split(context, name)?.1, "view"))
         }
     }
@@ -135,7 +138,7 @@ pub(super) fn owned_sequence(context: &StatementContext, name: &ObjectName) -> S
             Ok(sequence)
         }
         Found::System => Err(system_table(name)),
-        Found::Table(_) | Found::View(_) | Found::Key | Found::Index(..) => {
+        Found::Table(_) | Found::External(_) | Found::View(_) | Found::Key | Found::Index(..) => {
             Err(wrong_kind(split(context, name)?.1, "sequence"))
         }
     }

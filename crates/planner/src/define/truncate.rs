@@ -58,9 +58,11 @@ fn truncatable(
             Ok(table)
         }
         name::Found::System => Err(name::system_table(name)),
-        name::Found::View(_) | name::Found::Sequence(_) | name::Found::Key | name::Found::Index(..) => {
-            Err(name::wrong_kind(name::split(context, name)?.1, "table"))
-        }
+        name::Found::External(_)
+        | name::Found::View(_)
+        | name::Found::Sequence(_)
+        | name::Found::Key
+        | name::Found::Index(..) => Err(name::wrong_kind(name::split(context, name)?.1, "table")),
     }
 }
 

@@ -26,6 +26,7 @@ fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
         options: Vec::new(),
         temporary: None,
         cache: types::CachePolicy::default(),
+        external: None,
     });
     let inner = WritePlan {
         table,

@@ -142,6 +142,7 @@ fn table(oid: Oid, name: &str, rows: &Rows) -> Table {
         options: Vec::new(),
         temporary: None,
         cache: types::CachePolicy::default(),
+        external: None,
     }
 }
 
@@ -168,6 +169,7 @@ fn shard(rows: &Rows, batch: &RecordBatch) -> ShardMeta {
         let is_ascending = values.is_sorted_by(|a, b| a.is_some() && a < b);
         ColumnStats {
             column: ColumnId(id),
+            nulls_guessed: false,
             nulls: values.iter().filter(|value| value.is_none()).count() as u64,
             min: known().min().map(Datum::Int),
             max: known().max().map(Datum::Int),

@@ -75,6 +75,7 @@ impl Cursor<'_> {
         }
         match self.word() {
             Some("table") if !or_replace => self.create_table(temporary),
+            Some("external") if !or_replace => self.create_external_table(),
             Some("view") => self.create_view(or_replace, temporary),
             Some("index") if !or_replace => self.create_index(),
             Some("unique") if !or_replace && self.is("unique index") => self.create_index(),

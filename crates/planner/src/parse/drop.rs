@@ -22,6 +22,8 @@ pub struct Drop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropKind {
     Table,
+    /// DROP EXTERNAL TABLE.
+    External,
     View,
     Schema,
     /// DROP ROLE, DROP USER and DROP GROUP.
@@ -67,6 +69,13 @@ impl Cursor<'_> {
         self.expect("drop")?;
         let kind = match self.word() {
             Some("table") => DropKind::Table,
+            Some("external") => {
+                self.expect("external")?;
+                if !self.is("table") {
+                    return Err(self.syntax_error());
+                }
+                DropKind::External
+            }
             Some("view") => DropKind::View,
             Some("schema") => DropKind::Schema,
             Some("role" | "user" | "group") if !self.is("user mapping") => DropKind::Role,
@@ -78,7 +87,9 @@ impl Cursor<'_> {
         let concurrently = kind == DropKind::Index && self.eat("concurrently");
         let if_exists = self.eat("if exists");
         let names = match kind {
-            DropKind::Table | DropKind::View | DropKind::Index | DropKind::Sequence => self.list(Self::object_name)?,
+            DropKind::Table | DropKind::External | DropKind::View | DropKind::Index | DropKind::Sequence => {
+                self.list(Self::object_name)?
+            }
             DropKind::Schema | DropKind::Role => self.list(|cursor| Ok(ObjectName::from(vec![cursor.name()?])))?,
         };
         let cascade = kind != DropKind::Role && self.cascade();

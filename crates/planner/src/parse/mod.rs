@@ -12,6 +12,7 @@ mod delete;
 mod drop;
 mod explain;
 mod expr;
+mod external;
 mod index;
 mod insert;
 mod lex;

@@ -17,6 +17,7 @@ pub use super::create::{CreateSchema, CreateView};
 pub use super::delete::Delete;
 pub use super::drop::{Comment, CommentOn, Drop, DropKind, Truncate};
 pub use super::explain::Explain;
+pub use super::external::CreateExternalTable;
 pub use super::index::{CreateIndex, IndexColumn};
 pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict, Overriding};
 pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
@@ -46,6 +47,7 @@ pub enum Statement {
     Explain(Box<Explain>),
     /// CREATE TABLE, and CREATE TABLE AS.
     CreateTable(Box<CreateTable>),
+    CreateExternalTable(Box<CreateExternalTable>),
     CreateView(Box<CreateView>),
     CreateIndex(Box<CreateIndex>),
     CreateSchema(CreateSchema),

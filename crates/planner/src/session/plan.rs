@@ -64,7 +64,9 @@ pub(crate) fn plan(
         Command::Maintain { tag, tables } => {
             let mut named = Vec::with_capacity(tables.len());
             for table in &tables {
-                if let Relation::Table(table) = binder.relation(table)? {
+                if let Relation::Table(table) = binder.relation(table)?
+                    && table.external.is_none()
+                {
                     named.push(table.oid);
                 }
             }

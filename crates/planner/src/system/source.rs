@@ -259,6 +259,7 @@ impl<'a> Relation<'a> {
     /// `pg_class.relkind`.
     pub(super) fn kind(&self) -> &'static str {
         match self.body {
+            Body::Table(table) if table.external.is_some() => "f",
             Body::Table(_) => "r",
             Body::View(_) => "v",
             Body::Sequence(_) => "S",

@@ -20,9 +20,14 @@ impl Target {
     /// The table of that name, if the statement's role may write it. `verb` is what the statement would do to it.
     ///
     /// # Errors
-    /// `42P01`; `55000` for a view; `42501` for a system table or another's.
+    /// `42P01`; `55000` for a view; `42809` for an external table; `42501` for a system table or another's.
     pub(super) fn of(binder: &Binder<'_>, name: &ObjectName, verb: &str) -> SqlResult<Self> {
         let table = match binder.relation(name)? {
+            Relation::Table(table) if table.external.is_some() => {
+                let message = format!("cannot {verb} external table \"{}\"", table.name);
+                return Err(SqlError::new(Condition::WrongObjectType, message)
+                    .with_detail("Its rows lie in files that others write."));
+            }
             Relation::Table(table) => table,
             Relation::View(view) => {
                 let message = format!("cannot {verb} view \"{}\"", view.name);

@@ -56,6 +56,7 @@ pub struct TableCache {
 /// One page of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BlockKey {
+    /// A file of others has an id too, and another one when its content is another.
     pub(crate) shard: ShardId,
     pub(crate) column: ColumnId,
     pub(crate) row_group: u32,

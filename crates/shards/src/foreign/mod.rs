@@ -1,6 +1,10 @@
-//! Parquet files that others wrote, read as they are: what COPY FROM takes.
+//! Parquet files that others wrote: read once from their start to their end, as COPY FROM does, or opened like shards, whose hot pages are kept.
 
+mod facts;
+pub mod fit;
 mod object;
+mod open;
+mod place;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +22,9 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 
+pub(crate) use self::facts::is_ordered;
 use self::object::ObjectFile;
+pub use self::place::ForeignPlace;
 use crate::{Error, Result};
 
 /// Rows of a batch.
@@ -51,6 +57,17 @@ impl ForeignFile {
     pub async fn open_object(objects: &Objects, name: &str, bytes: u64) -> Result<Self> {
         let file = ObjectFile::new(objects.clone(), name, bytes);
         Self::open(objects.object_url(name), Box::new(file)).await
+    }
+
+    /// Opens the file at a place.
+    ///
+    /// # Errors
+    /// As [`ForeignFile::open_path`] and [`ForeignFile::open_object`].
+    pub async fn open_place(place: &ForeignPlace) -> Result<Self> {
+        match place {
+            ForeignPlace::Path { path, .. } => Self::open_path(path).await,
+            ForeignPlace::Object { objects, object } => Self::open_object(objects, &object.name, object.bytes).await,
+        }
     }
 
     /// Opens a file that lies in memory; `name` is what errors call it.

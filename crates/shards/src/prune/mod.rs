@@ -12,6 +12,8 @@ use crate::{ColumnDef, Predicate, Result, ShardMeta};
 
 mod zones;
 
+pub(crate) use zones::row_groups;
+
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +35,7 @@ pub fn may_match(shard: &ShardMeta, predicates: &[Predicate], columns: &[ColumnD
         if let Some(stats) = shard.column(predicate.column) {
             return predicate.test.may_pass(&Zone {
                 rows: shard.rows,
-                nulls: Some(stats.nulls),
+                nulls: (!stats.nulls_guessed).then_some(stats.nulls),
                 min: stats.min.as_ref(),
                 max: stats.max.as_ref(),
                 exact: stats.bounds_exact,
@@ -59,7 +61,9 @@ pub(crate) fn pages(file: &File, row_group: usize, predicates: &[Predicate]) -> 
         if !predicate.test.may_pass(&zones.row_group()) {
             return Ok(Vec::new());
         }
-        kept = intersection(&kept, &zones.passing(&predicate.test));
+        if let Some(passing) = zones.passing(&predicate.test) {
+            kept = intersection(&kept, &passing);
+        }
     }
     Ok(kept)
 }
@@ -103,4 +107,11 @@ pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<
 /// Where a column of the table lies in the file.
 pub(crate) fn root_of(file: &File, column: ColumnId) -> Option<usize> {
     file.ids.iter().position(|id| *id == Some(column))
+}
+
+/// Parquet's column of a column that is not nested.
+pub(crate) fn leaf_of(file: &File, column: ColumnId) -> Option<usize> {
+    let root = root_of(file, column)?;
+    let parquet = file.metadata.parquet_schema();
+    (0..parquet.num_columns()).find(|leaf| parquet.get_column_root_idx(*leaf) == root)
 }

@@ -1,17 +1,18 @@
 //! A file's indexes as zones.
 
-use std::iter;
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::errors::ParquetError;
-use types::ColumnId;
+use types::{ColumnId, SqlType};
 
-use super::root_of;
+use super::{leaf_of, root_of};
+use crate::foreign::is_ordered;
 use crate::predicate::Zone;
-use crate::reader::File;
+use crate::reader::{File, Origin, guarded};
 use crate::{Datum, Error, Result, Test};
 
 /// What a file knows about one column of a row group.
@@ -21,56 +22,125 @@ pub(super) struct Zones {
     pages: Vec<(Range<usize>, Bounds)>,
 }
 
-struct Bounds {
-    rows: u64,
-    nulls: Option<u64>,
-    min: Option<Datum>,
-    max: Option<Datum>,
+/// What is known of one column of some rows.
+pub(crate) struct Bounds {
+    pub(crate) rows: u64,
+    /// `None` if not known; so are the bounds.
+    pub(crate) nulls: Option<u64>,
+    pub(crate) min: Option<Datum>,
+    pub(crate) max: Option<Datum>,
 }
 
 /// The zones of a column; `None` if the file lacks it or has nothing to say about it.
 pub(super) fn of(file: &File, row_group: usize, column: ColumnId) -> Result<Option<Zones>> {
-    let Some(root) = root_of(file, column) else { return Ok(None) };
-    let field = file.metadata.schema().field(root);
-    if field.data_type().is_nested() {
-        return Ok(None);
-    }
-    read(file, row_group, root).map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
+    let Some(found) = Found::of(file, column) else { return Ok(None) };
+    guarded(|| found.zones(row_group)).map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
 }
 
-fn read(file: &File, row_group: usize, root: usize) -> Result<Option<Zones>, ParquetError> {
-    let (parquet, metadata) = (file.metadata.parquet_schema(), file.metadata.metadata());
-    let Some(leaf) = (0..parquet.num_columns()).find(|leaf| parquet.get_column_root_idx(*leaf) == root) else {
-        return Ok(None);
-    };
-    let (Some(column_index), Some(offset_index)) = (metadata.column_index(), metadata.offset_index()) else {
-        return Ok(None);
-    };
-    let field = file.metadata.schema().field(root);
-    let converter =
-        StatisticsConverter::from_column_index(leaf, field, parquet)?.with_missing_null_counts_as_zero(false);
+/// The bounds of a column in each of the row groups; `None` if the file lacks it or has nothing to say about it.
+pub(crate) fn row_groups(file: &File, row_groups: &[usize], column: ColumnId) -> Result<Option<Vec<Bounds>>> {
+    let Some(found) = Found::of(file, column) else { return Ok(None) };
+    guarded(|| found.row_groups(row_groups))
+        .map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
+}
 
-    let group = || iter::once(metadata.row_group(row_group));
-    let whole = Statistics {
-        mins: converter.row_group_mins(group())?,
-        maxes: converter.row_group_maxes(group())?,
-        nulls: converter.row_group_null_counts(group())?,
-    };
-    let groups = [row_group];
-    let pages = Statistics {
-        mins: converter.data_page_mins(column_index, offset_index, &groups)?,
-        maxes: converter.data_page_maxes(column_index, offset_index, &groups)?,
-        nulls: converter.data_page_null_counts(column_index, offset_index, &groups)?,
-    };
-    let rows = file.page_rows(row_group, leaf);
-    if whole.len() != 1 || pages.len() != rows.len() {
-        return Ok(None);
+/// A column in a file.
+struct Found<'a> {
+    file: &'a File,
+    root: usize,
+    leaf: usize,
+    /// The type that its values become, of a file of others.
+    converted: Option<&'a SqlType>,
+}
+
+impl<'a> Found<'a> {
+    fn of(file: &'a File, column: ColumnId) -> Option<Self> {
+        let (root, leaf) = (root_of(file, column)?, leaf_of(file, column)?);
+        let converted = match &file.origin {
+            Origin::Foreign { types } => Some(types.get(root)?.as_ref()?),
+            Origin::Shard { .. } => None,
+        };
+        let is_told =
+            !file.metadata.schema().field(root).data_type().is_nested() && converted != Some(&SqlType::Interval);
+        is_told.then_some(Self { file, root, leaf, converted })
     }
-    let page_bounds = rows.into_iter().enumerate().map(|(page, rows)| {
-        let bounds = pages.bounds(page, rows.len() as u64);
-        (rows, bounds)
-    });
-    Ok(Some(Zones { whole: whole.bounds(0, file.rows(row_group) as u64), pages: page_bounds.collect() }))
+
+    fn converter(&self) -> Result<StatisticsConverter<'a>, ParquetError> {
+        let field = self.file.metadata.schema().field(self.root);
+        let converter = StatisticsConverter::from_column_index(self.leaf, field, self.file.metadata.parquet_schema())?;
+        Ok(converter.with_missing_null_counts_as_zero(false))
+    }
+
+    fn row_groups(&self, row_groups: &[usize]) -> Result<Option<Vec<Bounds>>, ParquetError> {
+        let (converter, metadata) = (self.converter()?, self.file.metadata.metadata());
+        let groups = || row_groups.iter().map(|row_group| metadata.row_group(*row_group));
+        let statistics = Statistics {
+            mins: converter.row_group_mins(groups())?,
+            maxes: converter.row_group_maxes(groups())?,
+            nulls: converter.row_group_null_counts(groups())?,
+        };
+        if statistics.len() != row_groups.len() {
+            return Ok(None);
+        }
+        let statistics = self.believed(statistics, row_groups);
+        let bounds = |(at, row_group): (usize, &usize)| {
+            self.completed(statistics.bounds(at, self.file.rows(*row_group) as u64), *row_group)
+        };
+        Ok(Some(row_groups.iter().enumerate().map(bounds).collect()))
+    }
+
+    fn zones(&self, row_group: usize) -> Result<Option<Zones>, ParquetError> {
+        let groups = [row_group];
+        let Some(whole) = self.row_groups(&groups)?.and_then(|mut bounds| bounds.pop()) else { return Ok(None) };
+        let metadata = self.file.metadata.metadata();
+        let (Some(column_index), Some(offset_index)) = (metadata.column_index(), metadata.offset_index()) else {
+            return Ok(Some(Zones { whole, pages: Vec::new() }));
+        };
+        let converter = self.converter()?;
+        let statistics = Statistics {
+            mins: converter.data_page_mins(column_index, offset_index, &groups)?,
+            maxes: converter.data_page_maxes(column_index, offset_index, &groups)?,
+            nulls: converter.data_page_null_counts(column_index, offset_index, &groups)?,
+        };
+        let rows = self.file.page_rows(row_group, self.leaf);
+        if statistics.len() != rows.len() {
+            return Ok(Some(Zones { whole, pages: Vec::new() }));
+        }
+        let statistics = self.believed(statistics, &groups);
+        let pages = rows.into_iter().enumerate().map(|(page, rows)| {
+            let bounds = statistics.bounds(page, rows.len() as u64);
+            (rows, self.completed(bounds, row_group))
+        });
+        Ok(Some(Zones { whole, pages: pages.collect() }))
+    }
+
+    /// The bounds of a file of others as those of the values that are read of it, without those that nobody can rely on.
+    fn believed(&self, statistics: Statistics, row_groups: &[usize]) -> Statistics {
+        let Some(wanted) = self.converted else { return statistics };
+        let metadata = self.file.metadata.metadata();
+        let nothing = |bounds: &ArrayRef| new_null_array(&DataType::Null, bounds.len());
+        if !row_groups.iter().all(|row_group| is_ordered(metadata, *row_group, self.leaf)) {
+            return Statistics { mins: nothing(&statistics.mins), maxes: nothing(&statistics.maxes), ..statistics };
+        }
+        // A bound that does not fit is none.
+        let options = CastOptions { safe: true, ..CastOptions::default() };
+        let converted = |bounds: ArrayRef| {
+            if *bounds.data_type() == wanted.arrow_type() {
+                return bounds;
+            }
+            cast_with_options(&bounds, &wanted.arrow_type(), &options).unwrap_or_else(|_| nothing(&bounds))
+        };
+        Statistics { mins: converted(statistics.mins), maxes: converted(statistics.maxes), nulls: statistics.nulls }
+    }
+
+    /// What of a file of others is known by its schema: columns that must have values have no NULL.
+    fn completed(&self, bounds: Bounds, row_group: usize) -> Bounds {
+        let is_required = || {
+            let chunk = self.file.metadata.metadata().row_group(row_group).column(self.leaf);
+            chunk.column_descr().max_def_level() == 0
+        };
+        if self.converted.is_some() && is_required() { Bounds { nulls: Some(0), ..bounds } } else { bounds }
+    }
 }
 
 /// Parquet's statistics of several zones.
@@ -89,10 +159,11 @@ impl Statistics {
     fn bounds(&self, zone: usize, rows: u64) -> Bounds {
         // Parquet's statistics leave NaN out, which is the greatest float: the maximum is no upper bound.
         let is_float = matches!(self.maxes.data_type(), DataType::Float32 | DataType::Float64);
+        let is_number = |bound: &Datum| !matches!(bound, Datum::Float(value) if value.is_nan());
         Bounds {
             rows,
             nulls: self.nulls.is_valid(zone).then(|| self.nulls.value(zone)),
-            min: Datum::at(&*self.mins, zone),
+            min: Datum::at(&*self.mins, zone).filter(is_number),
             max: if is_float { None } else { Datum::at(&*self.maxes, zone) },
         }
     }
@@ -110,9 +181,12 @@ impl Zones {
         self.whole.zone()
     }
 
-    /// The rows of the pages in which a row may pass.
-    pub(super) fn passing(&self, test: &Test) -> Vec<Range<usize>> {
+    /// The rows of the pages in which a row may pass; `None` where nothing is known of pages.
+    pub(super) fn passing(&self, test: &Test) -> Option<Vec<Range<usize>>> {
+        if self.pages.is_empty() {
+            return None;
+        }
         let passing = self.pages.iter().filter(|(rows, bounds)| !rows.is_empty() && test.may_pass(&bounds.zone()));
-        passing.map(|(rows, _)| rows.clone()).collect()
+        Some(passing.map(|(rows, _)| rows.clone()).collect())
     }
 }

@@ -10,7 +10,8 @@ use parquet::arrow::ProjectionMask;
 use types::{ColumnId, RowId, SqlType};
 
 use super::missing::Missing;
-use super::{File, ShardReader, positions};
+use super::{File, Origin, ShardReader, positions};
+use crate::foreign::fit;
 use crate::stored_form::from_stored;
 use crate::{ColumnDef, Error, ORDINAL_COLUMN, ROW_ID_COLUMN, Result, RowIds};
 
@@ -24,6 +25,8 @@ pub(crate) struct Assembly {
     /// Parquet's columns below them, ascending.
     leaves: Vec<usize>,
     object: String,
+    /// Values are converted that are of other types than the columns.
+    is_foreign: bool,
 }
 
 /// Where a column comes from.
@@ -68,6 +71,7 @@ impl Assembly {
             columns: columns.iter().map(source).collect::<Result<_>>()?,
             roots,
             object: file.meta.object.clone(),
+            is_foreign: matches!(file.origin, Origin::Foreign { .. }),
         })
     }
 
@@ -83,7 +87,10 @@ impl Assembly {
     /// The wanted columns of the rows at `places`; `decoded` holds the file's.
     pub(super) fn batch(&self, places: &[Range<u32>], decoded: &[ArrayRef]) -> Result<RecordBatch> {
         let rows = places.iter().map(ExactSizeIterator::len).sum();
-        let columns = self.columns.iter().map(|source| match source {
+        let columns = self.columns.iter().zip(self.schema.fields()).map(|(source, field)| match source {
+            Source::File(position, sql_type) if self.is_foreign => {
+                fit::converted(&decoded[*position], field, sql_type, &self.object).map(compact)
+            }
             Source::File(position, sql_type) => self.converted(&decoded[*position], sql_type),
             Source::Missing(missing) => missing.column(rows),
             Source::Ordinal => Ok(positions::ordinals(places)),

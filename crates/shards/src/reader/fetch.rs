@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use objects::Objects;
 
-use super::File;
-use crate::{Error, Result, page_checksum};
+use super::{File, Origin};
+use crate::{Error, ForeignPlace, Result, page_checksum};
 
 /// Gaps up to this are read along: a request costs more than they do.
 const GAP_BYTES: u64 = 64 * 1024;
@@ -19,10 +19,20 @@ struct Page {
     checksum: u32,
 }
 
-/// The bytes of each of `ranges`, all pages in them verified.
-pub(super) async fn fetch(objects: &Objects, file: &File, pages: &Pages, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+/// Where the bytes of a file lie.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    Shard(Objects),
+    Foreign(ForeignPlace),
+}
+
+/// The bytes of each of `ranges`, all pages in them verified that have checksums.
+pub(super) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     let merged = merged(ranges);
-    let fetched = objects.get_ranges(&file.meta.object, &merged).await?;
+    let fetched = match place {
+        Place::Shard(objects) => objects.get_ranges(&file.meta.object, &merged).await?,
+        Place::Foreign(place) => place.get_ranges(&merged).await?,
+    };
     pages.fetched.fetch_add(merged.iter().map(|range| range.end - range.start).sum(), Ordering::Relaxed);
     let slices: Vec<Bytes> = ranges
         .iter()
@@ -32,6 +42,9 @@ pub(super) async fn fetch(objects: &Objects, file: &File, pages: &Pages, ranges:
             fetched[holder].slice(at(range.start)..at(range.end))
         })
         .collect();
+    if matches!(file.origin, Origin::Foreign { .. }) {
+        return Ok(slices);
+    }
     for (range, bytes) in ranges.iter().zip(&slices) {
         pages.verify(file, range, bytes)?;
     }
@@ -65,7 +78,8 @@ impl Pages {
         let first = locations.first().and_then(|page| u64::try_from(page.offset).ok()).unwrap_or_default();
         let dictionary = chunk.dictionary_page_offset().and_then(|start| u64::try_from(start).ok());
         let dictionary = dictionary.map(|start| start..first.max(start));
-        let checksums = file.checksums.of_chunk(row_group, leaf);
+        let Origin::Shard { checksums } = &file.origin else { return Vec::new() };
+        let checksums = checksums.of_chunk(row_group, leaf);
         let ranges = dictionary.into_iter().chain(data);
         ranges.zip(checksums).map(|(bytes, checksum)| Page { bytes, checksum: *checksum }).collect()
     }

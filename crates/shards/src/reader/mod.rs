@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use objects::Objects;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use roaring::RoaringBitmap;
-use types::ColumnId;
+use types::{ColumnId, SqlType};
 
 use crate::prune::{self, Pruning};
 use crate::{Checksums, ColumnDef, Datum, Predicate, Result, ShardMeta};
@@ -28,17 +28,19 @@ mod segments;
 pub(crate) mod tests;
 
 pub(crate) use columns::{Assembly, Source};
+pub(crate) use fetch::Place;
 use missing::Missing;
 use segments::Segments;
+pub(crate) use segments::guarded;
 
 pub use missing::missing_value;
 pub(crate) use positions::{ordinals_of, row_ids_of};
 pub use segments::SEGMENT_ROWS;
 
-/// An opened shard. Cheap to clone; clones share what was read of the file's tail.
+/// An opened shard, or a file of others that is opened like one. Cheap to clone; clones share what was read of the file's tail.
 #[derive(Debug, Clone)]
 pub struct ShardReader {
-    objects: Objects,
+    place: Place,
     file: Arc<File>,
 }
 
@@ -48,9 +50,21 @@ pub(crate) struct File {
     pub(crate) meta: Arc<ShardMeta>,
     /// The footer and the page indexes; text is read as views.
     pub(crate) metadata: ArrowReaderMetadata,
-    pub(crate) checksums: Checksums,
-    /// The field id of each column of the file.
+    pub(crate) origin: Origin,
+    /// The id of each column of the file: in a shard its field id.
     pub(crate) ids: Vec<Option<ColumnId>>,
+}
+
+/// Who wrote a file.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    Shard {
+        checksums: Checksums,
+    },
+    Foreign {
+        /// For each column of the file the type that its values become, where somebody wants it.
+        types: Vec<Option<SqlType>>,
+    },
 }
 
 /// Part of a shard as it is to be read.
@@ -86,7 +100,17 @@ impl ShardReader {
     /// What the storage reports; [`crate::Error::Damaged`] where the file is not the one that the catalog describes.
     pub async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Self> {
         let file = open::open(objects, meta).await?;
-        Ok(Self { objects: objects.clone(), file: Arc::new(file) })
+        Ok(Self::of(Place::Shard(objects.clone()), file))
+    }
+
+    pub(crate) fn of(place: Place, file: File) -> Self {
+        Self { place, file: Arc::new(file) }
+    }
+
+    /// What is known of the file.
+    #[must_use]
+    pub fn meta(&self) -> &Arc<ShardMeta> {
+        &self.file.meta
     }
 
     /// Bytes of memory that the opened shard takes.
@@ -123,8 +147,8 @@ impl ShardReader {
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
     }
 
-    pub(crate) fn objects(&self) -> &Objects {
-        &self.objects
+    fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(crate) fn file(&self) -> &Arc<File> {

@@ -11,7 +11,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataP
 use types::ColumnId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::File;
+use super::{File, Origin};
 use crate::{Checksums, Error, Result, ShardMeta};
 
 pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<File> {
@@ -41,7 +41,7 @@ pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Fil
     let checksums = Checksums::read(&metadata).ok_or_else(|| damaged(meta, "its pages have no checksums"))?;
     let ids = field_ids(&metadata);
     let metadata = with_views(Arc::new(metadata)).map_err(failed)?;
-    Ok(File { meta: Arc::clone(meta), metadata, checksums, ids })
+    Ok(File { meta: Arc::clone(meta), metadata, origin: Origin::Shard { checksums }, ids })
 }
 
 impl File {

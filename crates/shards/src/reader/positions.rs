@@ -47,6 +47,11 @@ impl Positions {
         taken
     }
 
+    /// Whether all rows have been taken.
+    pub(super) fn is_over(&self) -> bool {
+        self.left.iter().all(Range::is_empty)
+    }
+
     /// Which of the rows at `places` are not deleted; `None` when none is.
     pub(super) fn live(&self, places: &[Range<u32>]) -> Option<BooleanArray> {
         let deleted = self.deleted.as_ref()?;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::iter;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -87,18 +88,18 @@ impl Segments {
         loop {
             let Some(decoder) = &mut self.current else {
                 if !self.advance().await? {
-                    return Ok(None);
+                    return if self.positions.is_over() { Ok(None) } else { Err(self.cut_short()) };
                 }
                 continue;
             };
-            match decoder.try_decode().map_err(|source| self.failed(source))? {
+            match guarded(|| decoder.try_decode()).map_err(|source| self.failed(source))? {
                 DecodeResult::Data(batch) => {
                     if let Some(batch) = self.live(batch.num_rows(), batch.columns())? {
                         return Ok(Some(batch));
                     }
                 }
                 DecodeResult::NeedsData(ranges) => {
-                    let bytes = fetch(self.reader.objects(), self.reader.file(), &self.pages, &ranges).await?;
+                    let bytes = fetch(self.reader.place(), self.reader.file(), &self.pages, &ranges).await?;
                     let pushed = self.current.as_mut().map(|decoder| decoder.push_ranges(ranges, bytes));
                     pushed.transpose().map_err(|source| self.failed(source))?;
                 }
@@ -136,10 +137,11 @@ impl Segments {
         let mut decoder = self.decoder(rows).map_err(|source| self.failed(source))?;
         let mut fetching = JoinSet::new();
         let mut wanted = Vec::new();
-        if let DecodeResult::NeedsData(ranges) = decoder.try_next_reader().map_err(|source| self.failed(source))? {
+        let opened = guarded(|| decoder.try_next_reader()).map_err(|source| self.failed(source))?;
+        if let DecodeResult::NeedsData(ranges) = opened {
             let (reader, pages) = (self.reader.clone(), Arc::clone(&self.pages));
             wanted.clone_from(&ranges);
-            fetching.spawn(async move { fetch(reader.objects(), reader.file(), &pages, &ranges).await });
+            fetching.spawn(async move { fetch(reader.place(), reader.file(), &pages, &ranges).await });
         }
         Ok(Some(Next { decoder, ranges: wanted, fetching }))
     }
@@ -156,9 +158,20 @@ impl Segments {
         if is_whole { builder.build() } else { builder.with_row_selection(selection).build() }
     }
 
+    fn cut_short(&self) -> Error {
+        let reason = "its pages hold fewer rows than it says".to_owned();
+        Error::Damaged { object: self.reader.file().meta.object.clone(), reason }
+    }
+
     fn failed(&self, source: ParquetError) -> Error {
         Error::Decode { object: self.reader.file().meta.object.clone(), source }
     }
+}
+
+/// Runs what decodes bytes that may be anybody's: where the decoder panics, they are damaged.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let damaged = |_| Err(ParquetError::General("its bytes contradict themselves".to_owned()));
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged)
 }
 
 /// Cuts rows into stretches at multiples of [`SEGMENT_ROWS`].

@@ -78,6 +78,7 @@ impl Tally {
         let (min, min_exact) = state.min.map_or((None, true), lower_bound);
         let (max, max_exact) = state.max.map_or((None, true), upper_bound);
         ColumnStats {
+            nulls_guessed: false,
             column: self.column,
             nulls: state.nulls,
             bounds_exact: min_exact && max_exact,

@@ -10,7 +10,7 @@ use super::{Purpose, cannot_open};
 ///
 /// # Errors
 /// 58P01 when nothing matches; what the system says when a folder on the way cannot be read.
-pub(in crate::copy) fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
+pub(crate) fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
     let path = PathBuf::from(pattern);
     if !is_pattern(pattern) || path.exists() {
         return Ok(vec![path]);

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use types::{Condition, SqlError};
 
-pub(super) use glob::{expand, matches};
+pub(crate) use glob::expand;
+pub(super) use glob::matches;
 pub(super) use read::{read_files, total_bytes};
 pub(super) use write::FileWriter;
 

@@ -78,25 +78,43 @@ async fn read_object(objects: Objects, object: Object) -> SqlResult<Pieces> {
     Ok(stream::once(async { Ok(opened) }).chain(pieces).boxed())
 }
 
-/// The objects that a URL names; its last parts may be a pattern as for files.
 async fn objects_at(execution: &Execution, url: &str) -> SqlResult<Inputs> {
-    let nothing = || SqlError::new(Condition::UndefinedFile, format!("no object matches \"{url}\""));
-    let (scheme, path) = url.split_once("://").ok_or_else(nothing)?;
-    let (bucket, name) = path.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(nothing)?;
+    let (bucket, name) = bucket_of(url)?;
     let (clock, random) = (Arc::clone(&execution.clock), Arc::clone(&execution.random));
-    let objects = Objects::open(&format!("{scheme}://{bucket}"), clock, random).map_err(from_objects)?;
+    let objects = Objects::open(&bucket, clock, random).map_err(from_objects)?;
+    let found = objects_in(&objects, name).await?;
+    Ok(Inputs::Objects(objects, found))
+}
+
+/// The URL of the bucket that a URL is of, and the rest of it.
+///
+/// # Errors
+/// `58P01` where there is no rest.
+pub(crate) fn bucket_of(url: &str) -> SqlResult<(String, &str)> {
+    let parts = url.split_once("://").and_then(|(scheme, path)| Some((scheme, path.split_once('/')?)));
+    match parts {
+        Some((scheme, (bucket, name))) if !name.is_empty() => Ok((format!("{scheme}://{bucket}"), name)),
+        _ => Err(no_object(url)),
+    }
+}
+
+/// The objects that a name means, in their order; its parts may be patterns as for files.
+///
+/// # Errors
+/// `58P01` where there are none, and what the storage reports.
+pub(crate) async fn objects_in(objects: &Objects, name: &str) -> SqlResult<Vec<Object>> {
     let Some(first_sign) = name.find(['*', '?', '[']) else {
-        let object = objects.head(name).await.map_err(from_objects)?;
-        return Ok(Inputs::Objects(objects, vec![object]));
+        return Ok(vec![objects.head(name).await.map_err(from_objects)?]);
     };
     let folder = name[..first_sign].rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut found = objects.list(folder).await.map_err(from_objects)?;
     found.retain(|object| is_match(name, &object.name));
     found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    if found.is_empty() {
-        return Err(nothing());
-    }
-    Ok(Inputs::Objects(objects, found))
+    if found.is_empty() { Err(no_object(&objects.object_url(name))) } else { Ok(found) }
+}
+
+fn no_object(url: &str) -> SqlError {
+    SqlError::new(Condition::UndefinedFile, format!("no object matches \"{url}\""))
 }
 
 /// Whether a name matches a pattern, part by part: a `*` does not reach over a slash.

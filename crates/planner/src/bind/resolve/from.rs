@@ -127,6 +127,9 @@ impl Resolver<'_> {
         if moment.is_some() && matches!(found, Found::Catalog(Stored::Sequence(_)) | Found::System(..)) {
             return Err(SqlError::unsupported("AS OF of what is neither a table nor a view"));
         }
+        if moment.is_some() && matches!(&found, Found::Catalog(Stored::Table(table)) if table.external.is_some()) {
+            return Err(SqlError::unsupported("AS OF of an external table"));
+        }
         let mut hidden = None;
         let (schema, columns) = match &found {
             Found::Catalog(Stored::Table(table)) => {

@@ -193,6 +193,10 @@ fn lockable(
         return Err(SqlError::unsupported(format_args!("{clause} with AS OF")));
     }
     match relation::find(context, &Name::of(name, context)?)? {
+        Found::Catalog(Stored::Table(table)) if table.external.is_some() => {
+            let message = format!("cannot lock rows in external table \"{}\"", table.name);
+            Err(SqlError::new(Condition::WrongObjectType, message))
+        }
         Found::Catalog(Stored::Table(table)) => {
             name.0.insert(0, ObjectName::from(vec![quoted(WITH_PLACES)]).0.remove(0));
             Ok(Some((table, alias.name.value.clone())))

@@ -93,6 +93,7 @@ fn tables(ddl: &str) -> Vec<Table> {
                 options: Vec::new(),
                 temporary: None,
                 cache: types::CachePolicy::default(),
+                external: None,
             }
         })
         .collect()
@@ -115,6 +116,7 @@ impl Fixture {
         let context = StatementContext {
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
+            files: Arc::new(crate::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),

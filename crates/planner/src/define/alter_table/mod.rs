@@ -42,18 +42,36 @@ pub(crate) fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<
             name::must_own(context, table.owner, "table", &table.name)?;
             of_table(binder, &table, &alter.actions)?
         }
+        Found::External(table) if !alter.view => {
+            name::must_own(context, table.owner, "table", &table.name)?;
+            refuse_of_external(&table, &alter.actions)?;
+            of_table(binder, &table, &alter.actions)?
+        }
         Found::View(view) => {
             name::must_own(context, view.owner, "view", &view.name)?;
             view::altered(context, &view, &alter.actions)?
         }
         Found::System => return Err(name::system_table(&alter.name)),
-        Found::Table(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
+        Found::Table(_) | Found::External(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
             let kind = if alter.view { "view" } else { "table" };
             return Err(name::wrong_kind(name::split(context, &alter.name)?.1, kind));
         }
     };
     tag.clone_into(&mut plan.tag);
     Ok(plan)
+}
+
+/// `42809` for all but another name, schema or owner: what the files hold is not the table's to say.
+fn refuse_of_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
+    let is_possible = |action: &AlterAction| {
+        matches!(action, AlterAction::RenameTo(_) | AlterAction::SetSchema(_) | AlterAction::OwnerTo(_))
+    };
+    if actions.iter().all(is_possible) {
+        return Ok(());
+    }
+    let message = format!("ALTER action cannot be performed on relation \"{}\"", table.name);
+    Err(SqlError::new(Condition::WrongObjectType, message)
+        .with_detail("Of an external table only the name, the schema and the owner can be altered."))
 }
 
 fn of_table(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {

@@ -67,6 +67,7 @@ impl Database {
             clock: Arc::new(types::SystemClock::new()),
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
+            files: Arc::new(crate::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),
@@ -126,6 +127,7 @@ impl Database {
         let columns = table.columns.iter().map(|column| ColumnStats {
             column: column.id,
             nulls,
+            nulls_guessed: false,
             min: None,
             max: None,
             bounds_exact: false,

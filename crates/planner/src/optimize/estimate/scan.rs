@@ -7,6 +7,7 @@ use catalog::Column;
 use datafusion::common::ScalarValue;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::TableScan;
+use types::SqlType;
 
 use super::column::position;
 use super::{ColumnFacts, Relation, UNKNOWN_ROWS};
@@ -52,19 +53,21 @@ pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> 
 fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
     let rows = table.rows.len() as f64;
     let summary = table.rows.shards.summary(column);
+    let bound = |datum: &Option<shards::Datum>| {
+        datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))
+    };
     let alone = |index: &[types::ColumnId]| index == [column.id];
     let distinct = if table.rows.shards.shards.is_empty() {
         let is_unique = table.table.row_indexes().any(|index| index.unique && alone(index.columns));
         if is_unique { rows } else { rows.min(UNKNOWN_DISTINCT) }.max(1.0)
+    } else if table.files.is_some() {
+        distinct_of_file(rows, bound(&summary.min).zip(bound(&summary.max)), &column.sql_type)
     } else if summary.unique {
         rows
     } else {
         (summary.distinct as f64).min(rows)
     }
     .max(1.0);
-    let bound = |datum: &Option<shards::Datum>| {
-        datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))
-    };
     let frequent: Arc<[(ScalarValue, f64)]> = summary
         .heavy_hitters
         .iter()
@@ -78,6 +81,15 @@ fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
         max: bound(&summary.max),
         frequent,
         width: width(&column.sql_type.arrow_type()),
+    }
+}
+
+/// A guess at the distinct values of a column of files, which say no more than its bounds: whole numbers take every value between them.
+fn distinct_of_file(rows: f64, bounds: Option<(f64, f64)>, sql_type: &SqlType) -> f64 {
+    let is_whole = matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Date);
+    match bounds {
+        Some((min, max)) if is_whole => rows.min(max - min + 1.0),
+        _ => rows.min(UNKNOWN_DISTINCT),
     }
 }
 

@@ -4,7 +4,7 @@ use types::SqlType;
 
 use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
-use super::super::source::{Attribute, Body, Relation, Source};
+use super::super::source::{Attribute, Relation, Source};
 use super::{view, yes_or_no};
 use crate::define::shown_default;
 
@@ -76,7 +76,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows) {
             identity_maximum: sequence.map(|sequence| sequence.max.to_string()),
             identity_minimum: sequence.map(|sequence| sequence.min.to_string()),
             identity_cycle: yes_or_no(sequence.is_some_and(|sequence| sequence.cycle)),
-            is_updatable: yes_or_no(matches!(relation.body, Body::Table(_))));
+            is_updatable: yes_or_no(relation.kind() == "r"));
     });
 }
 

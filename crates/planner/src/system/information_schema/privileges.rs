@@ -36,6 +36,7 @@ fn table_privileges(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations() {
         let owner = source.role_name(relation.owner);
         let privileges: &[&str] = match relation.body {
+            Body::Table(table) if table.external.is_some() => &["SELECT"],
             Body::Table(_) => &TABLE_PRIVILEGES,
             Body::View(_) | Body::System(_) => &["SELECT"],
             Body::Sequence(_) | Body::Key(_) => &[],
@@ -51,6 +52,7 @@ fn column_privileges(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations() {
         let owner = source.role_name(relation.owner);
         let privileges: &[&str] = match relation.body {
+            Body::Table(table) if table.external.is_some() => &["SELECT"],
             Body::Table(_) => &COLUMN_PRIVILEGES,
             Body::View(_) | Body::System(_) => &["SELECT"],
             Body::Sequence(_) | Body::Key(_) => &[],

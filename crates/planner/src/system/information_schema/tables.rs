@@ -2,7 +2,7 @@
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};
-use super::super::source::{self, Body, Source};
+use super::super::source::{self, Source};
 use super::super::view_definition::view_definition;
 use super::{view, yes_or_no};
 
@@ -73,12 +73,13 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
                 "LOCAL TEMPORARY"
             }
             "r" => "BASE TABLE",
+            "f" => "FOREIGN",
             "v" => "VIEW",
             _ => continue,
         };
         row!(rows, table_catalog: &source.context.database, table_schema: source.schema_name(relation.schema),
             table_name: relation.name, table_type: table_type,
-            is_insertable_into: yes_or_no(matches!(relation.body, Body::Table(_))));
+            is_insertable_into: yes_or_no(relation.kind() == "r"));
     }
 }
 

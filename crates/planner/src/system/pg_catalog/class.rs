@@ -96,6 +96,11 @@ impl<'a> Facts<'a> {
             cache: CachePolicy::default(),
         };
         match relation.body {
+            Body::Table(table) if table.external.is_some() => {
+                // How many rows its files hold is known while they are read.
+                facts.rows = -1.0;
+                facts.attributes = table.columns.len();
+            }
             Body::Table(table) => {
                 let shards = source.state().shards(table.oid);
                 facts.rows = source.state().rows(table.oid).len() as f64;

@@ -62,7 +62,7 @@ fn column_statistics(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn table_activity(source: &Source<'_>, rows: &mut Rows) {
-    for table in source.state().tables() {
+    for table in source.state().tables().filter(|table| table.external.is_none()) {
         row!(rows, relid: table.oid, schemaname: source.schema_name(table.schema), relname: &table.name,
             n_live_tup: source.state().rows(table.oid).len());
     }

@@ -55,6 +55,7 @@ fn table(oid: Oid, schema: Oid, name: &str, columns: Vec<Column>, constraints: V
         options: Vec::new(),
         temporary: None,
         cache: types::CachePolicy::default(),
+        external: None,
     }
 }
 
@@ -147,6 +148,7 @@ pub(super) fn context() -> Arc<StatementContext> {
     Arc::new(StatementContext {
         commit: types::CommitTs(1),
         past: Arc::new(crate::NoPast),
+        files: Arc::new(crate::NoFiles),
         arguments: Arc::default(),
         assignments: Arc::default(),
         sequences: Arc::new(crate::NoNumbers),

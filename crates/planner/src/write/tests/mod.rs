@@ -68,6 +68,7 @@ impl Fixture {
         let mut context = StatementContext {
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
+            files: Arc::new(crate::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(crate::NoNumbers),

@@ -1,0 +1,128 @@
+//! External tables: their files are listed for every statement that reads them, and opened where they are not what they were before.
+//!
+//! `place.rs` says which files a location names, `known.rs` keeps those that were opened lately. Once opened they are scanned like shards.
+
+mod known;
+mod place;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use catalog::Table;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use planner::{FileColumn, ListedFiles};
+use shards::foreign::fit;
+use shards::{ColumnDef, ForeignFile, ForeignPlace, ShardReader};
+use tokio_util::task::AbortOnDropHandle;
+use types::{Condition, ShardId, SqlError, SqlResult};
+
+pub(crate) use self::known::KnownFiles;
+use crate::Execution;
+use crate::error::from_shards;
+use crate::table_columns::column_defs;
+
+/// Files that are opened at once.
+const OPENED_AT_ONCE: usize = 8;
+
+impl Execution {
+    /// The files of an external table as they are now.
+    ///
+    /// # Errors
+    /// `58P01` where there are none, what the storage reports, and what is wrong with a file: `42703` and `42804` where it does not have
+    /// the table's columns, `XX001` where it is no Parquet file.
+    pub async fn listed_files(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
+        let external = table.external.as_ref().ok_or_else(|| SqlError::internal("a table without a location"))?;
+        let places = self.places(&external.location).await?;
+        let columns: Arc<[ColumnDef]> = column_defs(table).into();
+        let readers =
+            stream::iter(places).map(|place| self.opened_file(table, &columns, place)).buffered(OPENED_AT_ONCE);
+        Ok(ListedFiles::new(readers.try_collect().await?))
+    }
+
+    /// The columns that all files at a location have, in the order of the first file.
+    ///
+    /// # Errors
+    /// As [`Execution::listed_files`]; `42804` where files differ, `0A000` for columns that a table cannot have.
+    pub async fn file_columns(&self, location: &str) -> SqlResult<Arc<[FileColumn]>> {
+        let places = self.places(location).await?;
+        let schemas = stream::iter(places).map(columns_of).buffered(OPENED_AT_ONCE);
+        let mut schemas: Vec<(String, Vec<FileColumn>)> = schemas.try_collect().await?;
+        let (first_name, first) = schemas.drain(..1).next().ok_or_else(|| SqlError::internal("no file at all"))?;
+        for (name, columns) in schemas {
+            let other = |column: &FileColumn| columns.iter().find(|other| other.name == column.name);
+            for column in &first {
+                let problem = match other(column) {
+                    Some(other) if other.sql_type == column.sql_type => continue,
+                    Some(other) => format!(
+                        "column \"{}\" is of type {} in {first_name} but of type {} in {name}",
+                        column.name, column.sql_type, other.sql_type
+                    ),
+                    None => format!("column \"{}\" is in {first_name} but not in {name}", column.name),
+                };
+                return Err(differing(problem, &column.name));
+            }
+            let is_new = |column: &&FileColumn| first.iter().all(|known| known.name != column.name);
+            if let Some(column) = columns.iter().find(is_new) {
+                let problem = format!("column \"{}\" is in {name} but not in {first_name}", column.name);
+                return Err(differing(problem, &column.name));
+            }
+        }
+        Ok(first.into())
+    }
+
+    async fn opened_file(
+        &self,
+        table: &Arc<Table>,
+        columns: &Arc<[ColumnDef]>,
+        place: ForeignPlace,
+    ) -> SqlResult<ShardReader> {
+        if let Some(known) = self.files.get(table.oid, &place) {
+            return Ok(known);
+        }
+        let id = ShardId(self.random.uuid());
+        let is_settled = place.is_settled(self.clock.now_us());
+        let (opened, columns) = (place.clone(), Arc::clone(columns));
+        let reader = guarded(async move { ShardReader::open_foreign(opened, id, &columns).await }).await?;
+        // What may change again without a trace is asked again next time.
+        Ok(if is_settled { self.files.put(table.oid, place, reader) } else { reader })
+    }
+}
+
+/// The columns of a file as those of a table.
+async fn columns_of(place: ForeignPlace) -> SqlResult<(String, Vec<FileColumn>)> {
+    let name = place.name();
+    let file = guarded(async move { ForeignFile::open_place(&place).await }).await?;
+    let column = |field: &arrow::datatypes::FieldRef| match fit::suggested(field) {
+        Some(sql_type) => Ok(FileColumn { name: field.name().clone(), sql_type }),
+        None => {
+            let message = format!(
+                "column \"{}\" of {name} is of type {}, which a table cannot have",
+                field.name(),
+                field.data_type()
+            );
+            Err(SqlError::new(Condition::FeatureNotSupported, message)
+                .with_column(field.name())
+                .with_hint("Write the columns that the table shall have, without this one."))
+        }
+    };
+    let columns = file.schema().fields().iter().map(column).collect::<SqlResult<Vec<_>>>()?;
+    Ok((name, columns))
+}
+
+/// Runs what reads bytes of others where a panic ends nothing else.
+async fn guarded<T: Send + 'static>(work: impl Future<Output = shards::Result<T>> + Send + 'static) -> SqlResult<T> {
+    let done = AbortOnDropHandle::new(tokio::spawn(work)).await;
+    match done {
+        Ok(result) => result.map_err(from_shards),
+        Err(error) => Err(SqlError::internal(format!("reading a file stopped: {error}"))),
+    }
+}
+
+fn differing(problem: String, column: &str) -> SqlError {
+    SqlError::new(Condition::DatatypeMismatch, "the files have different columns")
+        .with_detail(problem)
+        .with_column(column)
+        .with_hint("Write the columns that the table shall have.")
+}

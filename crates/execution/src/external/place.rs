@@ -1,0 +1,48 @@
+//! Which files a location names: a file, all Parquet files of a folder, or those that match a pattern; of this machine or in a bucket.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use objects::Objects;
+use shards::ForeignPlace;
+use types::{SqlError, SqlResult};
+
+use crate::Execution;
+use crate::copy::{bucket_of, expand, objects_in};
+use crate::error::{from_objects, from_shards};
+
+/// The files of a folder that are read.
+const FILES_OF_FOLDER: &str = "*.parquet";
+
+impl Execution {
+    /// The files at a location as they are now, in the order of their names.
+    pub(super) async fn places(&self, location: &str) -> SqlResult<Vec<ForeignPlace>> {
+        if location.starts_with('/') {
+            return on_disk(location.to_owned()).await;
+        }
+        if let Some(path) = location.strip_prefix("file://") {
+            return on_disk(path.to_owned()).await;
+        }
+        let (bucket, name) = bucket_of(location)?;
+        let objects = self.files.bucket(&bucket, || {
+            let (clock, random) = (Arc::clone(&self.clock), Arc::clone(&self.random));
+            Objects::open(&bucket, clock, random).map_err(from_objects)
+        })?;
+        let name = if name.ends_with('/') { format!("{name}{FILES_OF_FOLDER}") } else { name.to_owned() };
+        let found = objects_in(&objects, &name).await?;
+        let place = |object| ForeignPlace::Object { objects: objects.clone(), object: Arc::new(object) };
+        Ok(found.into_iter().map(place).collect())
+    }
+}
+
+async fn on_disk(location: String) -> SqlResult<Vec<ForeignPlace>> {
+    let found = tokio::task::spawn_blocking(move || {
+        let is_folder = Path::new(&location).is_dir();
+        let pattern =
+            if is_folder { format!("{}/{FILES_OF_FOLDER}", location.trim_end_matches('/')) } else { location };
+        // What COPY would advise is of no use here.
+        let paths = expand(&pattern).map_err(|error| SqlError { hint: None, ..error })?;
+        paths.into_iter().map(|path| ForeignPlace::of_path(path).map_err(from_shards)).collect()
+    });
+    found.await.unwrap_or_else(|error| Err(SqlError::internal(format!("listing files stopped: {error}"))))
+}

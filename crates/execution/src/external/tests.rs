@@ -1,0 +1,111 @@
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use catalog::{External, TableOrder};
+use shards::{Encoder, WriteOptions};
+
+use super::*;
+use crate::fixtures::{Warehouse, batch, table};
+
+/// A file with the columns of the tests' table, written long ago.
+async fn put(path: &Path, rows: std::ops::Range<i32>) {
+    let columns = column_defs(&table(TableOrder::None));
+    let mut encoder = Encoder::new("a file", &columns, WriteOptions::default());
+    let mut bytes: Vec<u8> = encoder.write(&batch(rows)).await.unwrap().concat();
+    let end = encoder.finish().await.unwrap();
+    bytes.extend_from_slice(&[end.pages, end.tail].concat());
+    std::fs::write(path, bytes).unwrap();
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(UNIX_EPOCH + Duration::from_secs(u64::from(rows_seconds(path)))).unwrap();
+}
+
+/// Some time of its own for each file.
+fn rows_seconds(path: &Path) -> u32 {
+    path.to_string_lossy().bytes().map(u32::from).sum()
+}
+
+fn external(location: String) -> Arc<Table> {
+    Arc::new(Table { external: Some(External { location }), ..Table::clone(&table(TableOrder::None)) })
+}
+
+async fn listed(warehouse: &Warehouse, location: String) -> SqlResult<ListedFiles> {
+    warehouse.execution.listed_files(&external(location)).await
+}
+
+#[tokio::test]
+async fn a_location_is_a_file_a_folder_or_a_pattern() {
+    let warehouse = Warehouse::new();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().display();
+    put(&folder.path().join("b.parquet"), 10..13).await;
+    put(&folder.path().join("a.parquet"), 0..5).await;
+    put(&folder.path().join("c.pq"), 0..1).await;
+    for (location, rows) in [
+        (format!("{place}"), vec![5, 3]),
+        (format!("{place}/"), vec![5, 3]),
+        (format!("file://{place}/*"), vec![5, 3, 1]),
+        (format!("{place}/c.pq"), vec![1]),
+    ] {
+        let found = listed(&warehouse, location.clone()).await.unwrap();
+        let counts: Vec<u64> = found.readers.iter().map(|reader| reader.meta().rows).collect();
+        assert_eq!((counts, found.rows.len()), (rows.clone(), rows.iter().sum()), "{location}");
+    }
+    let nothing = listed(&warehouse, format!("{place}/none.parquet")).await.unwrap_err();
+    assert_eq!((nothing.condition, nothing.hint), (Condition::UndefinedFile, None));
+    let nothing = listed(&warehouse, format!("{place}/*.none")).await.unwrap_err();
+    assert_eq!((nothing.condition, nothing.hint), (Condition::UndefinedFile, None));
+}
+
+#[tokio::test]
+async fn a_file_is_opened_again_when_it_has_changed() {
+    let warehouse = Warehouse::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, location) = (folder.path().join("a.parquet"), folder.path().display().to_string());
+    put(&path, 0..5).await;
+    put(&folder.path().join("b.parquet"), 0..5).await;
+    let ids = async || {
+        let found = listed(&warehouse, location.clone()).await.unwrap();
+        found.readers.iter().map(|reader| reader.meta().id).collect::<Vec<_>>()
+    };
+    let first = ids().await;
+    assert_eq!(ids().await, first);
+    std::fs::remove_file(&path).unwrap();
+    put(&path, 0..6).await;
+    let second = ids().await;
+    assert!(second[0] != first[0] && second[1] == first[1]);
+    assert_eq!(ids().await, second);
+    // Modified a moment ago, it may be modified again and look the same.
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(now()).unwrap();
+    let third = ids().await;
+    assert!(third[0] != second[0] && third[0] != ids().await[0]);
+}
+
+fn now() -> std::time::SystemTime {
+    let now = types::Clock::now_us(&types::SystemClock::new());
+    UNIX_EPOCH + Duration::from_micros(now.unsigned_abs())
+}
+
+#[tokio::test]
+async fn columns_are_those_of_all_files() {
+    let warehouse = Warehouse::new();
+    let folder = tempfile::tempdir().unwrap();
+    put(&folder.path().join("a.parquet"), 0..5).await;
+    put(&folder.path().join("b.parquet"), 0..5).await;
+    let columns = warehouse.execution.file_columns(&folder.path().display().to_string()).await.unwrap();
+    let shown: Vec<String> = columns.iter().map(|column| format!("{} {}", column.name, column.sql_type)).collect();
+    assert_eq!(shown, ["a integer", "b text"]);
+    let other = ColumnDef { name: "c".to_owned(), ..column_defs(&table(TableOrder::None))[0].clone() };
+    let mut encoder = Encoder::new("a file", &[other], WriteOptions::default());
+    let values = batch(0..5).project(&[0]).unwrap();
+    let mut bytes = encoder.write(&values).await.unwrap().concat();
+    let end = encoder.finish().await.unwrap();
+    bytes.extend_from_slice(&[end.pages, end.tail].concat());
+    std::fs::write(folder.path().join("c.parquet"), bytes).unwrap();
+    let differing = warehouse.execution.file_columns(&folder.path().display().to_string()).await.unwrap_err();
+    assert_eq!(differing.condition, Condition::DatatypeMismatch);
+    let detail = differing.detail.unwrap();
+    assert!(
+        detail.contains("column \"a\"") && detail.contains("a.parquet") && detail.contains("c.parquet"),
+        "{detail}"
+    );
+}

@@ -1,0 +1,118 @@
+//! Columns of files that others wrote as columns of SQL types.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
+use arrow::datatypes::{DataType, Field, SchemaRef};
+use types::SqlType;
+use types::sql_type::NUMERIC_PRECISION_MAX;
+
+use crate::stored_form::from_stored;
+use crate::{Error, Result};
+
+/// The SQL type that a column of a file suggests; `None` for what columns cannot be: nested values, numbers of too many digits.
+#[must_use]
+pub fn suggested(field: &Field) -> Option<SqlType> {
+    match field.data_type() {
+        DataType::Null => Some(SqlType::Text),
+        DataType::Interval(_) | DataType::Duration(_) => None,
+        DataType::Decimal128(digits, scale) | DataType::Decimal256(digits, scale)
+            if NUMERIC_PRECISION_MAX < *digits || *scale < 0 =>
+        {
+            None
+        }
+        nested if nested.is_nested() => None,
+        _ => SqlType::from_arrow_field(field),
+    }
+}
+
+/// Whether a column of some file may be one of this type as it lies. Types that ask more of their text than to be text are none.
+#[must_use]
+pub fn is_possible(wanted: &SqlType) -> bool {
+    use SqlType::{
+        Bool, Bytea, Date, Float4, Float8, Int2, Int4, Int8, Interval, Numeric, Text, Time, Timestamp, TimestampTz,
+        Uuid, Varchar,
+    };
+    matches!(
+        wanted,
+        Bool | Int2
+            | Int4
+            | Int8
+            | Numeric { .. }
+            | Float4
+            | Float8
+            | Text
+            | Varchar(None)
+            | Date
+            | Time
+            | Timestamp
+            | TimestampTz
+            | Interval
+            | Bytea
+            | Uuid
+    )
+}
+
+/// Whether values of a file's column can be had as values of the type: the greater of two stays the greater, or becomes equal.
+#[must_use]
+pub fn fits(field: &Field, wanted: &SqlType) -> bool {
+    if *field.data_type() == DataType::Null {
+        return is_possible(wanted);
+    }
+    if *wanted == SqlType::Interval {
+        // As Kiln writes them.
+        return *field.data_type() == DataType::FixedSizeBinary(16);
+    }
+    let Some(found) = suggested(field) else { return false };
+    let is_integer = |sql_type: &SqlType| matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8);
+    let is_decimal = |sql_type: &SqlType| matches!(sql_type, SqlType::Numeric { .. });
+    let is_float = |sql_type: &SqlType| matches!(sql_type, SqlType::Float4 | SqlType::Float8);
+    let is_moment = |sql_type: &SqlType| matches!(sql_type, SqlType::Timestamp | SqlType::TimestampTz);
+    let is_like = match (&found, wanted) {
+        (SqlType::Text, SqlType::Varchar(None)) => true,
+        (SqlType::Date, to) if is_moment(to) => true,
+        (from, to) if is_integer(from) => is_integer(to) || is_decimal(to) || is_float(to),
+        (from, to) if is_decimal(from) => is_decimal(to) || is_float(to),
+        (from, to) if is_float(from) => is_float(to),
+        (from, to) if is_moment(from) => is_moment(to),
+        (from, to) => from == to && is_possible(to),
+    };
+    is_like && can_cast_types(field.data_type(), &wanted.arrow_type())
+}
+
+/// The position of a file's column: of that name, or written otherwise only in the case of its letters where that is the only one.
+#[must_use]
+pub fn position(schema: &SchemaRef, name: &str) -> Option<usize> {
+    if let Some((position, _)) = schema.fields().find(name) {
+        return Some(position);
+    }
+    let name = name.to_lowercase();
+    let mut alike = schema.fields().iter().enumerate().filter(|(_, field)| field.name().to_lowercase() == name);
+    match (alike.next(), alike.next()) {
+        (Some((position, _)), None) => Some(position),
+        _ => None,
+    }
+}
+
+/// The values of a file's column in the form of `sql_type`, which [`fits`].
+pub(crate) fn converted(values: &ArrayRef, column: &Field, sql_type: &SqlType, object: &str) -> Result<ArrayRef> {
+    let wanted = sql_type.arrow_type();
+    let values = if *values.data_type() == wanted {
+        Arc::clone(values)
+    } else if *sql_type == SqlType::Interval {
+        from_stored(values, sql_type)?
+    } else {
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        cast_with_options(values, &wanted, &options).map_err(|error| Error::OutOfRange {
+            object: object.to_owned(),
+            column: column.name().clone(),
+            wanted: sql_type.to_string(),
+            reason: error.to_string(),
+        })?
+    };
+    if !column.is_nullable() && 0 < values.null_count() {
+        return Err(Error::Null { object: object.to_owned(), column: column.name().clone() });
+    }
+    Ok(values)
+}

@@ -1,0 +1,176 @@
+//! Opening a file that others wrote as if it were a shard: its footer is read, its columns are found and its statistics become a shard's.
+
+use std::iter;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use parquet::DecodeResult;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::Type;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataPushDecoder};
+use types::{ColumnId, ShardId, SqlType};
+
+use super::{ForeignPlace, facts, fit};
+use crate::reader::{File, Origin, Place, ShardReader, guarded};
+use crate::{ColumnDef, Error, Result, RowGroupMeta, RowIds, ShardMeta};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes of the end of a file that are read at once: most footers are shorter.
+const TAIL_BYTES: u64 = 64 << 10;
+/// A file has eight bytes around its footer and four before its pages.
+const FILE_BYTES_MIN: u64 = 12;
+
+impl ShardReader {
+    /// Opens a file of others. `id` tells its blocks from those of all other files, and of what the file was before; the file must have
+    /// all of `columns`, of types that [`fit::fits`].
+    ///
+    /// # Errors
+    /// [`Error::Changed`], [`Error::File`] and what the storage reports; [`Error::Decode`] and [`Error::Foreign`] for what is no Parquet
+    /// file; [`Error::NoColumn`] and [`Error::ColumnType`].
+    pub async fn open_foreign(place: ForeignPlace, id: ShardId, columns: &[ColumnDef]) -> Result<Self> {
+        let object = place.name();
+        let metadata = Arc::new(footer(&place, &object).await?);
+        let decoded = |source| Error::Decode { object: object.clone(), source };
+        check(&metadata, place.bytes(), &object)?;
+        let metadata = guarded(|| with_hints(metadata)).map_err(decoded)?;
+        let (ids, types) = found_columns(&metadata, columns, &object)?;
+        let groups = metadata.metadata().row_groups();
+        let row_groups: Vec<RowGroupMeta> = groups
+            .iter()
+            .map(|group| RowGroupMeta { rows: unsigned(group.num_rows()), bytes: unsigned(group.compressed_size()) })
+            .collect();
+        let meta = ShardMeta {
+            id,
+            rows: row_groups.iter().map(|group| group.rows).sum(),
+            bytes: place.bytes(),
+            tail_bytes: 0,
+            tail_checksum: 0,
+            columns: Vec::new(),
+            row_groups,
+            row_ids: RowIds::None,
+            object,
+        };
+        let mut file = File { meta: Arc::new(meta), metadata, origin: Origin::Foreign { types }, ids };
+        let facts = columns.iter().map(|column| facts::of(&file, column.id)).collect::<Result<Vec<_>>>()?;
+        file.meta = Arc::new(ShardMeta { columns: facts, ..ShardMeta::clone(&file.meta) });
+        Ok(Self::of(Place::Foreign(place), file))
+    }
+}
+
+async fn footer(place: &ForeignPlace, object: &str) -> Result<ParquetMetaData> {
+    let bytes = place.bytes();
+    let failed = |source| Error::Decode { object: object.to_owned(), source };
+    if bytes < FILE_BYTES_MIN {
+        let reason = "it is too short to be a Parquet file".to_owned();
+        return Err(Error::Foreign { object: object.to_owned(), reason });
+    }
+    let decoder = ParquetMetaDataPushDecoder::try_new(bytes).map_err(failed)?;
+    let mut decoder = decoder.with_page_index_policy(PageIndexPolicy::Optional);
+    let mut wanted: Vec<Range<u64>> = iter::once(bytes.saturating_sub(TAIL_BYTES)..bytes).collect();
+    loop {
+        let read = place.get_ranges(&wanted).await?;
+        decoder.push_ranges(wanted, read).map_err(failed)?;
+        match guarded(|| decoder.try_decode()).map_err(failed)? {
+            DecodeResult::Data(metadata) => return Ok(metadata),
+            DecodeResult::NeedsData(ranges) => wanted = ranges,
+            DecodeResult::Finished => {
+                let reason = "its footer ends early".to_owned();
+                return Err(Error::Foreign { object: object.to_owned(), reason });
+            }
+        }
+    }
+}
+
+/// Whether its numbers can be those of a file of so many `bytes`, for what comes later believes them.
+fn check(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
+    let damaged = |reason: &str| Err(Error::Damaged { object: object.to_owned(), reason: reason.to_owned() });
+    let lies_within = |start: i64, length: i64| {
+        let end =
+            u64::try_from(start).ok().zip(u64::try_from(length).ok()).and_then(|(at, length)| at.checked_add(length));
+        end.is_some_and(|end| end <= bytes)
+    };
+    let mut rows = 0_i64;
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        for (leaf, chunk) in group.columns().iter().enumerate() {
+            let is_flat = chunk.column_descr().max_rep_level() == 0;
+            if group.num_rows() < 0 || (is_flat && chunk.num_values() != group.num_rows()) {
+                return damaged("its columns are not of as many rows as it says");
+            }
+            let data = chunk.data_page_offset();
+            let start = chunk.dictionary_page_offset().unwrap_or(data);
+            let locations =
+                metadata.offset_index().map_or(&[][..], |index| index[number][leaf].page_locations().as_slice());
+            let is_sound = lies_within(start, chunk.compressed_size())
+                && start <= data
+                && locations.iter().all(|page| lies_within(page.offset, i64::from(page.compressed_page_size)))
+                && locations.is_sorted_by_key(|page| page.first_row_index);
+            if !is_sound {
+                return damaged("it says that pages lie where they cannot");
+            }
+        }
+        rows = rows.saturating_add(group.num_rows());
+    }
+    if u32::try_from(rows).is_err() {
+        let reason = "it has more than 4294967295 rows".to_owned();
+        return Err(Error::Foreign { object: object.to_owned(), reason });
+    }
+    Ok(())
+}
+
+/// The Arrow schema by Parquet's types alone, with text as views and old timestamps in microseconds, of which there are years enough.
+fn with_hints(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
+    let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let inferred = ArrowReaderMetadata::try_new(Arc::clone(&metadata), plain)?;
+    let parquet = metadata.file_metadata().schema_descr();
+    let roots = parquet.root_schema().get_fields();
+    let hint = |(field, root): (&Arc<Field>, &Arc<parquet::schema::types::Type>)| {
+        let is_old_timestamp = root.is_primitive() && root.get_physical_type() == Type::INT96;
+        match field.data_type() {
+            DataType::Utf8 => Field::clone(field).with_data_type(DataType::Utf8View),
+            DataType::Timestamp(TimeUnit::Nanosecond, None) if is_old_timestamp => {
+                Field::clone(field).with_data_type(DataType::Timestamp(TimeUnit::Microsecond, None))
+            }
+            _ => Field::clone(field),
+        }
+    };
+    let fields = inferred.schema().fields().iter().zip(roots).map(hint).collect::<Vec<_>>();
+    let schema = Schema::new(fields).with_metadata(inferred.schema().metadata().clone());
+    ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_schema(Arc::new(schema)))
+}
+
+/// For each column of the file the table's column that it is, and its type there.
+type Found = (Vec<Option<ColumnId>>, Vec<Option<SqlType>>);
+
+fn found_columns(metadata: &ArrowReaderMetadata, columns: &[ColumnDef], object: &str) -> Result<Found> {
+    let schema = metadata.schema();
+    let mut ids = vec![None; schema.fields().len()];
+    let mut types = vec![None; schema.fields().len()];
+    for column in columns {
+        let missing = || Error::NoColumn { object: object.to_owned(), column: column.name.clone() };
+        let position = fit::position(schema, &column.name).ok_or_else(missing)?;
+        let field = schema.field(position);
+        if !fit::fits(field, &column.sql_type) {
+            let found = fit::suggested(field);
+            return Err(Error::ColumnType {
+                object: object.to_owned(),
+                column: column.name.clone(),
+                found: found.map_or_else(|| field.data_type().to_string(), |found| found.to_string()),
+                wanted: column.sql_type.to_string(),
+            });
+        }
+        // A column of another table's that is called alike but for its letters is this one already.
+        if ids[position].replace(column.id).is_some() {
+            return Err(missing());
+        }
+        types[position] = Some(column.sql_type.clone());
+    }
+    Ok((ids, types))
+}
+
+fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or_default()
+}

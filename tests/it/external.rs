@@ -1,0 +1,96 @@
+//! External tables: TPC-H's answers are the same of files as of tables, with the engine and without it; hot files are not read again.
+
+use bench::{Suite, answers, load, run};
+use tempfile::TempDir;
+use tokio_postgres::Client;
+use types::SystemClock;
+
+use crate::server::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_answer_as_tables_do() {
+    let server = Server::start();
+    let client = server.connect().await;
+    load::load(&client, Suite::Tpch, 0.05, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    let folder = TempDir::with_prefix("kiln-files-").expect("a temporary folder can be made");
+    client.batch_execute("CREATE SCHEMA files").await.expect("a schema is made");
+    for table in Suite::Tpch.tables() {
+        let place = folder.path().join(table);
+        std::fs::create_dir(&place).expect("the folder is ours");
+        let place = place.display();
+        // The greatest one in two files.
+        let parts = if table == "lineitem" { &["l_orderkey < 100000", "l_orderkey >= 100000"][..] } else { &["true"] };
+        for (number, part) in parts.iter().enumerate() {
+            let copy = format!(
+                "COPY (SELECT * FROM public.{table} WHERE {part}) TO '{place}/{number}.parquet' (FORMAT parquet)"
+            );
+            client.batch_execute(&copy).await.expect("files are written");
+        }
+        let create = format!("CREATE EXTERNAL TABLE files.{table} STORED AS PARQUET LOCATION '{place}/*.parquet'");
+        client.batch_execute(&create).await.expect("files are a table");
+    }
+    let mut wrong = Vec::new();
+    for engine in ["off", "on"] {
+        client.batch_execute(&format!("SET kiln.engine = {engine}")).await.expect("the engine is turned on and off");
+        // Cold, then hot.
+        for pass in ["cold", "hot"] {
+            for (index, sql) in Suite::Tpch.queries().iter().enumerate() {
+                let expected = of_schema(&client, "public", sql).await;
+                let found = of_schema(&client, "files, public", sql).await;
+                if let Err(difference) = answers::compare(&expected, &found) {
+                    wrong.push(format!("q{:02}, engine {engine}, {pass}: {difference}", index + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+async fn of_schema(client: &Client, path: &str, sql: &str) -> Vec<answers::Row> {
+    client.batch_execute(&format!("SET search_path = {path}")).await.expect("the path is set");
+    run::query(client, sql).await.unwrap_or_else(|error| panic!("of {path}: {sql}: {error:?}"))
+}
+
+/// Once its pages are blocks, and its footer is known, nothing of a file is read: its bytes may be anything as long as it looks the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_hot_is_not_read_again() {
+    let server = Server::start();
+    let client = server.connect().await;
+    let folder = TempDir::with_prefix("kiln-files-").expect("a temporary folder can be made");
+    let file = folder.path().join("a.parquet");
+    let place = file.display();
+    client
+        .batch_execute(&format!(
+            "COPY (SELECT n, 'word ' || n % 10 AS word FROM generate_series(1, 200000) n(n)) TO '{place}' (FORMAT parquet)"
+        ))
+        .await
+        .expect("a file is written");
+    // Written long ago: what has just been written may be written again without a trace.
+    let handle = std::fs::File::options().write(true).open(&file).expect("the file is ours");
+    handle.set_modified(std::time::UNIX_EPOCH).expect("the file is ours");
+    client
+        .batch_execute(&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{place}'"))
+        .await
+        .expect("the file is a table");
+    let sql = "EXPLAIN (ANALYZE, VERBOSE, COSTS off, FORMAT json) SELECT word, count(*), sum(n) FROM t WHERE n > 10 GROUP BY word";
+    let mut read = Vec::new();
+    for _ in 0..3 {
+        let row = client.query_one(sql, &[]).await.expect("the query is explained");
+        let json: serde_json::Value = row.get(0);
+        read.push(bytes_read(&json));
+    }
+    assert!(0 < read[0], "{read:?}");
+    assert_eq!(read[2], 0, "{read:?}");
+}
+
+/// What all scans of a plan read.
+fn bytes_read(plan: &serde_json::Value) -> u64 {
+    match plan {
+        serde_json::Value::Object(fields) => {
+            let own = fields.get("Read Bytes").and_then(serde_json::Value::as_u64).unwrap_or_default();
+            own + fields.values().map(bytes_read).sum::<u64>()
+        }
+        serde_json::Value::Array(items) => items.iter().map(bytes_read).sum(),
+        _ => 0,
+    }
+}
