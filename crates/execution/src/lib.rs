@@ -40,5 +40,5 @@ pub use progress::Progress;
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};
 pub use settle::{FreshLimits, Pace, SettleSettings};
-pub use threads::{Priority, QueryShare};
 pub use shards::CacheDisk;
+pub use threads::{Priority, QueryShare};

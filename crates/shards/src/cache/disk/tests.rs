@@ -96,14 +96,12 @@ async fn every_type_comes_back() {
         assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
         assert_eq!(on_disk(&cache).hits, kept);
         // Those of some types are kept in memory alone.
-        let mut memory = cache.memory.lock();
-        kept = columns
-            .iter()
-            .map(|column| BlockKey { shard: meta.id, column: column.id, row_group: 0, number: 0 })
-            .filter_map(|key| memory.blocks.get(&key, Oid(1), false).cloned())
-            .filter(|block| !matches!(**block, ColumnBlock::Arrays(_)))
-            .count() as u64;
-        drop(memory);
+        kept = {
+            let mut memory = cache.memory.lock();
+            let keys = columns.iter().map(|column| BlockKey { shard: meta.id, column: column.id, row_group: 0, number: 0 });
+            let blocks = keys.filter_map(|key| memory.blocks.get(&key, Oid(1), false).cloned());
+            blocks.filter(|block| !matches!(**block, ColumnBlock::Arrays(_))).count() as u64
+        };
         assert!(columns.len() as u64 / 2 < kept, "most types have a form: {kept}");
         until(|| on_disk(&cache).blocks == kept).await;
     }

@@ -65,7 +65,13 @@ async fn read(
     let mut batches = Vec::new();
     for row_group in 0..reader.meta().row_groups.len() {
         let read = RowGroupRead { batch_rows: 1000, ..read_of(row_group, columns, predicates) };
-        batches.extend(reader.read_cached(&read, cache)?.batches.try_collect::<Vec<_>>().await?);
+        batches.extend(
+            reader
+                .read_cached(&read, &cache.of(types::Oid(1), types::CachePolicy::Normal))?
+                .batches
+                .try_collect::<Vec<_>>()
+                .await?,
+        );
     }
     Ok(concat_batches(&ShardReader::schema(columns), &batches)?)
 }
