@@ -96,7 +96,7 @@ async fn rows_come_before_the_last_is_made() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_several_read_are_kept_in_files_where_memory_is_short() {
     let query = "with s as (select x, y, 'text of ' || x as t from a join b on x = y where x > 10000) \
-                 select count(*), sum(p.x), max(q.t) from s as p join s as q on p.x = q.y where p.y % 100 = 7";
+                 select count(*), sum(p.x), max(q.t) from s as p join s as q on p.x = q.y where (p.y + q.x) % 100 = 7";
     let plenty = tables().await;
     let expected = plenty.run(query).await.unwrap();
     let sql = tables_on(Sql::on(Warehouse::with(Config { memory_bytes: 12 << 20, ..Config::default() }))).await;

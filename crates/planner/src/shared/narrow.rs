@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, Result};
+use datafusion::common::{Column, JoinType, Result};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 
 use super::table::SharedTable;
 use crate::semantics::may_fail;
@@ -39,7 +39,8 @@ impl Readers {
 /// What is left of a shared table.
 pub(super) enum Narrowed {
     Unread,
-    /// Each reader takes its rows by conditions of its own, which are better asked where it computes them itself.
+    /// Readers take their rows by conditions of their own, which are better asked where each computes them itself: what they have in common is
+    /// less than what keeping rows costs.
     Apart,
     To {
         plan: LogicalPlan,
@@ -61,24 +62,15 @@ pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &[TableScan]) -> Resul
         }
         choices.push(conditions(table, reader)?);
     }
+    let whole = choices.iter().filter(|conditions| conditions.is_empty()).count();
+    let differ = choices.iter().any(|conditions| *conditions != choices[0]);
+    // Two at least would compute the same.
+    if differ && whole < 2 {
+        return Ok(Narrowed::Apart);
+    }
     let mut plan = LogicalPlanBuilder::from(table.body.clone());
-    if choices.iter().all(|conditions| !conditions.is_empty()) {
-        let restricted = choices
-            .iter()
-            .map(|conditions| -> HashSet<Column> { conditions.iter().flat_map(Expr::column_refs).cloned().collect() });
-        let everywhere = restricted.reduce(|a, b| a.intersection(&b).cloned().collect());
-        if everywhere.is_some_and(|columns| columns.is_empty()) && 1 < readers.len() {
-            return Ok(Narrowed::Apart);
-        }
-        let mut any: Vec<Expr> = Vec::new();
-        for choice in choices.into_iter().filter_map(conjunction) {
-            if !any.contains(&choice) {
-                any.push(choice);
-            }
-        }
-        if let Some(any) = disjunction(any) {
-            plan = plan.filter(any)?;
-        }
+    if let Some(condition) = choices.pop().filter(|_| !differ).and_then(conjunction) {
+        plan = plan.filter(condition)?;
     }
     let mut columns: Vec<usize> = columns.into_iter().collect();
     if columns.is_empty() {
@@ -92,7 +84,8 @@ pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &[TableScan]) -> Resul
     Ok(Narrowed::To { plan: plan.build()?, columns })
 }
 
-/// What a reader asks of its rows, over the columns of the table's plan. It asks again, so that any of it may be left out.
+/// What a reader asks of its rows that leaves rows out where they are read, over the columns of the table's plan. It asks again, so that any of
+/// it may be left out.
 fn conditions(table: &SharedTable, reader: &TableScan) -> Result<Vec<Expr>> {
     let mut conditions = Vec::new();
     for filter in &reader.filters {
@@ -106,11 +99,51 @@ fn conditions(table: &SharedTable, reader: &TableScan) -> Result<Vec<Expr>> {
                         other => Transformed::no(other),
                     })
                 });
-                conditions.push(inner.data()?);
+                let inner = inner.data()?;
+                let place = |column: &Column| table.body.schema().maybe_index_of_column(column);
+                let is_read = |column: &Column| place(column).is_some_and(|place| is_read(&table.body, place));
+                if inner.column_refs().into_iter().all(is_read) {
+                    conditions.push(inner);
+                }
             }
         }
     }
     Ok(conditions)
+}
+
+/// Whether a column is one that scans read, so that conditions on it are asked there.
+fn is_read(plan: &LogicalPlan, place: usize) -> bool {
+    let column = |expr: &Expr, input: &LogicalPlan| match expr {
+        Expr::Column(column) => input.schema().maybe_index_of_column(column),
+        _ => None,
+    };
+    let below = |input: &LogicalPlan, place: Option<usize>| place.is_some_and(|place| is_read(input, place));
+    match plan {
+        LogicalPlan::TableScan(_) => true,
+        LogicalPlan::SubqueryAlias(alias) => is_read(&alias.input, place),
+        LogicalPlan::Filter(filter) => is_read(&filter.input, place),
+        LogicalPlan::Sort(sort) => is_read(&sort.input, place),
+        LogicalPlan::Distinct(Distinct::All(input)) => is_read(input, place),
+        LogicalPlan::Union(union) => union.inputs.iter().any(|input| is_read(input, place)),
+        LogicalPlan::Projection(projection) => {
+            let expr = projection.expr[place].clone().unalias();
+            below(&projection.input, column(&expr, &projection.input))
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let key = aggregate.group_expr.get(place).map(|key| key.clone().unalias());
+            key.is_some_and(|key| below(&aggregate.input, column(&key, &aggregate.input)))
+        }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+            match place.checked_sub(join.left.schema().fields().len()) {
+                Some(place) => is_read(&join.right, place),
+                None => is_read(&join.left, place),
+            }
+        }
+        LogicalPlan::Join(join) if matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti) => {
+            is_read(&join.left, place)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a condition may be asked of rows that do not come to it otherwise.
