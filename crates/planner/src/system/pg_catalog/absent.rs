@@ -57,19 +57,6 @@ pub(super) const TABLES: &[Definition] = &[
         "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text[]",
         nothing,
     ),
-    catalog(
-        2328,
-        "pg_foreign_data_wrapper",
-        "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwacl aclitem[], fdwoptions text[]",
-        nothing,
-    ),
-    catalog(
-        1417,
-        "pg_foreign_server",
-        "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl aclitem[], srvoptions text[]",
-        nothing,
-    ),
-    catalog(3118, "pg_foreign_table", "ftrelid oid, ftserver oid, ftoptions text[]", nothing),
     catalog(1418, "pg_user_mapping", "oid oid, umuser oid, umserver oid, umoptions text[]", nothing),
     view(
         12_327,

@@ -8,6 +8,7 @@ mod class;
 mod constraint;
 mod database;
 mod dependency;
+mod foreign;
 mod listing;
 mod role;
 mod routine;
@@ -43,6 +44,7 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
         sequence::TABLES,
         settings::TABLES,
         activity::TABLES,
+        foreign::TABLES,
         shard_statistics::TABLES,
         absent::TABLES,
     ]

@@ -98,7 +98,8 @@ async fn every_type_comes_back() {
         // Those of some types are kept in memory alone.
         kept = {
             let mut memory = cache.memory.lock();
-            let keys = columns.iter().map(|column| BlockKey { shard: meta.id, column: column.id, row_group: 0, number: 0 });
+            let keys =
+                columns.iter().map(|column| BlockKey { shard: meta.id, column: column.id, row_group: 0, number: 0 });
             let blocks = keys.filter_map(|key| memory.blocks.get(&key, Oid(1), false).cloned());
             blocks.filter(|block| !matches!(**block, ColumnBlock::Arrays(_))).count() as u64
         };

@@ -1,0 +1,41 @@
+//! `pg_foreign_table` and what PostgreSQL has around it: external tables, of one server that stands for files.
+
+use super::super::definition::Definition;
+use super::super::rows::{Cell, Rows, row};
+use super::super::source::{SYSTEM_OWNER, Source};
+use super::catalog;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        2328,
+        "pg_foreign_data_wrapper",
+        "oid oid, fdwname name, fdwowner oid, fdwhandler oid = 0, fdwvalidator oid = 0, fdwacl aclitem[], fdwoptions text[]",
+        wrappers,
+    ),
+    catalog(
+        1417,
+        "pg_foreign_server",
+        "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl aclitem[], srvoptions text[]",
+        servers,
+    ),
+    catalog(3118, "pg_foreign_table", "ftrelid oid, ftserver oid, ftoptions text[]", tables),
+];
+
+const WRAPPER_OID: u32 = 15_902;
+const SERVER_OID: u32 = 15_903;
+
+fn wrappers(_: &Source<'_>, rows: &mut Rows) {
+    row!(rows, oid: WRAPPER_OID, fdwname: "parquet", fdwowner: SYSTEM_OWNER);
+}
+
+fn servers(_: &Source<'_>, rows: &mut Rows) {
+    row!(rows, oid: SERVER_OID, srvname: "files", srvowner: SYSTEM_OWNER, srvfdw: WRAPPER_OID);
+}
+
+fn tables(source: &Source<'_>, rows: &mut Rows) {
+    for table in source.state().tables() {
+        let Some(external) = &table.external else { continue };
+        let options = Cell::List(vec![Cell::from(format!("location={}", external.location))]);
+        row!(rows, ftrelid: table.oid, ftserver: SERVER_OID, ftoptions: options);
+    }
+}
