@@ -16,6 +16,9 @@ pub enum Error {
     /// Nobody wants the rows any more.
     #[error("stopped")]
     Stopped,
+    /// A limit lets no more rows pass; a worker tells nobody of it.
+    #[error("as many rows as are wanted")]
+    Enough,
     /// What an expression from outside found.
     #[error("{0}")]
     Foreign(Box<dyn std::error::Error + Send + Sync>),

@@ -1,7 +1,7 @@
 //! The engine: pipelines over packed columns, from a scan's blocks to an operator's answer, without Arrow's arrays between.
 //!
-//! Owns the forms of values between steps (`vector`), expressions over them (`expression`), grouping (`aggregate`), joins (`join`), the
-//! steps themselves (`pipeline`) and how rows leave memory (`spill`).
+//! Owns the forms of values between steps (`vector`), expressions over them (`expression`), grouping (`aggregate`), joins (`join`), sorting
+//! (`sort`), window functions (`window`), the steps themselves (`pipeline`) and how rows leave memory (`spill`).
 //! Knows no plans, no files, no threads: `execution/cover` makes programs of plans, drives them and brings them batches.
 //!
 //! What it does not decide by itself (a value out of range, a form it has no loop for) is an [`Error`]: the operators that a program
@@ -13,8 +13,10 @@ mod error;
 pub mod expression;
 pub mod join;
 pub mod pipeline;
+pub mod sort;
 pub mod spill;
 pub mod vector;
+pub mod window;
 
 pub use error::{Error, Result};
 pub(crate) use vector::TextNumbers;

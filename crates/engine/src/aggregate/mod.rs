@@ -21,6 +21,7 @@ pub use groups::{GroupRows, Groups};
 pub(crate) use keys::float_word;
 pub use sets::GroupingSet;
 pub use state::{Kept, StateSpec};
+pub(crate) use state::{ints, narrowest};
 
 /// What is grouped by what.
 #[derive(Debug, Clone)]

@@ -150,13 +150,13 @@ impl State {
 const BEYOND_DIGITS: i128 = 10_i128.pow(38);
 
 /// Integers, 0 among their bounds.
-pub(super) fn ints(values: Vec<i64>) -> Column {
+pub(crate) fn ints(values: Vec<i64>) -> Column {
     let (min, max) = values.iter().fold((0, 0), |(min, max), value| (*value.min(&min), *value.max(&max)));
     Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds { min: min.into(), max: max.into() } })
 }
 
 /// Integers that need 128 bits only where one of them does.
-pub(super) fn narrowest(sums: Vec<i128>) -> Data {
+pub(crate) fn narrowest(sums: Vec<i128>) -> Data {
     let (min, max) = sums.iter().fold((0, 0), |(min, max), sum| (*sum.min(&min), *sum.max(&max)));
     let bounds = Bounds { min, max };
     if !bounds.are_narrow() {

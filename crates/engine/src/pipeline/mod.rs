@@ -10,6 +10,7 @@ use crate::Form;
 use crate::aggregate::AggregateSpec;
 use crate::expression::Expression;
 use crate::join::JoinSpec;
+use crate::sort::SortSpec;
 
 /// What happens to a source's batches.
 #[derive(Debug, Clone)]
@@ -17,6 +18,11 @@ pub struct Pipeline {
     pub source: Source,
     pub steps: Vec<Step>,
     pub sink: Sink,
+    /// Whether what its workers have collected is what those of the next pipeline, whose sink is the same, begin with: the two are inputs of
+    /// one union.
+    pub goes_on: bool,
+    /// Whether its source has an order that must be kept: one worker takes it all.
+    pub in_order: bool,
 }
 
 /// Where batches come from.
@@ -26,6 +32,8 @@ pub enum Source {
     Input(usize),
     /// The groups of an earlier pipeline.
     Groups(usize),
+    /// What an earlier pipeline has sorted.
+    Sorted(usize),
 }
 
 /// What is done with a batch.
@@ -42,6 +50,8 @@ pub enum Step {
         /// The forms of the probing batches' columns.
         forms: Vec<Form>,
     },
+    /// Rows but the first few, and no more than so many of these; all workers together, who count them by the step's number.
+    Limit { number: usize, skip: u64, fetch: Option<u64> },
 }
 
 /// Where batches end.
@@ -49,6 +59,7 @@ pub enum Step {
 pub enum Sink {
     Groups(Arc<AggregateSpec>),
     Build(Arc<JoinSpec>),
+    Sort(Arc<SortSpec>),
     /// They leave the program.
     Rows,
 }

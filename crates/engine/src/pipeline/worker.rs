@@ -1,12 +1,13 @@
 //! One worker's way through a pipeline.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Pipeline, Sink, Step};
 use crate::aggregate::Groups;
 use crate::expression::Memory;
 use crate::join::{Build, JoinTable, ProbeScratch};
+use crate::sort::Sorting;
 use crate::vector::bytes_copied;
 use crate::{Batch, Error, Result, Selection};
 
@@ -20,6 +21,8 @@ pub struct Worker {
     border: Border,
     /// A worker of the pipeline that reads this one's groups. Rows that reach its end stay there: if this one fails, nothing has been given.
     next: Option<Box<Worker>>,
+    /// Whether a limit lets no more rows pass.
+    has_enough: bool,
 }
 
 /// What a worker asks while it is busy with one batch, which may become millions.
@@ -35,6 +38,8 @@ pub struct Border {
     pub spill: Option<Box<Spill>>,
     /// Build rows go there at once, for others have gone there.
     is_spilling: bool,
+    /// By the numbers of limits: how many rows have come there, to all workers.
+    pub limits: Arc<[AtomicU64]>,
     /// What the rows that lie at the end take, where nobody takes them.
     held: usize,
 }
@@ -42,8 +47,8 @@ pub struct Border {
 impl Border {
     /// Asks these.
     #[must_use]
-    pub fn new(stop: Arc<AtomicBool>, relief: Option<Box<Relief>>, room: Box<Room>) -> Self {
-        Self { stop, relief, room: Some(room), ..Self::default() }
+    pub fn new(stop: Arc<AtomicBool>, relief: Option<Box<Relief>>, room: Box<Room>, limits: Arc<[AtomicU64]>) -> Self {
+        Self { stop, relief, room: Some(room), limits, ..Self::default() }
     }
 
     /// Gives what has no room to `spill`.
@@ -69,12 +74,14 @@ const HELD_MAX: usize = 32;
 enum Local {
     Expressions(Memory),
     Probe(Arc<JoinTable>, Box<ProbeScratch>),
+    Limit,
 }
 
 /// What became of the batches.
 pub enum Collected {
     Groups(Box<Groups>),
     Build(Box<Build>),
+    Sorting(Box<Sorting>),
     /// To be taken by whoever drives the worker.
     Rows(Vec<Batch>),
 }
@@ -95,15 +102,23 @@ impl Worker {
                 let table = table_of(*built_by).ok_or(Error::Form("a table that is not built yet"))?;
                 Ok(Local::Probe(table, Box::default()))
             }
+            Step::Limit { .. } => Ok(Local::Limit),
         };
         let locals = pipeline.steps.iter().map(local).collect::<Result<Vec<_>>>()?;
         let collected = match &pipeline.sink {
             Sink::Groups(spec) => Collected::Groups(Box::new(Groups::new(spec))),
             Sink::Build(spec) => Collected::Build(Box::new(Build::new(spec))),
+            Sink::Sort(spec) => Collected::Sorting(Box::new(Sorting::new(spec))),
             Sink::Rows => Collected::Rows(Vec::new()),
         };
         let rows = vec![0; locals.len() + 1];
-        Ok(Self { pipeline: Arc::clone(pipeline), locals, collected, rows, border, next: None })
+        Ok(Self { pipeline: Arc::clone(pipeline), locals, collected, rows, border, next: None, has_enough: false })
+    }
+
+    /// Begins with what a worker of the pipeline before has collected in the same sink.
+    #[must_use]
+    pub fn beginning_with(self, collected: Collected) -> Self {
+        Self { collected, ..self }
     }
 
     /// Lets a worker of the pipeline that reads its groups have those that are complete before all rows are there.
@@ -135,7 +150,15 @@ impl Worker {
     /// Those of the steps.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
         let mut end = End { collected: &mut self.collected, border: &mut self.border };
-        push(&self.pipeline.steps, &mut self.locals, &mut self.rows, &mut end, batch)
+        let pushed = push(&self.pipeline.steps, &mut self.locals, &mut self.rows, &mut end, batch);
+        self.has_enough |= matches!(pushed, Err(Error::Enough));
+        unless_enough(pushed)
+    }
+
+    /// Whether a limit lets no more rows pass, of whatever comes.
+    #[must_use]
+    pub fn has_enough(&self) -> bool {
+        self.has_enough
     }
 
     /// Takes a share of what the build side of a join still has to give through the steps after it, once all workers are done with their
@@ -153,7 +176,16 @@ impl Worker {
         let (steps, locals) = (&self.pipeline.steps[step + 1..], &mut self.locals[step + 1..]);
         let rows = &mut self.rows[step + 1..];
         let mut end = End { collected: &mut self.collected, border: &mut self.border };
-        table.rest(part, parts, forms, &mut |batch| push(steps, locals, rows, &mut end, batch))
+        unless_enough(table.rest(part, parts, forms, &mut |batch| push(steps, locals, rows, &mut end, batch)))
+    }
+
+    /// What it sorts, if it does.
+    #[must_use]
+    pub fn sorting(&self) -> Option<&Sorting> {
+        match &self.collected {
+            Collected::Sorting(sorting) => Some(sorting),
+            _ => None,
+        }
     }
 
     /// Puts another table in the place of the one that a step probes.
@@ -226,6 +258,10 @@ impl End<'_> {
                 build.push(batch)?;
                 build.memory_bytes()
             }
+            Collected::Sorting(sorting) => {
+                sorting.push(batch)?;
+                sorting.memory_bytes()
+            }
             Collected::Rows(rows) => {
                 let bytes: usize = batch.columns.iter().map(bytes_copied).sum();
                 rows.push(batch);
@@ -255,6 +291,7 @@ impl End<'_> {
             Collected::Groups(groups) => groups.drain(spill)?,
             Collected::Build(build) => build.drain(spill)?,
             Collected::Rows(rows) => rows.drain(..).try_for_each(spill)?,
+            Collected::Sorting(_) => return Err(Error::Memory("a sort")),
         }
         self.border.is_spilling = true;
         self.border.held = 0;
@@ -294,6 +331,25 @@ fn push(steps: &[Step], locals: &mut [Local], rows: &mut [u64], end: &mut End<'_
         (Step::Probe { .. }, Local::Probe(table, scratch)) => {
             table.probe(&batch, scratch, &mut |batch| push(steps, locals, rows, end, batch))
         }
+        (Step::Limit { number, skip, fetch }, Local::Limit) => {
+            let taken = end.border.limits.get(*number).ok_or(Error::Form("a limit that nobody counts for"))?;
+            let (count, last) = (batch.rows as u64, fetch.map_or(u64::MAX, |fetch| skip.saturating_add(fetch)));
+            let before = taken.fetch_add(count, Ordering::Relaxed);
+            let place = |row: u64| row.saturating_sub(before).min(count) as usize;
+            let (first, after) = (place(*skip), place(last));
+            if first < after {
+                push(steps, locals, rows, end, batch.slice(first, after))?;
+            }
+            if last <= before.saturating_add(count) { Err(Error::Enough) } else { Ok(()) }
+        }
         _ => Err(Error::Form("a step without what it needs")),
+    }
+}
+
+/// That a limit has been reached ends what goes through the steps, and is no failure.
+fn unless_enough(pushed: Result<()>) -> Result<()> {
+    match pushed {
+        Err(Error::Enough) => Ok(()),
+        pushed => pushed,
     }
 }

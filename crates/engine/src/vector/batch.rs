@@ -49,4 +49,13 @@ impl Batch {
         let columns = self.columns.iter().map(|column| column.take(rows)).collect::<Result<_>>()?;
         Ok(Self { rows: rows.len(), columns })
     }
+
+    /// The rows from one to another.
+    #[must_use]
+    pub fn slice(self, start: usize, end: usize) -> Self {
+        if start == 0 && end == self.rows {
+            return self;
+        }
+        Self { rows: end - start, columns: self.columns.iter().map(|column| column.slice(start, end)).collect() }
+    }
 }

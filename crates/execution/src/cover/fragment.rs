@@ -15,7 +15,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::{StreamExt, TryStreamExt};
 
 use super::measure::Measured;
-use super::plan::{Lowered, unordered};
+use super::plan::{Lowered, declared_order, ordered, unordered};
 use super::run;
 
 /// Runs a program of the engine's in the place of the operators that it was made of.
@@ -34,8 +34,8 @@ impl FragmentExec {
     }
 
     fn of(covered: Arc<dyn ExecutionPlan>, lowered: Arc<Lowered>) -> Self {
-        // Operators above may rely on columns that are constant or equal, and sort by none of them.
-        let known = unordered(&covered);
+        // Operators above may rely on columns that are constant or equal, and sort by none of them; or on the order of rows.
+        let known = if declared_order(&covered).is_some() { ordered(&covered) } else { unordered(&covered) };
         let properties =
             PlanProperties::new(known, Partitioning::UnknownPartitioning(1), EmissionType::Final, Boundedness::Bounded);
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));

@@ -2,8 +2,8 @@
 //!
 //! `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
 //! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `share.rs`
-//! divides their sources among these, `source.rs` brings pages of scans. What has no room in memory goes through files (`spill`), which
-//! cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
+//! divides their sources among these, `sort.rs` sorts what they have collected, `top.rs` tells scans what is not wanted of it, `source.rs` brings pages of
+//! scans. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
 //! run instead where the engine gives up.
 
 mod expression;
@@ -15,9 +15,11 @@ mod pipelines;
 mod plan;
 mod run;
 mod share;
+mod sort;
 mod source;
 mod spill;
 mod stage;
+mod top;
 mod workers;
 
 #[cfg(test)]
@@ -46,7 +48,20 @@ pub(crate) use run::FALLBACKS;
 /// # Errors
 /// None that well-formed plans meet.
 pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    if let Some(fragment) = plan::lower(&plan) {
+    cover_with(plan, Sorts::Programs)
+}
+
+/// What sorts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Sorts {
+    #[default]
+    Programs,
+    /// Operators, which can spill what they sort.
+    Operators,
+}
+
+fn cover_with(plan: Arc<dyn ExecutionPlan>, sorts: Sorts) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if let Some(fragment) = plan::lower(&plan, sorts) {
         return Ok(Arc::new(FragmentExec::new(plan, fragment)));
     }
     // The operators that make what several read are nobody's child.
@@ -59,7 +74,7 @@ pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
         return Ok(plan);
     }
     let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
-    let after = before.iter().map(|child| cover(Arc::clone(child))).collect::<DfResult<Vec<_>>>()?;
+    let after = before.iter().map(|child| cover_with(Arc::clone(child), sorts)).collect::<DfResult<Vec<_>>>()?;
     let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
     if !is_changed {
         return Ok(plan);

@@ -1,14 +1,16 @@
 //! Drives a program: its pipelines one after the other, each by several workers.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use datafusion::common::ScalarValue;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use engine::Batch;
 use engine::aggregate::{AggregateSpec, GroupRows, Groups};
 use engine::join::{Build, JoinSpec, JoinTable};
 use engine::pipeline::{Border, Collected, Pipeline, Relief, Sink, Source, Spill, Step, Worker};
+use engine::sort::{SortSpec, SortedRows, Sorter, Sorting};
 use engine::spill::Parting;
 use parking_lot::Mutex;
 
@@ -20,6 +22,7 @@ use super::share::{Batches, Share};
 use super::source::Given;
 use super::spill::{JoinParts, Parts, Spiller, no_rows, parting_of_groups, partings_of_join};
 use super::stage::Stage;
+use super::top::Top;
 use super::workers::{self, Member, Own};
 use crate::threads::{at_length, pause};
 
@@ -42,6 +45,12 @@ pub(super) struct Run {
     pub(super) ahead: Mutex<Vec<Vec<Member>>>,
     /// By pipeline, for what it has built.
     pub(super) held: Mutex<Vec<Option<MemoryReservation>>>,
+    /// Of the inputs of a union so far, what workers have collected, and what they have to themselves.
+    pub(super) begun: Mutex<Vec<(Collected, Own)>>,
+    /// The best that scans have been told of the first rows of the sort that is made.
+    pub(super) best: Mutex<Option<ScalarValue>>,
+    /// By the numbers of limits: how many rows have come there.
+    pub(super) limits: Arc<[AtomicU64]>,
 }
 
 /// What an earlier pipeline has made.
@@ -53,6 +62,7 @@ pub(super) enum Built {
     BuildParts(Arc<JoinSpec>, Arc<Parts>),
     /// Groups that had no room, in parts by their keys.
     GroupParts(Arc<AggregateSpec>, Arc<Parts>),
+    Sorted(Arc<SortedRows>),
 }
 
 impl Run {
@@ -62,11 +72,12 @@ impl Run {
         self.built.lock().resize(pipelines.len(), None);
         self.held.lock().resize_with(pipelines.len(), || None);
         self.ahead.lock().resize_with(pipelines.len(), Vec::new);
+        self.lowered.tops.iter().try_for_each(|(_, top)| top.forget())?;
         for (number, pipeline) in pipelines.iter().enumerate() {
             let (built, held) = self.pipeline(number, pipeline).await?;
             self.built.lock()[number] = built;
             self.held.lock()[number] = held;
-            self.release(pipeline);
+            self.release(number, pipeline);
         }
         Ok(())
     }
@@ -77,13 +88,13 @@ impl Run {
     }
 
     /// Forgets what a pipeline that has ended was the last to read.
-    fn release(&self, pipeline: &Pipeline) {
+    fn release(&self, number: usize, pipeline: &Pipeline) {
         let probed = pipeline.steps.iter().filter_map(|step| match step {
-            Step::Probe { built_by, .. } => Some(*built_by),
+            Step::Probe { built_by, .. } if self.probes_last(number, *built_by) => Some(*built_by),
             _ => None,
         });
         let read = match pipeline.source {
-            Source::Groups(number) => Some(number),
+            Source::Groups(number) | Source::Sorted(number) => Some(number),
             Source::Input(_) => None,
         };
         for number in probed.chain(read) {
@@ -99,15 +110,29 @@ impl Run {
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
         let stages = Stage::all(pipeline, |built_by| self.is_in_parts(built_by));
         let most = self.context.session_config().target_partitions().max(1);
+        if pipeline.in_order && 1 < stages.len() {
+            // Rows in parts come in another order.
+            return Err(engine::Error::Memory("a join whose rows are in order").into());
+        }
+        let most = if pipeline.in_order { 1 } else { most };
         let mut probe: Option<Parts> = None;
         for stage in stages {
             let (share, count) = match probe.take() {
-                None => self.share(pipeline.source, most)?,
+                None => self.share(number, pipeline.source, most)?,
                 Some(probe) => self.joined(number, &stage, probe, most)?,
             };
             let members = self.stage(number, &stage, share, count).await?;
             match &stage.next {
-                None => return self.finish(&pipeline.sink, members).await,
+                None if pipeline.goes_on => {
+                    // Of one sink, to which the next pipeline adds.
+                    let begun = members.into_iter().map(|member| (member.worker.finish(), member.own));
+                    *self.begun.lock() = begun.collect();
+                    return Ok((None, None));
+                }
+                None => {
+                    *self.best.lock() = None;
+                    return self.finish(&pipeline.sink, members).await;
+                }
                 Some(_) => probe = Some(Parts::of(members.iter().filter_map(Member::spilled))?),
             }
         }
@@ -126,6 +151,10 @@ impl Run {
         let Some(Built::BuildParts(spec, build)) = self.built(*built_by) else {
             return Err(engine::Error::Form("a build side that is not there").into());
         };
+        if spec.kind.gives_rest() && self.is_probed_elsewhere(number, *built_by) {
+            // What nobody has found is known when all have looked for it.
+            return Err(engine::Error::Memory("a build side that several inputs of a union are joined to").into());
+        }
         let spills = self.spills_of_join(number, stage.first);
         let parts = JoinParts::new(&self.context, &self.stop, &spec, (&build, probe), spills)?;
         let count = parts.len().clamp(1, most);
@@ -142,24 +171,27 @@ impl Run {
     ) -> Result<Vec<Member>, Ended> {
         let share = Arc::new(share);
         let mut members = if stage.first == 0 { std::mem::take(&mut self.ahead.lock()[number]) } else { Vec::new() };
-        let count = count.max(members.len());
+        let begun = if stage.next.is_none() { std::mem::take(&mut *self.begun.lock()) } else { Vec::new() };
+        let count = count.max(members.len()).max(begun.len());
+        let mut begun = begun.into_iter();
         for number in members.len()..count {
-            members.push(self.member(stage, number, count, false)?);
+            members.push(self.member(stage, number, count, false, begun.next())?);
         }
         let ahead = self.lowered.ahead[number].filter(|_| stage.next.is_none());
         // Rows that come now and then are not for tables in parts.
         let reader = ahead.and_then(|reader| Some((reader, self.uncut(reader)?)));
         if let Some((_, reader)) = &reader {
             for member in &mut members {
-                let next = self.member(reader, member.number, count, true)?;
+                let next = self.member(reader, member.number, count, true, None)?;
                 member.worker.lead_to(next.worker);
                 member.own_ahead = Some(next.own);
             }
         }
         members =
-            workers::each(members, &self.stop, |member| Arc::clone(self).work(member, Arc::clone(&share))).await?;
+            workers::each(members, &self.stop, |member| Arc::clone(self).work(number, member, Arc::clone(&share)))
+                .await?;
         // What a build side has to give is known when all have probed it.
-        for step in stage.rests(matches!(&*share, Share::Joined(_))) {
+        for step in stage.rests(matches!(&*share, Share::Joined(_)), |table| self.probes_last(number, table)) {
             members = workers::each(members, &self.stop, |member| Arc::clone(self).rest(member, step, count)).await?;
         }
         self.measure(number, stage, &members, &share);
@@ -173,6 +205,24 @@ impl Run {
         Ok(members)
     }
 
+    /// What scans are told of the first rows that a pipeline sorts for, alone or with those after it.
+    pub(super) fn top(&self, number: usize) -> Option<&Top> {
+        let mut pipelines = self.lowered.program.pipelines.iter().enumerate().skip(number);
+        let (last, _) = pipelines.find(|(_, pipeline)| !pipeline.goes_on)?;
+        self.lowered.tops.iter().find(|(number, _)| *number == last).map(|(_, top)| top)
+    }
+
+    /// Whether no later pipeline has rows for a table.
+    fn probes_last(&self, number: usize, table: usize) -> bool {
+        !self.lowered.program.pipelines[number + 1..].iter().any(|later| probes(later, table))
+    }
+
+    /// Whether another pipeline has rows for a table.
+    fn is_probed_elsewhere(&self, number: usize, table: usize) -> bool {
+        let pipelines = self.lowered.program.pipelines.iter().enumerate();
+        pipelines.filter(|(other, _)| *other != number).any(|(_, other)| probes(other, table))
+    }
+
     /// The only stage of a pipeline that is not cut.
     fn uncut(&self, number: usize) -> Option<Stage> {
         let pipeline = &self.lowered.program.pipelines[number];
@@ -180,16 +230,28 @@ impl Run {
     }
 
     /// A worker of a stage. One that begins before its turn gives no rows before it.
-    fn member(&self, stage: &Stage, number: usize, count: usize, is_ahead: bool) -> Result<Member, Ended> {
+    /// `begun` is what one of the pipeline before has collected in the same sink.
+    fn member(
+        &self,
+        stage: &Stage,
+        number: usize,
+        count: usize,
+        is_ahead: bool,
+        begun: Option<(Collected, Own)>,
+    ) -> Result<Member, Ended> {
         let built = |number: usize| match self.built(number)? {
             Built::Table(table) => Some(table),
             Built::BuildParts(spec, _) => no_rows(&spec).ok().map(Arc::new),
-            Built::Groups(_) | Built::GroupParts(..) => None,
+            Built::Groups(_) | Built::GroupParts(..) | Built::Sorted(_) => None,
         };
-        let held = Arc::new(workers::reservation(&self.context));
+        let (collected, own) = begun.unzip();
+        let (held, spiller) = match own {
+            Some(own) => (own.held, own.spiller),
+            None => (Arc::new(workers::reservation(&self.context)), None),
+        };
         let parting = parting_of(stage, is_ahead);
-        let spiller =
-            parting.map(|parting| Arc::new(Mutex::new(Spiller::new(&self.context, &self.stop, parting, count))));
+        let new = |parting| Arc::new(Mutex::new(Spiller::new(&self.context, &self.stop, parting, count)));
+        let spiller = spiller.or_else(|| parting.map(new));
         let to_spiller = || {
             let spiller = Arc::clone(spiller.as_ref()?);
             Some(Box::new(move |batch| spiller.lock().push(&batch)) as Box<Spill>)
@@ -204,15 +266,22 @@ impl Run {
             _ => self.output.relief(),
         };
         let can_spill = spiller.is_some() && !gives_parts;
-        let mut border = Border::new(Arc::clone(&self.stop), relief, workers::room(&held, &self.context, can_spill));
+        let limits = Arc::clone(&self.limits);
+        let mut border =
+            Border::new(Arc::clone(&self.stop), relief, workers::room(&held, &self.context, can_spill), limits);
         if let Some(spill) = to_spiller().filter(|_| can_spill) {
             border = border.spilling_to(spill);
         }
-        let worker = Worker::new(&stage.pipeline, built, border)?;
-        Ok(Member { number, worker, own: Own { _held: held, spiller, gives_parts }, own_ahead: None })
+        let mut worker = Worker::new(&stage.pipeline, built, border)?;
+        if let Some(collected) = collected {
+            worker = worker.beginning_with(collected);
+        }
+        Ok(Member { number, worker, own: Own { held, spiller, gives_parts }, own_ahead: None })
     }
 
-    async fn work(self: Arc<Self>, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
+    async fn work(self: Arc<Self>, number: usize, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
+        let top = self.top(number);
+        let mut told = 0;
         // What groups have given that were complete before its turn.
         self.give(&mut member).await?;
         let mut batches = Batches::of(&share, member.number);
@@ -228,6 +297,12 @@ impl Run {
                 }
             }
             self.give(&mut member).await?;
+            if member.worker.has_enough() {
+                break;
+            }
+            if let Some(top) = top {
+                top.tell(&member.worker, &mut told, &self.best)?;
+            }
             pause().await;
         }
         Ok(member)
@@ -284,6 +359,10 @@ impl Run {
                 let (all, largest) = sizes.fold((0, 0), |(all, largest), size| (all + size, size.max(largest)));
                 Some((all - largest) * 2 + largest)
             }
+            Sink::Sort(spec) => {
+                let (rows, held) = self.in_order(spec, members, whole).await?;
+                return Ok((Some(rows), Some(held)));
+            }
         };
         let has_spilled = members.iter().any(Member::has_spilled);
         let has_room = !has_spilled && bytes.is_some_and(|bytes| whole.try_resize(bytes).is_ok());
@@ -301,6 +380,7 @@ impl Run {
                 Sink::Rows => None,
                 Sink::Build(spec) => Some(Built::BuildParts(Arc::clone(spec), parts)),
                 Sink::Groups(spec) => Some(Built::GroupParts(Arc::clone(spec), parts)),
+                Sink::Sort(_) => None,
             };
             return Ok((built, None));
         }
@@ -308,6 +388,30 @@ impl Run {
         let finish = || self.whole(sink, members, whole);
         let (built, held) = if is_long { at_length(finish) } else { finish() }?;
         Ok((Some(built), Some(held)))
+    }
+
+    /// What the workers of a sort have collected, in its order.
+    async fn in_order(
+        &self,
+        spec: &Arc<SortSpec>,
+        members: Vec<Member>,
+        whole: MemoryReservation,
+    ) -> Result<(Built, MemoryReservation), Ended> {
+        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a sort"));
+        let (mut sortings, mut held): (Vec<Sorting>, Vec<_>) = (Vec::new(), Vec::new());
+        for member in members {
+            if let Collected::Sorting(part) = member.worker.finish() {
+                sortings.push(*part);
+            }
+            held.push(member.own);
+        }
+        reserve(Sorter::room_bytes(&sortings))?;
+        let sorter = Sorter::new(spec, sortings)?;
+        drop(held);
+        reserve(sorter.memory_bytes())?;
+        let rows = self.sorted(sorter).await?;
+        reserve(rows.memory_bytes())?;
+        Ok((Built::Sorted(Arc::new(rows)), whole))
     }
 
     fn whole(
@@ -323,13 +427,13 @@ impl Run {
             match member.worker.finish() {
                 Collected::Groups(part) => groups.push(*part),
                 Collected::Build(part) => builds.push(*part),
-                Collected::Rows(_) => {}
+                Collected::Sorting(_) | Collected::Rows(_) => {}
             }
             held.push(member.own);
         }
         let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a table or groups"));
         let built = match sink {
-            Sink::Rows => return Err(engine::Error::Form("rows as a whole").into()),
+            Sink::Rows | Sink::Sort(_) => return Err(engine::Error::Form("rows as a whole").into()),
             Sink::Build(spec) => {
                 let table = JoinTable::finish(Arc::clone(spec), builds, self.filter_bytes_max())?;
                 drop(held);
@@ -351,12 +455,18 @@ impl Run {
     }
 }
 
+/// Whether a pipeline has rows for a table.
+fn probes(pipeline: &Pipeline, table: usize) -> bool {
+    pipeline.steps.iter().any(|step| matches!(step, Step::Probe { built_by, .. } if *built_by == table))
+}
+
 /// How what a worker of a stage has no room for is divided; `None` where it collects little, or gives rows away.
 fn parting_of(stage: &Stage, is_ahead: bool) -> Option<Parting> {
     match (&stage.next, &stage.pipeline.sink) {
         (Some(join), _) => Some(partings_of_join(join).1),
         (None, Sink::Build(spec)) => Some(partings_of_join(spec).0),
         (None, Sink::Groups(spec)) => Some(parting_of_groups(spec)).filter(|parting| !parting.keys.is_empty()),
+        (None, Sink::Sort(_)) => None,
         (None, Sink::Rows) => is_ahead.then(|| Parting { keys: Vec::new(), nulls_are_equal: true, level: 0 }),
     }
 }

@@ -1,7 +1,7 @@
 //! A program as a stream of rows, and the operators that it stands for where the engine gives up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -24,6 +24,7 @@ use super::output::Output;
 use super::pipelines::Run;
 use super::plan::Lowered;
 use super::spill::SpillFailed;
+use super::{Sorts, cover_with};
 use crate::threads::beside;
 
 /// How often the operators that a program stands for ran in its place.
@@ -76,7 +77,9 @@ async fn drive(
 ) {
     let sent = Arc::new(AtomicUsize::new(0));
     let stop = StopOnDrop(Arc::default());
+    let sorts = lowered.sorts();
     let run = Run {
+        limits: (0..lowered.limits).map(|_| AtomicU64::new(0)).collect(),
         lowered,
         context: Arc::clone(&context),
         output: Arc::new(Output { schema: covered.schema(), sender: sender.clone(), sent: Arc::clone(&sent) }),
@@ -84,6 +87,8 @@ async fn drive(
         stop: Arc::clone(&stop.0),
         measured: Arc::clone(&measured),
         ahead: Mutex::default(),
+        begun: Mutex::default(),
+        best: Mutex::default(),
         held: Mutex::default(),
     };
     let ended = Arc::new(run).pipelines().await;
@@ -103,11 +108,14 @@ async fn drive(
         }
         Err(Ended::Undecided(reason)) => reason,
     };
+    // Sorts spill as operators do it, joins and groups as programs do.
+    let needs_room = sorts && matches!(reason, engine::Error::Memory(_));
     fallbacks.add(1);
     tracing::debug!(%reason, "the engine leaves a part of a query to its operators");
     let given = sent.load(Ordering::Relaxed);
     // Operators below may have run for the program, and exchanges and joins run once.
     let rows = reset_plan_states(covered).and_then(forgotten).and_then(|fresh| {
+        let fresh = if needs_room { cover_with(fresh, Sorts::Operators)? } else { fresh };
         measured.leave_to(&fresh);
         execute_stream(fresh, context)
     });

@@ -9,6 +9,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
 use engine::aggregate::GroupRows;
 use engine::pipeline::Source;
+use engine::sort::SortedRows;
 use engine::{BATCH_ROWS, Batch, arrow_form};
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -28,6 +29,7 @@ pub(super) enum Share {
     Groups(Arc<GroupRows>, AtomicUsize),
     Joined(Arc<JoinParts>),
     Regrouped(Arc<GroupParts>),
+    Sorted(Arc<SortedRows>, AtomicUsize),
 }
 
 /// One worker's share of a source.
@@ -37,11 +39,13 @@ pub(super) enum Batches {
     Groups(Arc<Share>),
     Joined(JoinedBatches),
     Regrouped(RegroupedBatches),
+    Sorted(Arc<Share>),
 }
 
 impl Run {
     /// What is to be divided, among how many workers.
-    pub(super) fn share(&self, source: Source, most: usize) -> Result<(Share, usize), Ended> {
+    pub(super) fn share(&self, number: usize, source: Source, most: usize) -> Result<(Share, usize), Ended> {
+        let has_top = self.top(number).is_some();
         match source {
             Source::Groups(number) => match self.built(number) {
                 Some(Built::Groups(groups)) => {
@@ -56,11 +60,18 @@ impl Run {
                 }
                 _ => Err(engine::Error::Form("groups that are not there yet").into()),
             },
+            Source::Sorted(number) => {
+                let Some(Built::Sorted(rows)) = self.built(number) else {
+                    return Err(engine::Error::Form("rows that are not sorted yet").into());
+                };
+                let parts = rows.rows().div_ceil(BATCH_ROWS * 4).clamp(1, most);
+                Ok((Share::Sorted(rows, AtomicUsize::new(0)), parts))
+            }
             Source::Input(number) => match &self.lowered.inputs[number] {
                 Input::Scan(input) => {
                     let scan = scan_of(input)?;
                     let parts = scan.part_count().clamp(1, most);
-                    Ok((self.scan(input, scan), parts))
+                    Ok((self.scan(input, scan, has_top), parts))
                 }
                 Input::Foreign(plan) => {
                     let partitions = plan.properties().output_partitioning().partition_count();
@@ -72,7 +83,7 @@ impl Run {
         }
     }
 
-    fn scan(&self, input: &ScanInput, scan: &ShardScanExec) -> Share {
+    fn scan(&self, input: &ScanInput, scan: &ShardScanExec, has_top: bool) -> Share {
         let built = self.built.lock();
         let keys = input.keys.iter().filter_map(|(column, pipeline, key)| match built.get(*pipeline)?.as_ref()? {
             Built::Table(table) => Some((*column, table.key_filter(*key)?)),
@@ -90,6 +101,7 @@ impl Run {
             Predicate { column: columns[*column].id, test }
         });
         let pages = scan.pages(known.collect(), BATCH_ROWS);
+        let pages = if has_top { pages.one_by_one() } else { pages };
         let (filters, wanted) = (input.filters.clone(), input.wanted.clone());
         let (passed, removed) = (AtomicU64::new(0), AtomicU64::new(0));
         let work = ScanWork { schema: scan.schema(), filters, keys, wanted, passed, removed };
@@ -109,6 +121,7 @@ impl Batches {
             Share::Groups(..) => Self::Groups(Arc::clone(share)),
             Share::Joined(parts) => Self::Joined(JoinedBatches::new(parts)),
             Share::Regrouped(parts) => Self::Regrouped(RegroupedBatches::new(parts)),
+            Share::Sorted(..) => Self::Sorted(Arc::clone(share)),
         }
     }
 
@@ -140,6 +153,10 @@ impl Batches {
             }
             Self::Joined(batches) => batches.next().await,
             Self::Regrouped(batches) => batches.next().await,
+            Self::Sorted(share) => {
+                let Share::Sorted(rows, next) = &**share else { return Ok(None) };
+                Ok(rows.batch(next.fetch_add(1, Ordering::Relaxed))?.map(Given::Rows))
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ impl Stage {
         let stage = |(first, (end, next)): (usize, (usize, Option<&Arc<JoinSpec>>))| {
             let steps = pipeline.steps[first..end].to_vec();
             let sink = if next.is_some() { Sink::Rows } else { pipeline.sink.clone() };
-            let pipeline = Arc::new(Pipeline { source: pipeline.source, steps, sink });
+            let pipeline = Arc::new(Pipeline { steps, sink, ..Pipeline::clone(pipeline) });
             Self { pipeline, first, next: next.cloned() }
         };
         firsts.zip(ends).map(stage).collect()
@@ -41,9 +41,13 @@ impl Stage {
         self.first <= step && (step < end || (step == end && self.next.is_none()))
     }
 
-    /// The steps that have more to give once all rows have come. A join in parts has done so with each part.
-    pub(super) fn rests(&self, is_joined: bool) -> Vec<usize> {
-        let gives_rest = |step: &Step| matches!(step, Step::Probe { spec, .. } if spec.kind.gives_rest());
+    /// The steps that have more to give once all rows have come, also those of other pipelines to the same table. A join in parts has done so
+    /// with each part.
+    pub(super) fn rests(&self, is_joined: bool, is_last: impl Fn(usize) -> bool) -> Vec<usize> {
+        let gives_rest = |step: &Step| match step {
+            Step::Probe { spec, built_by, .. } => spec.kind.gives_rest() && is_last(*built_by),
+            _ => false,
+        };
         let steps = self.pipeline.steps.iter().enumerate().skip(usize::from(is_joined));
         steps.filter(|(_, step)| gives_rest(step)).map(|(place, _)| place).collect()
     }

@@ -87,3 +87,28 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
         "{spilled} programs spilled, {left} did not do, {refused} failed"
     );
 }
+
+/// Plans of which no operator is left outside.
+const WHOLE: [&str; 9] = [
+    "select x, t from a order by t desc, x",
+    "select x, t from a order by t desc, x limit 10 offset 5",
+    "select count(*) from (select x from a limit 100) as s join b on x = y",
+    "select x from a join b on x = y order by x limit 3",
+    "select n, count(*) from (select x % 7 as n from a union all select y % 5 from b) as s group by n order by n",
+    "(select x from a union all select y from b) order by 1 limit 3",
+    "select x, rank() over (partition by t order by x desc), sum(x) over (partition by t) from a order by x limit 4",
+    "select x from (select x, rank() over (partition by t order by x) as r from a) as s where r = 2 order by x",
+    "select t, lag(x) over (order by x), max(x) over (order by x rows 2 preceding), avg(x) over () from a",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sorts_limits_unions_and_windows_are_of_one_program() {
+    let sql = tables(1 << 30).await;
+    for query in WHOLE {
+        let plan = sql.run(&format!("explain (analyze) {query}")).await.unwrap();
+        let ran = plan.iter().filter(|line| line.contains("Engine: on")).count();
+        let before = plan.iter().take_while(|line| !line.contains("Engine: on"));
+        let outside = before.filter(|line| line.contains("->")).count();
+        assert_eq!((ran, outside), (1, 0), "{query}:\n{}", plan.join("\n"));
+    }
+}

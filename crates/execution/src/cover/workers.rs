@@ -1,7 +1,7 @@
 //! The workers of a pipeline, side by side, and the memory that is counted for what they collect.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
@@ -11,11 +11,11 @@ use engine::aggregate::Groups;
 use engine::join::Build;
 use engine::pipeline::{Collected, Room, Worker};
 use parking_lot::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::run::Ended;
 use super::spill::{Parts, Spiller};
-use crate::threads::beside;
+use crate::threads::{beside, pause};
 
 /// Memory is asked for in steps of so many bytes: the pool is one for all queries.
 const STEP_BYTES: usize = 256 << 10;
@@ -32,7 +32,7 @@ pub(super) struct Member {
 /// What a worker has to itself.
 pub(super) struct Own {
     /// For what it has collected; kept until that is part of something that is counted itself.
-    pub(super) _held: Arc<MemoryReservation>,
+    pub(super) held: Arc<MemoryReservation>,
     /// Takes what it has no room for.
     pub(super) spiller: Option<Arc<Mutex<Spiller>>>,
     /// Whether that takes all its rows, for a join in parts.
@@ -116,6 +116,48 @@ pub(super) fn room(held: &Arc<MemoryReservation>, context: &TaskContext, can_spi
     })
 }
 
+/// What `make` gives of each number, made by at most so many tasks side by side. Stops between two numbers.
+pub(super) async fn all<T: Send + 'static>(
+    count: usize,
+    tasks: usize,
+    stop: &Arc<AtomicBool>,
+    make: impl Fn(usize) -> T + Send + Sync + 'static,
+) -> Result<Vec<T>, Ended> {
+    let (next, make) = (Arc::new(AtomicUsize::new(0)), Arc::new(make));
+    let mut running = JoinSet::new();
+    for _ in 0..tasks.min(count) {
+        let (next, make, stop) = (Arc::clone(&next), Arc::clone(&make), Arc::clone(stop));
+        running.spawn(beside(async move {
+            let mut made = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if count <= number || stop.load(Ordering::Relaxed) {
+                    return made;
+                }
+                made.push((number, make(number)));
+                pause().await;
+            }
+        }));
+    }
+    let mut made = Vec::with_capacity(count);
+    while let Some(outcome) = running.join_next().await {
+        made.extend(outcome.map_err(died)?);
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err(engine::Error::Stopped.into());
+    }
+    made.sort_unstable_by_key(|(number, _)| *number);
+    Ok(made.into_iter().map(|(_, made)| made).collect())
+}
+
+/// A task that has panicked ends its query alike.
+fn died(error: JoinError) -> Ended {
+    match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => DataFusionError::Execution(format!("a worker was stopped: {error}")).into(),
+    }
+}
+
 /// Runs the workers; gives them in their order. The first that fails stops the others, and all have ended when its error is given: what
 /// they held is free for whoever runs instead.
 pub(super) async fn each<F>(
@@ -148,9 +190,6 @@ where
             Ok(ended)
         }
         Some(Ok(error)) => Err(error),
-        Some(Err(died)) => match died.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(DataFusionError::Execution(format!("a worker was stopped: {error}")).into()),
-        },
+        Some(Err(error)) => Err(died(error)),
     }
 }

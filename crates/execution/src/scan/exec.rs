@@ -81,11 +81,6 @@ impl ShardScanExec {
         self.parts.len()
     }
 
-    /// Whether it stops before its last row.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.limit.is_some()
-    }
-
     /// How many row groups it reads at most.
     pub(crate) fn row_group_count(&self) -> usize {
         self.parts.row_groups()

@@ -21,6 +21,7 @@ pub(crate) struct PageRun {
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     known: Vec<Predicate>,
     batch_rows: usize,
+    is_ahead: bool,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -33,7 +34,14 @@ impl PageRun {
         batch_rows: usize,
         metrics: ExecutionPlanMetricsSet,
     ) -> Self {
-        Self { scan: Arc::clone(scan), queue: Queue::new(parts), dynamic, known, batch_rows, metrics }
+        let queue = Queue::new(parts);
+        Self { scan: Arc::clone(scan), queue, dynamic, known, batch_rows, is_ahead: true, metrics }
+    }
+
+    /// A part is not opened before its turn: what its filters will have learned by then leaves out more.
+    #[must_use]
+    pub(crate) fn one_by_one(self) -> Self {
+        Self { is_ahead: false, ..self }
     }
 
     /// The pieces that one worker reads: what the others leave.
@@ -46,7 +54,7 @@ impl PageRun {
             batch_rows: self.batch_rows,
             limit: None,
         };
-        PageScan { parts: scan.parts(&self.metrics, number), current: None, next: None }
+        PageScan { parts: scan.parts(&self.metrics, number), current: None, next: None, is_ahead: self.is_ahead }
     }
 }
 
@@ -58,6 +66,7 @@ pub(crate) struct PageScan {
     current: Option<Pieces>,
     /// The part after it, which is being fetched.
     next: Option<Pieces>,
+    is_ahead: bool,
 }
 
 impl PageScan {
@@ -69,7 +78,7 @@ impl PageScan {
                     Some(next) => Some(next),
                     None => self.open().await?,
                 };
-                if self.current.is_some() {
+                if self.current.is_some() && self.is_ahead {
                     self.next = self.open().await?;
                 }
             }

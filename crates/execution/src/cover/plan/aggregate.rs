@@ -14,7 +14,7 @@ use engine::expression::{Expression, Operation};
 use engine::pipeline::{Sink, Source, Step};
 use engine::{Bounds, Form};
 
-use super::{Builder, Chain, Input, SourceColumn, through_exchanges};
+use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
 use crate::cover::expression;
 use crate::cover::foreign::FinishAggregate;
 use crate::scan::ShardScanExec;
@@ -125,12 +125,16 @@ impl Builder {
         let of_keys = |columns: &[Option<SourceColumn>]| {
             (0..output.len()).map(|column| columns.get(column).copied().flatten().filter(|_| column < plain)).collect()
         };
-        let (origins, sources) = (of_keys(&chain.origins), of_keys(&chain.sources));
+        let (origins, sources) = match chain.branches.as_slice() {
+            [branch] => (of_keys(&branch.origins), of_keys(&chain.sources)),
+            _ => (of_keys(&[]), of_keys(&[])),
+        };
         let padded = chain.padded.clone();
         let pipeline =
-            self.end(chain, Sink::Groups(Arc::new(AggregateSpec { keys, carried, states, sets, clustered })));
-        let (source, steps, marks) = (Source::Groups(pipeline), vec![Step::Project(output)], Vec::new());
-        Some(Chain { source, steps, schema, origins, sources, padded, marks })
+            self.end(chain, &Sink::Groups(Arc::new(AggregateSpec { keys, carried, states, sets, clustered })));
+        let (source, steps) = (Source::Groups(pipeline), vec![Step::Project(output)]);
+        let branches = vec![Branch::new(source, steps, origins)];
+        Some(Chain { branches, schema, sources, padded, is_ordered: false })
     }
 
     fn is_unique(&self, (number, column): SourceColumn) -> bool {
@@ -144,7 +148,8 @@ impl Builder {
 
     /// Whether a column is one of the scan that its pipeline reads, whose values come in order.
     fn is_clustered(&self, chain: &Chain, column: usize) -> bool {
-        let source = chain.sources[column].filter(|(number, _)| chain.source == Source::Input(*number));
+        let [branch] = chain.branches.as_slice() else { return false };
+        let source = chain.sources[column].filter(|(number, _)| branch.source == Source::Input(*number));
         source.is_some_and(|(number, column)| self.scanned(number).is_some_and(|scan| scan.scan.is_clustered(column)))
     }
 }
@@ -175,7 +180,7 @@ fn square(value: &Expression) -> Expression {
 }
 
 /// The aggregates that the engine keeps states of.
-enum Aggregate {
+pub(super) enum Aggregate {
     CountRows,
     Count,
     Min,
@@ -190,7 +195,7 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    fn of(aggregate: &AggregateFunctionExpr, schema: &Schema) -> Option<Self> {
+    pub(super) fn of(aggregate: &AggregateFunctionExpr, schema: &Schema) -> Option<Self> {
         let is_plain = !aggregate.is_distinct() && aggregate.order_bys().is_empty() && !aggregate.ignore_nulls();
         let arguments = aggregate.expressions();
         let [argument] = arguments.as_slice() else { return None };
@@ -225,7 +230,7 @@ impl Aggregate {
         }
     }
 
-    fn argument(&self, aggregate: &AggregateFunctionExpr) -> Option<Arc<dyn PhysicalExpr>> {
+    pub(super) fn argument(&self, aggregate: &AggregateFunctionExpr) -> Option<Arc<dyn PhysicalExpr>> {
         match self {
             Self::CountRows => None,
             _ => aggregate.expressions().into_iter().next(),

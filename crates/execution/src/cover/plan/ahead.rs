@@ -7,6 +7,15 @@ pub(super) fn of(program: &Program) -> Vec<Option<usize>> {
     let reader = |number: usize| {
         let is_reader = |pipeline: &engine::pipeline::Pipeline| pipeline.source == Source::Groups(number);
         let reader = program.pipelines.iter().position(is_reader)?;
+        let is_shared = |number: usize| program.pipelines.get(number).is_some_and(|pipeline| pipeline.goes_on);
+        if [Some(number), Some(reader), number.checked_sub(1), reader.checked_sub(1)]
+            .into_iter()
+            .flatten()
+            .any(is_shared)
+        {
+            // Its workers begin with what those of another pipeline have collected, or others begin with theirs.
+            return None;
+        }
         let is_there = |step: &Step| !matches!(step, Step::Probe { built_by, .. } if number <= *built_by);
         program.pipelines[reader].steps.iter().all(is_there).then_some(reader)
     };

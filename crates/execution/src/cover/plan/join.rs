@@ -31,7 +31,7 @@ impl<'a> JoinOperator<'a> {
     /// `None` for all other operators, and for joins that the engine has not.
     pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return (!join.null_aware && plan.fetch().is_none()).then(|| Self {
+            return (!join.null_aware).then(|| Self {
                 kind: kind(*join.join_type()),
                 left: join.left(),
                 right: join.right(),
@@ -91,7 +91,7 @@ impl Builder {
         let columns = kept.columns.iter().map(|column| Expression::Column(*column)).collect();
         let build = build.projected(columns, Arc::new(Schema::empty()));
         // Before the pipelines of the other side, which may ask for its keys; what it is to be is known after them.
-        let built_by = self.end(build, Sink::Rows);
+        let built_by = self.end(build, &Sink::Rows);
         let probe = self.below(join.right)?;
         let (mut probe, probe_keys) = probe.with_keys(join.on.iter().map(|(_, key)| key))?;
         let probe_forms = forms(&probe.schema)?;
@@ -126,16 +126,18 @@ impl Builder {
             OutputColumn::Mark => Field::new("mark", DataType::Boolean, false),
         };
         let schema = Arc::new(Schema::new(output.iter().map(field).collect::<Vec<_>>()));
-        self.pipelines[built_by].sink = Sink::Build(Arc::clone(&spec));
+        self.end_in(built_by, &Sink::Build(Arc::clone(&spec)));
         if !kind.keeps_probe_rows() {
             self.filter_source(&probe, built_by, &probe_keys);
         }
-        // The rest that a join gives must not depend on rows that a later one would have left out before.
-        let origins = output.iter().map(|column| match column {
-            OutputColumn::Probe(column) if !kind.gives_rest() => probe.origins[*column],
-            _ => None,
-        });
-        let origins = origins.collect();
+        for branch in &mut probe.branches {
+            // The rest that a join gives must not depend on rows that a later one would have left out before.
+            let origin = |column: &OutputColumn| match column {
+                OutputColumn::Probe(column) if !kind.gives_rest() => branch.origins[*column],
+                _ => None,
+            };
+            branch.origins = output.iter().map(origin).collect();
+        }
         let sources = output.iter().map(|column| match column {
             OutputColumn::Probe(column) => probe.sources[*column],
             OutputColumn::Build(column) => build_sources[*column],
@@ -160,8 +162,8 @@ impl Builder {
                 }
             }
         }
-        probe.steps.push(Step::Probe { spec, built_by, forms: probe_forms });
-        Some(Chain { origins, sources, padded, schema, ..probe })
+        probe.push(&Step::Probe { spec, built_by, forms: probe_forms });
+        Some(Chain { branches: probe.branches, sources, padded, schema, is_ordered: false })
     }
 }
 

@@ -1,25 +1,34 @@
 //! Operators as pipelines.
 //!
-//! Each kind of operator has a file: `scan.rs` also for filters, which scans make where they can, `project.rs`, `join.rs`, `aggregate.rs`.
+//! Each kind of operator has a file: `scan.rs` also for filters, which scans make where they can, `project.rs`, `join.rs`, `aggregate.rs`,
+//! `sort.rs`, `window.rs`, `limit.rs`, `union.rs`.
 
 mod aggregate;
 mod ahead;
 mod dependencies;
 mod join;
+mod limit;
 mod project;
 mod scan;
+mod sort;
+mod union;
+mod window;
 
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::physical_expr::EquivalenceProperties;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering};
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use engine::arrow_form::has_form;
 use engine::expression::Expression;
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
@@ -27,8 +36,14 @@ use shards::Test;
 
 use self::dependencies::{Dependencies, SourceColumn};
 use self::join::JoinOperator;
-use super::cover;
+use self::limit::Limit;
+use self::window::Windows;
+use super::top::Top;
+use super::{Sorts, cover_with};
 use crate::scan::ShardScanExec;
+
+/// Leaves out rows that a condition above would: that takes longer than to sort them here.
+const RANK_LIMIT: &str = "RankLimitExec";
 
 /// What a fragment runs.
 #[derive(Debug)]
@@ -37,6 +52,10 @@ pub(super) struct Lowered {
     pub(super) inputs: Vec<Input>,
     /// For each pipeline, whose rows come to which of its steps: what EXPLAIN ANALYZE shows.
     pub(super) marks: Vec<Vec<Mark>>,
+    /// How many limits its steps have.
+    pub(super) limits: usize,
+    /// By pipelines that sort for the first rows, what scans are told of these.
+    pub(super) tops: Vec<(usize, Top)>,
     /// For each pipeline, the one that can take its groups while it runs.
     pub(super) ahead: Vec<Option<usize>>,
 }
@@ -89,23 +108,29 @@ pub(super) struct ScanFilter {
 }
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
-pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
-    // A reader may rely on the order of rows; of those with one value there is none.
-    if let Some(order) = plan.properties().output_ordering()
-        && !unordered(plan).ordering_satisfy(order.iter().cloned()).unwrap_or(false)
-    {
-        return None;
-    }
-    let mut builder = Builder::default();
-    let chain = builder.operator(plan)?;
+pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts) -> Option<Lowered> {
+    let mut builder = Builder { sorts, ..Builder::default() };
+    // A reader may rely on the order of rows.
+    let chain = builder.operator(plan)?.in_order_of(plan)?;
     if !builder.has_work {
         return None;
     }
-    builder.end(chain, Sink::Rows);
+    builder.end(chain, &Sink::Rows);
     builder.want();
     let program = Program { pipelines: builder.pipelines };
     let ahead = ahead::of(&program);
-    Some(Lowered { program, inputs: builder.inputs, marks: builder.marks, ahead })
+    let Builder { inputs, marks, limits, tops, .. } = builder;
+    Some(Lowered { program, inputs, marks, limits, tops, ahead })
+}
+
+/// What is known of a plan's rows where those of all partitions come in the order that it declares. Partitions that are in order one by one
+/// may need fewer keys, where each has one value of another.
+pub(super) fn ordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties {
+    let mut known = unordered(plan);
+    if let Some(order) = plan.properties().output_ordering() {
+        known.add_ordering(order.iter().cloned());
+    }
+    known
 }
 
 /// What is known of a plan's rows in whatever order they come.
@@ -116,18 +141,68 @@ pub(super) fn unordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties 
     known
 }
 
-/// A pipeline without its end.
+/// Pipelines without their end, which is one.
 struct Chain {
-    source: Source,
-    steps: Vec<Step>,
+    /// More than one are the inputs of a union, one after the other.
+    branches: Vec<Branch>,
     schema: SchemaRef,
-    /// The input and its column that each column is, where it is one and rows that it rules out may be left out there.
-    origins: Vec<Option<SourceColumn>>,
     /// The input and its column that each column's values are from.
     sources: Vec<Option<SourceColumn>>,
     /// Inputs instead of whose rows an outer join may have given NULLs.
     padded: Vec<usize>,
+    /// Whether rows come in the order that the operator declares, if one worker takes those of a pipeline through its steps.
+    is_ordered: bool,
+}
+
+/// One of the pipelines.
+struct Branch {
+    source: Source,
+    steps: Vec<Step>,
+    /// Whether something relies on the order of the source.
+    in_order: bool,
+    /// The input and its column that each column is, where it is one and rows that it rules out may be left out there.
+    origins: Vec<Option<SourceColumn>>,
     marks: Vec<Mark>,
+}
+
+impl Branch {
+    fn new(source: Source, steps: Vec<Step>, origins: Vec<Option<SourceColumn>>) -> Self {
+        Self { source, steps, in_order: false, origins, marks: Vec::new() }
+    }
+}
+
+impl Chain {
+    fn push(&mut self, step: &Step) {
+        self.branches.iter_mut().for_each(|branch| branch.steps.push(step.clone()));
+    }
+
+    /// Says that rows that an operator gives come here.
+    fn mark(&mut self, operator: OperatorId) {
+        for branch in &mut self.branches {
+            branch.marks.push(Mark { operator, step: branch.steps.len() });
+        }
+    }
+
+    /// Lets no rows be left out before they come here.
+    fn forget_origins(&mut self) {
+        self.branches.iter_mut().for_each(|branch| branch.origins.fill(None));
+    }
+
+    /// With rows in the order that `plan` declares, if it declares one; `None` where they have none.
+    fn in_order_of(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        if declared_order(plan).is_none() {
+            return Some(self);
+        }
+        self.branches.iter_mut().for_each(|branch| branch.in_order = true);
+        self.is_ordered.then_some(self)
+    }
+}
+
+/// The order that a plan declares of its rows; of those with one value there is none.
+pub(super) fn declared_order(plan: &Arc<dyn ExecutionPlan>) -> Option<&LexOrdering> {
+    let order = plan.properties().output_ordering()?;
+    let is_trivial = unordered(plan).ordering_satisfy(order.iter().cloned()).unwrap_or(false);
+    (!is_trivial).then_some(order)
 }
 
 #[derive(Default)]
@@ -135,15 +210,26 @@ struct Builder {
     pipelines: Vec<Pipeline>,
     inputs: Vec<Input>,
     marks: Vec<Vec<Mark>>,
+    limits: usize,
+    tops: Vec<(usize, Top)>,
     dependencies: Dependencies,
-    /// Whether anything is joined or grouped.
+    sorts: Sorts,
+    /// Whether anything is joined, grouped or sorted.
     has_work: bool,
+}
+
+impl Lowered {
+    /// Whether anything is sorted.
+    pub(super) fn sorts(&self) -> bool {
+        self.program.pipelines.iter().any(|pipeline| matches!(pipeline.sink, Sink::Sort(_)))
+    }
 }
 
 impl Builder {
     /// The rows of a plan: by the engine where it can, else from outside.
     fn rows(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
-        let (pipelines, inputs, has_work) = (self.pipelines.len(), self.inputs.len(), self.has_work);
+        let (pipelines, inputs, limits, has_work) =
+            (self.pipelines.len(), self.inputs.len(), self.limits, self.has_work);
         if let Some(chain) = self.operator(plan) {
             return Some(chain);
         }
@@ -151,34 +237,50 @@ impl Builder {
         self.marks.truncate(pipelines);
         self.inputs.truncate(inputs);
         self.dependencies.truncate(inputs);
-        self.has_work = has_work;
+        (self.limits, self.has_work) = (limits, has_work);
+        self.tops.retain(|(number, _)| *number < pipelines);
         let schema = plan.schema();
         if !schema.fields().iter().all(|field| has_form(field.data_type())) {
             return None;
         }
-        let covered = cover(Arc::clone(plan)).ok()?;
-        Some(self.input(Input::Foreign(covered), schema, false))
+        let covered = cover_with(Arc::clone(plan), self.sorts).ok()?;
+        let is_ordered = declared_order(&covered).is_some() && covered.output_partitioning().partition_count() == 1;
+        Some(Chain { is_ordered, ..self.input(Input::Foreign(covered), schema, false) })
     }
 
     fn input(&mut self, input: Input, schema: SchemaRef, is_scan: bool) -> Chain {
         let (columns, number) = (schema.fields().len(), self.inputs.len());
         self.inputs.push(input);
         let origins: Vec<_> = (0..columns).map(|column| is_scan.then_some((number, column))).collect();
-        let (steps, marks, sources, padded) = (Vec::new(), Vec::new(), origins.clone(), Vec::new());
-        Chain { source: Source::Input(number), steps, schema, origins, sources, padded, marks }
+        let sources = origins.clone();
+        let branch = Branch::new(Source::Input(number), Vec::new(), origins);
+        Chain { branches: vec![branch], schema, sources, padded: Vec::new(), is_ordered: false }
     }
 
-    fn end(&mut self, chain: Chain, sink: Sink) -> usize {
-        self.pipelines.push(Pipeline { source: chain.source, steps: chain.steps, sink });
-        self.marks.push(chain.marks);
+    /// Ends pipelines, which have one sink; gives the number of the last.
+    fn end(&mut self, chain: Chain, sink: &Sink) -> usize {
+        let last = chain.branches.len() - 1;
+        for (number, branch) in chain.branches.into_iter().enumerate() {
+            let Branch { source, steps, in_order, .. } = branch;
+            self.pipelines.push(Pipeline { source, steps, sink: sink.clone(), goes_on: number < last, in_order });
+            self.marks.push(branch.marks);
+        }
         self.pipelines.len() - 1
+    }
+
+    /// Gives pipelines another sink, by the number of the last.
+    fn end_in(&mut self, last: usize, sink: &Sink) {
+        self.pipelines[last].sink = sink.clone();
+        let before = self.pipelines[..last].iter_mut().rev();
+        before.take_while(|pipeline| pipeline.goes_on).for_each(|pipeline| pipeline.sink = sink.clone());
     }
 
     fn operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
         let mut chain = self.lowered(plan)?;
-        let is_narrowed = plan.is::<FilterExec>() && chain.steps.is_empty();
+        let is_scan = |branch: &Branch| branch.steps.is_empty() && matches!(branch.source, Source::Input(_));
+        let is_narrowed = plan.is::<FilterExec>() && chain.branches.iter().all(is_scan);
         if !plan.is::<ShardScanExec>() && !is_narrowed {
-            chain.marks.push(Mark { operator: OperatorId::of(plan.as_ref()), step: chain.steps.len() });
+            chain.mark(OperatorId::of(plan.as_ref()));
         }
         Some(chain)
     }
@@ -196,7 +298,29 @@ impl Builder {
         if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
             return self.aggregate(aggregate);
         }
-        self.join(&JoinOperator::of(plan)?)
+        if self.sorts == Sorts::Operators && sorts(plan) {
+            return None;
+        }
+        if let Some(sort) = plan.downcast_ref::<SortExec>() {
+            return self.sort(sort, sort.expr());
+        }
+        if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+            return self.merge(merge);
+        }
+        if let Some(limit) = Limit::of(plan) {
+            return self.limit(&limit);
+        }
+        if plan.name() == RANK_LIMIT {
+            return self.below(plan.children().first()?);
+        }
+        if let Some(windows) = Windows::of(plan) {
+            return self.windows(&windows);
+        }
+        if let Some(union) = plan.downcast_ref::<UnionExec>() {
+            return self.union(union);
+        }
+        let chain = self.join(&JoinOperator::of(plan)?)?;
+        if plan.fetch().is_some() { self.limited(chain, 0, plan.fetch()) } else { Some(chain) }
     }
 
     /// What lies below, where exchanges between threads are none of the engine's business.
@@ -205,10 +329,20 @@ impl Builder {
     }
 }
 
+/// Whether an operator sorts, or is of use only beside what does.
+fn sorts(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.name() == RANK_LIMIT
+        || Windows::of(plan).is_some()
+}
+
 /// What the exchanges between threads above it read.
 fn through_exchanges(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
-    let is_exchange =
-        plan.is::<RepartitionExec>() || plan.is::<CoalescePartitionsExec>() || plan.is::<CooperativeExec>();
+    let is_exchange = plan.is::<RepartitionExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<BufferExec>();
     match plan.children().first() {
         Some(below) if is_exchange && plan.fetch().is_none() => through_exchanges(below),
         _ => plan,

@@ -33,18 +33,19 @@ impl Chain {
     /// With other columns.
     pub(super) fn projected(self, expressions: Vec<Expression>, schema: SchemaRef) -> Self {
         let mut chain = self;
-        let origin = |expression: &Expression| match expression {
-            Expression::Column(column) => chain.origins[*column],
-            _ => None,
-        };
         let source = |expression: &Expression| match expression {
             Expression::Column(column) => chain.sources[*column],
             computed => chain.computed(computed),
         };
-        let sources = expressions.iter().map(source).collect();
-        let origins = expressions.iter().map(origin).collect();
-        (chain.origins, chain.sources) = (origins, sources);
-        chain.steps.push(Step::Project(expressions));
+        chain.sources = expressions.iter().map(source).collect();
+        for branch in &mut chain.branches {
+            let origin = |expression: &Expression| match expression {
+                Expression::Column(column) => branch.origins[*column],
+                _ => None,
+            };
+            branch.origins = expressions.iter().map(origin).collect();
+        }
+        chain.push(&Step::Project(expressions));
         Self { schema, ..chain }
     }
 

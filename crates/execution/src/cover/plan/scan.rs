@@ -13,7 +13,7 @@ use engine::join::OutputColumn;
 use engine::pipeline::{Source, Step};
 use shards::Test;
 
-use super::{Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};
+use super::{Branch, Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};
 use crate::cover::expression;
 use crate::scan::{ShardScanExec, predicates};
 
@@ -21,44 +21,48 @@ impl Builder {
     pub(super) fn scan(&mut self, plan: &Arc<dyn ExecutionPlan>, scan: &ShardScanExec) -> Option<Chain> {
         let schema = plan.schema();
         // Columns without a form have no use here, unless they are asked for.
-        if scan.is_limited() || !schema.fields().iter().all(|field| has_form(field.data_type())) {
+        if !schema.fields().iter().all(|field| has_form(field.data_type())) {
             return None;
         }
         let wanted = vec![false; schema.fields().len()];
         let (filters, keys) = (Vec::new(), Vec::new());
         let input = ScanInput { scan: Arc::clone(plan), filters, keys, wanted, filter: None };
-        Some(self.input(Input::Scan(input), schema, true))
+        let chain = self.input(Input::Scan(input), schema, true);
+        if scan.fetch().is_some() { self.limited(chain, 0, scan.fetch()) } else { Some(chain) }
     }
 
     pub(super) fn filter(&mut self, filter: &FilterExec, fetch: Option<usize>) -> Option<Chain> {
-        if fetch.is_some() {
-            return None;
-        }
         let mut chain = self.below(filter.input())?;
         let parts = split_conjunction(filter.predicate());
         let conditions = parts.iter().map(|part| expression::lower(part, &chain.schema)).collect::<Option<Vec<_>>>()?;
-        match (chain.source, chain.steps.is_empty()) {
-            (Source::Input(number), true) if let Input::Scan(scan) = &mut self.inputs[number] => {
+        match chain.branches.as_slice() {
+            [Branch { source: Source::Input(number), steps, .. }]
+                if steps.is_empty()
+                    && let Input::Scan(scan) = &mut self.inputs[*number] =>
+            {
                 let tests = parts.iter().map(|part| tested_by(&scan.scan, part));
                 let filters = conditions.into_iter().zip(tests);
                 scan.filters.extend(filters.map(|(condition, test)| ScanFilter { condition, test }));
-                scan.filter = Some(OperatorId::of(filter));
+                // Where other steps follow, its rows are counted at their end.
+                let is_all = filter.projection().is_none() && fetch.is_none();
+                scan.filter = is_all.then(|| OperatorId::of(filter));
             }
-            _ => chain.steps.push(Step::Filter(conditions)),
+            _ => chain.push(&Step::Filter(conditions)),
         }
-        match filter.projection() {
-            Some(columns) => chain.chosen(columns),
-            None => Some(chain),
-        }
+        let chain = match filter.projection() {
+            Some(columns) => chain.chosen(columns)?,
+            None => chain,
+        };
+        if fetch.is_some() { self.limited(chain, 0, fetch) } else { Some(chain) }
     }
 
     /// Lets the scan that a probing pipeline reads leave out rows that find nothing.
     pub(super) fn filter_source(&mut self, probe: &Chain, built_by: usize, keys: &[usize]) {
         for (key, column) in keys.iter().enumerate() {
-            if let Some((number, column)) = probe.origins[*column]
-                && let Input::Scan(scan) = &mut self.inputs[number]
-            {
-                scan.keys.push((column, built_by, key));
+            for (number, column) in probe.branches.iter().filter_map(|branch| branch.origins[*column]) {
+                if let Input::Scan(scan) = &mut self.inputs[number] {
+                    scan.keys.push((column, built_by, key));
+                }
             }
         }
     }
@@ -100,6 +104,7 @@ fn read_first(steps: &[Step]) -> Option<Vec<usize>> {
     let mut columns = Vec::new();
     for step in steps {
         match step {
+            Step::Limit { .. } => {}
             Step::Filter(conditions) => conditions.iter().for_each(|condition| condition.columns(&mut columns)),
             Step::Project(expressions) => {
                 expressions.iter().for_each(|expression| expression.columns(&mut columns));

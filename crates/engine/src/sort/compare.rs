@@ -1,0 +1,74 @@
+//! Which of two rows comes first.
+
+use std::cmp::Ordering;
+
+use arrow::array::Array;
+
+use super::SortKey;
+use crate::expression::float_order;
+use crate::{Column, Data, Error, Result};
+
+/// The order of two rows, of one batch or of two whose columns have the same forms. `keys` are by the places of their columns.
+pub(super) fn rows(
+    keys: &[SortKey],
+    left: &[Column],
+    left_row: usize,
+    right: &[Column],
+    right_row: usize,
+) -> Result<Ordering> {
+    for key in keys {
+        let order = key.order(&left[key.column], left_row, &right[key.column], right_row)?;
+        if order.is_ne() {
+            return Ok(order);
+        }
+    }
+    Ok(Ordering::Equal)
+}
+
+impl SortKey {
+    /// The order of two values.
+    #[inline]
+    pub(super) fn order(&self, left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
+        match (left.is_valid(x), right.is_valid(y)) {
+            (true, true) => {
+                let order = values(left, x, right, y)?;
+                Ok(if self.is_descending { order.reverse() } else { order })
+            }
+            (false, false) => Ok(Ordering::Equal),
+            (is_valid, _) => Ok(if is_valid == self.nulls_first { Ordering::Greater } else { Ordering::Less }),
+        }
+    }
+}
+
+/// Strings by their bytes, floats as PostgreSQL orders them.
+#[inline]
+pub(crate) fn values(left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
+    Ok(match (&left.data, &right.data) {
+        (Data::Ints { values: left, .. }, Data::Ints { values: right, .. }) => left[x].cmp(&right[y]),
+        (Data::Wide(left), Data::Wide(right)) => left[x].cmp(&right[y]),
+        (Data::Wide(left), Data::Ints { values: right, .. }) => left[x].cmp(&right[y].into()),
+        (Data::Ints { values: left, .. }, Data::Wide(right)) => i128::from(left[x]).cmp(&right[y]),
+        (Data::Floats(left), Data::Floats(right)) => float_order(left[x], right[y]),
+        (Data::Bools(left), Data::Bools(right)) => left.get(x).cmp(&right.get(y)),
+        (left, right) => text(left, x)?.cmp(text(right, y)?),
+    })
+}
+
+/// Whether two values are alike, as NULLs are.
+#[inline]
+pub(crate) fn is_same(column: &Column, x: usize, y: usize) -> Result<bool> {
+    Ok(match (column.is_valid(x), column.is_valid(y)) {
+        (true, true) => values(column, x, column, y)?.is_eq(),
+        (x, y) => x == y,
+    })
+}
+
+fn text(data: &Data, row: usize) -> Result<&[u8]> {
+    match data {
+        Data::Texts(texts) => Ok(texts.value(row).as_bytes()),
+        Data::Codes { codes, strings } if (codes[row] as usize) < strings.values().len() => {
+            Ok(strings.get(codes[row]).as_bytes())
+        }
+        _ => Err(Error::Form("a sort key of another form")),
+    }
+}

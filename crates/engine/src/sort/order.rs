@@ -1,0 +1,177 @@
+//! The order of rows: their numbers are divided among buckets that come one after the other, each of which is sorted alone.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::packed::{Packed, ROW_BITS};
+use super::{SortKey, SortSpec, SortedRows, Sorting, compare};
+use crate::vector::concat;
+use crate::{BATCH_ROWS, Column, Error, NONE, Result};
+
+/// Rows of a bucket, about.
+const BUCKET_ROWS: usize = 1 << 15;
+/// More buckets cost more than they save.
+const BUCKETS_MAX: usize = 1 << 10;
+/// Rows that are looked at for each bucket to find where it ends.
+const SAMPLES: usize = 16;
+
+/// All rows, to be sorted by parts.
+#[derive(Debug)]
+pub struct Sorter {
+    spec: Arc<SortSpec>,
+    rows: usize,
+    columns: Vec<Column>,
+    packed: Packed,
+    /// The first number of each bucket but the first.
+    borders: Vec<u128>,
+}
+
+/// A share of the rows' numbers, by buckets.
+#[derive(Debug)]
+pub struct Scattered(Vec<Vec<u128>>);
+
+impl Sorter {
+    /// Has what the workers have collected, each column in one piece.
+    ///
+    /// # Errors
+    /// For more rows than can be numbered.
+    pub fn new(spec: &Arc<SortSpec>, mut parts: Vec<Sorting>) -> Result<Self> {
+        let rows = parts.iter().map(Sorting::rows).sum();
+        if u32::try_from(rows).is_err() {
+            return Err(Error::Memory("rows that are sorted"));
+        }
+        let column = |(position, form)| {
+            concat(parts.iter_mut().flat_map(|part: &mut Sorting| part.take_column(position)).collect(), form)
+        };
+        let columns = spec.forms.iter().copied().enumerate().map(column).collect::<Result<Vec<_>>>()?;
+        drop(parts);
+        let packed = Packed::new(&spec.keys, &columns)?;
+        let mut sorter = Self { spec: Arc::clone(spec), rows, columns, packed, borders: Vec::new() };
+        sorter.borders = sorter.find_borders();
+        Ok(sorter)
+    }
+
+    /// What [`Sorter::new`] may need, roughly, beside what has been collected, until the rows are in order: a column lies there twice, then a
+    /// row's number does.
+    #[must_use]
+    pub fn room_bytes(parts: &[Sorting]) -> usize {
+        let rows: usize = parts.iter().map(Sorting::rows).sum();
+        let collected: usize = parts.iter().map(Sorting::memory_bytes).sum();
+        let columns = parts.first().map_or(0, |part| part.spec().forms.len());
+        let spec = parts.first().map(Sorting::spec);
+        let functions = spec.and_then(|spec| spec.windows.as_ref()).map_or(0, |windows| windows.functions.len());
+        let of_row = 3 * size_of::<u128>() + 2 * size_of::<u32>() + 2 * functions * size_of::<i128>();
+        collected.div_ceil(columns.max(1)) + rows * of_row
+    }
+
+    /// Whether rows stay as they have come.
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        self.spec.keys.is_empty()
+    }
+
+    /// How many shares the rows can be divided into.
+    #[must_use]
+    pub fn shares(&self) -> usize {
+        self.rows.div_ceil(4 * BUCKET_ROWS)
+    }
+
+    /// How many buckets there are.
+    #[must_use]
+    pub fn buckets(&self) -> usize {
+        self.borders.len() + 1
+    }
+
+    /// Divides a share of the rows among the buckets.
+    #[must_use]
+    pub fn scatter(&self, share: usize) -> Scattered {
+        let (start, end) = (share * 4 * BUCKET_ROWS, self.rows.min((share + 1) * 4 * BUCKET_ROWS));
+        let mut buckets = vec![Vec::new(); self.buckets()];
+        for first in (start..end).step_by(BATCH_ROWS) {
+            for number in self.packed.numbers(&self.columns, first..end.min(first + BATCH_ROWS)) {
+                let bucket = self.borders.partition_point(|border| self.order(border, &number).is_le());
+                buckets[bucket].push(number);
+            }
+        }
+        Scattered(buckets)
+    }
+
+    /// The rows of a bucket in their order; the shares are all there are.
+    #[must_use]
+    pub fn bucket(&self, bucket: usize, shares: &[Scattered]) -> Vec<u32> {
+        let mut numbers = Vec::with_capacity(shares.iter().map(|Scattered(buckets)| buckets[bucket].len()).sum());
+        shares.iter().for_each(|Scattered(buckets)| numbers.extend_from_slice(&buckets[bucket]));
+        if self.open_keys().is_empty() {
+            numbers.sort_unstable();
+        } else {
+            numbers.sort_unstable_by(|x, y| self.order(x, y));
+        }
+        numbers.into_iter().map(row).collect()
+    }
+
+    /// The rows, whose buckets are in order.
+    #[must_use]
+    pub fn in_order(self, buckets: &[Vec<u32>]) -> SortedRows {
+        let mut order = if self.is_in_order() { None } else { Some(buckets.concat()) };
+        let rows = self.spec.fetch.unwrap_or(self.rows).min(self.rows);
+        if let Some(order) = &mut order {
+            order.truncate(rows);
+            order.shrink_to_fit();
+        }
+        SortedRows::new(self.spec, rows, self.columns, order)
+    }
+
+    /// The rows in order, sorted by the caller alone.
+    pub(crate) fn sorted(self) -> SortedRows {
+        let shares: Vec<Scattered> = (0..self.shares()).map(|share| self.scatter(share)).collect();
+        let buckets: Vec<Vec<u32>> = (0..self.buckets()).map(|bucket| self.bucket(bucket, &shares)).collect();
+        self.in_order(&buckets)
+    }
+
+    /// What it takes in memory, roughly, with the rows' numbers.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let functions = self.spec.windows.as_ref().map_or(0, |windows| windows.functions.len());
+        let of_row = (3 + 2 * functions) * size_of::<u128>();
+        self.columns.iter().map(Column::memory_bytes).sum::<usize>() + self.rows * of_row
+    }
+
+    fn find_borders(&self) -> Vec<u128> {
+        let buckets = (self.rows / BUCKET_ROWS).clamp(1, BUCKETS_MAX);
+        if buckets == 1 || self.is_in_order() {
+            return Vec::new();
+        }
+        let samples = buckets * SAMPLES;
+        let sample = |at: usize| {
+            let row = self.rows / samples * at;
+            self.packed.numbers(&self.columns, row..row + 1)
+        };
+        let mut sampled: Vec<u128> = (0..samples).flat_map(sample).collect();
+        sampled.sort_unstable_by(|x, y| self.order(x, y));
+        sampled.into_iter().skip(SAMPLES).step_by(SAMPLES).collect()
+    }
+
+    /// The keys that numbers do not tell all of.
+    fn open_keys(&self) -> &[SortKey] {
+        &self.spec.keys[self.packed.first_open..]
+    }
+
+    /// The order of two rows by their numbers, each of a row of its own.
+    #[inline]
+    fn order(&self, x: &u128, y: &u128) -> Ordering {
+        let keys = self.open_keys();
+        if keys.is_empty() {
+            return x.cmp(y);
+        }
+        (x >> ROW_BITS).cmp(&(y >> ROW_BITS)).then_with(|| {
+            let (left, right) = (row(*x) as usize, row(*y) as usize);
+            let decided = compare::rows(keys, &self.columns, left, &self.columns, right);
+            decided.expect("both are of one column").then(x.cmp(y))
+        })
+    }
+}
+
+/// The row that a number is of.
+fn row(number: u128) -> u32 {
+    (number & u128::from(NONE)) as u32
+}

@@ -1,0 +1,105 @@
+//! The columns of a share of the partitions.
+
+use std::ops::Range;
+
+use super::partition::{partitions, starts};
+use super::{WindowFunction, WindowSpec, pick, place, total};
+use crate::aggregate::Kept;
+use crate::{Bits, Column, Error, Form, Result};
+
+/// Rows in order.
+pub(crate) struct Ordered<'a> {
+    pub(crate) rows: usize,
+    pub(crate) columns: &'a [Column],
+    /// Where each row is in the columns; none where they are in order themselves.
+    pub(crate) order: Option<&'a [u32]>,
+}
+
+impl Ordered<'_> {
+    /// Where the row at a place lies.
+    #[inline]
+    pub(crate) fn row(&self, place: usize) -> usize {
+        self.order.map_or(place, |order| order[place] as usize)
+    }
+}
+
+/// What functions are of: some partitions, which follow each other.
+pub(super) struct Share<'a> {
+    pub(super) rows: &'a Ordered<'a>,
+    pub(super) partitions: &'a [Range<usize>],
+    /// By place, from the first partition's first row on.
+    pub(super) peer_starts: &'a Bits,
+}
+
+impl Share<'_> {
+    /// Where its rows are.
+    pub(super) fn range(&self) -> Range<usize> {
+        let start = self.partitions.first().map_or(0, |partition| partition.start);
+        start..self.partitions.last().map_or(start, |partition| partition.end)
+    }
+
+    /// The partitions by places in the share itself.
+    pub(super) fn within(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let first = self.range().start;
+        self.partitions.iter().map(move |partition| partition.start - first..partition.end - first)
+    }
+
+    /// Where the row at a place of the share lies.
+    #[inline]
+    pub(super) fn row(&self, place: usize) -> usize {
+        self.rows.row(self.range().start + place)
+    }
+
+    pub(super) fn column(&self, column: usize) -> Result<&Column> {
+        self.rows.columns.get(column).ok_or(Error::Form("a window function's column"))
+    }
+}
+
+/// The functions' columns of those partitions that begin in `range`; `partition_starts` are of all rows.
+pub(crate) fn columns(
+    spec: &WindowSpec,
+    rows: &Ordered<'_>,
+    partition_starts: &Bits,
+    range: Range<usize>,
+) -> Result<Vec<Column>> {
+    let found: Vec<Range<usize>> = partitions(partition_starts, range, rows.rows).collect();
+    let mut share = Share { rows, partitions: &found, peer_starts: &Bits::default() };
+    let peer_starts = starts(rows, &spec.order_by, share.range())?;
+    share.peer_starts = &peer_starts;
+    spec.functions.iter().map(|function| column(function, &share)).collect()
+}
+
+fn column(function: &WindowFunction, share: &Share<'_>) -> Result<Column> {
+    match function {
+        WindowFunction::Shifted { column, before, otherwise } => {
+            pick::shifted(share, share.column(*column)?, *before, otherwise.as_ref())
+        }
+        WindowFunction::First { column, frame } => pick::edge(share, share.column(*column)?, *frame, false),
+        WindowFunction::Last { column, frame } => pick::edge(share, share.column(*column)?, *frame, true),
+        WindowFunction::Kept { kept, column, frame } => {
+            let column = column.map(|column| share.column(column)).transpose()?;
+            total::kept(share, *kept, column, *frame)
+        }
+        place => Ok(place::column(place, share)),
+    }
+}
+
+/// The form of a function's values.
+pub(crate) fn form_of(function: &WindowFunction, forms: &[Form]) -> Form {
+    let of = |column: &usize| forms.get(*column).copied().unwrap_or(Form::Ints);
+    match function {
+        WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank | WindowFunction::Ntile(_) => {
+            Form::Ints
+        }
+        WindowFunction::PercentRank | WindowFunction::CumeDist => Form::Floats,
+        WindowFunction::Shifted { column, .. }
+        | WindowFunction::First { column, .. }
+        | WindowFunction::Last { column, .. } => of(column),
+        WindowFunction::Kept { kept, column, .. } => match kept {
+            Kept::Count => Form::Ints,
+            Kept::Sum => Form::Wide,
+            Kept::FloatSum => Form::Floats,
+            Kept::Min | Kept::Max => column.as_ref().map_or(Form::Ints, of),
+        },
+    }
+}

@@ -1,0 +1,37 @@
+//! Where partitions and peers begin.
+
+use std::ops::Range;
+
+use crate::sort::compare;
+use crate::window::Ordered;
+use crate::{Bits, Column, Result};
+
+/// Which of some rows differ from the row before in one of the columns; the first of all does.
+pub(crate) fn starts(rows: &Ordered<'_>, columns: &[usize], range: Range<usize>) -> Result<Bits> {
+    let columns: Vec<&Column> = columns.iter().map(|column| &rows.columns[*column]).collect();
+    let mut failed = Ok(());
+    let starts = Bits::of(range.len(), |at| {
+        let place = range.start + at;
+        let Some(before) = place.checked_sub(1) else { return true };
+        let (x, y) = (rows.row(before), rows.row(place));
+        columns.iter().any(|column| match compare::is_same(column, x, y) {
+            Ok(is_same) => !is_same,
+            Err(error) => {
+                failed = Err(error);
+                true
+            }
+        })
+    });
+    failed.map(|()| starts)
+}
+
+/// The partitions of which `range` has the starts, one after the other.
+pub(super) fn partitions(starts: &Bits, range: Range<usize>, rows: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    let next = move |from: usize| (from..rows).find(|row| starts.get(*row)).unwrap_or(rows);
+    let mut start = next(range.start);
+    std::iter::from_fn(move || {
+        let partition = (start < range.end && start < rows).then(|| start..next(start + 1))?;
+        start = partition.end;
+        Some(partition)
+    })
+}

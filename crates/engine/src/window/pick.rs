@@ -1,0 +1,62 @@
+//! Values of other rows.
+
+use std::sync::Arc;
+
+use super::Frame;
+use super::compute::Share;
+use super::frame::Frames;
+use crate::vector::concat;
+use crate::{Bits, Column, Form, NONE, Result};
+
+/// The values of rows so far before; negative for after.
+pub(super) fn shifted(share: &Share<'_>, column: &Column, before: i64, otherwise: Option<&Column>) -> Result<Column> {
+    // It lies after all rows.
+    let (none, column) = match otherwise {
+        Some(value) => {
+            let form = Form::of(column);
+            (number(column.rows()), concat(vec![column.clone(), value.clone()], form)?)
+        }
+        None => (NONE, column.clone()),
+    };
+    let mut picked = Vec::with_capacity(share.range().len());
+    let distance = usize::try_from(before.unsigned_abs()).unwrap_or(usize::MAX);
+    for partition in share.within() {
+        picked.extend(partition.clone().map(|place| {
+            let other = if before < 0 { place.checked_add(distance) } else { place.checked_sub(distance) };
+            other.filter(|other| partition.contains(other)).map_or(none, |other| number(share.row(other)))
+        }));
+    }
+    taken(&column, &picked)
+}
+
+/// The values of the frames' first or last rows.
+pub(super) fn edge(share: &Share<'_>, column: &Column, frame: Frame, is_last: bool) -> Result<Column> {
+    let mut picked = Vec::with_capacity(share.range().len());
+    for partition in share.within() {
+        let mut frames = Frames::new(frame, partition.clone(), share.peer_starts);
+        picked.extend(partition.map(|place| {
+            let frame = frames.of(place);
+            if frame.is_empty() {
+                return NONE;
+            }
+            number(share.row(if is_last { frame.end - 1 } else { frame.start }))
+        }));
+    }
+    taken(column, &picked)
+}
+
+pub(super) fn number(row: usize) -> u32 {
+    u32::try_from(row).expect("fewer than 2^32 rows are sorted")
+}
+
+/// The values of these rows, NULL where there is none.
+pub(super) fn taken(column: &Column, rows: &[u32]) -> Result<Column> {
+    if !rows.contains(&NONE) {
+        return column.take(rows);
+    }
+    let there: Vec<u32> = rows.iter().map(|row| if *row == NONE { 0 } else { *row }).collect();
+    let values = column.take(&there)?;
+    let is_valid = |row: usize| rows[row] != NONE && values.is_valid(row);
+    let validity = Some(Arc::new(Bits::of(rows.len(), is_valid)));
+    Ok(Column { validity, ..values })
+}

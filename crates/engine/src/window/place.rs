@@ -1,0 +1,61 @@
+//! Functions of a row's place in its partition.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::WindowFunction;
+use super::compute::Share;
+use crate::{Bounds, Column, Data};
+
+/// The column of a function that reads no values.
+pub(super) fn column(function: &WindowFunction, share: &Share<'_>) -> Column {
+    if matches!(function, WindowFunction::PercentRank | WindowFunction::CumeDist) {
+        let mut values = Vec::with_capacity(share.range().len());
+        share.within().for_each(|partition| parts(function, share, partition, &mut values));
+        return Column::new(Data::Floats(Arc::new(values)));
+    }
+    let mut values: Vec<i64> = Vec::with_capacity(share.range().len());
+    share.within().for_each(|partition| numbers(function, share, partition, &mut values));
+    let bounds = Bounds { min: 0, max: values.iter().max().copied().unwrap_or(0).into() };
+    Column::new(Data::Ints { values: Arc::new(values), bounds })
+}
+
+fn numbers(function: &WindowFunction, share: &Share<'_>, partition: Range<usize>, values: &mut Vec<i64>) {
+    let rows = partition.len();
+    let (mut rank, mut dense_rank) = (0, 0);
+    for (number, place) in (1..).zip(partition) {
+        if share.peer_starts.get(place) || number == 1 {
+            (rank, dense_rank) = (number, dense_rank + 1);
+        }
+        values.push(match function {
+            WindowFunction::Rank => rank,
+            WindowFunction::DenseRank => dense_rank,
+            WindowFunction::Ntile(parts) => ntile(number - 1, rows, *parts),
+            _ => number,
+        });
+    }
+}
+
+/// The first parts have a row more where they cannot all have as many.
+fn ntile(place: i64, rows: usize, parts: i64) -> i64 {
+    let (rows, parts) = (i128::from(i64::try_from(rows).unwrap_or(i64::MAX)), i128::from(parts.max(1)));
+    let (size, larger, place) = (rows / parts, rows % parts, i128::from(place));
+    let in_larger = larger * (size + 1);
+    let part = if place < in_larger { place / (size + 1) } else { larger + (place - in_larger) / size.max(1) };
+    i64::try_from(part + 1).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a table has fewer than 2^53 rows")]
+fn parts(function: &WindowFunction, share: &Share<'_>, partition: Range<usize>, values: &mut Vec<f64>) {
+    let rows = partition.len();
+    let mut start = partition.start;
+    while start < partition.end {
+        let end = (start + 1..partition.end).find(|place| share.peer_starts.get(*place)).unwrap_or(partition.end);
+        let value = match function {
+            WindowFunction::CumeDist => (end - partition.start) as f64 / rows as f64,
+            _ => (start - partition.start) as f64 / rows.saturating_sub(1).max(1) as f64,
+        };
+        values.extend(std::iter::repeat_n(value, end - start));
+        start = end;
+    }
+}

@@ -1,0 +1,250 @@
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::expression::float_order;
+use crate::sort::{SortKey, SortSpec, Sorter, Sorting};
+use crate::{Batch, Bits, Bounds, Data, Form};
+
+/// A row: its partition, its place in the order, two values, and a number of its own.
+type Row = (i64, i64, Option<i64>, Option<f64>);
+
+fn frames() -> Vec<Frame> {
+    let edges = [Edge::Partition, Edge::At(0), Edge::At(-2), Edge::At(1), Edge::At(3), Edge::At(-7)];
+    let rows = edges.iter().flat_map(|start| edges.iter().map(move |end| (*start, *end)));
+    let is_fit = |start: Edge, end: Edge| match (start, end) {
+        (Edge::At(start), Edge::At(end)) => start <= end,
+        _ => true,
+    };
+    let rows = rows.filter(|(start, end)| is_fit(*start, *end));
+    let rows = rows.map(|(start, end)| Frame { units: Units::Rows, start, end });
+    let now = [Edge::Partition, Edge::At(0)];
+    let peers = now.iter().flat_map(|start| now.iter().map(move |end| (*start, *end)));
+    rows.chain(peers.map(|(start, end)| Frame { units: Units::Peers, start, end })).collect()
+}
+
+/// The rows of the frame, by their places in the partition.
+fn frame_of(frame: Frame, order: &[i64], place: usize) -> Vec<usize> {
+    let is_in = |other: usize| {
+        let distance = i64::try_from(other).unwrap() - i64::try_from(place).unwrap();
+        let is_peer = order[other] == order[place];
+        let starts = match (frame.start, frame.units) {
+            (Edge::Partition, _) => true,
+            (Edge::At(rows), Units::Rows) => rows <= distance,
+            (Edge::At(_), Units::Peers) => is_peer || place < other,
+        };
+        let ends = match (frame.end, frame.units) {
+            (Edge::Partition, _) => true,
+            (Edge::At(rows), Units::Rows) => distance <= rows,
+            (Edge::At(_), Units::Peers) => is_peer || other < place,
+        };
+        starts && ends
+    };
+    (0..order.len()).filter(|other| is_in(*other)).collect()
+}
+
+/// A value as text, so that all columns compare alike.
+fn shown(column: &Column, row: usize) -> String {
+    if !column.is_valid(row) {
+        return "NULL".to_owned();
+    }
+    match &column.data {
+        Data::Ints { values, .. } => values[row].to_string(),
+        Data::Wide(values) => values[row].to_string(),
+        Data::Floats(values) => values[row].to_string(),
+        _ => panic!("a column of another form"),
+    }
+}
+
+fn or_null<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "few rows")]
+fn expected(function: &WindowFunction, rows: &[Row], partition: &[usize], place: usize) -> String {
+    let order: Vec<i64> = partition.iter().map(|row| rows[*row].1).collect();
+    let before = order.iter().filter(|other| **other < order[place]).count();
+    let in_frame = |frame: &Frame| frame_of(*frame, &order, place).into_iter().map(|at| &rows[partition[at]]);
+    let float = |row: &Row| row.3;
+    match function {
+        WindowFunction::RowNumber => (place + 1).to_string(),
+        WindowFunction::Rank => (before + 1).to_string(),
+        WindowFunction::DenseRank => {
+            let mut less: Vec<i64> = order.iter().copied().filter(|other| *other < order[place]).collect();
+            less.dedup();
+            (less.len() + 1).to_string()
+        }
+        WindowFunction::PercentRank if order.len() == 1 => "0".to_owned(),
+        WindowFunction::PercentRank => (before as f64 / (order.len() - 1) as f64).to_string(),
+        WindowFunction::CumeDist => {
+            let through = order.iter().filter(|other| **other <= order[place]).count();
+            (through as f64 / order.len() as f64).to_string()
+        }
+        WindowFunction::Ntile(parts) => {
+            let parts = usize::try_from(*parts).unwrap();
+            let sizes = (0..parts).map(|part| order.len() / parts + usize::from(part < order.len() % parts));
+            let all = sizes.enumerate().flat_map(|(part, size)| std::iter::repeat_n(part + 1, size));
+            all.collect::<Vec<_>>()[place].to_string()
+        }
+        WindowFunction::Shifted { before, otherwise, .. } => {
+            let other = i64::try_from(place).unwrap().checked_sub(*before);
+            let other = other.and_then(|other| usize::try_from(other).ok()).and_then(|other| partition.get(other));
+            match (other, otherwise) {
+                (Some(row), _) => or_null(rows[*row].2),
+                (None, Some(value)) => shown(value, 0),
+                (None, None) => "NULL".to_owned(),
+            }
+        }
+        WindowFunction::First { frame, .. } => or_null(in_frame(frame).next().and_then(|row| row.2)),
+        WindowFunction::Last { frame, .. } => or_null(in_frame(frame).next_back().and_then(|row| row.2)),
+        WindowFunction::Kept { kept, column, frame } => match (kept, column) {
+            (Kept::Count, None) => in_frame(frame).count().to_string(),
+            (Kept::Count, Some(_)) => in_frame(frame).filter(|row| row.2.is_some()).count().to_string(),
+            (Kept::Sum, _) => in_frame(frame).filter_map(|row| row.2).map(i128::from).sum::<i128>().to_string(),
+            (Kept::FloatSum, _) => in_frame(frame).filter_map(float).fold(0.0, |sum, value| sum + value).to_string(),
+            (Kept::Min, Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).min()),
+            (Kept::Max, Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).max()),
+            (Kept::Min, _) => or_null(in_frame(frame).filter_map(float).min_by(|x, y| float_order(*x, *y))),
+            (Kept::Max, _) => or_null(in_frame(frame).filter_map(float).max_by(|x, y| float_order(*x, *y))),
+        },
+    }
+}
+
+fn functions() -> Vec<WindowFunction> {
+    let otherwise = || Some(Column::new(Data::Ints { values: Arc::new(vec![-1]), bounds: Bounds::of(-1) }));
+    let places = [
+        WindowFunction::RowNumber,
+        WindowFunction::Rank,
+        WindowFunction::DenseRank,
+        WindowFunction::PercentRank,
+        WindowFunction::CumeDist,
+        WindowFunction::Ntile(1),
+        WindowFunction::Ntile(4),
+        WindowFunction::Shifted { column: 2, before: 1, otherwise: None },
+        WindowFunction::Shifted { column: 2, before: -2, otherwise: otherwise() },
+        WindowFunction::Shifted { column: 2, before: i64::MIN, otherwise: otherwise() },
+        WindowFunction::Shifted { column: 2, before: 0, otherwise: None },
+    ];
+    let framed = frames().into_iter().flat_map(|frame| {
+        let kept = |kept, column| WindowFunction::Kept { kept, column, frame };
+        [
+            WindowFunction::First { column: 2, frame },
+            WindowFunction::Last { column: 2, frame },
+            kept(Kept::Count, None),
+            kept(Kept::Count, Some(2)),
+            kept(Kept::Sum, Some(2)),
+            kept(Kept::FloatSum, Some(3)),
+            kept(Kept::Min, Some(2)),
+            kept(Kept::Max, Some(2)),
+            kept(Kept::Min, Some(3)),
+            kept(Kept::Max, Some(3)),
+        ]
+    });
+    places.into_iter().chain(framed).collect()
+}
+
+/// The columns of rows; the last is their own number.
+fn batch(rows: &[Row]) -> Batch {
+    let ints = |of: &dyn Fn(usize) -> Option<i64>| {
+        let values = (0..rows.len()).map(|row| of(row).unwrap_or(77)).collect();
+        let validity = Some(Arc::new(Bits::of(rows.len(), |row| of(row).is_some())));
+        Column { data: Data::Ints { values: Arc::new(values), bounds: Bounds::I64 }, validity }
+    };
+    let floats = rows.iter().map(|row| row.3.unwrap_or(0.5)).collect();
+    let validity = Some(Arc::new(Bits::of(rows.len(), |row| rows[row].3.is_some())));
+    let columns = vec![
+        ints(&|row| Some(rows[row].0)),
+        ints(&|row| Some(rows[row].1)),
+        ints(&|row| rows[row].2),
+        Column { data: Data::Floats(Arc::new(floats)), validity },
+        ints(&|row| i64::try_from(row).ok()),
+    ];
+    Batch { rows: rows.len(), columns }
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    let value = prop::option::weighted(0.8, -5..6_i64);
+    let float = prop::option::weighted(0.8, prop::sample::select(vec![0.5, -1.25, 3.0, 1e18, f64::NAN]));
+    (0..4_i64, 0..6_i64, value, float)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn functions_are_those_of_the_rows_around(rows in prop::collection::vec(row(), 1..60), is_parted in any::<bool>()) {
+        let key = |column| SortKey { column, is_descending: false, nulls_first: false };
+        let parts = if is_parted { vec![0] } else { Vec::new() };
+        let windows = WindowSpec { partition_by: parts.clone(), order_by: vec![1], functions: functions() };
+        let spec = Arc::new(SortSpec {
+            keys: parts.iter().copied().chain([1, 4]).map(key).collect(),
+            fetch: None,
+            forms: vec![Form::Ints, Form::Ints, Form::Ints, Form::Floats, Form::Ints],
+            windows: Some(windows.clone()),
+        });
+        let mut part = Sorting::new(&spec);
+        part.push(batch(&rows)).unwrap();
+        let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted();
+        let starts: Vec<Bits> = (0..sorted.shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
+        let starts = sorted.all_starts(&starts);
+        let columns = (0..sorted.shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
+        let given = sorted.with_windows(columns).unwrap().batch(0).unwrap().unwrap();
+
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        let by = |row: usize| (if is_parted { rows[row].0 } else { 0 }, rows[row].1, row);
+        order.sort_by(|x, y| if by(*x) < by(*y) { Ordering::Less } else { by(*x).cmp(&by(*y)) });
+        for (place, row) in order.iter().enumerate() {
+            let is_alike = |other: &usize| by(*other).0 == by(*row).0;
+            let partition: Vec<usize> = order.iter().copied().filter(is_alike).collect();
+            let within = partition.iter().position(|other| other == row).unwrap();
+            for (number, function) in windows.functions.iter().enumerate() {
+                let found = shown(&given.columns[5 + number], place);
+                let expected = expected(function, &rows, &partition, within);
+                prop_assert_eq!(found, expected, "{:?} of row {}", function, row);
+            }
+        }
+    }
+}
+
+#[test]
+fn shares_of_many_partitions_are_computed_alone() {
+    let key = |column| SortKey { column, is_descending: false, nulls_first: false };
+    let frame = Frame { units: Units::Rows, start: Edge::Partition, end: Edge::At(0) };
+    let functions = vec![WindowFunction::RowNumber, WindowFunction::Kept { kept: Kept::Sum, column: Some(1), frame }];
+    let spec = Arc::new(SortSpec {
+        keys: vec![key(0), key(1)],
+        fetch: None,
+        forms: vec![Form::Ints, Form::Ints],
+        windows: Some(WindowSpec { partition_by: vec![0], order_by: vec![1], functions }),
+    });
+    // Partitions of a thousand rows, but one of most.
+    let rows: i64 = 400_000;
+    let part_of = |row: i64| if (50_000..350_000).contains(&row) { 50 } else { row / 1000 };
+    let ints = |of: &dyn Fn(i64) -> i64| {
+        Column::new(Data::Ints { values: Arc::new((0..rows).rev().map(of).collect()), bounds: Bounds::I64 })
+    };
+    let mut part = Sorting::new(&spec);
+    let columns = vec![ints(&part_of), ints(&|row| row)];
+    part.push(Batch { rows: usize::try_from(rows).unwrap(), columns }).unwrap();
+    let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted();
+    assert!(2 < sorted.shares());
+    let starts: Vec<Bits> = (0..sorted.shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
+    let starts = sorted.all_starts(&starts);
+    let columns = (0..sorted.shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
+    let sorted = sorted.with_windows(columns).unwrap();
+    let (mut row, mut number, mut sum) = (0, 0, 0);
+    for batch in (0..).map_while(|at| sorted.batch(at).unwrap()) {
+        for at in 0..batch.rows {
+            if row == 0 || part_of(row) != part_of(row - 1) {
+                (number, sum) = (0, 0);
+            }
+            (number, sum) = (number + 1, sum + row);
+            assert_eq!(shown(&batch.columns[2], at), number.to_string(), "the number of row {row}");
+            assert_eq!(shown(&batch.columns[3], at), sum.to_string(), "the sum up to row {row}");
+            row += 1;
+        }
+    }
+    assert_eq!(row, rows);
+}

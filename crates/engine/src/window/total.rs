@@ -1,0 +1,226 @@
+//! What is kept of frames, by adding the rows that come into a frame and taking away those that leave it.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Frame;
+use super::compute::Share;
+use super::frame::Frames;
+use super::pick::{number, taken};
+use crate::aggregate::{Kept, ints, narrowest};
+use crate::sort::compare;
+use crate::{Column, Data, Error, NONE, Result};
+
+/// One value for each row.
+pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame: Frame) -> Result<Column> {
+    let rows = share.range().len();
+    let value = || column.ok_or(Error::Form("a window function of nothing"));
+    match kept {
+        Kept::Count => {
+            let mut count = Count { column, count: 0 };
+            let mut counts = Vec::with_capacity(rows);
+            each(share, frame, &mut count, |count| counts.push(count.count))?;
+            Ok(ints(counts))
+        }
+        Kept::Sum => {
+            let mut sum = Sum { column: value()?, sum: 0 };
+            let mut sums = Vec::with_capacity(rows);
+            each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
+            Ok(Column::new(narrowest(sums)))
+        }
+        Kept::FloatSum => {
+            let mut sum = FloatSum { column: value()?, sum: 0.0 };
+            let mut sums = Vec::with_capacity(rows);
+            each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
+            Ok(Column::new(Data::Floats(Arc::new(sums))))
+        }
+        Kept::Min | Kept::Max => {
+            let wanted = if kept == Kept::Min { Ordering::Less } else { Ordering::Greater };
+            let mut best = Best { column: value()?, wanted, rows: VecDeque::new() };
+            let mut rows = Vec::with_capacity(rows);
+            each(share, frame, &mut best, |best| rows.push(best.rows.front().map_or(NONE, |(_, row)| number(*row))))?;
+            taken(value()?, &rows)
+        }
+    }
+}
+
+/// What is kept of a frame.
+trait State {
+    /// Whether rows can leave.
+    const CAN_REMOVE: bool;
+
+    fn clear(&mut self);
+
+    /// Takes the row at a place of the share in, which lies at `row`.
+    fn add(&mut self, place: usize, row: usize) -> Result<()>;
+
+    /// Takes the first row away.
+    fn remove(&mut self, place: usize, row: usize) -> Result<()>;
+}
+
+/// Tells `give` of the state of each row's frame.
+fn each<S: State>(share: &Share<'_>, frame: Frame, state: &mut S, mut give: impl FnMut(&S)) -> Result<()> {
+    for partition in share.within() {
+        let mut frames = Frames::new(frame, partition.clone(), share.peer_starts);
+        let mut held = partition.start..partition.start;
+        state.clear();
+        for place in partition {
+            let wanted = frames.of(place);
+            move_to(share, state, &mut held, wanted)?;
+            give(state);
+        }
+    }
+    Ok(())
+}
+
+fn move_to<S: State>(share: &Share<'_>, state: &mut S, held: &mut Range<usize>, wanted: Range<usize>) -> Result<()> {
+    let is_left = held.start < wanted.start;
+    if held.end <= wanted.start || (is_left && !S::CAN_REMOVE) {
+        if is_left || held.end < wanted.start {
+            state.clear();
+            *held = wanted.start..wanted.start;
+        }
+    } else {
+        for place in held.start..wanted.start {
+            state.remove(place, share.row(place))?;
+        }
+        held.start = held.start.max(wanted.start);
+    }
+    for place in held.end..wanted.end {
+        state.add(place, share.row(place))?;
+    }
+    held.end = held.end.max(wanted.end);
+    Ok(())
+}
+
+struct Count<'a> {
+    /// NULLs of it do not count.
+    column: Option<&'a Column>,
+    count: i64,
+}
+
+impl Count<'_> {
+    fn counts(&self, row: usize) -> bool {
+        self.column.is_none_or(|column| column.is_valid(row))
+    }
+}
+
+impl State for Count<'_> {
+    const CAN_REMOVE: bool = true;
+
+    fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    fn add(&mut self, _: usize, row: usize) -> Result<()> {
+        self.count += i64::from(self.counts(row));
+        Ok(())
+    }
+
+    fn remove(&mut self, _: usize, row: usize) -> Result<()> {
+        self.count -= i64::from(self.counts(row));
+        Ok(())
+    }
+}
+
+/// Of exact numbers; 0 of none.
+struct Sum<'a> {
+    column: &'a Column,
+    sum: i128,
+}
+
+impl Sum<'_> {
+    fn value(&self, row: usize) -> Result<i128> {
+        if !self.column.is_valid(row) {
+            return Ok(0);
+        }
+        match &self.column.data {
+            Data::Ints { values, .. } => Ok(values[row].into()),
+            Data::Wide(values) => Ok(values[row]),
+            _ => Err(Error::Form("a sum of what is no exact number")),
+        }
+    }
+}
+
+impl State for Sum<'_> {
+    const CAN_REMOVE: bool = true;
+
+    fn clear(&mut self) {
+        self.sum = 0;
+    }
+
+    fn add(&mut self, _: usize, row: usize) -> Result<()> {
+        self.sum = self.sum.checked_add(self.value(row)?).ok_or(Error::Value("a sum beyond 128 bits"))?;
+        Ok(())
+    }
+
+    fn remove(&mut self, _: usize, row: usize) -> Result<()> {
+        self.sum = self.sum.checked_sub(self.value(row)?).ok_or(Error::Value("a sum beyond 128 bits"))?;
+        Ok(())
+    }
+}
+
+/// Of `float8`, added in the rows' order: what has been added cannot be taken away exactly.
+struct FloatSum<'a> {
+    column: &'a Column,
+    sum: f64,
+}
+
+impl State for FloatSum<'_> {
+    const CAN_REMOVE: bool = false;
+
+    fn clear(&mut self) {
+        self.sum = 0.0;
+    }
+
+    fn add(&mut self, _: usize, row: usize) -> Result<()> {
+        let Data::Floats(values) = &self.column.data else { return Err(Error::Form("a sum of what is no float8")) };
+        if self.column.is_valid(row) {
+            self.sum += values[row];
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, _: usize, _: usize) -> Result<()> {
+        Err(Error::Form("a float8 that is taken away"))
+    }
+}
+
+/// The least or the greatest value.
+struct Best<'a> {
+    column: &'a Column,
+    wanted: Ordering,
+    /// Places and rows of values that are better than all that come after them, the best first.
+    rows: VecDeque<(usize, usize)>,
+}
+
+impl State for Best<'_> {
+    const CAN_REMOVE: bool = true;
+
+    fn clear(&mut self) {
+        self.rows.clear();
+    }
+
+    fn add(&mut self, place: usize, row: usize) -> Result<()> {
+        if !self.column.is_valid(row) {
+            return Ok(());
+        }
+        while let Some((_, last)) = self.rows.back() {
+            if compare::values(self.column, *last, self.column, row)? == self.wanted {
+                break;
+            }
+            self.rows.pop_back();
+        }
+        self.rows.push_back((place, row));
+        Ok(())
+    }
+
+    fn remove(&mut self, place: usize, _: usize) -> Result<()> {
+        if self.rows.front().is_some_and(|(first, _)| *first == place) {
+            self.rows.pop_front();
+        }
+        Ok(())
+    }
+}

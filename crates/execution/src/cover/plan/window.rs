@@ -1,0 +1,277 @@
+//! Window functions: they are computed of what has been sorted, before it goes on.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::window::{
+    PlainAggregateWindowExpr, SlidingAggregateWindowExpr, StandardWindowExpr, WindowExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+use engine::aggregate::Kept;
+use engine::arrow_form;
+use engine::expression::Expression;
+use engine::window::{Edge, Frame, Units, WindowFunction, WindowSpec};
+
+use super::aggregate::Aggregate;
+use super::{Builder, Chain, OperatorId, ordered, through_exchanges};
+use crate::cover::foreign::FinishAggregate;
+
+/// Window functions over one input.
+pub(super) struct Windows<'a> {
+    plan: &'a Arc<dyn ExecutionPlan>,
+    functions: &'a [Arc<dyn WindowExpr>],
+    input: &'a Arc<dyn ExecutionPlan>,
+}
+
+impl<'a> Windows<'a> {
+    pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
+        if let Some(windows) = plan.downcast_ref::<WindowAggExec>() {
+            return Some(Self { plan, functions: windows.window_expr(), input: windows.input() });
+        }
+        let windows = plan.downcast_ref::<BoundedWindowAggExec>()?;
+        let is_sorted = windows.input_order_mode == InputOrderMode::Sorted;
+        is_sorted.then(|| Self { plan, functions: windows.window_expr(), input: windows.input() })
+    }
+
+    /// Whether their partitions and their order are those of the rows of all partitions of the input together.
+    fn are_in_order_of(&self, input: &Arc<dyn ExecutionPlan>) -> bool {
+        let asked = self.plan.required_input_ordering().into_iter().flatten().next();
+        asked.is_none_or(|asked| ordered(input).ordering_satisfy_requirement(asked.into_single()).unwrap_or(false))
+    }
+}
+
+/// The columns that functions read: expressions, each once.
+#[derive(Default)]
+struct Read(Vec<Arc<dyn PhysicalExpr>>);
+
+impl Read {
+    /// Where an expression is among them.
+    fn place(&mut self, expression: &Arc<dyn PhysicalExpr>) -> usize {
+        let known = self.0.iter().position(|known| known == expression);
+        known.unwrap_or_else(|| {
+            self.0.push(Arc::clone(expression));
+            self.0.len() - 1
+        })
+    }
+}
+
+impl Builder {
+    pub(super) fn windows(&mut self, windows: &Windows<'_>) -> Option<Chain> {
+        let first = windows.functions.first()?;
+        let is_alike = |function: &Arc<dyn WindowExpr>| {
+            function.partition_by() == first.partition_by() && function.order_by() == first.order_by()
+        };
+        // What is sorted for them is sorted with them.
+        let below = through_exchanges(windows.input);
+        if !windows.functions.iter().all(is_alike) || !windows.are_in_order_of(below) {
+            return None;
+        }
+        let sort = below.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
+        let mut chain = match sort {
+            Some(sort) => self.below(sort.input())?,
+            None => self.below(windows.input)?.in_order_of(windows.input)?,
+        };
+        let mut read = Read::default();
+        let sort_keys: Vec<(&PhysicalSortExpr, usize)> =
+            sort.into_iter().flat_map(|sort| sort.expr()).map(|key| (key, read.place(&key.expr))).collect();
+        let partition_by: Vec<usize> = first.partition_by().iter().map(|part| read.place(part)).collect();
+        let order_by: Vec<usize> = first.order_by().iter().map(|key| read.place(&key.expr)).collect();
+        let mut computed = Computed { read, functions: Vec::new() };
+        let given = windows.functions.iter().map(|function| computed.function(function, &chain));
+        let given = given.collect::<Option<Vec<_>>>()?;
+        let Computed { read, functions } = computed;
+        let columns = chain.schema.fields().len();
+        let places;
+        (chain, places) = chain.with_keys(read.0.iter())?;
+        let placed = |columns: &[usize]| columns.iter().map(|column| places[*column]).collect::<Vec<_>>();
+        let partition_by = placed(&partition_by);
+        // A row whose partition nobody asks for need not be there; others are what functions are of.
+        for branch in &mut chain.branches {
+            let is_kept = |column: &usize| partition_by.contains(column);
+            let origins = branch.origins.iter_mut().enumerate();
+            origins.filter(|(column, _)| !is_kept(column)).for_each(|(_, origin)| *origin = None);
+        }
+        let sort_keys = sort_keys.into_iter().map(|(key, place)| super::sort::key(key, places[place])).collect();
+        let functions = functions.into_iter().map(|function| moved(function, &places)).collect();
+        let spec = WindowSpec { partition_by, order_by: placed(&order_by), functions };
+        let width = chain.schema.fields().len();
+        let mut chain = self.sorted(chain, sort_keys, None, Some(spec))?;
+        if let Some(sort) = sort {
+            chain.mark(OperatorId::of(sort));
+        }
+        let given = given.into_iter().map(|given| given.over(width));
+        let expressions = (0..columns).map(Expression::Column).chain(given).collect();
+        Some(chain.projected(expressions, windows.plan.schema()))
+    }
+}
+
+/// The engine's functions of the plan's so far.
+struct Computed {
+    read: Read,
+    functions: Vec<WindowFunction>,
+}
+
+/// What a function gives, by the places of the engine's functions.
+enum Given {
+    Column(usize),
+    Sum { sum: usize, count: usize },
+    Average { function: Arc<FinishAggregate>, total: usize, count: usize },
+}
+
+impl Given {
+    /// Where the functions' columns come after so many others.
+    fn over(self, width: usize) -> Expression {
+        let column = |place: usize| Expression::Column(width + place);
+        match self {
+            Self::Column(place) => column(place),
+            Self::Sum { sum, count } => Expression::Sum { sum: Box::new(column(sum)), count: Box::new(column(count)) },
+            Self::Average { function, total, count } => {
+                Expression::Foreign { function, arguments: vec![column(total), column(count)] }
+            }
+        }
+    }
+}
+
+impl Computed {
+    fn function(&mut self, function: &Arc<dyn WindowExpr>, chain: &Chain) -> Option<Given> {
+        let any = function.as_any();
+        if let Some(standard) = any.downcast_ref::<StandardWindowExpr>() {
+            let function = self.standard(standard, function, chain)?;
+            return Some(Given::Column(self.place(function)));
+        }
+        let aggregate = match any.downcast_ref::<PlainAggregateWindowExpr>() {
+            Some(plain) => plain.get_aggregate_expr(),
+            None => any.downcast_ref::<SlidingAggregateWindowExpr>()?.get_aggregate_expr(),
+        };
+        // Nothing else tells of its FILTER.
+        if !format!("{function:?}").ends_with("filter: None }") {
+            return None;
+        }
+        let frame = frame(function.get_window_frame())?;
+        self.aggregate(aggregate, frame, chain)
+    }
+
+    fn place(&mut self, function: WindowFunction) -> usize {
+        self.functions.push(function);
+        self.functions.len() - 1
+    }
+
+    fn standard(
+        &mut self,
+        standard: &StandardWindowExpr,
+        function: &Arc<dyn WindowExpr>,
+        chain: &Chain,
+    ) -> Option<WindowFunction> {
+        let call = standard.get_standard_func_expr().as_any().downcast_ref::<WindowUDFExpr>()?;
+        let arguments = call.args();
+        let mut value = || {
+            let value = arguments.first()?;
+            arrow_form::has_form(&value.data_type(&chain.schema).ok()?).then(|| self.read.place(value))
+        };
+        Some(match call.fun().name() {
+            "row_number" => WindowFunction::RowNumber,
+            "rank" => WindowFunction::Rank,
+            "dense_rank" => WindowFunction::DenseRank,
+            "percent_rank" => WindowFunction::PercentRank,
+            "cume_dist" => WindowFunction::CumeDist,
+            "ntile" => WindowFunction::Ntile(integer(arguments.first()?).filter(|parts| 0 < *parts)?),
+            name @ ("lag" | "lead") => {
+                let column = value()?;
+                let rows = arguments.get(1).map_or(Some(1), integer)?;
+                let before = if name == "lag" { rows } else { rows.checked_neg()? };
+                let data_type = arguments[0].data_type(&chain.schema).ok()?;
+                let otherwise = match arguments.get(2).map(|value| value.downcast_ref::<Literal>()) {
+                    None => None,
+                    Some(literal) => constant(literal?.value(), &data_type)?,
+                };
+                WindowFunction::Shifted { column, before, otherwise }
+            }
+            "first_value" => WindowFunction::First { column: value()?, frame: frame(function.get_window_frame())? },
+            "last_value" => WindowFunction::Last { column: value()?, frame: frame(function.get_window_frame())? },
+            _ => return None,
+        })
+    }
+
+    fn aggregate(&mut self, aggregate: &AggregateFunctionExpr, frame: Frame, chain: &Chain) -> Option<Given> {
+        let kind = Aggregate::of(aggregate, &chain.schema)?;
+        let column = kind.argument(aggregate).map(|argument| self.read.place(&argument));
+        let mut place = |kept: Kept| self.place(WindowFunction::Kept { kept, column, frame });
+        Some(match kind {
+            Aggregate::CountRows | Aggregate::Count => Given::Column(place(Kept::Count)),
+            Aggregate::Min => Given::Column(place(Kept::Min)),
+            Aggregate::Max => Given::Column(place(Kept::Max)),
+            // Operators have no such sums either: floats that leave a frame cannot be taken away exactly.
+            Aggregate::Total { sum: Kept::FloatSum, .. } if frame.start != Edge::Partition => return None,
+            Aggregate::Total { sum, form } => {
+                let (total, count) = (place(sum), place(Kept::Count));
+                if aggregate.fun().name() == "sum" {
+                    return Some(Given::Sum { sum: total, count });
+                }
+                let aggregate = Arc::new(aggregate.clone());
+                let function = Arc::new(FinishAggregate::new(&aggregate, vec![form, DataType::Int64]));
+                Given::Average { function, total, count }
+            }
+            Aggregate::Spread => return None,
+        })
+    }
+}
+
+/// With the columns at their places.
+fn moved(mut function: WindowFunction, places: &[usize]) -> WindowFunction {
+    match &mut function {
+        WindowFunction::Shifted { column, .. }
+        | WindowFunction::First { column, .. }
+        | WindowFunction::Last { column, .. }
+        | WindowFunction::Kept { column: Some(column), .. } => *column = places[*column],
+        _ => {}
+    }
+    function
+}
+
+fn integer(argument: &Arc<dyn PhysicalExpr>) -> Option<i64> {
+    match argument.downcast_ref::<Literal>()?.value() {
+        ScalarValue::Int64(value) => *value,
+        ScalarValue::Int32(value) => value.map(i64::from),
+        ScalarValue::UInt64(value) => value.and_then(|value| i64::try_from(value).ok()),
+        _ => None,
+    }
+}
+
+/// A value of a type as a column; `Some(None)` for NULL.
+fn constant(value: &ScalarValue, data_type: &DataType) -> Option<Option<engine::Column>> {
+    if value.is_null() {
+        return Some(None);
+    }
+    let array = (value.data_type() == *data_type).then(|| value.to_array_of_size(1).ok()).flatten()?;
+    arrow_form::column(&array).ok().map(Some)
+}
+
+/// `None` for frames by distances of values or by groups of peers.
+fn frame(frame: &WindowFrame) -> Option<Frame> {
+    let units = match frame.units {
+        WindowFrameUnits::Rows => Units::Rows,
+        WindowFrameUnits::Range | WindowFrameUnits::Groups => Units::Peers,
+    };
+    let edge = |bound: &WindowFrameBound| {
+        let (distance, sign) = match bound {
+            WindowFrameBound::CurrentRow => return Some(Edge::At(0)),
+            WindowFrameBound::Preceding(distance) => (distance, -1),
+            WindowFrameBound::Following(distance) => (distance, 1),
+        };
+        match distance {
+            distance if distance.is_null() => Some(Edge::Partition),
+            ScalarValue::UInt64(Some(rows)) if units == Units::Rows => {
+                Some(Edge::At(i64::try_from(*rows).ok()? * sign))
+            }
+            _ => None,
+        }
+    };
+    Some(Frame { units, start: edge(&frame.start_bound)?, end: edge(&frame.end_bound)? })
+}
