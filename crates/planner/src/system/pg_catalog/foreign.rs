@@ -24,12 +24,21 @@ pub(super) const TABLES: &[Definition] = &[
 const WRAPPER_OID: u32 = 15_902;
 const SERVER_OID: u32 = 15_903;
 
-fn wrappers(_: &Source<'_>, rows: &mut Rows) {
-    row!(rows, oid: WRAPPER_OID, fdwname: "parquet", fdwowner: SYSTEM_OWNER);
+/// Without external tables there is nothing of the kind, as on a new PostgreSQL.
+fn is_any(source: &Source<'_>) -> bool {
+    source.state().tables().any(|table| table.external.is_some())
 }
 
-fn servers(_: &Source<'_>, rows: &mut Rows) {
-    row!(rows, oid: SERVER_OID, srvname: "files", srvowner: SYSTEM_OWNER, srvfdw: WRAPPER_OID);
+fn wrappers(source: &Source<'_>, rows: &mut Rows) {
+    if is_any(source) {
+        row!(rows, oid: WRAPPER_OID, fdwname: "parquet", fdwowner: SYSTEM_OWNER);
+    }
+}
+
+fn servers(source: &Source<'_>, rows: &mut Rows) {
+    if is_any(source) {
+        row!(rows, oid: SERVER_OID, srvname: "files", srvowner: SYSTEM_OWNER, srvfdw: WRAPPER_OID);
+    }
 }
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
