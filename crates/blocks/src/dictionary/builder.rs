@@ -1,9 +1,10 @@
 //! Making a dictionary while a column is read.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::{Xxh3DefaultBuilder, xxh3_128};
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::dictionary::{Dictionary, HEAD_BYTES, MAGIC, VERSION, checksum, hash};
 use crate::format::aligned;
@@ -12,8 +13,26 @@ use crate::{Error, Result};
 /// Collects distinct strings. Codes follow from their order, so they are known when all strings are.
 #[derive(Default)]
 pub struct DictionaryBuilder {
-    numbers: HashMap<Box<[u8]>, u32, Xxh3DefaultBuilder>,
+    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<AtOnce>>,
     bytes: usize,
+}
+
+/// Hashes each piece as a whole: XXH3's state for pieces of one text costs more than short strings do.
+#[derive(Default)]
+struct AtOnce(u64);
+
+impl Hasher for AtOnce {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.0 ^= number as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl DictionaryBuilder {

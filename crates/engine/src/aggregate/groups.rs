@@ -131,7 +131,7 @@ impl Groups {
     /// # Errors
     /// As [`Groups::add`].
     pub fn merge(&mut self, other: Self) -> Result<()> {
-        let mut other = other.whole()?;
+        let other = other.whole()?;
         if self.table.is_none() {
             let border = self.border.take();
             *self = other;
@@ -139,11 +139,11 @@ impl Groups {
             return Ok(());
         }
         let all: Vec<u32> = (0..).take(other.len()).collect();
-        self.merge_some(&mut other, &all)
+        self.merge_some(&other, &all)
     }
 
     /// Adds some of another's groups, whose keys have the words of this one's afterwards.
-    fn merge_some(&mut self, other: &mut Self, some: &[u32]) -> Result<()> {
+    pub(super) fn merge_some(&mut self, other: &Self, some: &[u32]) -> Result<()> {
         let Some(theirs) = &other.table else { return Ok(()) };
         let stride = theirs.stride();
         let mut words = theirs.words_of(some);
@@ -170,7 +170,7 @@ impl Groups {
             table.groups_of(&words, end - start, self.rows + start, &mut part);
             found.extend_from_slice(&part);
         }
-        self.rows += if some.len() == theirs.len() { other.rows } else { some.len() };
+        self.rows += (other.rows as u128 * some.len() as u128 / theirs.len().max(1) as u128) as usize;
         let count = table.len();
         let new: Vec<u32> = firsts(&found, before).into_iter().map(|at| some[at as usize]).collect();
         for (mine, theirs) in self.carried.iter_mut().zip(&other.carried) {
@@ -202,9 +202,9 @@ impl Groups {
         }
         let mut border = self.border.take().unwrap_or_else(|| Box::new(Self::new(&self.spec)));
         let next = Self::new(&self.spec);
-        let mut ended = std::mem::replace(self, next);
+        let ended = std::mem::replace(self, next);
         self.zeros = Arc::clone(&ended.zeros);
-        border.merge_some(&mut ended, &outer)?;
+        border.merge_some(&ended, &outer)?;
         self.border = Some(border);
         if inner.is_empty() {
             return Ok(None);

@@ -33,7 +33,15 @@ pub(super) struct Words {
 pub(super) struct Numbered {
     numbers: TextNumbers,
     /// The numbers of shared strings' codes.
-    remembered: HashMap<u64, Arc<Vec<u32>>>,
+    remembered: HashMap<u64, Arc<CodeNumbers>>,
+}
+
+/// The numbers of shared strings, by their codes.
+#[derive(Debug)]
+struct CodeNumbers {
+    numbers: Vec<i64>,
+    /// Each is its code: most often, as blocks have the same strings in the same order.
+    are_codes: bool,
 }
 
 /// Strings' codes that are remembered.
@@ -92,8 +100,12 @@ impl KeyForm {
             }
             (Self::Texts(numbered), Data::Codes { codes, strings }) => {
                 let numbers = numbered.of_strings(strings)?;
-                let number = |code: &u32| numbers.get(*code as usize).copied().unwrap_or_default();
-                let values: Vec<i64> = codes.iter().map(|code| number(code).into()).collect();
+                let values = if numbers.are_codes {
+                    codes.iter().map(|code| i64::from(*code)).collect()
+                } else {
+                    let number = |code: &u32| numbers.numbers.get(*code as usize).copied().unwrap_or_default();
+                    codes.iter().map(number).collect()
+                };
                 vec![cleared(Arc::new(values), Some(numbered.bounds()), valid)]
             }
             (Self::Texts(numbered), Data::Texts(texts)) => {
@@ -107,6 +119,14 @@ impl KeyForm {
             // Digits that need 128 bits after all: the words would be others.
             _ => return Err(Error::Form("keys of several forms")),
         })
+    }
+
+    /// The hash of the string that a word stands for; `None` where words are no numbers of strings.
+    #[inline]
+    pub(super) fn hash_of_text(&self, word: i64) -> Option<Result<u64>> {
+        let Self::Texts(numbered) = self else { return None };
+        let hash = usize::try_from(word).ok().and_then(|number| numbered.numbers.hash_of(number));
+        Some(hash.ok_or(Error::Form("a string's number")))
     }
 
     /// The words of the values that another's words stand for; `is_null` tells of a key's last word whether its value here is NULL.
@@ -230,14 +250,16 @@ impl Numbered {
     }
 
     /// The numbers of all strings, by their codes.
-    fn of_strings(&mut self, strings: &Strings) -> Result<Arc<Vec<u32>>> {
+    fn of_strings(&mut self, strings: &Strings) -> Result<Arc<CodeNumbers>> {
         if let Some(numbers) = self.remembered.get(&strings.id()) {
             return Ok(Arc::clone(numbers));
         }
         let values = strings.values();
-        let numbers =
-            (0..values.len()).map(|code| self.numbers.number(values.value(code))).collect::<Result<Vec<u32>>>()?;
-        let numbers = Arc::new(numbers);
+        let number = |code: usize| self.numbers.number(values.value(code)).map(i64::from);
+        let numbers = (0..values.len()).map(number).collect::<Result<Vec<i64>>>()?;
+        // Without strings a code may be any.
+        let are_codes = !numbers.is_empty() && (0..).zip(&numbers).all(|(code, number): (i64, &i64)| code == *number);
+        let numbers = Arc::new(CodeNumbers { numbers, are_codes });
         if REMEMBERED_MAX <= self.remembered.len() {
             self.remembered.clear();
         }

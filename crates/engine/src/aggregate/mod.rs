@@ -1,10 +1,11 @@
 //! Grouping: rows to groups by their keys, and what is kept of each group.
 //!
 //! A worker has [`Groups`] of its own (`table.rs` finds a row's group by the words that `keys.rs` makes of its keys, `state.rs` adds its
-//! values, `totals.rs` and `least.rs` are its loops); at the end they are merged, and give one row for each group. Where they have no room, what they have is taken away, to be grouped
+//! values, `totals.rs` and `least.rs` are its loops); at the end they are merged (many groups in parts side by side, `divided.rs`), and give one row for each group. Where they have no room, what they have is taken away, to be grouped
 //! again later (`partial.rs`).
 
 mod carried;
+mod divided;
 mod groups;
 mod keys;
 mod least;
@@ -17,6 +18,7 @@ mod totals;
 #[cfg(test)]
 mod tests;
 
+pub use divided::Divided;
 pub use groups::{GroupRows, Groups};
 pub(crate) use keys::float_word;
 pub use sets::GroupingSet;

@@ -315,11 +315,11 @@ fn entry(hash: u64, group: usize) -> u64 {
     hash >> 32 << 32 | group as u64
 }
 
-const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A hash with one more word. A product's upper and lower halves both depend on all bits.
 #[inline]
-fn mixed(hash: u64, word: i64) -> u64 {
+pub(super) fn mixed(hash: u64, word: i64) -> u64 {
     let product = u128::from(hash ^ word.cast_unsigned()) * u128::from(0xa076_1d64_78bd_642f_u64);
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     let (low, high) = (product as u64, (product >> 64) as u64);

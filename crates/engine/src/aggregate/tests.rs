@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::{AggregateSpec, GroupingSet, Groups, Kept, StateSpec};
+use super::{AggregateSpec, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
 use crate::{Batch, Bits, Bounds, Column, Data, Strings};
 
 /// Numbers that follow from one another.
@@ -57,16 +57,20 @@ impl Again {
         }
     }
 
-    /// The groups of all workers.
-    fn all(self, mut parts: Vec<Groups>) -> Groups {
+    /// The groups of all workers; where nobody takes groups away, by all of them side by side if there are `sides`.
+    fn all(self, mut parts: Vec<Groups>, sides: usize) -> GroupRows {
         let Self { mut groups, once_in } = self;
         if once_in != 0 {
             parts.iter_mut().for_each(|part| part.drain(&mut |batch| groups.add(&batch)).unwrap());
-            return groups;
+            return groups.finish().unwrap();
+        }
+        if 0 < sides {
+            let divided: Vec<Divided> = parts.into_iter().map(|part| part.divide(sides).unwrap()).collect();
+            return GroupRows::of_parts((0..sides).map(|side| Divided::together(&divided, side).unwrap()).collect());
         }
         let mut all = parts.pop().unwrap();
         parts.into_iter().for_each(|part| all.merge(part).unwrap());
-        all
+        all.finish().unwrap()
     }
 }
 
@@ -111,20 +115,21 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
             again.may_take(part, &mut chance);
         }
     }
-    let rows = again.all(parts).finish().unwrap();
-    let batch = rows.parts[0].clone();
-    let number = |column: usize, row: usize| {
-        let Data::Ints { values, .. } = &batch.columns[column].data else { panic!("not integers") };
-        batch.columns[column].is_valid(row).then(|| values[row])
-    };
+    let rows = again.all(parts, chance.below(4) as usize);
     let mut found = Expected::new();
-    for row in 0..batch.rows {
-        let Data::Codes { codes, strings } = &batch.columns[1].data else { panic!("not codes") };
-        let text = batch.columns[1].is_valid(row).then(|| strings.get(codes[row]).to_owned());
-        let key = (number(0, row), text);
-        let sum = i128::from(number(4, row).unwrap());
-        let group = (number(2, row).unwrap(), number(3, row).unwrap(), sum, number(5, row), number(6, row));
-        assert!(found.insert(key, group).is_none(), "a group is given once");
+    for batch in &rows.parts {
+        let number = |column: usize, row: usize| {
+            let Data::Ints { values, .. } = &batch.columns[column].data else { panic!("not integers") };
+            batch.columns[column].is_valid(row).then(|| values[row])
+        };
+        for row in 0..batch.rows {
+            let Data::Codes { codes, strings } = &batch.columns[1].data else { panic!("not codes") };
+            let text = batch.columns[1].is_valid(row).then(|| strings.get(codes[row]).to_owned());
+            let key = (number(0, row), text);
+            let sum = i128::from(number(4, row).unwrap());
+            let group = (number(2, row).unwrap(), number(3, row).unwrap(), sum, number(5, row), number(6, row));
+            assert!(found.insert(key, group).is_none(), "a group is given once");
+        }
     }
     assert_eq!(found, expected, "seed {seed}, domain {domain}, {workers} workers");
 }
@@ -224,7 +229,7 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
             }
         }
         let is_whole = again.once_in == 0;
-        let rows = again.all(workers.into()).finish().unwrap();
+        let rows = again.all(workers.into(), 0);
         (0..).map_while(|number| rows.batch(number)).for_each(|batch| take(&batch));
         assert_eq!(found, expected, "seed {seed}");
         assert!(!is_whole || expected.len() < 200 || 0 < ended, "most groups are within a stretch");
@@ -262,7 +267,7 @@ fn sets_are_the_groups_by_fewer_keys() {
         if again.once_in == 0 || !expected.is_empty() {
             expected.entry((3, None, None)).or_default();
         }
-        let rows = again.all(vec![groups]).finish().unwrap();
+        let rows = again.all(vec![groups], 0);
         let mut found = HashMap::new();
         for batch in (0..).map_while(|number| rows.batch(number)) {
             let columns: Vec<_> = batch.columns.iter().map(numbers).collect();

@@ -1,9 +1,11 @@
 //! A pipeline: batches of a source go through steps into a sink. Each worker runs one of its own over its share of the source.
 
+mod meter;
 mod worker;
 
 use std::sync::Arc;
 
+pub use meter::{Busy, Now};
 pub use worker::{Border, Collected, Relief, Room, Spill, Worker};
 
 use crate::Form;

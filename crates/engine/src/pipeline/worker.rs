@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{Pipeline, Sink, Step};
+use super::meter::Meter;
+use super::{Busy, Now, Pipeline, Sink, Step};
 use crate::aggregate::Groups;
 use crate::expression::Memory;
 use crate::join::{Build, JoinTable, ProbeScratch};
@@ -18,6 +19,7 @@ pub struct Worker {
     collected: Collected,
     /// Rows that have come to each step, and to the sink.
     rows: Vec<u64>,
+    meter: Meter,
     border: Border,
     /// A worker of the pipeline that reads this one's groups. Rows that reach its end stay there: if this one fails, nothing has been given.
     next: Option<Box<Worker>>,
@@ -42,6 +44,8 @@ pub struct Border {
     pub limits: Arc<[AtomicU64]>,
     /// What the rows that lie at the end take, where nobody takes them.
     held: usize,
+    /// Tells the time, where it is measured.
+    now: Option<Arc<Now>>,
 }
 
 impl Border {
@@ -55,6 +59,12 @@ impl Border {
     #[must_use]
     pub fn spilling_to(self, spill: Box<Spill>) -> Self {
         Self { spill: Some(spill), ..self }
+    }
+
+    /// Has the time measured that steps take.
+    #[must_use]
+    pub fn timed_by(self, now: Arc<Now>) -> Self {
+        Self { now: Some(now), ..self }
     }
 }
 
@@ -112,7 +122,8 @@ impl Worker {
             Sink::Rows => Collected::Rows(Vec::new()),
         };
         let rows = vec![0; locals.len() + 1];
-        Ok(Self { pipeline: Arc::clone(pipeline), locals, collected, rows, border, next: None, has_enough: false })
+        let (meter, pipeline) = (Meter::new(border.now.clone(), locals.len()), Arc::clone(pipeline));
+        Ok(Self { pipeline, locals, collected, rows, meter, border, next: None, has_enough: false })
     }
 
     /// Begins with what a worker of the pipeline before has collected in the same sink.
@@ -137,9 +148,12 @@ impl Worker {
     /// Those of the steps that complete groups go through.
     pub fn end_stretch(&mut self) -> Result<()> {
         let (Collected::Groups(groups), Some(next)) = (&mut self.collected, &mut self.next) else { return Ok(()) };
-        let ended = groups.end_stretch()?;
+        let outside = self.meter.enter(0);
+        let ended = groups.end_stretch();
+        self.meter.leave(outside);
+        let ended = ended?;
         let bytes = groups.memory_bytes();
-        End { collected: &mut self.collected, border: &mut self.border }.hold(bytes)?;
+        End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter }.hold(bytes)?;
         let Some(ended) = ended else { return Ok(()) };
         (0..).map_while(|number| ended.batch(number)).try_for_each(|batch| next.push(batch))
     }
@@ -149,7 +163,7 @@ impl Worker {
     /// # Errors
     /// Those of the steps.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
-        let mut end = End { collected: &mut self.collected, border: &mut self.border };
+        let mut end = End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter };
         let pushed = push(&self.pipeline.steps, &mut self.locals, &mut self.rows, &mut end, batch);
         self.has_enough |= matches!(pushed, Err(Error::Enough));
         unless_enough(pushed)
@@ -175,8 +189,11 @@ impl Worker {
         let table = Arc::clone(table);
         let (steps, locals) = (&self.pipeline.steps[step + 1..], &mut self.locals[step + 1..]);
         let rows = &mut self.rows[step + 1..];
-        let mut end = End { collected: &mut self.collected, border: &mut self.border };
-        unless_enough(table.rest(part, parts, forms, &mut |batch| push(steps, locals, rows, &mut end, batch)))
+        let mut end = End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter };
+        let outside = end.meter.enter(steps.len() + 1);
+        let pushed = table.rest(part, parts, forms, &mut |batch| push(steps, locals, rows, &mut end, batch));
+        end.meter.leave(outside);
+        unless_enough(pushed)
     }
 
     /// What it sorts, if it does.
@@ -205,7 +222,7 @@ impl Worker {
     /// # Errors
     /// Where nobody does, and theirs.
     pub fn spill(&mut self) -> Result<()> {
-        End { collected: &mut self.collected, border: &mut self.border }.spill()
+        End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter }.spill()
     }
 
     /// What it has collected so far.
@@ -218,6 +235,11 @@ impl Worker {
     #[must_use]
     pub fn rows(&self) -> &[u64] {
         &self.rows
+    }
+
+    /// When it was busy with each step; the last is the sink.
+    pub fn busy(&self) -> impl Iterator<Item = Option<Busy>> {
+        self.meter.of_steps()
     }
 
     /// Rows that have reached the end, taken away.
@@ -242,6 +264,7 @@ impl Worker {
 struct End<'a> {
     collected: &'a mut Collected,
     border: &'a mut Border,
+    meter: &'a mut Meter,
 }
 
 impl End<'_> {
@@ -308,9 +331,23 @@ fn push(steps: &[Step], locals: &mut [Local], rows: &mut [u64], end: &mut End<'_
     }
     let (here, rows) = rows.split_first_mut().ok_or(Error::Form("a step that is not there"))?;
     *here += batch.rows as u64;
-    let (Some((step, steps)), Some((local, locals))) = (steps.split_first(), locals.split_first_mut()) else {
-        return end.take(batch);
+    let before = end.meter.enter(steps.len());
+    let pushed = match (steps.split_first(), locals.split_first_mut()) {
+        (Some((step, steps)), Some((local, locals))) => through((step, local), (steps, locals), rows, end, batch),
+        _ => end.take(batch),
     };
+    end.meter.leave(before);
+    pushed
+}
+
+/// Takes a batch through a step, and on to those after it.
+fn through(
+    (step, local): (&Step, &mut Local),
+    (steps, locals): (&[Step], &mut [Local]),
+    rows: &mut [u64],
+    end: &mut End<'_>,
+    batch: Batch,
+) -> Result<()> {
     match (step, local) {
         (Step::Filter(conditions), Local::Expressions(memory)) => {
             let mut batch = batch;

@@ -36,6 +36,11 @@ impl TextNumbers {
         &self.text[self.range(number)]
     }
 
+    /// The hash of a number's string.
+    pub(crate) fn hash_of(&self, number: usize) -> Option<u64> {
+        self.ends.get(number).map(|(_, hash)| *hash)
+    }
+
     /// The strings, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|number| self.get(number))

@@ -1,11 +1,13 @@
 //! What EXPLAIN ANALYZE asks of a program that has run.
 
 use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::physical_plan::ExecutionPlan;
-use engine::pipeline::Source;
+use engine::pipeline::{Busy, Now, Sink, Source, Step};
 use parking_lot::Mutex;
 
 use super::pipelines::Run;
@@ -14,37 +16,26 @@ use super::share::Share;
 use super::spill::Parts;
 use super::stage::Stage;
 use super::workers::Member;
+use crate::threads::clock;
 
 /// What the operators that a program stands for would have done.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
-    /// How many rows they would have given.
-    rows: Mutex<HashMap<OperatorId, u64>>,
-    spilled: Mutex<HashMap<OperatorId, Spilled>>,
+    /// When the program began, on the clock of [`Run::now`].
+    began_ns: AtomicU64,
+    did: Mutex<HashMap<OperatorId, Did>>,
     /// The operators, where they ran themselves.
     left_to: Mutex<Option<Arc<dyn ExecutionPlan>>>,
 }
 
-impl Measured {
-    pub(crate) fn rows(&self) -> HashMap<OperatorId, u64> {
-        self.rows.lock().clone()
-    }
-
-    pub(crate) fn spilled(&self) -> HashMap<OperatorId, Spilled> {
-        self.spilled.lock().clone()
-    }
-
-    /// Operators run instead, which count for themselves.
-    pub(super) fn leave_to(&self, plan: &Arc<dyn ExecutionPlan>) {
-        self.rows.lock().clear();
-        self.spilled.lock().clear();
-        *self.left_to.lock() = Some(Arc::clone(plan));
-    }
-
-    /// The operators that ran instead.
-    pub(super) fn left_to(&self) -> Option<Arc<dyn ExecutionPlan>> {
-        self.left_to.lock().clone()
-    }
+/// What a program did in the place of an operator.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Did {
+    /// How many rows the operator would have given.
+    pub(crate) rows: u64,
+    /// The time of all workers together, and from when to when, counted from the program's start; `None` where there was nothing to do.
+    pub(crate) busy: Option<Busy>,
+    pub(crate) spilled: Spilled,
 }
 
 /// What had no room in memory.
@@ -54,6 +45,43 @@ pub(crate) struct Spilled {
     pub(crate) bytes: u64,
     /// As often as parts were divided again, more.
     pub(crate) parts: u64,
+}
+
+impl Measured {
+    pub(crate) fn did(&self) -> HashMap<OperatorId, Did> {
+        self.did.lock().clone()
+    }
+
+    /// Operators run instead, which count for themselves.
+    pub(super) fn leave_to(&self, plan: &Arc<dyn ExecutionPlan>) {
+        self.did.lock().clear();
+        *self.left_to.lock() = Some(Arc::clone(plan));
+    }
+
+    /// The operators that ran instead.
+    pub(super) fn left_to(&self) -> Option<Arc<dyn ExecutionPlan>> {
+        self.left_to.lock().clone()
+    }
+
+    /// Has times counted from now on.
+    pub(super) fn begin(&self, now: &Now) {
+        self.began_ns.store(now(), Ordering::Relaxed);
+    }
+
+    fn busy(&self, operator: Option<OperatorId>, busy: Option<Busy>) {
+        let (Some(operator), Some(busy)) = (operator, busy) else { return };
+        let since = |moment_ns: u64| moment_ns.saturating_sub(self.began_ns.load(Ordering::Relaxed));
+        let busy = Busy { first_ns: since(busy.first_ns), last_ns: since(busy.last_ns), ..busy };
+        let mut did = self.did.lock();
+        let did = did.entry(operator).or_default();
+        did.busy = Some(did.busy.map_or(busy, |before| before.and(busy)));
+    }
+}
+
+/// Tells the time of the threads that a program runs on.
+pub(super) fn now() -> Arc<Now> {
+    let clock = clock();
+    Arc::new(move || u64::try_from(clock.monotonic().as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Counts what an operator spills.
@@ -66,47 +94,117 @@ impl Spills {
     pub(super) fn add(&self, parts: &Parts) {
         let Some(operator) = self.operator else { return };
         let (bytes, parts) = parts.size();
-        let mut spilled = self.measured.spilled.lock();
-        let spilled = spilled.entry(operator).or_default();
+        let mut did = self.measured.did.lock();
+        let spilled = &mut did.entry(operator).or_default().spilled;
         spilled.bytes += bytes;
         spilled.parts += parts;
     }
 }
 
+/// Waits for what comes next; gives when that was made, without the time in which others were waited for.
+pub(super) async fn timed<F: Future>(next: F, now: &Now) -> (F::Output, Option<Busy>) {
+    let mut next = pin!(next);
+    let mut busy: Option<Busy> = None;
+    let came = poll_fn(|context| {
+        let began_ns = now();
+        let polled = next.as_mut().poll(context);
+        let stretch = Busy::between(began_ns, now());
+        busy = Some(busy.map_or(stretch, |before| before.and(stretch)));
+        polled
+    });
+    (came.await, busy)
+}
+
 impl Run {
+    /// The operator that a step of a pipeline is a part of: the first whose rows come after it.
+    fn operator_of_step(&self, number: usize, step: usize) -> Option<OperatorId> {
+        let later = self.lowered.marks[number].iter().filter(|mark| step < mark.step);
+        later.min_by_key(|mark| mark.step).map(|mark| mark.operator)
+    }
+
+    /// The operator that collects what a pipeline ends in.
+    fn operator_of_sink(&self, number: usize) -> Option<OperatorId> {
+        let pipelines = &self.lowered.program.pipelines;
+        let last = (number..pipelines.len()).find(|number| !pipelines[*number].goes_on)?;
+        let reads = |source: Source| pipelines.iter().position(|pipeline| pipeline.source == source);
+        let first_mark =
+            |reader: usize| self.lowered.marks[reader].iter().min_by_key(|mark| mark.step).map(|mark| mark.operator);
+        match &pipelines[last].sink {
+            Sink::Rows => None,
+            // Its first step finishes the aggregates.
+            Sink::Groups(_) => first_mark(reads(Source::Groups(last))?),
+            Sink::Sort(_) => first_mark(reads(Source::Sorted(last))?),
+            Sink::Build(_) => pipelines.iter().enumerate().find_map(|(number, pipeline)| {
+                let probes = |step: &Step| matches!(step, Step::Probe { built_by, .. } if *built_by == last);
+                self.operator_of_step(number, pipeline.steps.iter().position(probes)?)
+            }),
+        }
+    }
+
     /// Of the join that a step of a pipeline is.
     pub(super) fn spills_of_join(&self, number: usize, step: usize) -> Spills {
-        // What comes to the next step is what it gives.
-        let mark = self.lowered.marks[number].iter().find(|mark| mark.step == step + 1);
-        Spills { measured: Arc::clone(&self.measured), operator: mark.map(|mark| mark.operator) }
+        Spills { measured: Arc::clone(&self.measured), operator: self.operator_of_step(number, step) }
     }
 
     /// Of the groups that a pipeline makes.
     pub(super) fn spills_of_groups(&self, number: usize) -> Spills {
-        let pipelines = &self.lowered.program.pipelines;
-        let reader = pipelines.iter().position(|pipeline| pipeline.source == Source::Groups(number));
-        // Its first step finishes the aggregates.
-        let mark = reader.and_then(|reader| self.lowered.marks[reader].iter().find(|mark| mark.step == 1));
-        Spills { measured: Arc::clone(&self.measured), operator: mark.map(|mark| mark.operator) }
+        Spills { measured: Arc::clone(&self.measured), operator: self.operator_of_sink(number) }
     }
 
     /// Counts what has gone through a stage of a pipeline.
     pub(super) fn measure(&self, number: usize, stage: &Stage, members: &[Member], share: &Share) {
-        let mut rows = self.measured.rows.lock();
+        let mut did = self.measured.did.lock();
         for mark in self.lowered.marks[number].iter().filter(|mark| stage.counts(mark.step)) {
             let at = mark.step - stage.first;
             let came = members.iter().map(|member| member.worker.rows().get(at).copied().unwrap_or(0));
-            *rows.entry(mark.operator).or_default() += came.sum::<u64>();
+            did.entry(mark.operator).or_default().rows += came.sum::<u64>();
         }
-        if let (Share::Scan(work, _), Source::Input(input)) = (share, self.lowered.program.pipelines[number].source)
-            && let Input::Scan(input) = &self.lowered.inputs[input]
-        {
+        if let (Share::Scan(work, _), Some(input)) = (share, self.scan_of(number)) {
             let passed = work.passed.load(Ordering::Relaxed);
             let removed = work.removed.load(Ordering::Relaxed);
-            *rows.entry(OperatorId::of(input.scan.as_ref())).or_default() += passed + removed;
+            did.entry(OperatorId::of(input.scan.as_ref())).or_default().rows += passed + removed;
             if let Some(filter) = input.filter {
-                *rows.entry(filter).or_default() += passed;
+                did.entry(filter).or_default().rows += passed;
             }
+        }
+        drop(did);
+        for member in members {
+            self.measure_times(number, stage, member, share);
+        }
+    }
+
+    fn measure_times(&self, number: usize, stage: &Stage, member: &Member, share: &Share) {
+        let steps = stage.pipeline.steps.len();
+        for (step, busy) in member.worker.busy().enumerate() {
+            let ends = step == steps && stage.next.is_none();
+            let step = stage.first + step;
+            let operator = if ends { self.operator_of_sink(number) } else { self.operator_of_step(number, step) };
+            self.measured.busy(operator, busy);
+        }
+        let source = self.lowered.program.pipelines[number].source;
+        let operator = match (share, source) {
+            (Share::Scan(..), _) => self.scan_of(number).map(|input| OperatorId::of(input.scan.as_ref())),
+            (Share::Joined(_), _) => self.operator_of_step(number, stage.first),
+            (_, Source::Groups(made_by) | Source::Sorted(made_by)) => self.operator_of_sink(made_by),
+            // Operators count for themselves.
+            (_, Source::Input(_)) => None,
+        };
+        self.measured.busy(operator, member.source_busy);
+        if let (Share::Scan(..), Some(input)) = (share, self.scan_of(number)) {
+            self.measured.busy(input.filter, member.source_busy);
+        }
+    }
+
+    /// Counts the time in which what a pipeline has collected was put together.
+    pub(super) fn measure_sink(&self, number: usize, began_ns: u64) {
+        self.measured.busy(self.operator_of_sink(number), Some(Busy::between(began_ns, (self.now)())));
+    }
+
+    fn scan_of(&self, number: usize) -> Option<&super::plan::ScanInput> {
+        let Source::Input(input) = self.lowered.program.pipelines[number].source else { return None };
+        match &self.lowered.inputs[input] {
+            Input::Scan(input) => Some(input),
+            Input::Foreign(_) => None,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Plans to engine programs: each part of a plan that the engine can run becomes one operator, a [`FragmentExec`], which runs it.
 //!
 //! `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
-//! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `share.rs`
+//! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `collected.rs` puts together what these have collected, `share.rs`
 //! divides their sources among these, `sort.rs` sorts what they have collected, `top.rs` tells scans what is not wanted of it, `source.rs` brings pages of
 //! scans. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
 //! run instead where the engine gives up.
 
+mod collected;
 mod expression;
 mod foreign;
 mod fragment;
@@ -39,7 +40,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use planner::SharedScanExec;
 
 pub(crate) use fragment::FragmentExec;
-pub(crate) use measure::Spilled;
+pub(crate) use measure::Did;
 pub(crate) use plan::OperatorId;
 pub(crate) use run::FALLBACKS;
 

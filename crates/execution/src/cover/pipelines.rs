@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use datafusion::common::ScalarValue;
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryReservation;
 use engine::Batch;
-use engine::aggregate::{AggregateSpec, GroupRows, Groups};
-use engine::join::{Build, JoinSpec, JoinTable};
-use engine::pipeline::{Border, Collected, Pipeline, Relief, Sink, Source, Spill, Step, Worker};
-use engine::sort::{SortSpec, SortedRows, Sorter, Sorting};
+use engine::aggregate::{AggregateSpec, GroupRows};
+use engine::join::{JoinSpec, JoinTable};
+use engine::pipeline::{Border, Collected, Now, Pipeline, Relief, Sink, Source, Spill, Step, Worker};
+use engine::sort::SortedRows;
 use engine::spill::Parting;
 use parking_lot::Mutex;
 
-use super::measure::Measured;
+use super::measure::{Measured, timed};
 use super::output::Output;
 use super::plan::Lowered;
 use super::run::Ended;
@@ -24,13 +24,7 @@ use super::spill::{JoinParts, Parts, Spiller, no_rows, parting_of_groups, partin
 use super::stage::Stage;
 use super::top::Top;
 use super::workers::{self, Member, Own};
-use crate::threads::{at_length, pause};
-
-/// The part of all memory that a filter of a scan may take.
-const FILTER_SHARE: usize = 64;
-
-/// Of so much a table is made, or groups are put together, in more than a few turns.
-const LONG_BYTES: usize = 16 << 20;
+use crate::threads::pause;
 
 /// A program that runs.
 pub(super) struct Run {
@@ -41,6 +35,8 @@ pub(super) struct Run {
     pub(super) built: Mutex<Vec<Option<Built>>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) measured: Arc<Measured>,
+    /// Tells the time.
+    pub(super) now: Arc<Now>,
     /// By pipeline: workers that have begun before its turn.
     pub(super) ahead: Mutex<Vec<Vec<Member>>>,
     /// By pipeline, for what it has built.
@@ -131,7 +127,10 @@ impl Run {
                 }
                 None => {
                     *self.best.lock() = None;
-                    return self.finish(&pipeline.sink, members).await;
+                    let began_ns = (self.now)();
+                    let finished = self.finish(&pipeline.sink, members).await;
+                    self.measure_sink(number, began_ns);
+                    return finished;
                 }
                 Some(_) => probe = Some(Parts::of(members.iter().filter_map(Member::spilled))?),
             }
@@ -198,7 +197,7 @@ impl Run {
         if let Some((reader, _)) = reader {
             let begun = members.iter_mut().filter_map(|member| {
                 let (worker, own) = (member.worker.take_next()?, member.own_ahead.take()?);
-                Some(Member { number: member.number, worker, own, own_ahead: None })
+                Some(Member { number: member.number, worker, own, own_ahead: None, source_busy: None })
             });
             self.ahead.lock()[reader] = begun.collect();
         }
@@ -272,11 +271,12 @@ impl Run {
         if let Some(spill) = to_spiller().filter(|_| can_spill) {
             border = border.spilling_to(spill);
         }
+        border = border.timed_by(Arc::clone(&self.now));
         let mut worker = Worker::new(&stage.pipeline, built, border)?;
         if let Some(collected) = collected {
             worker = worker.beginning_with(collected);
         }
-        Ok(Member { number, worker, own: Own { held, spiller, gives_parts }, own_ahead: None })
+        Ok(Member { number, worker, own: Own { held, spiller, gives_parts }, own_ahead: None, source_busy: None })
     }
 
     async fn work(self: Arc<Self>, number: usize, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
@@ -285,7 +285,10 @@ impl Run {
         // What groups have given that were complete before its turn.
         self.give(&mut member).await?;
         let mut batches = Batches::of(&share, member.number);
-        while let Some(given) = batches.next().await? {
+        loop {
+            let (given, busy) = timed(batches.next(), &*self.now).await;
+            member.add_source(busy);
+            let Some(given) = given? else { break };
             let worker = &mut member.worker;
             match given {
                 Given::Rows(batch) => worker.push(batch)?,
@@ -329,129 +332,6 @@ impl Run {
             }
         }
         Ok(())
-    }
-
-    /// What filters of scans may take: little of what there is.
-    fn filter_bytes_max(&self) -> usize {
-        match self.context.memory_pool().memory_limit() {
-            MemoryLimit::Finite(bytes) => bytes / FILTER_SHARE,
-            _ => usize::MAX / 8,
-        }
-    }
-
-    /// What the workers have collected, as a whole where there is room, and else in parts.
-    async fn finish(
-        self: &Arc<Self>,
-        sink: &Sink,
-        members: Vec<Member>,
-    ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
-        let whole = workers::reservation(&self.context);
-        let bytes = match sink {
-            Sink::Rows => return Ok((None, None)),
-            Sink::Build(_) => {
-                let builds = || members.iter().filter_map(Member::build);
-                let can_be = JoinTable::can_have(builds().map(Build::rows).sum());
-                can_be.then(|| JoinTable::room_bytes(builds()))
-            }
-            Sink::Groups(_) => {
-                // The largest takes the others in, whose keys are translated in a copy, and may all be new.
-                let sizes = members.iter().filter_map(Member::groups).map(Groups::memory_bytes);
-                let (all, largest) = sizes.fold((0, 0), |(all, largest), size| (all + size, size.max(largest)));
-                Some((all - largest) * 2 + largest)
-            }
-            Sink::Sort(spec) => {
-                let (rows, held) = self.in_order(spec, members, whole).await?;
-                return Ok((Some(rows), Some(held)));
-            }
-        };
-        let has_spilled = members.iter().any(Member::has_spilled);
-        let has_room = !has_spilled && bytes.is_some_and(|bytes| whole.try_resize(bytes).is_ok());
-        let can_spill = members.iter().all(|member| member.own.spiller.is_some());
-        if !has_room && can_spill {
-            let spill = |mut member: Member| async move {
-                member.worker.spill()?;
-                Ok(member)
-            };
-            let members = workers::each(members, &self.stop, spill).await?;
-            let parts = Arc::new(Parts::of(members.iter().filter_map(Member::spilled))?);
-            let (bytes, count) = parts.size();
-            tracing::debug!(bytes, parts = count, "what has no room in memory goes on from files");
-            let built = match sink {
-                Sink::Rows => None,
-                Sink::Build(spec) => Some(Built::BuildParts(Arc::clone(spec), parts)),
-                Sink::Groups(spec) => Some(Built::GroupParts(Arc::clone(spec), parts)),
-                Sink::Sort(_) => None,
-            };
-            return Ok((built, None));
-        }
-        let is_long = LONG_BYTES <= whole.size();
-        let finish = || self.whole(sink, members, whole);
-        let (built, held) = if is_long { at_length(finish) } else { finish() }?;
-        Ok((Some(built), Some(held)))
-    }
-
-    /// What the workers of a sort have collected, in its order.
-    async fn in_order(
-        &self,
-        spec: &Arc<SortSpec>,
-        members: Vec<Member>,
-        whole: MemoryReservation,
-    ) -> Result<(Built, MemoryReservation), Ended> {
-        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a sort"));
-        let (mut sortings, mut held): (Vec<Sorting>, Vec<_>) = (Vec::new(), Vec::new());
-        for member in members {
-            if let Collected::Sorting(part) = member.worker.finish() {
-                sortings.push(*part);
-            }
-            held.push(member.own);
-        }
-        reserve(Sorter::room_bytes(&sortings))?;
-        let sorter = Sorter::new(spec, sortings)?;
-        drop(held);
-        reserve(sorter.memory_bytes())?;
-        let rows = self.sorted(sorter).await?;
-        reserve(rows.memory_bytes())?;
-        Ok((Built::Sorted(Arc::new(rows)), whole))
-    }
-
-    fn whole(
-        &self,
-        sink: &Sink,
-        members: Vec<Member>,
-        whole: MemoryReservation,
-    ) -> Result<(Built, MemoryReservation), Ended> {
-        let (mut groups, mut builds): (Vec<Groups>, Vec<_>) = (Vec::new(), Vec::new());
-        // What is collected counts until the whole of it does.
-        let mut held = Vec::with_capacity(members.len());
-        for member in members {
-            match member.worker.finish() {
-                Collected::Groups(part) => groups.push(*part),
-                Collected::Build(part) => builds.push(*part),
-                Collected::Sorting(_) | Collected::Rows(_) => {}
-            }
-            held.push(member.own);
-        }
-        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a table or groups"));
-        let built = match sink {
-            Sink::Rows | Sink::Sort(_) => return Err(engine::Error::Form("rows as a whole").into()),
-            Sink::Build(spec) => {
-                let table = JoinTable::finish(Arc::clone(spec), builds, self.filter_bytes_max())?;
-                drop(held);
-                reserve(table.memory_bytes())?;
-                Built::Table(Arc::new(table))
-            }
-            Sink::Groups(_) => {
-                groups.sort_by_key(Groups::len);
-                let mut all = groups.pop().ok_or(engine::Error::Form("groups of nobody"))?;
-                groups.into_iter().try_for_each(|part| all.merge(part))?;
-                reserve(all.memory_bytes())?;
-                let rows = all.finish()?;
-                drop(held);
-                reserve(rows.memory_bytes())?;
-                Built::Groups(Arc::new(rows))
-            }
-        };
-        Ok((built, whole))
     }
 }
 

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::measure::Measured;
+use super::measure::{self, Measured};
 use super::output::Output;
 use super::pipelines::Run;
 use super::plan::Lowered;
@@ -77,7 +77,8 @@ async fn drive(
 ) {
     let sent = Arc::new(AtomicUsize::new(0));
     let stop = StopOnDrop(Arc::default());
-    let sorts = lowered.sorts();
+    let (sorts, now) = (lowered.sorts(), measure::now());
+    measured.begin(&*now);
     let run = Run {
         limits: (0..lowered.limits).map(|_| AtomicU64::new(0)).collect(),
         lowered,
@@ -86,6 +87,7 @@ async fn drive(
         built: Mutex::default(),
         stop: Arc::clone(&stop.0),
         measured: Arc::clone(&measured),
+        now,
         ahead: Mutex::default(),
         begun: Mutex::default(),
         best: Mutex::default(),

@@ -9,7 +9,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryRese
 use engine::Batch;
 use engine::aggregate::Groups;
 use engine::join::Build;
-use engine::pipeline::{Collected, Room, Worker};
+use engine::pipeline::{Busy, Collected, Room, Worker};
 use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinSet};
 
@@ -27,6 +27,8 @@ pub(super) struct Member {
     pub(super) own: Own,
     /// Of the worker that it leads to.
     pub(super) own_ahead: Option<Own>,
+    /// When it made the batches of its source.
+    pub(super) source_busy: Option<Busy>,
 }
 
 /// What a worker has to itself.
@@ -48,6 +50,14 @@ impl Member {
     /// The groups that it has collected.
     pub(super) fn groups(&self) -> Option<&Groups> {
         if let Collected::Groups(groups) = self.worker.collected() { Some(groups) } else { None }
+    }
+
+    /// Adds a time in which it made a batch.
+    pub(super) fn add_source(&mut self, busy: Option<Busy>) {
+        self.source_busy = match (self.source_busy, busy) {
+            (Some(before), Some(busy)) => Some(before.and(busy)),
+            (before, busy) => before.or(busy),
+        };
     }
 
     /// Whether rows had no room.

@@ -10,7 +10,7 @@ use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
 use planner::{ExplainPlan, SharedScanExec};
 
 use super::node::{Property, Value};
-use crate::cover::{FragmentExec, OperatorId, Spilled};
+use crate::cover::{Did, FragmentExec, OperatorId};
 use crate::scan::{ShardScanExec, counter};
 
 /// What an operator did, all of its partitions together.
@@ -25,22 +25,22 @@ pub(super) struct Actual {
 #[derive(Debug)]
 pub(super) struct Clock {
     start: Option<DateTime<Utc>>,
-    /// What the engine counted for the operators that it ran.
-    measured: HashMap<OperatorId, u64>,
-    spilled: HashMap<OperatorId, Spilled>,
+    /// What the engine did in the place of operators, and when it began with that, in milliseconds.
+    did: HashMap<OperatorId, (Did, f64)>,
 }
 
 impl Clock {
     pub(super) fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
-        let mut clock = Self { start: first_start(root), measured: HashMap::new(), spilled: HashMap::new() };
+        let mut clock = Self { start: first_start(root), did: HashMap::new() };
         clock.collect(root);
         clock
     }
 
     fn collect(&mut self, operator: &Arc<dyn ExecutionPlan>) {
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
-            self.measured.extend(fragment.measured().rows());
-            self.spilled.extend(fragment.measured().spilled());
+            let began_ms = fragment.metrics().and_then(|metrics| self.since(start(&metrics))).unwrap_or_default();
+            let did = fragment.measured().did();
+            self.did.extend(did.into_iter().map(|(operator, did)| (operator, (did, began_ms))));
             // What it reads of others is below the operators that it stands for.
             self.collect(&fragment.covered());
         }
@@ -50,30 +50,43 @@ impl Clock {
         operator.children().into_iter().for_each(|child| self.collect(child));
     }
 
-    /// Lines about what the engine spilled for an operator.
-    pub(super) fn spilled(&self, operator: &dyn ExecutionPlan) -> Vec<Property> {
-        let Some(spilled) = self.spilled.get(&OperatorId::of(operator)) else { return Vec::new() };
-        vec![
-            Property::new("Spilled Parts", Value::Count(spilled.parts)),
-            Property::new("Spilled", Value::Bytes(spilled.bytes)),
-        ]
+    fn since(&self, moment: Option<DateTime<Utc>>) -> Option<f64> {
+        let since = moment? - self.start?;
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of a query fit 53 bits")]
+        Some(since.num_microseconds()? as f64 / 1000.0)
+    }
+
+    /// Lines about what the engine did for an operator.
+    pub(super) fn engine_properties(&self, operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
+        let Some((did, _)) = self.did.get(&OperatorId::of(operator)) else { return Vec::new() };
+        let mut properties = Vec::new();
+        if 0 < did.spilled.parts {
+            properties.push(Property::new("Spilled Parts", Value::Count(did.spilled.parts)));
+            properties.push(Property::new("Spilled", Value::Bytes(did.spilled.bytes)));
+        }
+        if let Some(busy) = did.busy.filter(|_| plan.timing) {
+            properties.push(Property::new("CPU", Value::Milliseconds(milliseconds(busy.own_ns))));
+        }
+        properties
     }
 
     /// `None` where the operator counts nothing.
     pub(super) fn actual(&self, operator: &dyn ExecutionPlan) -> Option<Actual> {
-        if let Some(rows) = self.measured.get(&OperatorId::of(operator)) {
-            return Some(Actual { rows: *rows, time_ms: None });
+        if let Some((did, began_ms)) = self.did.get(&OperatorId::of(operator)) {
+            let time_ms =
+                did.busy.map(|busy| (began_ms + milliseconds(busy.first_ns), began_ms + milliseconds(busy.last_ns)));
+            return Some(Actual { rows: did.rows, time_ms });
         }
         let metrics = operator.metrics()?;
         let rows = metrics.output_rows()?;
-        let time = |moment: Option<DateTime<Utc>>| {
-            let since = moment? - self.start?;
-            #[expect(clippy::cast_precision_loss, reason = "microseconds of a query fit 53 bits")]
-            Some(since.num_microseconds()? as f64 / 1000.0)
-        };
-        let time_ms = time(start(&metrics)).zip(time(end(&metrics)));
+        let time_ms = self.since(start(&metrics)).zip(self.since(end(&metrics)));
         Some(Actual { rows: rows as u64, time_ms })
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a query fit 53 bits")]
+fn milliseconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e6
 }
 
 fn first_start(operator: &Arc<dyn ExecutionPlan>) -> Option<DateTime<Utc>> {

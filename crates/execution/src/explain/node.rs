@@ -150,7 +150,8 @@ impl Shower<'_> {
         }
         if self.plan.analyze {
             properties.extend(actual::properties(operator.as_ref(), self.plan));
-            properties.extend(self.clock.iter().flat_map(|clock| clock.spilled(operator.as_ref())));
+            properties
+                .extend(self.clock.iter().flat_map(|clock| clock.engine_properties(operator.as_ref(), self.plan)));
         }
         Node {
             name: shown.name,

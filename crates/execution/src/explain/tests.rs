@@ -37,6 +37,23 @@ async fn analyze_runs_and_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn analyze_times_what_the_engine_ran() {
+    let sql = tables().await;
+    let query = "select v, count(*) from a join b on a.id = b.a where b.id <= 400 group by v order by v";
+    let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap();
+    assert!(plan.iter().any(|line| line.trim_start() == "Engine: on"), "{plan:#?}");
+    for operator in ["Sort", "Finalize HashAggregate", "Hash Join", "Seq Scan on a", "Seq Scan on b"] {
+        let is_it = |line: &String| line.trim_start().starts_with("->  ") && line.contains(operator);
+        let node = plan.iter().position(is_it).expect(operator);
+        assert!(plan[node].contains("(actual time="), "{operator} in {plan:#?}");
+        let own = plan[node + 1..].iter().take_while(|line| !line.contains("->")).map(|line| line.trim_start());
+        assert_eq!(own.filter(|line| line.starts_with("CPU: ")).count(), 1, "{operator} in {plan:#?}");
+    }
+    let untimed = sql.run(&format!("explain (analyze, timing off, summary off) {query}")).await.unwrap().join("\n");
+    assert!(!untimed.contains("time=") && !untimed.contains("CPU"), "{untimed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn analyze_of_an_insert_writes() {
     let sql = tables().await;
     let plan = sql.run("explain insert into a values (1000, 'x')").await.unwrap();

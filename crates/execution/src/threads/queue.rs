@@ -3,50 +3,73 @@
 use std::collections::BTreeMap;
 
 use super::QueryShare;
+use super::share::LEVELS;
 
-/// Of so many turns one is for queries that are no longer young, where they wait: many short ones delay them, and never stop them.
-const OLD_EVERY: u64 = 4;
+/// Of so many turns of a level one is for the levels after it, where somebody waits there: many short queries delay long ones, and never
+/// stop them.
+const LATER_EVERY: u64 = 4;
 
-/// Tasks that wait for a turn. Young queries come first, of these the one that has had least; among the others each gets its share.
+/// Tasks that wait for a turn, by how much their queries have had: the younger go first, at all scales (least attained service, Kleinrock
+/// 1976), and those of a level get their shares of its turns.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    young: BTreeMap<Place, T>,
-    old: BTreeMap<Place, T>,
+    levels: [Level<T>; LEVELS as usize],
     pushed: u64,
-    /// Turns that young queries had in a row while others waited.
-    young_turns: u64,
-    /// Where the last of the others was.
+}
+
+#[derive(Debug)]
+struct Level<T> {
+    waiting: BTreeMap<Place, T>,
+    /// Where the last one that had a turn was.
     floor: u64,
+    /// Turns in a row while others waited in later levels.
+    turns: u64,
 }
 
 /// What its query has had, then the order in which they came.
 type Place = (u64, u64);
 
+impl<T> Default for Level<T> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), floor: 0, turns: 0 }
+    }
+}
+
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Self { young: BTreeMap::new(), old: BTreeMap::new(), pushed: 0, young_turns: 0, floor: 0 }
+        Self { levels: Default::default(), pushed: 0 }
     }
 }
 
 impl<T> Queue<T> {
     pub(super) fn push(&mut self, query: &QueryShare, task: T) {
         self.pushed += 1;
-        if query.is_young() {
-            self.young.insert((query.passed(), self.pushed), task);
-        } else {
-            self.old.insert((query.catch_up(self.floor), self.pushed), task);
-        }
+        let number = query.level();
+        let level = &mut self.levels[usize::from(number)];
+        // Of those that have just begun the one that has had least goes first.
+        let floor = if number == 0 { 0 } else { level.floor };
+        level.waiting.insert((query.catch_up(number, floor), self.pushed), task);
     }
 
     pub(super) fn pop(&mut self) -> Option<T> {
-        let is_olds_turn = self.young.is_empty() || OLD_EVERY <= self.young_turns + 1;
-        if is_olds_turn && let Some(((passed, _), task)) = self.old.pop_first() {
-            self.young_turns = 0;
-            self.floor = passed;
-            return Some(task);
+        let mut chosen = self.first()?;
+        while let Some(later) = (chosen + 1..self.levels.len()).find(|later| !self.levels[*later].waiting.is_empty()) {
+            let level = &mut self.levels[chosen];
+            level.turns += 1;
+            if level.turns < LATER_EVERY {
+                break;
+            }
+            level.turns = 0;
+            chosen = later;
         }
-        let (_, task) = self.young.pop_first()?;
-        self.young_turns = if self.old.is_empty() { 0 } else { self.young_turns + 1 };
+        let level = &mut self.levels[chosen];
+        let ((passed, _), task) = level.waiting.pop_first()?;
+        level.floor = passed;
         Some(task)
+    }
+
+    /// The level of who is next by age.
+    pub(super) fn first(&self) -> Option<usize> {
+        self.levels.iter().position(|level| !level.waiting.is_empty())
     }
 }

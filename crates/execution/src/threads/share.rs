@@ -1,6 +1,6 @@
 //! What a query has had of the threads, and what it is entitled to.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// `kiln.priority`: how much of the threads a query gets beside others.
@@ -24,7 +24,11 @@ impl Priority {
     }
 }
 
-/// For each unit of its weight a query is young while it has had no more than so much: a normal one 100 ms.
+/// How old a query is: which level of [`Queue`](super::queue::Queue) its tasks wait in.
+pub(super) const LEVELS: u8 = 5;
+
+/// For each unit of its weight a query is of level 0 while it has had no more than so much (a normal one 100 ms), and of each level after
+/// that until it has had four times as much as in the one before.
 const YOUTH: Duration = Duration::from_millis(25);
 
 /// One query's use of the threads. Changed where turns are given, by one at a time.
@@ -34,6 +38,8 @@ pub struct QueryShare {
     used_ns: AtomicU64,
     /// Time that it has had, in units in which the queries that take turns advance alike (stride scheduling, Waldspurger 1995).
     passed: AtomicU64,
+    /// The level that `passed` was counted in last.
+    level: AtomicU8,
 }
 
 impl QueryShare {
@@ -49,19 +55,19 @@ impl QueryShare {
         Duration::from_nanos(self.used_ns.load(Ordering::Relaxed))
     }
 
-    /// It is likely to end soon: most queries are short, and who waits for one notices.
-    pub(super) fn is_young(&self) -> bool {
+    /// The less it has had, the sooner it is likely to end: most queries are short, and who waits for one notices.
+    pub(super) fn level(&self) -> u8 {
         let youth = YOUTH * u32::try_from(self.priority.weight()).expect("weights are small");
-        self.used() < youth
+        let used = self.used();
+        (0..LEVELS - 1).find(|level| used < youth * 4_u32.pow((*level).into())).unwrap_or(LEVELS - 1)
     }
 
-    pub(super) fn passed(&self) -> u64 {
-        self.passed.load(Ordering::Relaxed)
-    }
-
-    /// One that had nothing to do has no claim to the time that it did not use.
-    pub(super) fn catch_up(&self, floor: u64) -> u64 {
-        let passed = self.passed().max(floor);
+    /// What it has had, in the time of a level whose queries have come to `floor`. One that is new there, or had nothing to do, has no claim
+    /// to the time before.
+    pub(super) fn catch_up(&self, level: u8, floor: u64) -> u64 {
+        let is_new = self.level.swap(level, Ordering::Relaxed) != level;
+        let passed = self.passed.load(Ordering::Relaxed);
+        let passed = if is_new { floor } else { passed.max(floor) };
         self.passed.store(passed, Ordering::Relaxed);
         passed
     }

@@ -2,18 +2,20 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures::future::Either;
 use parking_lot::Mutex;
+use types::{Clock, SystemClock};
 
 use super::QueryShare;
 use super::turns::Turns;
 
-/// After so long whoever can pause lets others go on.
+/// After so long whoever can pause lets others go on. Among queries that are all older a turn is longer, twice as long with each level:
+/// what a query works on has to come to the core's caches again after each.
 const TURN: Duration = Duration::from_millis(1);
 
 tokio::task_local! {
@@ -64,6 +66,12 @@ pub(crate) fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + 
         Ok(task) => Either::Left(in_turns(&task.turns, &task.query, future)),
         Err(_) => Either::Right(future),
     }
+}
+
+/// The clock of the threads that the task runs on; the machine's where it takes no turns.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    static MACHINE: LazyLock<Arc<dyn Clock>> = LazyLock::new(|| Arc::new(SystemClock::new()));
+    CURRENT.try_with(|task| Arc::clone(task.turns.clock())).unwrap_or_else(|_| Arc::clone(&MACHINE))
 }
 
 /// Lets others go on where the turn has lasted long enough. For whoever computes batch after batch.
@@ -128,7 +136,11 @@ impl Task {
     }
 
     fn has_had_its_turn(&self) -> bool {
-        self.is_outside.load(Ordering::Relaxed) || TURN <= self.lasted()
+        if self.is_outside.load(Ordering::Relaxed) {
+            return true;
+        }
+        let (lasted, level) = (self.lasted(), self.query.level());
+        TURN <= lasted && (!self.turns.are_old(level) || TURN * (1 << level) <= lasted)
     }
 
     /// Gives the turn away before its end.

@@ -36,7 +36,7 @@ fn queries_of_one_priority_advance_alike() {
 #[test]
 fn a_priority_gets_four_times_what_the_next_gets() {
     let shares = shares([Priority::Low, Priority::Normal, Priority::High]);
-    turns_of(&shares, 1000);
+    turns_of(&shares, 40_000);
     let had = turns_of(&shares, 2100);
     assert!((95..=105).contains(&had[0]) && (390..=410).contains(&had[1]) && 1585 <= had[2], "{had:?}");
 }
@@ -51,10 +51,20 @@ fn a_young_query_goes_first_and_stops_nobody() {
 }
 
 #[test]
+fn the_younger_go_first_at_all_scales() {
+    let [first, second, third] = shares([Priority::Normal; 3]);
+    first.use_up(Duration::from_secs(60));
+    second.use_up(Duration::from_secs(2));
+    third.use_up(Duration::from_millis(500));
+    let had = turns_of(&[first, second, third], 160);
+    assert_eq!(had, [10, 30, 120]);
+}
+
+#[test]
 fn a_query_that_waited_for_something_else_claims_nothing_for_that() {
     let [busy, idle] = shares([Priority::Normal; 2]);
     for share in [&busy, &idle] {
-        share.use_up(Duration::from_secs(1));
+        share.use_up(Duration::from_secs(20));
     }
     turns_of(std::slice::from_ref(&busy), 5000);
     let mut queue = Queue::default();

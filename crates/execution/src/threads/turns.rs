@@ -1,6 +1,7 @@
 //! Turns on the threads: as many at a time as there are threads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -12,8 +13,12 @@ use super::task::Task;
 /// Gives turns. Asked when a task wakes and when a turn ends, not for each batch.
 pub(super) struct Turns {
     state: Mutex<State>,
+    /// The youngest level in which somebody waits; [`NOBODY`] where nobody does.
+    youngest: AtomicU8,
     clock: Arc<dyn Clock>,
 }
+
+const NOBODY: u8 = u8::MAX;
 
 struct State {
     free: usize,
@@ -23,7 +28,12 @@ struct State {
 impl Turns {
     pub(super) fn new(count: usize, clock: &Arc<dyn Clock>) -> Arc<Self> {
         let state = State { free: count, waiting: Queue::default() };
-        Arc::new(Self { state: Mutex::new(state), clock: Arc::clone(clock) })
+        Arc::new(Self { state: Mutex::new(state), youngest: AtomicU8::new(NOBODY), clock: Arc::clone(clock) })
+    }
+
+    /// What tells the time.
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     /// Time since the clock's start.
@@ -63,6 +73,14 @@ impl Turns {
                 parking_lot::MutexGuard::unlocked(&mut state, || task.call());
             }
         }
+        let youngest = state.waiting.first().and_then(|level| u8::try_from(level).ok());
+        self.youngest.store(youngest.unwrap_or(NOBODY), Ordering::Relaxed);
+    }
+
+    /// Whether somebody waits, but nobody younger than a level.
+    pub(super) fn are_old(&self, level: u8) -> bool {
+        let youngest = self.youngest.load(Ordering::Relaxed);
+        youngest != NOBODY && level <= youngest
     }
 
     /// Turns that nobody has.

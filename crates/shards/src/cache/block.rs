@@ -98,14 +98,18 @@ impl ColumnBlock {
     }
 
     fn of_texts(values: &StringViewArray, validity: Option<Bitmap<'_>>) -> Result<Self> {
-        let mut strings = DictionaryBuilder::default();
+        let (mut strings, mut seen) = (DictionaryBuilder::default(), SeenViews::new());
         let mut numbers: Vec<u32> = Vec::with_capacity(values.len());
-        for value in values.iter().map(Option::unwrap_or_default) {
+        for (row, view) in values.views().iter().enumerate() {
             if values.len() < strings.len() * REPEATED_MIN {
                 let texts: Vec<&[u8]> = values.iter().map(|value| value.unwrap_or_default().as_bytes()).collect();
                 return Ok(Self::Texts(Block::open(blocks::encode_text(&texts, validity, Compression::None)?)?));
             }
-            numbers.push(strings.insert(value.as_bytes()));
+            // What lies where a NULL is may be anything.
+            let view = if values.is_valid(row) { *view } else { 0 };
+            let number = seen
+                .number(view, || strings.insert(if values.is_valid(row) { values.value(row).as_bytes() } else { &[] }));
+            numbers.push(number);
         }
         let (strings, code_of) = strings.finish()?;
         let codes: Vec<u32> = numbers.into_iter().map(|number| code_of[number as usize]).collect();
@@ -156,6 +160,39 @@ impl ColumnBlock {
             Self::Arrays(values) => {
                 let places = rows.iter().map(|row| u32::try_from(row).expect("a block has fewer than 2^32 rows"));
                 Ok(take(values, &UInt32Array::from_iter_values(places), None)?)
+            }
+        }
+    }
+}
+
+/// Numbers of an array's strings by what the array refers to them by, which is shorter to compare: equal views are equal strings, and those
+/// of a page with a dictionary are few.
+struct SeenViews {
+    places: Vec<(u128, Option<u32>)>,
+}
+
+impl SeenViews {
+    const PLACES: usize = 1 << 10;
+
+    fn new() -> Self {
+        Self { places: vec![(0, None); Self::PLACES] }
+    }
+
+    /// The number of a view's string, which is found where it is not remembered.
+    #[inline]
+    fn number(&mut self, view: u128, find: impl FnOnce() -> u32) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves, and fewer bits than places")]
+        let at = {
+            let folded = (view as u64) ^ (view >> 64) as u64;
+            (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::PLACES.ilog2())) as usize
+        };
+        let place = &mut self.places[at];
+        match *place {
+            (known, Some(number)) if known == view => number,
+            _ => {
+                let number = find();
+                *place = (view, Some(number));
+                number
             }
         }
     }

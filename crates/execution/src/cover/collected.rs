@@ -1,0 +1,188 @@
+//! What the workers of a pipeline have collected, put together: as a whole where there is room, and else in parts.
+
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
+use engine::aggregate::{Divided, GroupRows, Groups};
+use engine::join::{Build, JoinTable};
+use engine::pipeline::{Collected, Sink};
+use engine::sort::{SortSpec, Sorter, Sorting};
+use parking_lot::Mutex;
+
+use super::pipelines::{Built, Run};
+use super::run::Ended;
+use super::spill::Parts;
+use super::workers::{self, Member};
+use crate::threads::at_length;
+
+/// The part of all memory that a filter of a scan may take.
+const FILTER_SHARE: usize = 64;
+
+/// Of so much a table is made, or groups are put together, in more than a few turns.
+const LONG_BYTES: usize = 16 << 20;
+
+/// So many groups are put together side by side.
+const DIVIDED_MIN: usize = 1 << 16;
+
+impl Run {
+    /// What the workers have collected, as a whole where there is room, and else in parts.
+    pub(super) async fn finish(
+        self: &Arc<Self>,
+        sink: &Sink,
+        members: Vec<Member>,
+    ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
+        let whole = workers::reservation(&self.context);
+        let bytes = match sink {
+            Sink::Rows => return Ok((None, None)),
+            Sink::Build(_) => {
+                let builds = || members.iter().filter_map(Member::build);
+                let can_be = JoinTable::can_have(builds().map(Build::rows).sum());
+                can_be.then(|| JoinTable::room_bytes(builds()))
+            }
+            Sink::Groups(_) => {
+                // The largest takes the others in, whose keys are translated in a copy, and may all be new.
+                let sizes = members.iter().filter_map(Member::groups).map(Groups::memory_bytes);
+                let (all, largest) = sizes.fold((0, 0), |(all, largest), size| (all + size, size.max(largest)));
+                Some((all - largest) * 2 + largest)
+            }
+            Sink::Sort(spec) => {
+                let (rows, held) = self.in_order(spec, members, whole).await?;
+                return Ok((Some(rows), Some(held)));
+            }
+        };
+        let has_spilled = members.iter().any(Member::has_spilled);
+        let has_room = !has_spilled && bytes.is_some_and(|bytes| whole.try_resize(bytes).is_ok());
+        let can_spill = members.iter().all(|member| member.own.spiller.is_some());
+        if !has_room && can_spill {
+            let spill = |mut member: Member| async move {
+                member.worker.spill()?;
+                Ok(member)
+            };
+            let members = workers::each(members, &self.stop, spill).await?;
+            let parts = Arc::new(Parts::of(members.iter().filter_map(Member::spilled))?);
+            let (bytes, count) = parts.size();
+            tracing::debug!(bytes, parts = count, "what has no room in memory goes on from files");
+            let built = match sink {
+                Sink::Rows => None,
+                Sink::Build(spec) => Some(Built::BuildParts(Arc::clone(spec), parts)),
+                Sink::Groups(spec) => Some(Built::GroupParts(Arc::clone(spec), parts)),
+                Sink::Sort(_) => None,
+            };
+            return Ok((built, None));
+        }
+        if let Sink::Groups(spec) = sink
+            && spec.sets.is_empty()
+            && 1 < members.len()
+            && DIVIDED_MIN <= members.iter().filter_map(Member::groups).map(Groups::len).sum()
+        {
+            let all = members.iter().filter_map(Member::groups).map(Groups::memory_bytes).sum::<usize>();
+            if whole.try_resize(all * 2).is_ok() {
+                return self.side_by_side(members, whole).await;
+            }
+        }
+        let is_long = LONG_BYTES <= whole.size();
+        let finish = || self.whole(sink, members, whole);
+        let (built, held) = if is_long { at_length(finish) } else { finish() }?;
+        Ok((Some(built), Some(held)))
+    }
+
+    /// The groups of all workers, put together in as many parts as there are workers.
+    async fn side_by_side(
+        &self,
+        members: Vec<Member>,
+        whole: MemoryReservation,
+    ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
+        let (mut groups, mut held) = (Vec::with_capacity(members.len()), Vec::with_capacity(members.len()));
+        for member in members {
+            if let Collected::Groups(part) = member.worker.finish() {
+                groups.push(Mutex::new(Some(*part)));
+            }
+            held.push(member.own);
+        }
+        let count = groups.len();
+        let divide = move |number: usize| {
+            let part = groups[number].lock().take().ok_or(engine::Error::Form("groups that are gone"))?;
+            at_length(|| part.divide(count))
+        };
+        let divided = workers::all(count, count, &self.stop, divide).await?;
+        let divided = divided.into_iter().collect::<engine::Result<Vec<Divided>>>()?;
+        let together = move |part: usize| at_length(|| Divided::together(&divided, part));
+        let parts = workers::all(count, count, &self.stop, together).await?;
+        let rows = GroupRows::of_parts(parts.into_iter().collect::<engine::Result<_>>()?);
+        drop(held);
+        whole.try_resize(rows.memory_bytes()).map_err(|_| engine::Error::Memory("groups"))?;
+        Ok((Some(Built::Groups(Arc::new(rows))), Some(whole)))
+    }
+
+    /// What the workers of a sort have collected, in its order.
+    async fn in_order(
+        &self,
+        spec: &Arc<SortSpec>,
+        members: Vec<Member>,
+        whole: MemoryReservation,
+    ) -> Result<(Built, MemoryReservation), Ended> {
+        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a sort"));
+        let (mut sortings, mut held): (Vec<Sorting>, Vec<_>) = (Vec::new(), Vec::new());
+        for member in members {
+            if let Collected::Sorting(part) = member.worker.finish() {
+                sortings.push(*part);
+            }
+            held.push(member.own);
+        }
+        reserve(Sorter::room_bytes(&sortings))?;
+        let sorter = Sorter::new(spec, sortings)?;
+        drop(held);
+        reserve(sorter.memory_bytes())?;
+        let rows = self.sorted(sorter).await?;
+        reserve(rows.memory_bytes())?;
+        Ok((Built::Sorted(Arc::new(rows)), whole))
+    }
+
+    fn whole(
+        &self,
+        sink: &Sink,
+        members: Vec<Member>,
+        whole: MemoryReservation,
+    ) -> Result<(Built, MemoryReservation), Ended> {
+        let (mut groups, mut builds): (Vec<Groups>, Vec<_>) = (Vec::new(), Vec::new());
+        // What is collected counts until the whole of it does.
+        let mut held = Vec::with_capacity(members.len());
+        for member in members {
+            match member.worker.finish() {
+                Collected::Groups(part) => groups.push(*part),
+                Collected::Build(part) => builds.push(*part),
+                Collected::Sorting(_) | Collected::Rows(_) => {}
+            }
+            held.push(member.own);
+        }
+        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a table or groups"));
+        let built = match sink {
+            Sink::Rows | Sink::Sort(_) => return Err(engine::Error::Form("rows as a whole").into()),
+            Sink::Build(spec) => {
+                let table = JoinTable::finish(Arc::clone(spec), builds, self.filter_bytes_max())?;
+                drop(held);
+                reserve(table.memory_bytes())?;
+                Built::Table(Arc::new(table))
+            }
+            Sink::Groups(_) => {
+                groups.sort_by_key(Groups::len);
+                let mut all = groups.pop().ok_or(engine::Error::Form("groups of nobody"))?;
+                groups.into_iter().try_for_each(|part| all.merge(part))?;
+                reserve(all.memory_bytes())?;
+                let rows = all.finish()?;
+                drop(held);
+                reserve(rows.memory_bytes())?;
+                Built::Groups(Arc::new(rows))
+            }
+        };
+        Ok((built, whole))
+    }
+
+    /// What filters of scans may take: little of what there is.
+    fn filter_bytes_max(&self) -> usize {
+        match self.context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / FILTER_SHARE,
+            _ => usize::MAX / 8,
+        }
+    }
+}
