@@ -24,6 +24,10 @@ const LONG_BYTES: usize = 16 << 20;
 /// So many groups are put together side by side.
 const DIVIDED_MIN: usize = 1 << 16;
 
+/// By so many workers. Of two the smaller half is put into the larger, where both halves would be put into new tables side by side: q16 of
+/// TPC-H took 0.54 s instead of 0.29.
+const DIVIDED_WORKERS_MIN: usize = 4;
+
 impl Run {
     /// What the workers have collected, as a whole where there is room, and else in parts.
     pub(super) async fn finish(
@@ -72,7 +76,7 @@ impl Run {
         }
         if let Sink::Groups(spec) = sink
             && spec.sets.is_empty()
-            && 1 < members.len()
+            && DIVIDED_WORKERS_MIN <= members.len()
             && DIVIDED_MIN <= members.iter().filter_map(Member::groups).map(Groups::len).sum()
         {
             let all = members.iter().filter_map(Member::groups).map(Groups::memory_bytes).sum::<usize>();
