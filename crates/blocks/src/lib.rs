@@ -37,7 +37,8 @@ pub use compare::{Comparison, Condition};
 pub use decode::{Lanes, LanesBuffer, TextBuffer, TextValues, Texts, Value, Values};
 pub use dictionary::{Dictionary, DictionaryBuilder, hash as hash_text};
 pub use encode::{
-    Compression, encode_bool, encode_codes, encode_f32, encode_f64, encode_i32, encode_i64, encode_i128, encode_text,
+    Compression, encode_bool, encode_codes, encode_f32, encode_f64, encode_i32, encode_i64, encode_i128, encode_lanes,
+    encode_text,
 };
 pub use error::{Error, Result};
 pub use format::{Entry, Head, Scheme};

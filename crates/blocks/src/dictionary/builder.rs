@@ -78,6 +78,21 @@ impl DictionaryBuilder {
     }
 }
 
+impl Dictionary {
+    /// The dictionary of strings that ascend, each once.
+    ///
+    /// # Errors
+    /// Where they are more bytes than a dictionary can have.
+    pub fn of(strings: &[&[u8]]) -> Result<Self> {
+        debug_assert!(strings.is_sorted_by(|one, next| one < next), "strings of a dictionary ascend");
+        let bytes = strings.iter().map(|string| string.len()).sum();
+        if u32::try_from(bytes).is_err() {
+            return Err(Error::TooLarge("strings of one dictionary"));
+        }
+        Self::open(write(strings.iter().copied(), strings.len(), bytes))
+    }
+}
+
 /// Writes distinct strings that ascend.
 fn write<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone, count: usize, heap_bytes: usize) -> Bytes {
     let hashes_at = aligned(HEAD_BYTES + count * 4);

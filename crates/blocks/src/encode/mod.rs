@@ -23,6 +23,12 @@ pub fn encode_i64(values: &[i64], validity: Option<Bitmap<'_>>) -> Result<Bytes>
     Ok(encode_keys(Kind::Int64, 0, &Keys::new(values, validity)))
 }
 
+/// A block of numbers that are 64-bit lanes already; of truth values, codes and 32-bit integers each must be one.
+pub fn encode_lanes(kind: Kind, values: &[i64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
+    check(values.len(), validity)?;
+    Ok(encode_keys(kind, 0, &Keys::new(values, validity)))
+}
+
 /// A block of 32-bit integers: dates too.
 pub fn encode_i32(values: &[i32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     encode_narrow(Kind::Int32, values, validity)

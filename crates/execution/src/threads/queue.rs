@@ -1,13 +1,14 @@
 //! Whose turn is next.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::QueryShare;
 use super::share::LEVELS;
 
-/// Of so many turns of a level one is for the levels after it, where somebody waits there: many short queries delay long ones, and never
-/// stop them.
-const LATER_EVERY: u64 = 4;
+/// A level has so much of the time for each part that the levels after it have, where somebody waits there: many short queries delay long
+/// ones, and never stop them. By time and not by turns, which last longer where batches do.
+const YOUNGER_TIMES: u32 = 7;
 
 /// Tasks that wait for a turn, by how much their queries have had: the younger go first, at all scales (least attained service, Kleinrock
 /// 1976), and those of a level get their shares of its turns.
@@ -22,8 +23,8 @@ struct Level<T> {
     waiting: BTreeMap<Place, T>,
     /// Where the last one that had a turn was.
     floor: u64,
-    /// Turns in a row while others waited in later levels.
-    turns: u64,
+    /// What it is to have before later levels have anything again.
+    due: Duration,
 }
 
 /// What its query has had, then the order in which they came.
@@ -31,7 +32,7 @@ type Place = (u64, u64);
 
 impl<T> Default for Level<T> {
     fn default() -> Self {
-        Self { waiting: BTreeMap::new(), floor: 0, turns: 0 }
+        Self { waiting: BTreeMap::new(), floor: 0, due: Duration::ZERO }
     }
 }
 
@@ -53,19 +54,25 @@ impl<T> Queue<T> {
 
     pub(super) fn pop(&mut self) -> Option<T> {
         let mut chosen = self.first()?;
-        while let Some(later) = (chosen + 1..self.levels.len()).find(|later| !self.levels[*later].waiting.is_empty()) {
-            let level = &mut self.levels[chosen];
-            level.turns += 1;
-            if level.turns < LATER_EVERY {
-                break;
-            }
-            level.turns = 0;
+        while self.levels[chosen].due.is_zero()
+            && let Some(later) = (chosen + 1..self.levels.len()).find(|later| !self.levels[*later].waiting.is_empty())
+        {
             chosen = later;
         }
         let level = &mut self.levels[chosen];
         let ((passed, _), task) = level.waiting.pop_first()?;
         level.floor = passed;
         Some(task)
+    }
+
+    /// Counts a turn of a level.
+    pub(super) fn count(&mut self, level: u8, time: Duration) {
+        let level = usize::from(level);
+        self.levels[level].due = self.levels[level].due.saturating_sub(time);
+        for younger in &mut self.levels[..level] {
+            // Where nobody waits, nobody is owed anything.
+            younger.due = if younger.waiting.is_empty() { Duration::ZERO } else { younger.due + time * YOUNGER_TIMES };
+        }
     }
 
     /// The level of who is next by age.

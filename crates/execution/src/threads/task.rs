@@ -18,6 +18,9 @@ use super::turns::Turns;
 /// what a query works on has to come to the core's caches again after each.
 const TURN: Duration = Duration::from_millis(1);
 
+/// The first level of queries that get no turn to compute at length.
+const OLD_LEVEL: u8 = 2;
+
 tokio::task_local! {
     /// The task that runs.
     static CURRENT: Arc<Task>;
@@ -101,11 +104,15 @@ pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Computes what takes long and cannot pause: others get the turn meanwhile, and another thread.
+/// Computes what takes long and cannot pause. Others get the turn meanwhile, and another thread: but of an old query only beside few that
+/// do so too, which would all be beside those that have turns, and a young one keeps it.
 pub(crate) fn at_length<T>(compute: impl FnOnce() -> T) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
+    if task.query.level() < OLD_LEVEL {
+        return tokio::task::block_in_place(compute);
+    }
     task.leave();
-    tokio::task::block_in_place(compute)
+    tokio::task::block_in_place(|| task.turns.at_length(compute))
 }
 
 impl Task {
@@ -148,27 +155,34 @@ impl Task {
         if self.is_outside.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.query.use_up(self.lasted());
+        let (level, lasted) = self.use_up();
         self.begin();
-        self.turns.end();
+        self.turns.end(level, lasted);
+    }
+
+    /// Counts the time since it began, of the level that it began in.
+    fn use_up(&self) -> (u8, Duration) {
+        let (level, lasted) = (self.query.level(), self.lasted());
+        self.query.use_up(lasted);
+        (level, lasted)
     }
 
     /// Ends a turn.
     fn end(self: &Arc<Self>, is_done: bool) {
-        self.query.use_up(self.lasted());
+        let (level, lasted) = self.use_up();
         let has_turn = !self.is_outside.swap(false, Ordering::Relaxed);
         if is_done {
             self.state.store(GONE, Ordering::Release);
         } else if !self.becomes(RUNNING, IDLE) {
             self.state.store(WAITING, Ordering::Release);
             match has_turn {
-                true => self.turns.end_and_queue(Arc::clone(self)),
+                true => self.turns.end_and_queue(Arc::clone(self), level, lasted),
                 false => self.turns.queue(Arc::clone(self)),
             }
             return;
         }
         if has_turn {
-            self.turns.end();
+            self.turns.end(level, lasted);
         }
     }
 }
@@ -229,7 +243,7 @@ impl<F> Drop for InTurns<F> {
         let state = self.task.state.swap(GONE, Ordering::AcqRel);
         // Dropped before it took its turn, or its future panicked.
         if matches!(state, CALLED | RUNNING | WOKEN) && !self.task.is_outside.load(Ordering::Relaxed) {
-            self.task.turns.end();
+            self.task.turns.end(self.task.query.level(), Duration::ZERO);
         }
     }
 }

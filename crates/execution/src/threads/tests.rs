@@ -19,7 +19,9 @@ fn turns_of(shares: &[QueryShare], rounds: usize) -> Vec<usize> {
     for _ in 0..rounds {
         let query = queue.pop().expect("each is queued again");
         had[query] += 1;
+        let level = shares[query].level();
         shares[query].use_up(Duration::from_millis(1));
+        queue.count(level, Duration::from_millis(1));
         queue.push(&shares[query], query);
     }
     had
@@ -46,8 +48,27 @@ fn a_young_query_goes_first_and_stops_nobody() {
     let old = QueryShare::new(Priority::Normal);
     old.use_up(Duration::from_secs(60));
     let young = QueryShare::new(Priority::Normal);
-    let had = turns_of(&[old, young], 100);
-    assert_eq!(had, [25, 75]);
+    let had = turns_of(&[old, young], 80);
+    assert_eq!(had, [10, 70]);
+}
+
+#[test]
+fn who_has_longer_turns_has_fewer() {
+    let [old, young] = shares([Priority::Normal; 2]);
+    old.use_up(Duration::from_secs(60));
+    let mut queue = Queue::default();
+    let shares = [old, young];
+    shares.iter().enumerate().for_each(|(query, share)| queue.push(share, query));
+    let mut had = [Duration::ZERO; 2];
+    for _ in 0..57 {
+        let query: usize = queue.pop().expect("each is queued again");
+        // What the old one does it cannot pause for eight times as long.
+        let time = Duration::from_millis([8, 1][query]);
+        had[query] += time;
+        queue.count(shares[query].level(), time);
+        queue.push(&shares[query], query);
+    }
+    assert_eq!(had, [Duration::from_millis(8), Duration::from_millis(56)]);
 }
 
 #[test]
@@ -56,8 +77,8 @@ fn the_younger_go_first_at_all_scales() {
     first.use_up(Duration::from_secs(60));
     second.use_up(Duration::from_secs(2));
     third.use_up(Duration::from_millis(500));
-    let had = turns_of(&[first, second, third], 160);
-    assert_eq!(had, [10, 30, 120]);
+    let had = turns_of(&[first, second, third], 640);
+    assert_eq!(had, [10, 70, 560]);
 }
 
 #[test]
@@ -142,9 +163,36 @@ async fn what_waits_outside_lets_those_go_on_that_it_waits_for() {
     let waiting = threads.spawn(&query, async { outside(|| receiver.blocking_recv()) });
     threads.spawn(&query, async { sender.send(7) }).await.expect("it ends").expect("somebody waits");
     assert_eq!(waiting.await.expect("it ends"), Ok(7));
-    let long = threads.spawn(&query, async { at_length(|| 8) });
-    assert_eq!(long.await.expect("it ends"), 8);
+    for used in [0, 60] {
+        query.use_up(Duration::from_secs(used));
+        let long = threads.spawn(&query, async { at_length(|| 8) });
+        assert_eq!(long.await.expect("it ends"), 8);
+    }
     assert_eq!(threads.turns.free(), 1);
+}
+
+#[tokio::test]
+async fn few_compute_at_length_beside_those_that_have_turns() {
+    let (threads, query) = started(2);
+    query.use_up(Duration::from_secs(60));
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let task = || {
+        let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+        async move {
+            at_length(|| {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::hint::black_box((0..200_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    };
+    let tasks: Vec<_> = (0..8).map(|_| threads.spawn(&query, task())).collect();
+    for task in tasks {
+        task.await.expect("it ends");
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+    assert!(threads.spawn(&query, async { at_length(|| panic!("on purpose")) }).await.is_err());
+    threads.spawn(&query, async { at_length(|| ()) }).await.expect("the place has come back");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use types::Clock;
 
 use super::queue::Queue;
@@ -16,9 +16,22 @@ pub(super) struct Turns {
     /// The youngest level in which somebody waits; [`NOBODY`] where nobody does.
     youngest: AtomicU8,
     clock: Arc<dyn Clock>,
+    /// How many may compute at length beside those that have turns.
+    long: Mutex<usize>,
+    long_ended: Condvar,
 }
 
 const NOBODY: u8 = u8::MAX;
+
+/// Gives the place of a computation back, also of one that panics.
+struct Ended<'a>(&'a Turns);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        *self.0.long.lock() += 1;
+        self.0.long_ended.notify_one();
+    }
+}
 
 struct State {
     free: usize,
@@ -28,7 +41,13 @@ struct State {
 impl Turns {
     pub(super) fn new(count: usize, clock: &Arc<dyn Clock>) -> Arc<Self> {
         let state = State { free: count, waiting: Queue::default() };
-        Arc::new(Self { state: Mutex::new(state), youngest: AtomicU8::new(NOBODY), clock: Arc::clone(clock) })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            youngest: AtomicU8::new(NOBODY),
+            clock: Arc::clone(clock),
+            long: Mutex::new((count / 2).max(1)),
+            long_ended: Condvar::new(),
+        })
     }
 
     /// What tells the time.
@@ -46,17 +65,31 @@ impl Turns {
         self.give(|state| state.waiting.push(&task.query, Arc::clone(&task)));
     }
 
-    /// Takes a turn back.
-    pub(super) fn end(&self) {
-        self.give(|state| state.free += 1);
+    /// Takes a turn back, which a query of this level has had for so long.
+    pub(super) fn end(&self, level: u8, time: Duration) {
+        self.give(|state| {
+            state.free += 1;
+            state.waiting.count(level, time);
+        });
     }
 
     /// Takes a turn back, and queues the task that had it.
-    pub(super) fn end_and_queue(&self, task: Arc<Task>) {
+    pub(super) fn end_and_queue(&self, task: Arc<Task>, level: u8, time: Duration) {
         self.give(|state| {
             state.free += 1;
+            state.waiting.count(level, time);
             state.waiting.push(&task.query, Arc::clone(&task));
         });
+    }
+
+    /// Computes beside those that have turns, as soon as few enough others do. Blocks the thread.
+    pub(super) fn at_length<T>(&self, compute: impl FnOnce() -> T) -> T {
+        let mut free = self.long.lock();
+        self.long_ended.wait_while(&mut free, |free| *free == 0);
+        *free -= 1;
+        drop(free);
+        let _ended = Ended(self);
+        compute()
     }
 
     /// Gives the turns that are free after a change.

@@ -16,11 +16,13 @@ use blocks::{Bitmap, Block, Compression, Dictionary, DictionaryBuilder, RowSet, 
 use crate::{Error, Result};
 
 /// Decimals of more digits need 128 bits.
-const NARROW_DIGITS_MAX: u8 = 18;
+pub(super) const NARROW_DIGITS_MAX: u8 = 18;
 /// Bytes of a dictionary that are kept for any part of it.
 const HEAP_KEPT_MAX: usize = 64 << 10;
 /// Strings are codes where each comes so often on average.
-const REPEATED_MIN: usize = 8;
+pub(super) const REPEATED_MIN: usize = 8;
+/// After so many strings those that are mostly new are taken not to repeat.
+const TRIED: usize = 1024;
 
 /// Up to [`blocks::BLOCK_ROWS`] rows of a column.
 #[derive(Debug)]
@@ -111,11 +113,32 @@ impl ColumnBlock {
                 .number(view, || strings.insert(if values.is_valid(row) { values.value(row).as_bytes() } else { &[] }));
             numbers.push(number);
         }
+        Self::numbered(strings, &numbers, validity)
+    }
+
+    /// The block of strings; what is there for a NULL is nothing.
+    pub(super) fn of_strings(texts: &[&[u8]], validity: Option<Bitmap<'_>>) -> Result<Self> {
+        let mut strings = DictionaryBuilder::default();
+        let mut numbers: Vec<u32> = Vec::with_capacity(texts.len());
+        for (row, text) in texts.iter().enumerate() {
+            if texts.len() < strings.len() * REPEATED_MIN || (row == TRIED && TRIED / 2 < strings.len()) {
+                return Ok(Self::Texts(Block::open(blocks::encode_text(texts, validity, Compression::None)?)?));
+            }
+            numbers.push(strings.insert(text));
+        }
+        Self::numbered(strings, &numbers, validity)
+    }
+
+    fn numbered(strings: DictionaryBuilder, numbers: &[u32], validity: Option<Bitmap<'_>>) -> Result<Self> {
         let (strings, code_of) = strings.finish()?;
-        let codes: Vec<u32> = numbers.into_iter().map(|number| code_of[number as usize]).collect();
-        let codes = Block::open(blocks::encode_codes(&codes, validity)?)?;
+        let codes: Vec<u32> = numbers.iter().map(|number| code_of[*number as usize]).collect();
+        Ok(Self::of_codes(Block::open(blocks::encode_codes(&codes, validity)?)?, strings))
+    }
+
+    /// Codes of these strings.
+    pub(super) fn of_codes(codes: Block, strings: Dictionary) -> Self {
         let (views, heap) = views_of(&strings);
-        Ok(Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) })
+        Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) }
     }
 
     /// What it takes in memory, roughly.

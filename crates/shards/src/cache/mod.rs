@@ -1,13 +1,15 @@
 //! Hot columns in memory and on the local disk: each page of a shard's column that was read becomes a block, on which predicates run as
 //! it lies.
 //!
-//! `read.rs` is a scan through the cache, `block.rs` what is kept of a page, `select.rs` which of its rows pass, `queues.rs` what stays
-//! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served. What the
-//! cache lacks is read from the object and kept: nothing is ever only here.
+//! `read.rs` is a scan through the cache, `load.rs` reads what it lacks from the object, `decode/` makes blocks of Parquet's pages,
+//! `block.rs` is what is kept of one, `select.rs` which of its rows pass, `queues.rs` what stays when memory runs short, `disk/` what is
+//! read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served. Nothing is ever only here.
 
 mod block;
 mod counts;
+mod decode;
 mod disk;
+mod load;
 mod queues;
 mod read;
 mod select;

@@ -4,22 +4,21 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::compute::concat;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use blocks::{BLOCK_ROWS, RowSet, VECTOR_ROWS};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
-use roaring::RoaringBitmap;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::block::ColumnBlock;
+use super::load::Load;
 use super::{BlockKey, Found, TableCache};
 use crate::prune::{self, Pruning, overlaps};
 use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, ordinals_of, row_ids_of};
-use crate::{ColumnDef, Error, Predicate, Result};
+use crate::{Error, Result};
 
 impl ShardReader {
     /// As [`ShardReader::read`], of blocks where `cache` has them; pages that it lacks are kept there. Rows that do not pass the predicates
@@ -121,15 +120,8 @@ impl ShardReader {
 struct CachedRows {
     cache: TableCache,
     reader: ShardReader,
-    row_group: usize,
-    fetched_bytes: Arc<AtomicU64>,
+    read: RowGroupRead,
     assembly: Assembly,
-    /// Of the columns, those of the file.
-    columns: Arc<[ColumnDef]>,
-    predicates: Vec<Predicate>,
-    deleted: Option<Arc<RoaringBitmap>>,
-    removed_rows: Arc<AtomicU64>,
-    batch_rows: usize,
     /// The shard's row that is the row group's first.
     first_row: u64,
     object: String,
@@ -170,16 +162,6 @@ impl Page {
         let read = move || found.iter().map(|(_, found)| found.read(rows)).collect();
         self.reading = Some(Reading { positions, blocks: spawn_blocking(read) });
     }
-}
-
-/// Neighbouring pages that are read from the object.
-struct Load {
-    pages: usize,
-    /// The columns, by position among all.
-    columns: Vec<usize>,
-    batches: BoxStream<'static, Result<RecordBatch>>,
-    /// Rows that were read and are not in a block yet.
-    held: Vec<RecordBatch>,
 }
 
 /// A page and the rows of it that are left.
@@ -228,14 +210,8 @@ impl CachedRows {
         let mut cached = Self {
             cache: cache.clone(),
             reader: reader.clone(),
-            row_group: read.row_group,
-            fetched_bytes: Arc::clone(&read.fetched_bytes),
+            read: read.clone(),
             assembly,
-            columns: Arc::clone(&read.columns),
-            predicates: read.predicates.clone(),
-            deleted: read.deleted.clone(),
-            removed_rows: Arc::clone(&read.removed_rows),
-            batch_rows: read.batch_rows.max(1),
             first_row: file.first_row(read.row_group),
             object: file.meta.object.clone(),
             pages,
@@ -249,38 +225,16 @@ impl CachedRows {
 
     /// Reads of what is missing: one for each stretch of neighbouring pages.
     fn loads(&self) -> Result<VecDeque<Load>> {
-        let mut stretches: Vec<(Range<usize>, usize, Vec<usize>)> = Vec::new();
+        let mut stretches: Vec<Vec<(Range<usize>, &[usize])>> = Vec::new();
         for page in self.pages.iter().filter(|page| !page.missing.is_empty()) {
+            let missing = (page.rows.clone(), page.missing.as_slice());
             match stretches.last_mut() {
-                Some((rows, pages, missing)) if rows.end == page.rows.start => {
-                    rows.end = page.rows.end;
-                    *pages += 1;
-                    missing.extend(&page.missing);
-                }
-                _ => stretches.push((page.rows.clone(), 1, page.missing.clone())),
+                Some(pages) if pages.last().is_some_and(|(rows, _)| rows.end == page.rows.start) => pages.push(missing),
+                _ => stretches.push(vec![missing]),
             }
         }
-        let load = |(rows, pages, mut columns): (Range<usize>, usize, Vec<usize>)| {
-            columns.sort_unstable();
-            columns.dedup();
-            self.load_of(rows, pages, columns)
-        };
+        let load = |pages: Vec<(Range<usize>, &[usize])>| Load::begin(&self.reader, &self.read, &self.assembly, &pages);
         stretches.into_iter().map(load).collect()
-    }
-
-    /// Begins to read columns of neighbouring pages from the object.
-    fn load_of(&self, rows: Range<usize>, pages: usize, columns: Vec<usize>) -> Result<Load> {
-        let rows = self.reader.read(&RowGroupRead {
-            row_group: self.row_group,
-            rows,
-            columns: columns.iter().map(|position| self.columns[*position].clone()).collect(),
-            predicates: Vec::new(),
-            deleted: None,
-            batch_rows: BLOCK_ROWS,
-            fetched_bytes: Arc::clone(&self.fetched_bytes),
-            removed_rows: Arc::default(),
-        })?;
-        Ok(Load { pages, columns, batches: rows.batches, held: Vec::new() })
     }
 
     /// Has the next page read from disk, as far as it lies there.
@@ -294,7 +248,7 @@ impl CachedRows {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(selected) = &mut self.current {
-                if let Some(rows) = selected.take(self.batch_rows) {
+                if let Some(rows) = selected.take(self.read.batch_rows.max(1)) {
                     let page = &self.current.as_ref().expect("looked at above").page;
                     return self.batch(page, &rows).map(Some);
                 }
@@ -350,11 +304,9 @@ impl CachedRows {
             }
         }
         if !lost.is_empty() {
-            let mut load = self.load_of(page.rows.clone(), 1, lost)?;
-            let arrays = load.take(page.rows.len(), &self.object).await?;
-            for (position, values) in load.columns.iter().zip(arrays) {
-                self.fill(page, *position, &values)?;
-            }
+            let missing = [(page.rows.clone(), lost.as_slice())];
+            let mut load = Load::begin(&self.reader, &self.read, &self.assembly, &missing)?;
+            self.fill(page, &mut load, &lost).await?;
         }
         Ok(())
     }
@@ -362,42 +314,54 @@ impl CachedRows {
     /// Makes blocks of what the page lacks, and keeps them.
     async fn load(&mut self, page: &mut Page) -> Result<()> {
         let mut load = self.loads.pop_front().expect("what a page lacks is read");
-        let arrays = load.take(page.rows.len(), &self.object).await?;
-        for (position, values) in load.columns.iter().zip(arrays) {
-            if page.missing.contains(position) {
-                self.fill(page, *position, &values)?;
-            }
-        }
-        load.pages -= 1;
+        let missing = std::mem::take(&mut page.missing);
+        self.fill(page, &mut load, &missing).await?;
         if 0 < load.pages {
             self.loads.push_front(load);
         }
         Ok(())
     }
 
-    /// Makes a block of a column's values, and keeps it.
-    fn fill(&self, page: &mut Page, position: usize, values: &ArrayRef) -> Result<()> {
-        let block = Arc::new(ColumnBlock::of(values)?);
-        self.cache.put(self.key_of(page, position), &block);
-        page.blocks[position] = Some(block);
+    /// Puts the wanted blocks of a page's load into it, and keeps them.
+    async fn fill(&mut self, page: &mut Page, load: &mut Load, wanted: &[usize]) -> Result<()> {
+        let mut large = Vec::new();
+        for (position, block) in load.next(&page.rows).await? {
+            match block {
+                _ if !wanted.contains(&position) => {}
+                Some(block) => self.keep(page, position, block),
+                None => large.push(position),
+            }
+        }
+        if !large.is_empty() {
+            let mut load = Load::of_arrays(&self.reader, &self.read, page.rows.clone(), large)?;
+            for (position, block) in load.next(&page.rows).await? {
+                self.keep(page, position, block.ok_or_else(|| self.damaged("a column without arrays"))?);
+            }
+        }
         Ok(())
     }
 
+    fn keep(&self, page: &mut Page, position: usize, block: ColumnBlock) {
+        let block = Arc::new(block);
+        self.cache.put(self.key_of(page, position), &block);
+        page.blocks[position] = Some(block);
+    }
+
     fn key_of(&self, page: &Page, position: usize) -> BlockKey {
-        BlockKey { column: self.columns[position].id, ..page.key }
+        BlockKey { column: self.read.columns[position].id, ..page.key }
     }
 
     /// The rows of the page that are not deleted, and that pass as far as can be told.
     fn select(&self, page: &Page) -> Result<RowSet> {
         let mut rows = RowSet::all(page.rows.len());
-        if let Some(deleted) = &self.deleted {
+        if let Some(deleted) = &self.read.deleted {
             let first = self.place(page, 0);
             let end = self.place(page, page.rows.len());
             deleted.range(first..end).for_each(|place| rows.remove((place - first) as usize));
         }
         let live = rows.count();
-        for predicate in &self.predicates {
-            let position = self.columns.iter().position(|column| column.id == predicate.column);
+        for predicate in &self.read.predicates {
+            let position = self.read.columns.iter().position(|column| column.id == predicate.column);
             if rows.is_empty() {
                 break;
             }
@@ -405,7 +369,7 @@ impl CachedRows {
                 block.select(&predicate.test, &mut rows)?;
             }
         }
-        self.removed_rows.fetch_add((live - rows.count()) as u64, Ordering::Relaxed);
+        self.read.removed_rows.fetch_add((live - rows.count()) as u64, Ordering::Relaxed);
         Ok(rows)
     }
 
@@ -435,39 +399,6 @@ impl CachedRows {
 
     fn damaged(&self, reason: &str) -> Error {
         Error::Damaged { object: self.object.clone(), reason: reason.to_owned() }
-    }
-}
-
-impl Load {
-    /// The columns of the next so many rows.
-    async fn take(&mut self, rows: usize, object: &str) -> Result<Vec<ArrayRef>> {
-        let mut held: usize = self.held.iter().map(RecordBatch::num_rows).sum();
-        while held < rows {
-            let Some(batch) = self.batches.next().await.transpose()? else {
-                let reason = format!("{held} rows where {rows} are expected");
-                return Err(Error::Damaged { object: object.to_owned(), reason });
-            };
-            held += batch.num_rows();
-            self.held.push(batch);
-        }
-        let surplus = held - rows;
-        let last = self.held.last().map(|last| (last.slice(0, last.num_rows() - surplus), last.clone()));
-        let Some((last, whole)) = last else { return Ok(Vec::new()) };
-        let count = self.held.len() - 1;
-        let mut taken: Vec<RecordBatch> = self.held.drain(..).take(count).collect();
-        if 0 < surplus {
-            self.held.push(whole.slice(whole.num_rows() - surplus, surplus));
-        }
-        taken.push(last);
-        (0..self.columns.len())
-            .map(|column| match taken.as_slice() {
-                [batch] => Ok(Arc::clone(batch.column(column))),
-                batches => {
-                    let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
-                    Ok(concat(&parts)?)
-                }
-            })
-            .collect()
     }
 }
 

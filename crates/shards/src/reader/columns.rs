@@ -80,6 +80,15 @@ impl Assembly {
         &self.leaves
     }
 
+    /// Parquet's column of one that is read, where it is the only one below it.
+    pub(crate) fn leaf_of(&self, file: &File, position: usize) -> Option<usize> {
+        let Source::File(root, _) = self.columns.get(position)? else { return None };
+        let parquet = file.metadata.parquet_schema();
+        let mut leaves = self.leaves.iter().filter(|leaf| parquet.get_column_root_idx(**leaf) == self.roots[*root]);
+        let leaf = leaves.next()?;
+        leaves.next().is_none().then_some(*leaf)
+    }
+
     pub(super) fn projection(&self, file: &File) -> ProjectionMask {
         ProjectionMask::roots(file.metadata.parquet_schema(), self.roots.iter().copied())
     }

@@ -27,7 +27,7 @@ pub(crate) enum Place {
 }
 
 /// The bytes of each of `ranges`, all pages in them verified that have checksums.
-pub(super) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     let merged = merged(ranges);
     let fetched = match place {
         Place::Shard(objects) => objects.get_ranges(&file.meta.object, &merged).await?,
@@ -52,14 +52,14 @@ pub(super) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[R
 }
 
 /// The pages of a row group's columns that are read, by position.
-pub(super) struct Pages {
+pub(crate) struct Pages {
     pages: Vec<Page>,
     /// Counts the bytes that were fetched.
     fetched: Arc<AtomicU64>,
 }
 
 impl Pages {
-    pub(super) fn new(file: &File, row_group: usize, leaves: &[usize], fetched: &Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(file: &File, row_group: usize, leaves: &[usize], fetched: &Arc<AtomicU64>) -> Self {
         let mut pages: Vec<Page> = leaves.iter().flat_map(|leaf| Self::of_chunk(file, row_group, *leaf)).collect();
         pages.sort_unstable_by_key(|page| page.bytes.start);
         Self { pages, fetched: Arc::clone(fetched) }

@@ -28,7 +28,7 @@ mod segments;
 pub(crate) mod tests;
 
 pub(crate) use columns::{Assembly, Source};
-pub(crate) use fetch::Place;
+pub(crate) use fetch::{Pages, Place, fetch};
 use missing::Missing;
 use segments::Segments;
 pub(crate) use segments::guarded;
@@ -147,7 +147,7 @@ impl ShardReader {
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
     }
 
-    fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &Place {
         &self.place
     }
 

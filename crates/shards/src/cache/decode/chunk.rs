@@ -1,0 +1,180 @@
+//! The pages of one column of a row group, one block each.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageReader};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use types::SqlType;
+
+use super::dictionary::ChunkDictionary;
+use super::form::Form;
+use super::page::{Failure, PageValues};
+use crate::cache::block::ColumnBlock;
+use crate::reader::{File, Origin, guarded};
+use crate::{Error, Result};
+
+/// What is left of a chunk's wanted pages.
+pub(in crate::cache) struct ChunkPages {
+    object: String,
+    form: Form,
+    is_nullable: bool,
+    fetched: Arc<Fetched>,
+    reader: SerializedPageReader<Fetched>,
+    /// Where the dictionary lies, until it has been asked for.
+    dictionary_bytes: Option<Range<u64>>,
+    has_dictionary: bool,
+    dictionary: Option<ChunkDictionary>,
+    /// Rows and bytes of the pages.
+    left: VecDeque<(Range<usize>, Range<u64>)>,
+}
+
+impl ChunkPages {
+    /// The pages of a column of a shard that hold these blocks' rows; `None` where they have to go through Arrow.
+    pub(in crate::cache) fn open(
+        file: &File,
+        row_group: usize,
+        leaf: usize,
+        sql_type: &SqlType,
+        blocks: &[Range<usize>],
+    ) -> Option<Self> {
+        let metadata = file.metadata.metadata();
+        let chunk = metadata.row_group(row_group).column(leaf);
+        let root = file.metadata.parquet_schema().get_column_root_idx(leaf);
+        let field = file.metadata.schema().fields().get(root)?;
+        let is_ours = matches!(file.origin, Origin::Shard { .. }) && *field.data_type() == sql_type.arrow_type();
+        let form = Form::of(chunk, field.data_type()).filter(|_| is_ours)?;
+        let locations = metadata.offset_index()?.get(row_group)?.get(leaf)?.page_locations();
+        let rows = file.page_rows(row_group, leaf);
+        let mut wanted = Vec::with_capacity(blocks.len() + 1);
+        let mut left = VecDeque::with_capacity(blocks.len());
+        for block in blocks {
+            let place = rows.binary_search_by_key(&block.start, |rows| rows.start).ok()?;
+            if rows[place] != *block {
+                return None;
+            }
+            left.push_back((block.clone(), bytes_of(&locations[place])?));
+            wanted.push(locations[place].clone());
+        }
+        let first = u64::try_from(locations.first()?.offset).ok()?;
+        let dictionary = match chunk.dictionary_page_offset() {
+            Some(start) => Some(u64::try_from(start).ok().filter(|start| *start < first)?..first),
+            None => None,
+        };
+        if let Some(bytes) = &dictionary {
+            let offset = i64::try_from(bytes.start).ok()?;
+            let compressed_page_size = i32::try_from(bytes.end - bytes.start).ok()?;
+            wanted.insert(0, PageLocation { offset, compressed_page_size, first_row_index: 0 });
+        }
+        // The reader takes what lies between the chunk's begin and the first page for a dictionary: here all pages are named.
+        let begin = wanted.first()?.offset;
+        let described = chunk.clone().into_builder().set_dictionary_page_offset(None).set_data_page_offset(begin);
+        let fetched = Arc::new(Fetched::default());
+        let reader =
+            SerializedPageReader::new(Arc::clone(&fetched), &described.build().ok()?, rows.len(), Some(wanted));
+        Some(Self {
+            object: file.meta.object.clone(),
+            form,
+            is_nullable: 0 < chunk.column_descr().max_def_level(),
+            fetched,
+            reader: reader.ok()?,
+            has_dictionary: dictionary.is_some(),
+            dictionary_bytes: dictionary,
+            dictionary: None,
+            left,
+        })
+    }
+
+    /// Whether the next page is that of these rows.
+    pub(in crate::cache) fn is_at(&self, rows: &Range<usize>) -> bool {
+        self.left.front().is_some_and(|(next, _)| next == rows)
+    }
+
+    /// Where the pages lie that begin within `rows`, and the dictionary where nobody has asked for it yet.
+    pub(in crate::cache) fn ranges(&mut self, rows: &Range<usize>) -> Vec<Range<u64>> {
+        let pages = self.left.iter().filter(|(page, _)| rows.contains(&page.start)).map(|(_, bytes)| bytes.clone());
+        let pages: Vec<_> = pages.collect();
+        if pages.is_empty() { pages } else { self.dictionary_bytes.take().into_iter().chain(pages).collect() }
+    }
+
+    /// Takes bytes of a page or of the dictionary.
+    pub(in crate::cache) fn take(&self, start: u64, bytes: Bytes) {
+        self.fetched.0.lock().insert(start, bytes);
+    }
+
+    /// The next page as a block; `None` where that would be larger than a block may be. `lanes` are room for its rows.
+    pub(in crate::cache) fn next(&mut self, lanes: &mut Vec<i64>) -> Result<Option<ColumnBlock>> {
+        let Some((rows, _)) = self.left.pop_front() else { return Err(self.damaged("it has fewer pages")) };
+        if std::mem::take(&mut self.has_dictionary) {
+            let Page::DictionaryPage { buf, num_values, encoding, .. } = self.page()? else {
+                return Err(self.damaged("it has no dictionary where one should be"));
+            };
+            if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
+                return Err(self.damaged("its dictionary has an encoding of its own"));
+            }
+            let dictionary = ChunkDictionary::of(&buf, num_values as usize, self.form);
+            self.dictionary = Some(dictionary.map_err(|malformed| self.damaged(malformed.0))?);
+        }
+        let page = self.page()?;
+        lanes.clear();
+        lanes.resize(rows.len(), 0);
+        let values = PageValues::of(&page, rows.len(), self.is_nullable, lanes);
+        let block =
+            values.map_err(Failure::from).and_then(|values| values.block(self.form, self.dictionary.as_ref(), lanes));
+        match block {
+            Ok(block) => Ok(Some(block)),
+            Err(
+                Failure::Block(blocks::Error::TooLarge(_)) | Failure::Other(Error::Block(blocks::Error::TooLarge(_))),
+            ) => Ok(None),
+            Err(Failure::Malformed(malformed)) => Err(self.damaged(malformed.0)),
+            Err(Failure::Block(error)) => Err(error.into()),
+            Err(Failure::Other(error)) => Err(error),
+        }
+    }
+
+    fn page(&mut self) -> Result<Page> {
+        let read = guarded(|| self.reader.get_next_page());
+        let page = read.map_err(|source| Error::Decode { object: self.object.clone(), source })?;
+        page.ok_or_else(|| self.damaged("it has fewer pages"))
+    }
+
+    fn damaged(&self, reason: &str) -> Error {
+        Error::Damaged { object: self.object.clone(), reason: reason.to_owned() }
+    }
+}
+
+fn bytes_of(page: &PageLocation) -> Option<Range<u64>> {
+    let start = u64::try_from(page.offset).ok()?;
+    Some(start..start.checked_add(u64::try_from(page.compressed_page_size).ok()?)?)
+}
+
+/// Pages by where they begin, each until it is read.
+#[derive(Default)]
+struct Fetched(Mutex<HashMap<u64, Bytes>>);
+
+impl Length for Fetched {
+    fn len(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+impl ChunkReader for Fetched {
+    type T = io::Empty;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Err(ParquetError::General(format!("bytes from {start} on, which are not of a page that is known")))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let page = self.0.lock().remove(&start).filter(|page| page.len() == length);
+        page.ok_or_else(|| ParquetError::EOF(format!("no page of {length} bytes at {start}")))
+    }
+}

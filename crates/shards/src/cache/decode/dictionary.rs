@@ -1,0 +1,90 @@
+//! What the codes of a chunk's pages stand for.
+
+use super::Malformed;
+use super::form::Form;
+use super::page::{numbers, strings};
+
+/// The values of a dictionary page.
+pub(super) enum ChunkDictionary {
+    /// Numbers, or the bits of floats.
+    Lanes(Vec<i64>),
+    Words(Words),
+}
+
+/// Strings, by their place in the page and in order.
+pub(super) struct Words {
+    heap: bytes::Bytes,
+    /// Where each string lies in the heap.
+    places: Vec<(u32, u32)>,
+    /// For each string how many different ones are less.
+    pub(super) ranks: Vec<u32>,
+    /// For each rank a string that has it.
+    by_rank: Vec<u32>,
+}
+
+impl ChunkDictionary {
+    pub(super) fn of(page: &bytes::Bytes, count: usize, form: Form) -> Result<Self, Malformed> {
+        if let Some(width) = form.width() {
+            let mut lanes = vec![0; lanes_max(count, page)?];
+            numbers(page, width, &mut lanes)?;
+            return Ok(Self::Lanes(lanes));
+        }
+        match form {
+            Form::Text => Words::of(page, lanes_max(count, page)?).map(Self::Words),
+            _ => Err(Malformed("a dictionary of truth values")),
+        }
+    }
+}
+
+/// As many values as a page says that it has, each of a byte at least.
+fn lanes_max(count: usize, page: &[u8]) -> Result<usize, Malformed> {
+    if page.len() < count { Err(Malformed("a dictionary that ends early")) } else { Ok(count) }
+}
+
+impl Words {
+    fn of(page: &bytes::Bytes, count: usize) -> Result<Self, Malformed> {
+        let texts = strings(page, count)?;
+        let start = page.as_ptr() as usize;
+        let place = |text: &&[u8]| {
+            let from = text.as_ptr() as usize - start;
+            (u32::try_from(from), u32::try_from(from + text.len()))
+        };
+        let place = |text| match place(text) {
+            (Ok(from), Ok(to)) => Ok((from, to)),
+            _ => Err(Malformed("a dictionary of more than 4 GB")),
+        };
+        let places = texts.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let mut order: Vec<u32> = (0..u32::try_from(count).map_err(|_| Malformed("too many strings"))?).collect();
+        order.sort_unstable_by_key(|number| texts[*number as usize]);
+        let (mut ranks, mut by_rank) = (vec![0; count], Vec::<u32>::with_capacity(count));
+        for number in order {
+            let text = texts[number as usize];
+            if by_rank.last().is_none_or(|last| texts[*last as usize] != text) {
+                by_rank.push(number);
+            }
+            ranks[number as usize] = u32::try_from(by_rank.len() - 1).expect("as many as strings at most");
+        }
+        Ok(Self { heap: page.clone(), places, ranks, by_rank })
+    }
+
+    /// How many different strings there are.
+    pub(super) fn distinct(&self) -> usize {
+        self.by_rank.len()
+    }
+
+    /// How many strings there are.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The string of a code.
+    pub(super) fn get(&self, code: usize) -> &[u8] {
+        let (from, to) = self.places[code];
+        &self.heap[from as usize..to as usize]
+    }
+
+    /// The string of a rank.
+    pub(super) fn ranked(&self, rank: usize) -> &[u8] {
+        self.get(self.by_rank[rank] as usize)
+    }
+}

@@ -1,0 +1,53 @@
+//! Runs and bit-packed numbers in turns: levels, and positions in a dictionary
+//! (["Run Length Encoding / Bit-Packing Hybrid"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
+
+use super::Malformed;
+use super::unpack::unpack;
+use super::varint::varint;
+
+/// Fills `lanes` with numbers of `width` bits, 32 at most.
+pub(super) fn decode(mut bytes: &[u8], width: u8, lanes: &mut [i64]) -> Result<(), Malformed> {
+    if 32 < width {
+        return Err(Malformed("numbers of more than 32 bits"));
+    }
+    let mut left = lanes;
+    while !left.is_empty() {
+        let (head, rest) = varint(bytes).ok_or(Malformed("runs that end early"))?;
+        let count = usize::try_from(head >> 1).unwrap_or(usize::MAX);
+        if head & 1 == 0 {
+            let (value, rest) = repeated(rest, width).ok_or(Malformed("a run without its value"))?;
+            let count = count.min(left.len());
+            if count == 0 {
+                return Err(Malformed("a run of nothing"));
+            }
+            let (run, behind) = left.split_at_mut(count);
+            run.fill(value);
+            (left, bytes) = (behind, rest);
+        } else {
+            // Of eight numbers each, the last may be there for the bytes' sake.
+            let packed_bytes = count.saturating_mul(width.into());
+            let count = count.saturating_mul(8).min(left.len());
+            if count == 0 || rest.len() < (count * usize::from(width)).div_ceil(8) {
+                return Err(Malformed("packed numbers that end early"));
+            }
+            let (packed, behind) = left.split_at_mut(count);
+            unpack(&rest[..packed_bytes.min(rest.len())], width, packed);
+            (left, bytes) = (behind, rest.get(packed_bytes..).unwrap_or_default());
+        }
+    }
+    Ok(())
+}
+
+/// How often the first value comes, where it comes in a run.
+pub(super) fn first_run(bytes: &[u8], width: u8) -> Option<(usize, i64)> {
+    let (head, rest) = varint(bytes)?;
+    let (value, _) = repeated(rest, width)?;
+    (head & 1 == 0).then(|| (usize::try_from(head >> 1).unwrap_or(usize::MAX), value))
+}
+
+/// The value of a run, in as many bytes as it takes.
+fn repeated(bytes: &[u8], width: u8) -> Option<(i64, &[u8])> {
+    let (value, rest) = bytes.split_at_checked(usize::from(width).div_ceil(8))?;
+    let value = value.iter().rev().fold(0, |value, byte| value << 8 | i64::from(*byte));
+    Some((value, rest))
+}

@@ -1,0 +1,273 @@
+//! One data page as a block.
+
+use blocks::{Bitmap, Block, Compression, Dictionary};
+use parquet::basic::Encoding;
+use parquet::column::page::Page;
+
+use super::dictionary::{ChunkDictionary, Words};
+use super::form::{Form, Width};
+use super::unpack::unpack;
+use super::{Malformed, delta, hybrid};
+use crate::cache::block::{ColumnBlock, REPEATED_MIN};
+use crate::{Error, Result};
+
+/// The values of a page, and which rows have one.
+pub(super) struct PageValues<'a> {
+    rows: usize,
+    /// Of how many rows there are values.
+    valid: usize,
+    /// A bit for each row; none where all have values.
+    validity: Option<Vec<u8>>,
+    encoding: Encoding,
+    bytes: &'a [u8],
+}
+
+impl<'a> PageValues<'a> {
+    /// Of a page that is to have so many rows. `lanes` are room for as many.
+    pub(super) fn of(page: &'a Page, rows: usize, is_nullable: bool, lanes: &mut [i64]) -> Result<Self, Malformed> {
+        const CUT_SHORT: Malformed = Malformed("levels that end early");
+        if page.num_values() as usize != rows {
+            return Err(Malformed("another count of values than of rows"));
+        }
+        let (levels, bytes): (&[u8], &[u8]) = match page {
+            Page::DataPage { buf, .. } if is_nullable => {
+                let (length, rest) = buf.split_first_chunk::<4>().ok_or(CUT_SHORT)?;
+                rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(CUT_SHORT)?
+            }
+            Page::DataPage { buf, .. } => (&[], buf),
+            Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                let rest = buf.get(*rep_levels_byte_len as usize..).ok_or(CUT_SHORT)?;
+                rest.split_at_checked(*def_levels_byte_len as usize).ok_or(CUT_SHORT)?
+            }
+            Page::DictionaryPage { .. } => return Err(Malformed("a dictionary where values are expected")),
+        };
+        let mut values = Self { rows, valid: rows, validity: None, encoding: page.encoding(), bytes };
+        let are_all = || hybrid::first_run(levels, 1).is_some_and(|(count, level)| rows <= count && level == 1);
+        if is_nullable && rows != 0 && !are_all() {
+            hybrid::decode(levels, 1, lanes)?;
+            let bits = lanes.chunks(8).map(|levels| {
+                levels.iter().enumerate().fold(0, |byte, (row, level)| byte | u8::from(*level != 0) << row)
+            });
+            let bits: Vec<u8> = bits.collect();
+            values.valid = bits.iter().map(|byte| byte.count_ones() as usize).sum();
+            values.validity = (values.valid != rows).then_some(bits);
+        }
+        Ok(values)
+    }
+
+    /// The block of the values.
+    pub(super) fn block(
+        &self,
+        form: Form,
+        dictionary: Option<&ChunkDictionary>,
+        lanes: &mut [i64],
+    ) -> Result<ColumnBlock, Failure> {
+        let validity = self.validity.as_deref().map(|bits| Bitmap::new(bits, 0));
+        let bytes = match form {
+            Form::Text => return self.texts(dictionary, lanes, validity),
+            Form::Truth => {
+                if self.encoding != Encoding::PLAIN || self.bytes.len() < self.valid.div_ceil(8) {
+                    return Err(Malformed("truth values that end early").into());
+                }
+                unpack(self.bytes, 1, &mut lanes[..self.valid]);
+                self.spread(lanes);
+                blocks::encode_lanes(blocks::Kind::Boolean, lanes, validity)?
+            }
+            Form::Numbers(kind, width) => {
+                self.lanes(width, dictionary, lanes)?;
+                blocks::encode_lanes(kind, lanes, validity)?
+            }
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the bits came from 32")]
+            Form::Single => {
+                self.lanes(Width::FourUnsigned, dictionary, lanes)?;
+                let values: Vec<f32> = lanes.iter().map(|bits| f32::from_bits(*bits as u32)).collect();
+                blocks::encode_f32(&values, validity)?
+            }
+            Form::Double => {
+                self.lanes(Width::Eight, dictionary, lanes)?;
+                let values: Vec<f64> = lanes.iter().map(|bits| f64::from_bits(bits.cast_unsigned())).collect();
+                blocks::encode_f64(&values, validity)?
+            }
+        };
+        Ok(ColumnBlock::Numbers(Block::open(bytes)?))
+    }
+
+    /// Numbers, one for each row.
+    fn lanes(&self, width: Width, dictionary: Option<&ChunkDictionary>, lanes: &mut [i64]) -> Result<(), Malformed> {
+        let values = &mut lanes[..self.valid];
+        match self.encoding {
+            Encoding::PLAIN => numbers(self.bytes, width, values)?,
+            Encoding::DELTA_BINARY_PACKED => {
+                delta::decode(self.bytes, values)?;
+                // Steps between numbers of 32 bits are taken in 32 bits.
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the rest is of no number")]
+                match width {
+                    Width::Four => values.iter_mut().for_each(|value| *value = i64::from(*value as i32)),
+                    Width::FourUnsigned => values.iter_mut().for_each(|value| *value = i64::from(*value as u32)),
+                    Width::Eight => {}
+                }
+            }
+            Encoding::RLE_DICTIONARY => {
+                let Some(ChunkDictionary::Lanes(known)) = dictionary else {
+                    return Err(Malformed("codes without a dictionary"));
+                };
+                self.codes(known.len(), values)?;
+                for value in values {
+                    *value = known[usize::try_from(*value).expect("looked at with all codes")];
+                }
+            }
+            _ => return Err(Malformed("an encoding that was not announced")),
+        }
+        self.spread(lanes);
+        Ok(())
+    }
+
+    /// Positions in a dictionary of so many entries, one for each value.
+    fn codes(&self, entries: usize, codes: &mut [i64]) -> Result<(), Malformed> {
+        let Some((width, bytes)) = self.bytes.split_first() else {
+            return if codes.is_empty() { Ok(()) } else { Err(Malformed("codes that end early")) };
+        };
+        hybrid::decode(bytes, *width, codes)?;
+        let greatest = codes.iter().copied().max().unwrap_or(-1);
+        let is_known = usize::try_from(greatest).map_or(codes.is_empty(), |greatest| greatest < entries);
+        if is_known { Ok(()) } else { Err(Malformed("codes beyond the dictionary")) }
+    }
+
+    /// Moves the values, which lie side by side, to their rows; the others get zeros.
+    fn spread(&self, lanes: &mut [i64]) {
+        let Some(bits) = &self.validity else { return };
+        let mut left = self.valid;
+        for row in (0..self.rows).rev() {
+            if bits[row / 8] >> (row % 8) & 1 == 1 {
+                left -= 1;
+                lanes[row] = lanes[left];
+            } else {
+                lanes[row] = 0;
+            }
+        }
+    }
+
+    fn texts(
+        &self,
+        dictionary: Option<&ChunkDictionary>,
+        lanes: &mut [i64],
+        validity: Option<Bitmap<'_>>,
+    ) -> Result<ColumnBlock, Failure> {
+        match (self.encoding, dictionary) {
+            (Encoding::PLAIN, _) => {
+                let values = strings(self.bytes, self.valid)?;
+                let texts = match validity {
+                    None => values,
+                    Some(validity) => {
+                        let mut values = values.into_iter();
+                        let text = |row| if validity.get(row) { values.next().unwrap_or_default() } else { &[] };
+                        (0..self.rows).map(text).collect()
+                    }
+                };
+                Ok(ColumnBlock::of_strings(&texts, validity)?)
+            }
+            (Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Words(words))) => {
+                self.codes(words.len(), &mut lanes[..self.valid])?;
+                self.words(words, lanes, validity)
+            }
+            _ => Err(Malformed("an encoding of strings that was not announced").into()),
+        }
+    }
+
+    /// Strings by the codes of the values: those of them that occur get codes of the block, in their order.
+    fn words(&self, words: &Words, lanes: &mut [i64], validity: Option<Bitmap<'_>>) -> Result<ColumnBlock, Failure> {
+        let code = |lane: i64| usize::try_from(lane).expect("looked at with all codes");
+        let mut is_used = vec![false; words.distinct()];
+        let values = &lanes[..self.valid];
+        values.iter().for_each(|lane| is_used[words.ranks[code(*lane)] as usize] = true);
+        let used: Vec<usize> = (0..is_used.len()).filter(|rank| is_used[*rank]).collect();
+        if self.rows < used.len() * REPEATED_MIN {
+            let mut values = values.iter().map(|lane| words.get(code(*lane)));
+            let is_valid = |row| validity.is_none_or(|validity| validity.get(row));
+            let text = |row| if is_valid(row) { values.next().unwrap_or_default() } else { &[] };
+            let texts: Vec<&[u8]> = (0..self.rows).map(text).collect();
+            let bytes = blocks::encode_text(&texts, validity, Compression::None)?;
+            return Ok(ColumnBlock::Texts(Block::open(bytes)?));
+        }
+        // A NULL is nothing, the first of all strings.
+        let has_nothing = used.first().is_some_and(|rank| words.ranked(*rank).is_empty());
+        let nothing = (validity.is_some() && !has_nothing).then_some([].as_slice());
+        let first = i64::from(nothing.is_some());
+        let mut codes = vec![0; words.distinct()];
+        for (code, rank) in (first..).zip(&used) {
+            codes[*rank] = code;
+        }
+        for lane in &mut lanes[..self.valid] {
+            *lane = codes[words.ranks[code(*lane)] as usize];
+        }
+        self.spread(lanes);
+        let strings = nothing.into_iter().chain(used.iter().map(|rank| words.ranked(*rank)));
+        let strings = Dictionary::of(&strings.collect::<Vec<_>>())?;
+        let codes = Block::open(blocks::encode_lanes(blocks::Kind::Code, lanes, validity)?)?;
+        Ok(ColumnBlock::of_codes(codes, strings))
+    }
+}
+
+/// Numbers, one value after the other.
+pub(super) fn numbers(bytes: &[u8], width: Width, lanes: &mut [i64]) -> Result<(), Malformed> {
+    const CUT_SHORT: Malformed = Malformed("numbers that end early");
+    match width {
+        Width::Four | Width::FourUnsigned => {
+            let values = bytes.as_chunks::<4>().0.get(..lanes.len()).ok_or(CUT_SHORT)?;
+            for (lane, value) in lanes.iter_mut().zip(values) {
+                *lane = match width {
+                    Width::Four => i32::from_le_bytes(*value).into(),
+                    _ => u32::from_le_bytes(*value).into(),
+                };
+            }
+        }
+        Width::Eight => {
+            let values = bytes.as_chunks::<8>().0.get(..lanes.len()).ok_or(CUT_SHORT)?;
+            for (lane, value) in lanes.iter_mut().zip(values) {
+                *lane = i64::from_le_bytes(*value);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Strings, each behind its length.
+pub(super) fn strings(mut bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malformed> {
+    let mut strings = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (length, rest) = bytes.split_first_chunk::<4>().ok_or(Malformed("strings that end early"))?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let (string, rest) = rest.split_at_checked(length).ok_or(Malformed("strings that end early"))?;
+        if str::from_utf8(string).is_err() {
+            return Err(Malformed("strings that are not UTF-8"));
+        }
+        strings.push(string);
+        bytes = rest;
+    }
+    Ok(strings)
+}
+
+/// Why a page does not become a block.
+pub(super) enum Failure {
+    Malformed(Malformed),
+    Block(blocks::Error),
+    Other(Error),
+}
+
+impl From<Malformed> for Failure {
+    fn from(error: Malformed) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl From<blocks::Error> for Failure {
+    fn from(error: blocks::Error) -> Self {
+        Self::Block(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}

@@ -1,0 +1,231 @@
+//! Columns of neighbouring pages read from an object: decoded straight into blocks where that can be, through Arrow where not.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::concat;
+use blocks::BLOCK_ROWS;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use tokio::task::JoinSet;
+
+use super::block::ColumnBlock;
+use super::decode::ChunkPages;
+use crate::reader::{Assembly, Pages, RowGroupRead, SEGMENT_ROWS, ShardReader, Source, fetch};
+use crate::{Error, Result};
+
+/// What is left to read of a stretch of pages.
+pub(super) struct Load {
+    /// Pages that are left.
+    pub(super) pages: usize,
+    chunks: Option<Chunks>,
+    arrays: Option<Arrays>,
+}
+
+impl Load {
+    /// Begins to read: `missing` has, for each page of the stretch, its rows and the positions of its columns in `read` that are wanted.
+    pub(super) fn begin(
+        reader: &ShardReader,
+        read: &RowGroupRead,
+        assembly: &Assembly,
+        missing: &[(Range<usize>, &[usize])],
+    ) -> Result<Self> {
+        let mut columns: Vec<usize> = missing.iter().flat_map(|(_, columns)| *columns).copied().collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let (mut chunks, mut others) = (Vec::new(), Vec::new());
+        for position in columns {
+            let blocks = missing.iter().filter(|(_, columns)| columns.contains(&position));
+            let blocks: Vec<Range<usize>> = blocks.map(|(rows, _)| rows.clone()).collect();
+            match Chunk::open(reader, read, assembly, position, &blocks) {
+                Some(chunk) => chunks.push(chunk),
+                None => others.push(position),
+            }
+        }
+        let rows = missing.first().map_or(0, |(rows, _)| rows.start)..missing.last().map_or(0, |(rows, _)| rows.end);
+        let chunks = if chunks.is_empty() { None } else { Some(Chunks::begin(reader, read, chunks, rows.clone())) };
+        let arrays = if others.is_empty() { None } else { Some(Arrays::begin(reader, read, others, rows)?) };
+        Ok(Self { pages: missing.len(), chunks, arrays })
+    }
+
+    /// The same through Arrow.
+    pub(super) fn of_arrays(
+        reader: &ShardReader,
+        read: &RowGroupRead,
+        rows: Range<usize>,
+        columns: Vec<usize>,
+    ) -> Result<Self> {
+        Ok(Self { pages: 1, chunks: None, arrays: Some(Arrays::begin(reader, read, columns, rows)?) })
+    }
+
+    /// Blocks of the next page by position; `None` for those that only arrays can hold.
+    pub(super) async fn next(&mut self, rows: &Range<usize>) -> Result<Vec<(usize, Option<ColumnBlock>)>> {
+        let mut blocks = Vec::new();
+        if let Some(chunks) = &mut self.chunks {
+            chunks.next(rows, &mut blocks).await?;
+        }
+        if let Some(arrays) = &mut self.arrays {
+            for (position, values) in arrays.columns.clone().into_iter().zip(arrays.take(rows.len()).await?) {
+                blocks.push((position, Some(ColumnBlock::of(&values)?)));
+            }
+        }
+        self.pages = self.pages.saturating_sub(1);
+        Ok(blocks)
+    }
+}
+
+/// A column whose pages become blocks.
+struct Chunk {
+    position: usize,
+    leaf: usize,
+    pages: ChunkPages,
+}
+
+impl Chunk {
+    fn open(
+        reader: &ShardReader,
+        read: &RowGroupRead,
+        assembly: &Assembly,
+        position: usize,
+        blocks: &[Range<usize>],
+    ) -> Option<Self> {
+        let Source::File(_, sql_type) = &assembly.columns[position] else { return None };
+        let file = reader.file();
+        let leaf = assembly.leaf_of(file, position)?;
+        let pages = ChunkPages::open(file, read.row_group, leaf, sql_type, blocks)?;
+        Some(Self { position, leaf, pages })
+    }
+}
+
+/// Columns whose pages become blocks, fetched some pages ahead.
+struct Chunks {
+    reader: ShardReader,
+    chunks: Vec<Chunk>,
+    pages: Arc<Pages>,
+    /// The rows up to here have been fetched.
+    fetched_to: usize,
+    /// Where the rows end.
+    end: usize,
+    ahead: Option<Ahead>,
+    lanes: Vec<i64>,
+}
+
+/// Bytes on their way.
+struct Ahead {
+    end: usize,
+    /// For each range the chunk that it is of.
+    wanted: Vec<(usize, Range<u64>)>,
+    /// One task, which ends with this set.
+    fetching: JoinSet<Result<Vec<Bytes>>>,
+}
+
+impl Chunks {
+    fn begin(reader: &ShardReader, read: &RowGroupRead, chunks: Vec<Chunk>, rows: Range<usize>) -> Self {
+        let mut leaves: Vec<usize> = chunks.iter().map(|chunk| chunk.leaf).collect();
+        leaves.sort_unstable();
+        let pages = Arc::new(Pages::new(reader.file(), read.row_group, &leaves, &read.fetched_bytes));
+        let reader = reader.clone();
+        let mut chunks =
+            Self { reader, chunks, pages, fetched_to: rows.start, end: rows.end, ahead: None, lanes: Vec::new() };
+        chunks.begin_next(rows.start);
+        chunks
+    }
+
+    /// Has the pages from `start` on fetched, up to the next multiple of [`SEGMENT_ROWS`].
+    fn begin_next(&mut self, start: usize) {
+        if self.end <= start {
+            return;
+        }
+        let end = ((start / SEGMENT_ROWS + 1) * SEGMENT_ROWS).min(self.end);
+        let mut wanted = Vec::new();
+        for (number, chunk) in self.chunks.iter_mut().enumerate() {
+            wanted.extend(chunk.pages.ranges(&(start..end)).into_iter().map(|range| (number, range)));
+        }
+        let ranges: Vec<Range<u64>> = wanted.iter().map(|(_, range)| range.clone()).collect();
+        let (reader, pages) = (self.reader.clone(), Arc::clone(&self.pages));
+        let mut fetching = JoinSet::new();
+        fetching.spawn(async move { fetch(reader.place(), reader.file(), &pages, &ranges).await });
+        self.ahead = Some(Ahead { end, wanted, fetching });
+    }
+
+    /// Adds the blocks of the next page.
+    async fn next(&mut self, rows: &Range<usize>, blocks: &mut Vec<(usize, Option<ColumnBlock>)>) -> Result<()> {
+        while self.fetched_to <= rows.start {
+            let Some(mut ahead) = self.ahead.take() else { break };
+            self.begin_next(ahead.end);
+            if let Some(fetched) = ahead.fetching.join_next().await {
+                let fetched = fetched.map_err(|error| Error::Stopped { reason: error.to_string() })??;
+                for ((chunk, range), bytes) in ahead.wanted.into_iter().zip(fetched) {
+                    self.chunks[chunk].pages.take(range.start, bytes);
+                }
+            }
+            self.fetched_to = ahead.end;
+        }
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.pages.is_at(rows)) {
+            blocks.push((chunk.position, chunk.pages.next(&mut self.lanes)?));
+        }
+        Ok(())
+    }
+}
+
+/// Columns that Arrow decodes.
+struct Arrays {
+    object: String,
+    /// By position among all.
+    columns: Vec<usize>,
+    batches: BoxStream<'static, Result<RecordBatch>>,
+    /// Rows that were read and are not in a block yet.
+    held: VecDeque<RecordBatch>,
+}
+
+impl Arrays {
+    fn begin(reader: &ShardReader, read: &RowGroupRead, columns: Vec<usize>, rows: Range<usize>) -> Result<Self> {
+        let read = reader.read(&RowGroupRead {
+            row_group: read.row_group,
+            rows,
+            columns: columns.iter().map(|position| read.columns[*position].clone()).collect(),
+            predicates: Vec::new(),
+            deleted: None,
+            batch_rows: BLOCK_ROWS,
+            fetched_bytes: Arc::clone(&read.fetched_bytes),
+            removed_rows: Arc::default(),
+        })?;
+        let object = reader.file().meta.object.clone();
+        Ok(Self { object, columns, batches: read.batches, held: VecDeque::new() })
+    }
+
+    /// The columns of the next so many rows.
+    async fn take(&mut self, rows: usize) -> Result<Vec<ArrayRef>> {
+        let mut held: usize = self.held.iter().map(RecordBatch::num_rows).sum();
+        while held < rows {
+            let Some(batch) = self.batches.next().await.transpose()? else {
+                let reason = format!("{held} rows where {rows} are expected");
+                return Err(Error::Damaged { object: self.object.clone(), reason });
+            };
+            held += batch.num_rows();
+            self.held.push_back(batch);
+        }
+        let (mut taken, mut left) = (Vec::new(), rows);
+        while 0 < left
+            && let Some(batch) = self.held.pop_front()
+        {
+            let count = left.min(batch.num_rows());
+            taken.push(batch.slice(0, count));
+            if count < batch.num_rows() {
+                self.held.push_front(batch.slice(count, batch.num_rows() - count));
+            }
+            left -= count;
+        }
+        let column = |column: usize| match taken.as_slice() {
+            [batch] => Ok(Arc::clone(batch.column(column))),
+            batches => {
+                let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
+                Ok(concat(&parts)?)
+            }
+        };
+        (0..self.columns.len()).map(column).collect()
+    }
+}
