@@ -46,7 +46,7 @@ pub use kind::Kind;
 pub use pattern::Pattern;
 pub use ranges::{Ranges, Zone};
 pub use row_set::RowSet;
-pub use text::TextCondition;
+pub use text::{Matcher, TextCondition};
 
 /// Rows of one vector: what a kernel works on at once.
 pub const VECTOR_ROWS: usize = 1024;

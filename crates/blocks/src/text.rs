@@ -49,7 +49,7 @@ fn prefix<const BYTES: usize>(value: &[u8]) -> [u8; BYTES] {
 }
 
 /// A condition made ready to be tried on many strings.
-pub(crate) struct Matcher<'a> {
+pub struct Matcher<'a> {
     condition: &'a TextCondition,
     /// Of the parts that a string has to hold.
     finders: Vec<Finder<'a>>,
@@ -58,7 +58,9 @@ pub(crate) struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    pub(crate) fn new(condition: &'a TextCondition) -> Self {
+    /// Of a condition.
+    #[must_use]
+    pub fn new(condition: &'a TextCondition) -> Self {
         let finders = match condition {
             TextCondition::Like { pattern, .. } => pattern.parts.iter().map(Finder::new).collect(),
             _ => Vec::new(),
@@ -72,7 +74,8 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether the condition is true of a string.
-    pub(crate) fn matches(&self, value: &[u8]) -> bool {
+    #[must_use]
+    pub fn matches(&self, value: &[u8]) -> bool {
         match self.condition {
             TextCondition::Compare(comparison, constant) => match comparison {
                 // Most are of another length.

@@ -106,7 +106,7 @@ fn unchecked(
 }
 
 /// In 64 bits where all fit, so that what follows is quick again.
-fn narrowed(values: Vec<i128>) -> Data {
+pub(super) fn narrowed(values: Vec<i128>) -> Data {
     let narrow: Option<Vec<i64>> = values.iter().map(|value| i64::try_from(*value).ok()).collect();
     match narrow {
         Some(values) => {
@@ -165,6 +165,15 @@ pub(super) fn floats(operation: Operation, left: &Computed, right: &Computed, ro
     Ok(Computed { column, is_scalar })
 }
 
+/// Integers as `float8`.
+pub(super) fn as_float(value: Computed) -> Result<Computed> {
+    let Data::Ints { values, .. } = &value.column.data else { return Err(Error::Form("an integer")) };
+    #[expect(clippy::cast_precision_loss, reason = "as PostgreSQL rounds it")]
+    let floats = values.iter().map(|value| *value as f64).collect();
+    let column = Column { data: Data::Floats(Arc::new(floats)), validity: value.column.validity };
+    Ok(Computed { column, is_scalar: value.is_scalar })
+}
+
 /// One side of an operation.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'a, T> {
@@ -177,7 +186,7 @@ impl<'a, T: Copy> Side<'a, T> {
         if is_scalar { Self::Scalar(values[0]) } else { Self::Rows(values) }
     }
 
-    fn at(self, row: usize) -> T {
+    pub(super) fn at(self, row: usize) -> T {
         match self {
             Self::Rows(values) => values[row],
             Self::Scalar(value) => value,

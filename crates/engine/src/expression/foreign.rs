@@ -1,5 +1,7 @@
 //! Functions over Arrow's arrays, called once for each value that there can be where these are few.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,6 +30,9 @@ pub trait Foreign: fmt::Debug + Send + Sync {
 
     /// Whether equal arguments give equal values, always.
     fn is_immutable(&self) -> bool;
+
+    /// As SQL, for people.
+    fn sql(&self) -> String;
 }
 
 /// Integers that are worth a table: a few years' days.
@@ -40,6 +45,10 @@ pub(super) fn call(
     memory: &mut Memory,
 ) -> Result<Computed> {
     let computed = arguments.iter().map(|argument| argument.compute(batch, memory)).collect::<Result<Vec<_>>>()?;
+    memory.timed(|memory| called(function, computed, batch.rows, memory))
+}
+
+fn called(function: &Arc<dyn Foreign>, computed: Vec<Computed>, rows: usize, memory: &mut Memory) -> Result<Computed> {
     if let [argument] = computed.as_slice()
         && !argument.is_scalar
         && function.is_immutable()
@@ -49,42 +58,32 @@ pub(super) fn call(
     }
     let is_scalar =
         !computed.is_empty() && function.is_immutable() && computed.iter().all(|argument| argument.is_scalar);
-    let rows = if is_scalar { 1 } else { batch.rows };
+    let rows = if is_scalar { 1 } else { rows };
     let arrays = computed.into_iter().zip(function.takes()).map(|(argument, form)| {
         let column = if is_scalar { argument.column } else { argument.into_column(rows)? };
         arrow_form::array(&column, form)
     });
     let values = function.call(&arrays.collect::<Result<Vec<_>>>()?, rows)?;
+    memory.count(rows);
     Ok(Computed { column: arrow_form::column(&values)?, is_scalar })
 }
 
 /// By what the function gives for all values that the column can have; `None` where these are too many, or one of them fails.
 fn by_table(function: &Arc<dyn Foreign>, column: &Column, memory: &mut Memory) -> Result<Option<Computed>> {
     let form = function.takes().first().ok_or(Error::Form("a function of nothing"))?;
-    match &column.data {
+    let (domain, places) = match &column.data {
         Data::Codes { codes, strings } if strings.len() <= codes.len().max(64) * 16 => {
             let null = u32::try_from(strings.len()).map_err(|_| Error::Form("too many strings"))?;
-            let make = || {
-                let none = StringViewArray::from(vec![None::<&str>]);
-                let domain = concat(&[strings.values(), &none])?;
-                table(function, &domain, form)
-            };
-            let Ok(table) = memory.table(function.id(), Domain::Strings(strings.id()), make) else { return Ok(None) };
-            if column.validity.is_none() {
-                return looked_up(table, codes).map(Some);
-            }
             let place = |row: usize| if column.is_valid(row) { codes[row] } else { null };
-            looked_up(table, &(0..codes.len()).map(place).collect::<Vec<_>>()).map(Some)
+            let places = match &column.validity {
+                None => Cow::Borrowed(codes.as_slice()),
+                Some(_) => (0..codes.len()).map(place).collect(),
+            };
+            (Domain::Strings(strings.id()), places)
         }
         Data::Ints { values, bounds } if bounds.max - bounds.min <= DOMAIN_MAX && bounds.are_narrow() => {
             let first = i64::try_from(bounds.min).map_err(|_| Error::Form("bounds"))?;
             let last = i64::try_from(bounds.max).map_err(|_| Error::Form("bounds"))?;
-            let make = || {
-                let domain: Int64Array = (first..=last).map(Some).chain([None]).collect();
-                let domain = arrow_form::column(&(Arc::new(domain) as ArrayRef))?;
-                table(function, &arrow_form::array(&domain, form)?, form)
-            };
-            let Ok(table) = memory.table(function.id(), Domain::Integers(first, last), make) else { return Ok(None) };
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -93,9 +92,33 @@ fn by_table(function: &Arc<dyn Foreign>, column: &Column, memory: &mut Memory) -
             let place = |row: usize| {
                 if column.is_valid(row) { (values[row] - first) as u32 } else { (last - first) as u32 + 1 }
             };
-            looked_up(table, &(0..values.len()).map(place).collect::<Vec<_>>()).map(Some)
+            (Domain::Integers(first, last), (0..values.len()).map(place).collect())
         }
-        _ => Ok(None),
+        _ => return Ok(None),
+    };
+    let computed = Cell::new(0);
+    let make = || {
+        let values = values_of(domain, &column.data, form)?;
+        computed.set(values.len());
+        table(function, &values, form)
+    };
+    let Ok(table) = memory.table(function.id(), domain, make) else { return Ok(None) };
+    let found = looked_up(table, &places)?;
+    memory.count(computed.get());
+    Ok(Some(found))
+}
+
+/// All values of a column's domain, then NULL.
+fn values_of(domain: Domain, data: &Data, form: &DataType) -> Result<ArrayRef> {
+    match (domain, data) {
+        (Domain::Strings(_), Data::Codes { strings, .. }) => {
+            Ok(concat(&[strings.values(), &StringViewArray::from(vec![None::<&str>])])?)
+        }
+        (Domain::Integers(first, last), _) => {
+            let domain: Int64Array = (first..=last).map(Some).chain([None]).collect();
+            arrow_form::array(&arrow_form::column(&(Arc::new(domain) as ArrayRef))?, form)
+        }
+        (Domain::Strings(_), _) => Err(Error::Form("strings without a dictionary")),
     }
 }
 

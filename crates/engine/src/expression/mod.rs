@@ -3,9 +3,13 @@
 mod arithmetic;
 mod case;
 mod compare;
+mod date;
+mod division;
 mod foreign;
 mod logic;
 mod memory;
+mod text;
+mod text_pair;
 
 #[cfg(test)]
 mod tests;
@@ -13,10 +17,13 @@ mod tests;
 use std::sync::Arc;
 
 pub use arithmetic::Operation;
-pub use blocks::Comparison;
+pub use blocks::{Comparison, Pattern, TextCondition};
 pub(crate) use compare::float_order;
+pub use date::{DatePart, TimeUnit};
+pub use division::Division;
 pub use foreign::Foreign;
-pub use memory::Memory;
+pub use memory::{Calls, Memory, function_id};
+pub use text::{TextCall, TextFunction};
 
 use crate::{Batch, Bits, Bounds, Column, Data, Result};
 
@@ -43,12 +50,43 @@ pub enum Expression {
         left: Box<Expression>,
         right: Box<Expression>,
     },
+    /// Of integers or digits of numerics.
+    Divide {
+        division: Division,
+        left: Box<Expression>,
+        right: Box<Expression>,
+        /// What the result's type holds.
+        limits: Bounds,
+    },
+    /// An integer as `float8`.
+    Float(Box<Expression>),
     /// Of numbers: integers, digits of numerics multiplied by their factors, or floats as PostgreSQL orders them.
     Compare {
         comparison: Comparison,
         left: Box<Expression>,
         right: Box<Expression>,
         factors: (i64, i64),
+    },
+    /// Of strings, by their bytes.
+    CompareTexts {
+        comparison: Comparison,
+        left: Box<Expression>,
+        right: Box<Expression>,
+    },
+    /// A function of one string.
+    Text {
+        call: Arc<TextCall>,
+        value: Box<Expression>,
+    },
+    /// Strings one after the other.
+    Joined(Vec<Expression>),
+    /// A part of a date or of a moment without a zone.
+    DatePart {
+        part: DatePart,
+        unit: TimeUnit,
+        value: Box<Expression>,
+        /// Whether it is a `float8`.
+        is_float: bool,
     },
     /// Whether an integer is among these, ascending.
     In {
@@ -146,6 +184,23 @@ impl Expression {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
                 arithmetic::floats(*operation, &left, &right, batch.rows)
             }
+            Self::Divide { division, left, right, limits } => {
+                let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
+                division::divided(*division, &left, &right, *limits, batch.rows)
+            }
+            Self::Float(value) => arithmetic::as_float(value.compute(batch, memory)?),
+            Self::CompareTexts { comparison, left, right } => {
+                let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
+                text_pair::compare(*comparison, &left, &right, batch.rows)
+            }
+            Self::Text { call, value } => call.compute(value.compute(batch, memory)?, memory),
+            Self::Joined(parts) => {
+                let parts = parts.iter().map(|part| part.compute(batch, memory)).collect::<Result<Vec<_>>>()?;
+                text_pair::joined(&parts, batch.rows)
+            }
+            Self::DatePart { part, unit, value, is_float } => {
+                date::part(value.compute(batch, memory)?, *part, *unit, *is_float)
+            }
             Self::Compare { comparison, left, right, factors } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
                 compare::numbers(*comparison, &left, &right, *factors, batch.rows)
@@ -184,15 +239,32 @@ impl Expression {
             && self.children().into_iter().all(Self::is_immutable)
     }
 
+    /// Adds the functions over Arrow's arrays that it calls.
+    pub fn foreign<'a>(&'a self, functions: &mut Vec<&'a dyn Foreign>) {
+        if let Self::Foreign { function, .. } = self {
+            functions.push(function.as_ref());
+        }
+        self.children().into_iter().for_each(|child| child.foreign(functions));
+    }
+
     fn children(&self) -> Vec<&Self> {
         match self {
             Self::Column(_) | Self::Constant(_) => Vec::new(),
             Self::Arithmetic { left, right, .. }
             | Self::FloatArithmetic { left, right, .. }
             | Self::Compare { left, right, .. }
+            | Self::CompareTexts { left, right, .. }
+            | Self::Divide { left, right, .. }
             | Self::Sum { sum: left, count: right } => vec![left, right],
-            Self::In { value, .. } | Self::IsNull { value, .. } | Self::Not(value) => vec![value],
-            Self::And(parts) | Self::Or(parts) | Self::Foreign { arguments: parts, .. } => parts.iter().collect(),
+            Self::In { value, .. }
+            | Self::IsNull { value, .. }
+            | Self::Text { value, .. }
+            | Self::DatePart { value, .. }
+            | Self::Float(value)
+            | Self::Not(value) => vec![value],
+            Self::And(parts) | Self::Or(parts) | Self::Joined(parts) | Self::Foreign { arguments: parts, .. } => {
+                parts.iter().collect()
+            }
             Self::Case { branches, otherwise } => {
                 let branches = branches.iter().flat_map(|(condition, value)| [condition, value]);
                 branches.chain(otherwise.as_deref()).collect()

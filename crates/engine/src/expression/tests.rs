@@ -1,9 +1,10 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 
-use super::{Comparison, Expression, Foreign, Memory, Operation};
+use super::{Calls, Comparison, Expression, Foreign, Memory, Operation};
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Strings};
 
 fn ints(values: &[Option<i64>]) -> Column {
@@ -136,6 +137,10 @@ impl Foreign for Length {
     fn is_immutable(&self) -> bool {
         true
     }
+
+    fn sql(&self) -> String {
+        "length".to_owned()
+    }
 }
 
 #[test]
@@ -186,4 +191,23 @@ fn floats_are_beyond_only_where_postgresql_says_so() {
     let nulls = Column { validity: Some(Arc::new(Bits::of(1, |_| false))), ..floats(&[1e300]) };
     let square = Expression::FloatArithmetic { operation: Operation::Multiply, left: column(0), right: column(0) };
     assert!(!square.evaluate(&batch(vec![nulls]), &mut Memory::default()).unwrap().is_valid(0), "NULL is no overflow");
+}
+
+#[test]
+fn calls_are_counted_once_for_each_string_and_timed() {
+    let strings = Strings::new(StringViewArray::from_iter_values(["four", "to"]));
+    let codes = |codes: Vec<u32>| {
+        let data = Data::Codes { codes: Arc::new(codes), strings: Arc::clone(&strings) };
+        batch(vec![Column::new(data)])
+    };
+    let call = Expression::Foreign { function: Arc::new(Length), arguments: vec![Expression::Column(0)] };
+    let clock = AtomicU64::new(0);
+    let mut memory = Memory::timed_by(Some(Arc::new(move || clock.fetch_add(10, Ordering::Relaxed))));
+    for rows in [codes(vec![1, 0, 1, 1, 0]), codes(vec![0; 3])] {
+        call.evaluate(&rows, &mut memory).unwrap();
+    }
+    assert_eq!(memory.calls(), Calls { rows: 3, busy_ns: 20 }, "two strings and NULL");
+    let texts = Data::Texts(StringViewArray::from_iter_values(["a", "b", "c", "d"]));
+    call.evaluate(&batch(vec![Column::new(texts)]), &mut memory).unwrap();
+    assert_eq!(memory.calls(), Calls { rows: 7, busy_ns: 30 });
 }

@@ -28,7 +28,7 @@ mod timing;
 pub use build::Build;
 pub use filter::KeyFilter;
 pub use probe::ProbeScratch;
-pub use spec::{Condition, JoinKind, JoinSpec, OutputColumn, Residual};
+pub use spec::{JoinKind, JoinSpec, OutputColumn, Residual};
 pub use table::JoinTable;
 
 /// Instead of a key's word: no build row has this key.

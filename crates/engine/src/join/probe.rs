@@ -6,7 +6,8 @@ use super::encoding::Remembered;
 use super::output::{Pairs, probe_column};
 use super::residual::PairTest;
 use super::{JoinKind, JoinTable, OutputColumn};
-use crate::expression::Memory;
+use crate::expression::{Calls, Memory};
+use crate::pipeline::Now;
 use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, NONE, Result};
 
 /// What a worker keeps between the batches that it probes with.
@@ -23,6 +24,20 @@ pub struct ProbeScratch {
     build_rows: Vec<u32>,
     /// Of the condition.
     memory: Memory,
+}
+
+impl ProbeScratch {
+    /// Has the time measured that functions over Arrow's arrays take.
+    #[must_use]
+    pub fn timed_by(now: Option<Arc<Now>>) -> Self {
+        Self { memory: Memory::timed_by(now), ..Self::default() }
+    }
+
+    /// What functions over Arrow's arrays have cost so far.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.memory.calls()
+    }
 }
 
 /// Probe rows without a match: whether they make pairs.

@@ -1,10 +1,7 @@
 //! What a join is to do.
 
-use std::fmt;
-use std::sync::Arc;
-
-use crate::expression::Memory;
-use crate::{Batch, Bits, Error, Form, Result};
+use crate::expression::Expression;
+use crate::{Error, Form, Result};
 
 /// Which rows a join gives. Left is the build side, right is the probe side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,22 +77,13 @@ pub enum OutputColumn {
     Mark,
 }
 
-/// Says which rows of a batch fulfil a condition; a worker has one memory for all batches.
-pub type Condition = dyn Fn(&Batch, &mut Memory) -> Result<Bits> + Send + Sync;
-
 /// A condition over pairs whose keys are equal.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Residual {
     /// The columns of the batch that the condition is asked about.
     pub columns: Vec<OutputColumn>,
-    /// The rows for which the condition is true: neither false nor NULL.
-    pub is_true: Arc<Condition>,
-}
-
-impl fmt::Debug for Residual {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Residual").field("columns", &self.columns).finish_non_exhaustive()
-    }
+    /// True of the pairs that are joined: neither false nor NULL.
+    pub condition: Expression,
 }
 
 /// A join: left is the build side, right is the probe side.

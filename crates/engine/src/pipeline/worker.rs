@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::meter::Meter;
 use super::{Busy, Now, Pipeline, Sink, Step};
 use crate::aggregate::Groups;
-use crate::expression::Memory;
+use crate::expression::{Calls, Memory};
 use crate::join::{Build, JoinTable, ProbeScratch};
 use crate::sort::Sorting;
 use crate::vector::bytes_copied;
@@ -107,10 +107,10 @@ impl Worker {
         border: Border,
     ) -> Result<Self> {
         let local = |step: &Step| match step {
-            Step::Filter(_) | Step::Project(_) => Ok(Local::Expressions(Memory::default())),
+            Step::Filter(_) | Step::Project(_) => Ok(Local::Expressions(Memory::timed_by(border.now.clone()))),
             Step::Probe { built_by, .. } => {
                 let table = table_of(*built_by).ok_or(Error::Form("a table that is not built yet"))?;
-                Ok(Local::Probe(table, Box::default()))
+                Ok(Local::Probe(table, Box::new(ProbeScratch::timed_by(border.now.clone()))))
             }
             Step::Limit { .. } => Ok(Local::Limit),
         };
@@ -240,6 +240,15 @@ impl Worker {
     /// When it was busy with each step; the last is the sink.
     pub fn busy(&self) -> impl Iterator<Item = Option<Busy>> {
         self.meter.of_steps()
+    }
+
+    /// What functions over Arrow's arrays have cost at each step.
+    pub fn calls(&self) -> impl Iterator<Item = Calls> {
+        self.locals.iter().map(|local| match local {
+            Local::Expressions(memory) => memory.calls(),
+            Local::Probe(_, scratch) => scratch.calls(),
+            Local::Limit => Calls::default(),
+        })
     }
 
     /// Rows that have reached the end, taken away.

@@ -1,7 +1,6 @@
 //! What the engine has no loop for, over Arrow's arrays.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -11,8 +10,8 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
-use datafusion::physical_expr_common::physical_expr::is_volatile;
-use engine::expression::{Expression, Foreign};
+use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
+use engine::expression::{Expression, Foreign, function_id};
 
 /// An expression as a function of the columns that it reads.
 #[derive(Debug)]
@@ -54,20 +53,15 @@ pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Optio
     let expression = moved.ok()?.data;
     let is_immutable = !is_volatile(&expression);
     let schema = Arc::new(Schema::new(fields));
-    let function = Arc::new(ForeignExpression { id: next_id(), expression, schema, takes, is_immutable });
+    let function = Arc::new(ForeignExpression { id: function_id(), expression, schema, takes, is_immutable });
     Some(Expression::Foreign { function, arguments: columns.into_iter().map(Expression::Column).collect() })
 }
 
 impl FinishAggregate {
     /// The aggregate's values; its states are of the types `takes`.
     pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, takes: Vec<DataType>) -> Self {
-        Self { id: next_id(), aggregate: Arc::clone(aggregate), takes }
+        Self { id: function_id(), aggregate: Arc::clone(aggregate), takes }
     }
-}
-
-fn next_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn failed(error: DataFusionError) -> engine::Error {
@@ -95,6 +89,10 @@ impl Foreign for ForeignExpression {
     fn is_immutable(&self) -> bool {
         self.is_immutable
     }
+
+    fn sql(&self) -> String {
+        fmt_sql(self.expression.as_ref()).to_string()
+    }
 }
 
 impl Foreign for FinishAggregate {
@@ -115,5 +113,9 @@ impl Foreign for FinishAggregate {
 
     fn is_immutable(&self) -> bool {
         false
+    }
+
+    fn sql(&self) -> String {
+        self.aggregate.human_display().unwrap_or_else(|| self.aggregate.name()).to_owned()
     }
 }

@@ -15,7 +15,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::{StreamExt, TryStreamExt};
 
 use super::measure::Measured;
-use super::plan::{Lowered, declared_order, ordered, unordered};
+use super::plan::{Lowered, OperatorId, declared_order, ordered, unordered};
 use super::run;
 
 /// Runs a program of the engine's in the place of the operators that it was made of.
@@ -46,6 +46,12 @@ impl FragmentExec {
     /// How many rows those operators would have given, of what has run.
     pub(crate) fn measured(&self) -> &Measured {
         &self.measured
+    }
+
+    /// The operators some of whose expressions are computed over Arrow's arrays, with each of these as SQL; none where it left the work to
+    /// operators.
+    pub(crate) fn over_arrays(&self) -> Vec<(OperatorId, String)> {
+        if self.measured.left_to().is_some() { Vec::new() } else { self.lowered.over_arrays() }
     }
 
     /// The operators that it stands for; those that ran, where it left the work to them.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::physical_plan::ExecutionPlan;
-use engine::pipeline::{Busy, Now, Sink, Source, Step};
+use engine::expression::Calls;
+use engine::pipeline::{Busy, Now, Source};
 use parking_lot::Mutex;
 
 use super::pipelines::Run;
@@ -36,6 +37,8 @@ pub(crate) struct Did {
     /// The time of all workers together, and from when to when, counted from the program's start; `None` where there was nothing to do.
     pub(crate) busy: Option<Busy>,
     pub(crate) spilled: Spilled,
+    /// Of expressions over Arrow's arrays.
+    pub(crate) calls: Calls,
 }
 
 /// What had no room in memory.
@@ -75,6 +78,13 @@ impl Measured {
         let mut did = self.did.lock();
         let did = did.entry(operator).or_default();
         did.busy = Some(did.busy.map_or(busy, |before| before.and(busy)));
+    }
+
+    fn called(&self, operator: Option<OperatorId>, calls: Calls) {
+        let Some(operator) = operator.filter(|_| calls != Calls::default()) else { return };
+        let mut did = self.did.lock();
+        let did = did.entry(operator).or_default();
+        did.calls = did.calls.and(calls);
     }
 }
 
@@ -116,39 +126,14 @@ pub(super) async fn timed<F: Future>(next: F, now: &Now) -> (F::Output, Option<B
 }
 
 impl Run {
-    /// The operator that a step of a pipeline is a part of: the first whose rows come after it.
-    fn operator_of_step(&self, number: usize, step: usize) -> Option<OperatorId> {
-        let later = self.lowered.marks[number].iter().filter(|mark| step < mark.step);
-        later.min_by_key(|mark| mark.step).map(|mark| mark.operator)
-    }
-
-    /// The operator that collects what a pipeline ends in.
-    fn operator_of_sink(&self, number: usize) -> Option<OperatorId> {
-        let pipelines = &self.lowered.program.pipelines;
-        let last = (number..pipelines.len()).find(|number| !pipelines[*number].goes_on)?;
-        let reads = |source: Source| pipelines.iter().position(|pipeline| pipeline.source == source);
-        let first_mark =
-            |reader: usize| self.lowered.marks[reader].iter().min_by_key(|mark| mark.step).map(|mark| mark.operator);
-        match &pipelines[last].sink {
-            Sink::Rows => None,
-            // Its first step finishes the aggregates.
-            Sink::Groups(_) => first_mark(reads(Source::Groups(last))?),
-            Sink::Sort(_) => first_mark(reads(Source::Sorted(last))?),
-            Sink::Build(_) => pipelines.iter().enumerate().find_map(|(number, pipeline)| {
-                let probes = |step: &Step| matches!(step, Step::Probe { built_by, .. } if *built_by == last);
-                self.operator_of_step(number, pipeline.steps.iter().position(probes)?)
-            }),
-        }
-    }
-
     /// Of the join that a step of a pipeline is.
     pub(super) fn spills_of_join(&self, number: usize, step: usize) -> Spills {
-        Spills { measured: Arc::clone(&self.measured), operator: self.operator_of_step(number, step) }
+        Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_step(number, step) }
     }
 
     /// Of the groups that a pipeline makes.
     pub(super) fn spills_of_groups(&self, number: usize) -> Spills {
-        Spills { measured: Arc::clone(&self.measured), operator: self.operator_of_sink(number) }
+        Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_sink(number) }
     }
 
     /// Counts what has gone through a stage of a pipeline.
@@ -168,7 +153,13 @@ impl Run {
             }
         }
         drop(did);
+        if let (Share::Scan(work, _), Some(input)) = (share, self.scan_of(number)) {
+            self.measured.called(Some(OperatorId::of(input.scan.as_ref())), *work.calls.lock());
+        }
         for member in members {
+            for (step, calls) in (stage.first..).zip(member.worker.calls()) {
+                self.measured.called(self.lowered.operator_of_step(number, step), calls);
+            }
             self.measure_times(number, stage, member, share);
         }
     }
@@ -178,14 +169,15 @@ impl Run {
         for (step, busy) in member.worker.busy().enumerate() {
             let ends = step == steps && stage.next.is_none();
             let step = stage.first + step;
-            let operator = if ends { self.operator_of_sink(number) } else { self.operator_of_step(number, step) };
+            let operator =
+                if ends { self.lowered.operator_of_sink(number) } else { self.lowered.operator_of_step(number, step) };
             self.measured.busy(operator, busy);
         }
         let source = self.lowered.program.pipelines[number].source;
         let operator = match (share, source) {
             (Share::Scan(..), _) => self.scan_of(number).map(|input| OperatorId::of(input.scan.as_ref())),
-            (Share::Joined(_), _) => self.operator_of_step(number, stage.first),
-            (_, Source::Groups(made_by) | Source::Sorted(made_by)) => self.operator_of_sink(made_by),
+            (Share::Joined(_), _) => self.lowered.operator_of_step(number, stage.first),
+            (_, Source::Groups(made_by) | Source::Sorted(made_by)) => self.lowered.operator_of_sink(made_by),
             // Operators count for themselves.
             (_, Source::Input(_)) => None,
         };
@@ -197,7 +189,7 @@ impl Run {
 
     /// Counts the time in which what a pipeline has collected was put together.
     pub(super) fn measure_sink(&self, number: usize, began_ns: u64) {
-        self.measured.busy(self.operator_of_sink(number), Some(Busy::between(began_ns, (self.now)())));
+        self.measured.busy(self.lowered.operator_of_sink(number), Some(Busy::between(began_ns, (self.now)())));
     }
 
     fn scan_of(&self, number: usize) -> Option<&super::plan::ScanInput> {

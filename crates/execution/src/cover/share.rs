@@ -104,7 +104,8 @@ impl Run {
         let pages = if has_top { pages.one_by_one() } else { pages };
         let (filters, wanted) = (input.filters.clone(), input.wanted.clone());
         let (passed, removed) = (AtomicU64::new(0), AtomicU64::new(0));
-        let work = ScanWork { schema: scan.schema(), filters, keys, wanted, passed, removed };
+        let (calls, now) = (Mutex::default(), Arc::clone(&self.now));
+        let work = ScanWork { schema: scan.schema(), filters, keys, wanted, passed, removed, calls, now };
         Share::Scan(Arc::new(work), pages)
     }
 }

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::{DataType, SchemaRef};
 use blocks::{Kind, RowSet};
 use datafusion::common::Result as DfResult;
-use engine::expression::Memory;
+use engine::expression::{Calls, Memory};
 use engine::join::{JoinTable, KeyFilter};
+use engine::pipeline::Now;
 use engine::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings, arrow_form};
+use parking_lot::Mutex;
 use shards::Test;
 use shards::cache::{ColumnBlock, PageColumn, PageRows, Piece, take_rows};
 
@@ -25,6 +27,10 @@ pub(super) struct ScanWork {
     /// Rows that went on, and rows that the filters took away.
     pub(super) passed: AtomicU64,
     pub(super) removed: AtomicU64,
+    /// Of the filters that are computed over Arrow's arrays, by the workers that have come to their end.
+    pub(super) calls: Mutex<Calls>,
+    /// Tells the time.
+    pub(super) now: Arc<Now>,
 }
 
 /// One worker's batches of a scan.
@@ -58,7 +64,8 @@ struct OpenPage {
 
 impl ScanBatches {
     pub(super) fn new(work: &Arc<ScanWork>, scan: PageScan) -> Self {
-        Self { work: Arc::clone(work), scan, memory: Memory::default(), page: None, has_ended: false }
+        let memory = Memory::timed_by(Some(Arc::clone(&work.now)));
+        Self { work: Arc::clone(work), scan, memory, page: None, has_ended: false }
     }
 
     /// What comes next; `None` at the end.
@@ -102,6 +109,7 @@ impl ScanBatches {
         }
     }
 
+    /// The rows that pass, as arrays had them.
     fn of_arrays(&mut self, rows: &arrow::array::RecordBatch) -> engine::Result<Batch> {
         let columns = rows.columns().iter().map(arrow_form::column).collect::<engine::Result<Vec<_>>>()?;
         let mut batch = Batch { rows: rows.num_rows(), columns };
@@ -117,6 +125,13 @@ impl ScanBatches {
         }
         self.work.removed.fetch_add((before - batch.rows) as u64, Ordering::Relaxed);
         Ok(batch)
+    }
+}
+
+impl Drop for ScanBatches {
+    fn drop(&mut self) {
+        let mut calls = self.work.calls.lock();
+        *calls = calls.and(self.memory.calls());
     }
 }
 

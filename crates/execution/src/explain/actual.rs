@@ -64,6 +64,12 @@ impl Clock {
             properties.push(Property::new("Spilled Parts", Value::Count(did.spilled.parts)));
             properties.push(Property::new("Spilled", Value::Bytes(did.spilled.bytes)));
         }
+        if 0 < did.calls.rows {
+            properties.push(Property::new("Arrow Rows", Value::Count(did.calls.rows)));
+            if plan.timing {
+                properties.push(Property::new("Arrow CPU", Value::Milliseconds(milliseconds(did.calls.busy_ns))));
+            }
+        }
         if let Some(busy) = did.busy.filter(|_| plan.timing) {
             properties.push(Property::new("CPU", Value::Milliseconds(milliseconds(busy.own_ns))));
         }

@@ -16,6 +16,7 @@ use crate::run::operators;
 use crate::{Execution, RunContext};
 
 mod actual;
+mod arrow;
 mod by_key;
 mod change;
 mod estimate;

@@ -14,6 +14,7 @@ use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
 use planner::{ExplainPlan, SharedRows, SharedScanExec};
 
 use super::actual::{Actual, Clock};
+use super::arrow::OverArrays;
 use super::estimate::{Estimate, Estimates};
 use super::{actual, expressions, operator};
 use crate::cover::{FALLBACKS, FragmentExec};
@@ -68,7 +69,8 @@ impl Property {
 /// The tree of `operators`, with what they did if they were run.
 pub(super) fn tree(operators: &Arc<dyn ExecutionPlan>, plan: &ExplainPlan) -> Node {
     let clock = plan.analyze.then(|| Clock::of(operators));
-    Shower { plan, clock, estimates: Estimates::default(), shared: RefCell::default() }.show(operators)
+    let over_arrays = OverArrays::of(operators);
+    Shower { plan, clock, over_arrays, estimates: Estimates::default(), shared: RefCell::default() }.show(operators)
 }
 
 /// The tree of what a statement that changes or locks rows reads, without what only says what becomes of the rows.
@@ -86,6 +88,7 @@ struct Shower<'a> {
     plan: &'a ExplainPlan,
     /// With ANALYZE.
     clock: Option<Clock>,
+    over_arrays: OverArrays,
     estimates: Estimates,
     /// Rows that several read, and that are shown already.
     shared: RefCell<Vec<*const SharedRows>>,
@@ -148,6 +151,7 @@ impl Shower<'_> {
         if self.plan.verbose {
             properties.insert(0, Property::list("Output", expressions::output(operator.as_ref())));
         }
+        properties.extend(self.over_arrays.property(operator.as_ref()));
         if self.plan.analyze {
             properties.extend(actual::properties(operator.as_ref(), self.plan));
             properties
@@ -191,6 +195,7 @@ impl Shower<'_> {
         let mut node = self.node(input, Vec::new());
         let output = usize::from(self.plan.verbose);
         node.properties.insert(output, Property::text("Filter", expressions::sql(filter.predicate())));
+        node.properties.extend(self.over_arrays.property(operator.as_ref()));
         node.estimate = self.estimates.of(operator);
         if let Some(clock) = &self.clock {
             node.actual = clock.actual(operator.as_ref());

@@ -90,3 +90,30 @@ async fn what_is_computed_once_is_shown_once() {
     assert_eq!(count(&plan, "Shared Scan on x (actual rows=10 loops=1)"), 2, "{plan:#?}");
     assert_eq!(count(&plan, "Seq Scan on b (actual rows=500 loops=1)"), 1, "{plan:#?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_computed_over_arrow_is_marked() {
+    let mut sql = tables().await;
+    let query = "select md5(v), count(*) from a where reverse(v) <> '1v' group by md5(v)";
+    let line = |plan: &[String], operator: &str, key: &str| {
+        let node = plan.iter().position(|line| line.contains(operator)).expect(operator);
+        let own = plan[node + 1..].iter().take_while(|line| !line.contains("->"));
+        own.map(|line| line.trim_start()).find_map(|line| line.strip_prefix(key)).map(str::to_owned)
+    };
+    let plan = sql.run(&format!("explain (costs off) {query}")).await.unwrap();
+    for (operator, expression) in [("Finalize HashAggregate", "md5("), ("Seq Scan on a", "reverse(")] {
+        let found = line(&plan, operator, "Arrow Expressions: ");
+        assert!(found.is_some_and(|found| found.contains(expression)), "{operator} in {plan:#?}");
+    }
+    let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap();
+    assert_eq!(line(&plan, "Seq Scan on a", "Arrow Rows: ").as_deref(), Some("50"), "{plan:#?}");
+    assert_eq!(line(&plan, "Finalize HashAggregate", "Arrow Rows: ").as_deref(), Some("49"), "{plan:#?}");
+    assert!(line(&plan, "Seq Scan on a", "Arrow CPU: ").is_some_and(|time| time.ends_with(" ms")), "{plan:#?}");
+    let document = sql.run(&format!("explain (analyze, format json) {query}")).await.unwrap().join("\n");
+    for key in ["\"Arrow Expressions\": [", "\"Arrow Rows\": 49", "\"Arrow CPU Time\": "] {
+        assert!(document.contains(key), "{key} in {document}");
+    }
+    sql.settings.set("kiln.engine", "off").unwrap();
+    let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap();
+    assert!(!plan.iter().any(|line| line.contains("Arrow")), "{plan:#?}");
+}

@@ -170,6 +170,11 @@ impl ResolvedFunction {
         self.definition.name == "to_timestamp" && self.takes == [SqlType::Float8]
     }
 
+    /// As SQL knows it.
+    pub(super) fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
     /// The types of its arguments.
     pub(super) fn takes(&self) -> &[SqlType] {
         &self.takes

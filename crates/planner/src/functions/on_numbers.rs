@@ -3,6 +3,7 @@
 use datafusion::logical_expr::ScalarUDF;
 use types::SqlType;
 use types::numeric::{Digits, power_of_ten};
+use types::text::{DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY};
 
 use super::cast::CastFunction;
 use super::function::ResolvedFunction;
@@ -12,8 +13,12 @@ use super::function::ResolvedFunction;
 pub enum NumberCall {
     /// Both sides are multiplied by their factors first; the result lies within limits, or the call fails.
     Exact { operation: NumberOperation, factors: (i128, i128), limits: (i128, i128) },
+    /// Both are divided; the result lies within limits, or the call fails.
+    Divided { division: NumberDivision, limits: (i128, i128) },
     /// Of `float8`.
     Floating(NumberOperation),
+    /// An integer as `float8`.
+    AsFloat,
     /// The one argument times a factor, within limits.
     Scaled { factor: i128, limits: (i128, i128) },
 }
@@ -26,15 +31,59 @@ pub enum NumberOperation {
     Multiply,
 }
 
+/// How one number is divided by another; a division by zero fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberDivision {
+    /// What is divided is multiplied by a factor first, the quotient is rounded half away from zero.
+    Rounded { factor: i128 },
+    /// What is after the point is left out.
+    Truncated,
+    /// What is left.
+    Remainder,
+}
+
 /// What the function does with numbers, and of which types; `None` for all others.
 #[must_use]
 pub fn number_call(function: &ScalarUDF) -> Option<(NumberCall, Vec<SqlType>)> {
     let inner = function.inner();
     if let Some(call) = inner.downcast_ref::<ResolvedFunction>() {
-        return Some((call.by_value()?.on_numbers()?, call.takes().to_vec()));
+        let done = call.by_value().and_then(|arithmetic| arithmetic.on_numbers());
+        let done = done.or_else(|| remainder(call)).or_else(|| on_days(call))?;
+        return Some((done, call.takes().to_vec()));
     }
     let cast = inner.downcast_ref::<CastFunction>()?;
-    Some((scaled(cast.from(), cast.to())?, vec![cast.from().clone()]))
+    Some((converted(cast.from(), cast.to())?, vec![cast.from().clone()]))
+}
+
+/// `%` of integers.
+fn remainder(call: &ResolvedFunction) -> Option<NumberCall> {
+    let is_integer = |of: &SqlType| matches!(of, SqlType::Int2 | SqlType::Int4 | SqlType::Int8);
+    let is_it = call.name() == "%" && call.takes().iter().all(is_integer);
+    let limits = (i64::MIN.into(), i64::MAX.into());
+    is_it.then_some(NumberCall::Divided { division: NumberDivision::Remainder, limits })
+}
+
+/// Days added to dates, and between dates.
+fn on_days(call: &ResolvedFunction) -> Option<NumberCall> {
+    let dates = (DATE_DAYS_MIN.into(), DATE_DAYS_MAX.into());
+    let (operation, limits) = match (call.name(), call.takes()) {
+        ("+", [SqlType::Date, SqlType::Int4] | [SqlType::Int4, SqlType::Date]) => (NumberOperation::Add, dates),
+        ("-", [SqlType::Date, SqlType::Int4]) => (NumberOperation::Subtract, dates),
+        ("-", [SqlType::Date, SqlType::Date]) => (NumberOperation::Subtract, (i32::MIN.into(), i32::MAX.into())),
+        _ => return None,
+    };
+    Some(NumberCall::Exact { operation, factors: (1, 1), limits })
+}
+
+fn converted(from: &SqlType, to: &SqlType) -> Option<NumberCall> {
+    match (from, to) {
+        (SqlType::Int2 | SqlType::Int4 | SqlType::Int8, SqlType::Float8) => Some(NumberCall::AsFloat),
+        (SqlType::Date, SqlType::Timestamp) => {
+            let limits = (TIMESTAMP_US_MIN.into(), TIMESTAMP_US_MAX.into());
+            Some(NumberCall::Scaled { factor: US_PER_DAY.into(), limits })
+        }
+        (from, to) => scaled(from, to),
+    }
 }
 
 /// The cast that adds digits after the point, or none.

@@ -168,6 +168,10 @@ impl Foreign for IsOdd {
     fn is_immutable(&self) -> bool {
         true
     }
+
+    fn sql(&self) -> String {
+        "is odd".to_owned()
+    }
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn a_worker_remembers_its_condition_from_batch_to_batch() {
     let called = Arc::clone(&function);
     let condition = Expression::Foreign { function, arguments: vec![Expression::Column(0)] };
     let columns = vec![OutputColumn::Probe(0)];
-    let residual = Residual { columns, is_true: Arc::new(move |batch, memory| condition.is_true(batch, memory)) };
+    let residual = Residual { columns, condition };
     let spec = JoinSpec { residual: Some(residual), ..one_key(JoinKind::Inner, OutputColumn::Probe(0)) };
     let table = table(spec, ints(0..10));
     let values = |values: Range<i64>| {

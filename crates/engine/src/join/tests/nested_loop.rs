@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, AsArray, BooleanArray};
+use arrow::datatypes::{DataType, Int64Type};
+
 use super::Chance;
 use super::rows::{Keys, Row, Value, batches, forms, rows, value};
-use crate::expression::Memory;
+use crate::expression::{Expression, Foreign};
 use crate::join::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch, Residual};
-use crate::{BATCH_ROWS, Batch, Bits, Data, Error, Result, Selection};
+use crate::{BATCH_ROWS, Batch, Data, Result, Selection};
 
 const KINDS: [JoinKind; 10] = [
     JoinKind::Inner,
@@ -23,17 +26,47 @@ const KINDS: [JoinKind; 10] = [
 
 fn fulfils(build: &Row, probe: &Row) -> bool {
     let number = |row: &Row| if let Some(Value::Number(number)) = row.last() { *number } else { panic!("no number") };
-    (number(build) + number(probe)) % 3 != 0
+    is_no_third(number(build) + number(probe))
+}
+
+fn is_no_third(sum: i128) -> bool {
+    sum % 3 != 0
+}
+
+/// The same of two columns.
+#[derive(Debug)]
+struct Fulfils;
+
+impl Foreign for Fulfils {
+    fn id(&self) -> u64 {
+        12
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &[DataType::Int64, DataType::Int64]
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        assert!(rows > 0 && rows <= BATCH_ROWS);
+        let number = |side: usize, row: usize| i128::from(arguments[side].as_primitive::<Int64Type>().value(row));
+        let values = (0..rows).map(|row| Some(is_no_third(number(0, row) + number(1, row))));
+        Ok(Arc::new(values.collect::<BooleanArray>()))
+    }
+
+    fn is_immutable(&self) -> bool {
+        true
+    }
+
+    fn sql(&self) -> String {
+        "fulfils".to_owned()
+    }
 }
 
 /// As a condition over the two numbers.
 fn residual(keys: usize) -> Residual {
-    let is_true = |batch: &Batch, _: &mut Memory| {
-        let [build, probe] = &*batch.columns else { return Err(Error::Form("two columns")) };
-        assert!(batch.rows > 0 && batch.rows <= BATCH_ROWS);
-        Ok(Bits::of(batch.rows, |row| fulfils(&vec![value(build, row)], &vec![value(probe, row)])))
-    };
-    Residual { columns: vec![OutputColumn::Build(keys), OutputColumn::Probe(keys)], is_true: Arc::new(is_true) }
+    let arguments = vec![Expression::Column(0), Expression::Column(1)];
+    let condition = Expression::Foreign { function: Arc::new(Fulfils), arguments };
+    Residual { columns: vec![OutputColumn::Build(keys), OutputColumn::Probe(keys)], condition }
 }
 
 fn naive(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {

@@ -10,9 +10,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use engine::aggregate::{AggregateSpec, GroupingSet, Kept, StateSpec};
 use engine::arrow_form::form;
-use engine::expression::{Expression, Operation};
+use engine::expression::{Division, Expression, Operation};
 use engine::pipeline::{Sink, Source, Step};
 use engine::{Bounds, Form};
+use types::numeric::{checked_power_of_ten, power_of_ten};
+use types::sql_type::NUMERIC_PRECISION_MAX;
 
 use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
 use crate::cover::expression;
@@ -92,13 +94,7 @@ impl Builder {
                 }
                 Aggregate::Total { sum, form } => {
                     let (total, count) = (state(sum, column), state(Kept::Count, column));
-                    if aggregate.fun().name() == "sum" {
-                        finished.push(Expression::Sum { sum: Box::new(total), count: Box::new(count) });
-                        continue;
-                    }
-                    let arguments = vec![total, count];
-                    let function = Arc::new(FinishAggregate::new(aggregate, vec![form, DataType::Int64]));
-                    Expression::Foreign { function, arguments }
+                    total_of(aggregate, form, total, count)
                 }
             });
         }
@@ -166,6 +162,40 @@ fn grouping_sets(groups: &PhysicalGroupBy) -> Option<Vec<GroupingSet>> {
         sets.push(GroupingSet { absent: absent.clone(), id });
     }
     sets.iter().any(|set| set.id == 0).then_some(sets)
+}
+
+/// The value of `sum` or `avg`, out of a total in a form and of how many values it is; NULL where it is of none.
+pub(super) fn total_of(
+    aggregate: &Arc<AggregateFunctionExpr>,
+    form: DataType,
+    total: Expression,
+    count: Expression,
+) -> Expression {
+    let sum = |total: Expression| Expression::Sum { sum: Box::new(total), count: Box::new(count.clone()) };
+    if aggregate.fun().name() == "sum" {
+        return sum(total);
+    }
+    let gives = aggregate.field();
+    let digits = match (&form, gives.data_type()) {
+        (DataType::Decimal128(_, has), DataType::Decimal128(_, gets)) => gets.checked_sub(*has),
+        _ => None,
+    };
+    let factor = digits.and_then(|digits| checked_power_of_ten(u8::try_from(digits).ok()?));
+    match factor {
+        Some(factor) => {
+            let beyond = power_of_ten(NUMERIC_PRECISION_MAX);
+            Expression::Divide {
+                division: Division::Rounded { factor },
+                left: Box::new(sum(total)),
+                right: Box::new(count),
+                limits: Bounds { min: 1 - beyond, max: beyond - 1 },
+            }
+        }
+        None => {
+            let function = Arc::new(FinishAggregate::new(aggregate, vec![form, DataType::Int64]));
+            Expression::Foreign { function, arguments: vec![total, count] }
+        }
+    }
 }
 
 /// A number times itself, as digits.

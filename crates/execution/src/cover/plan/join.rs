@@ -102,13 +102,10 @@ impl Builder {
             return None;
         }
         let residual = match join.filter {
-            Some(filter) => {
-                let condition = expression::lower(filter.expression(), filter.schema())?;
-                Some(Residual {
-                    columns: kept.moved_all(&filtered),
-                    is_true: Arc::new(move |batch, memory| condition.is_true(batch, memory)),
-                })
-            }
+            Some(filter) => Some(Residual {
+                columns: kept.moved_all(&filtered),
+                condition: expression::lower(filter.expression(), filter.schema())?,
+            }),
             None => None,
         };
         let spec = Arc::new(JoinSpec {

@@ -1,13 +1,14 @@
 //! Operators as pipelines.
 //!
 //! Each kind of operator has a file: `scan.rs` also for filters, which scans make where they can, `project.rs`, `join.rs`, `aggregate.rs`,
-//! `sort.rs`, `window.rs`, `limit.rs`, `union.rs`.
+//! `sort.rs`, `window.rs`, `limit.rs`, `union.rs`. What EXPLAIN says of them is found by `operators.rs`.
 
 mod aggregate;
 mod ahead;
 mod dependencies;
 mod join;
 mod limit;
+mod operators;
 mod project;
 mod scan;
 mod sort;

@@ -19,9 +19,8 @@ use engine::arrow_form;
 use engine::expression::Expression;
 use engine::window::{Edge, Frame, Units, WindowFunction, WindowSpec};
 
-use super::aggregate::Aggregate;
+use super::aggregate::{Aggregate, total_of};
 use super::{Builder, Chain, OperatorId, ordered, through_exchanges};
-use crate::cover::foreign::FinishAggregate;
 
 /// Window functions over one input.
 pub(super) struct Windows<'a> {
@@ -121,8 +120,13 @@ struct Computed {
 /// What a function gives, by the places of the engine's functions.
 enum Given {
     Column(usize),
-    Sum { sum: usize, count: usize },
-    Average { function: Arc<FinishAggregate>, total: usize, count: usize },
+    /// A sum or an average, of a total in a form.
+    Total {
+        aggregate: Arc<AggregateFunctionExpr>,
+        form: DataType,
+        total: usize,
+        count: usize,
+    },
 }
 
 impl Given {
@@ -131,10 +135,7 @@ impl Given {
         let column = |place: usize| Expression::Column(width + place);
         match self {
             Self::Column(place) => column(place),
-            Self::Sum { sum, count } => Expression::Sum { sum: Box::new(column(sum)), count: Box::new(column(count)) },
-            Self::Average { function, total, count } => {
-                Expression::Foreign { function, arguments: vec![column(total), column(count)] }
-            }
+            Self::Total { aggregate, form, total, count } => total_of(&aggregate, form, column(total), column(count)),
         }
     }
 }
@@ -211,12 +212,7 @@ impl Computed {
             Aggregate::Total { sum: Kept::FloatSum, .. } if frame.start != Edge::Partition => return None,
             Aggregate::Total { sum, form } => {
                 let (total, count) = (place(sum), place(Kept::Count));
-                if aggregate.fun().name() == "sum" {
-                    return Some(Given::Sum { sum: total, count });
-                }
-                let aggregate = Arc::new(aggregate.clone());
-                let function = Arc::new(FinishAggregate::new(&aggregate, vec![form, DataType::Int64]));
-                Given::Average { function, total, count }
+                Given::Total { aggregate: Arc::new(aggregate.clone()), form, total, count }
             }
             Aggregate::Spread => return None,
         })

@@ -1,11 +1,11 @@
 //! Sums, differences, products and quotients of two numbers.
 
 use rowstore::Value;
-use types::numeric::{Digits, power_of_ten};
+use types::numeric::{Digits, checked_power_of_ten, power_of_ten};
 use types::{SqlResult, SqlType};
 
 use super::{decimal, float, integer};
-use crate::functions::on_numbers::{NumberCall, NumberOperation};
+use crate::functions::on_numbers::{NumberCall, NumberDivision, NumberOperation};
 
 /// An operation on two numbers of one kind.
 #[derive(Debug, Clone, Copy)]
@@ -81,13 +81,13 @@ impl Arithmetic {
         Some(Self { operation, numbers })
     }
 
-    /// The same over columns; `None` for quotients.
+    /// The same over columns; `None` for quotients of floats, and for some of more digits than there are.
     pub(crate) fn on_numbers(&self) -> Option<NumberCall> {
         let operation = match self.operation {
             Operation::Add => NumberOperation::Add,
             Operation::Subtract => NumberOperation::Subtract,
             Operation::Multiply => NumberOperation::Multiply,
-            Operation::Divide => return None,
+            Operation::Divide => return self.division(),
         };
         Some(match self.numbers {
             Numbers::Integer { least, greatest, .. } => {
@@ -100,6 +100,18 @@ impl Arithmetic {
             }
             Numbers::DecimalQuotient { .. } => return None,
         })
+    }
+
+    fn division(&self) -> Option<NumberCall> {
+        let (division, limits) = match self.numbers {
+            Numbers::Integer { least, greatest, .. } => (NumberDivision::Truncated, (least.into(), greatest.into())),
+            Numbers::DecimalQuotient { shift } => {
+                let beyond = power_of_ten(38);
+                (NumberDivision::Rounded { factor: checked_power_of_ten(shift)? }, (1 - beyond, beyond - 1))
+            }
+            Numbers::Float8 | Numbers::Decimal { .. } => return None,
+        };
+        Some(NumberCall::Divided { division, limits })
     }
 
     #[inline]

@@ -1,4 +1,8 @@
-//! DataFusion's expressions as the engine's.
+//! DataFusion's expressions as the engine's: those of numbers in `numbers.rs`, of strings in `text.rs`, of dates in `date.rs`.
+
+mod date;
+mod numbers;
+mod text;
 
 use std::sync::Arc;
 
@@ -6,12 +10,11 @@ use arrow::datatypes::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use engine::expression::{Comparison, Expression, Operation};
-use engine::{Bounds, arrow_form};
-use planner::functions::{NumberCall, NumberOperation, number_call};
+use engine::arrow_form;
+use engine::expression::{Comparison, Expression};
 
 use super::foreign;
 
@@ -50,7 +53,11 @@ fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Express
     if let Some(case) = expression.downcast_ref::<CaseExpr>() {
         return searched_case(case, schema);
     }
-    call(expression.downcast_ref::<ScalarFunctionExpr>()?, schema)
+    if let Some(like) = expression.downcast_ref::<LikeExpr>() {
+        return text::like(like, schema);
+    }
+    let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
+    numbers::call(call, schema).or_else(|| text::call(call, schema)).or_else(|| date::call(call, schema))
 }
 
 fn constant(value: &ScalarValue) -> Option<Expression> {
@@ -84,9 +91,13 @@ fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
         Operator::LtEq => Comparison::LessOrEqual,
         Operator::Gt => Comparison::Greater,
         Operator::GtEq => Comparison::GreaterOrEqual,
+        Operator::StringConcat => return text::joined(binary, schema),
         _ => return None,
     };
     let (left, right) = (binary.left(), binary.right());
+    if text::is_text(left, schema) && text::is_text(right, schema) {
+        return text::compared(comparison, left, right, schema);
+    }
     let factors = match (left.data_type(schema).ok()?, right.data_type(schema).ok()?) {
         (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => {
             let scale = x.max(y);
@@ -130,10 +141,10 @@ fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
         (from, to) if from == to => value(),
         (from, to) if width(from).zip(width(to)).is_some_and(|(from, to)| from <= to) => value(),
         (DataType::Decimal128(_, x), DataType::Decimal128(precision, y)) if x <= y => {
-            scaled(value()?, power_of_ten(y - x)?, digits(*precision)?)
+            numbers::scaled(value()?, power_of_ten(y - x)?, digits(*precision)?)
         }
         (from, DataType::Decimal128(precision, scale)) if width(from).is_some() && 0 <= *scale => {
-            scaled(value()?, power_of_ten(*scale)?, digits(*precision)?)
+            numbers::scaled(value()?, power_of_ten(*scale)?, digits(*precision)?)
         }
         _ => None,
     }
@@ -145,19 +156,10 @@ fn digits(precision: u8) -> Option<(i128, i128)> {
     Some((1 - beyond, beyond - 1))
 }
 
-/// A value times a factor.
-fn scaled(value: Expression, factor: i64, (min, max): (i128, i128)) -> Option<Expression> {
-    let zero = constant(&ScalarValue::Int64(Some(0)))?;
-    Some(Expression::Arithmetic {
-        operation: Operation::Add,
-        left: Box::new(value),
-        right: Box::new(zero),
-        factors: (factor, 1),
-        limits: Bounds { min, max },
-    })
-}
-
 fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
+    if text::is_text(list.expr(), schema) {
+        return text::among(list, schema);
+    }
     let data_type = list.expr().data_type(schema).ok()?;
     let mut values = Vec::with_capacity(list.len());
     for item in list.list() {
@@ -189,38 +191,4 @@ fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
         None => None,
     };
     Some(Expression::Case { branches: branches.collect::<Option<_>>()?, otherwise })
-}
-
-fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
-    let (number, takes) = number_call(call.fun())?;
-    let fits = |(argument, taken): (&Arc<dyn PhysicalExpr>, &types::SqlType)| {
-        argument.data_type(schema).is_ok_and(|found| found == taken.arrow_type())
-    };
-    if call.args().len() != takes.len() || !call.args().iter().zip(&takes).all(fits) {
-        return None;
-    }
-    let mut arguments = call.args().iter().map(|argument| lower(argument, schema).map(Box::new));
-    let operation = |operation| match operation {
-        NumberOperation::Add => Operation::Add,
-        NumberOperation::Subtract => Operation::Subtract,
-        NumberOperation::Multiply => Operation::Multiply,
-    };
-    match number {
-        NumberCall::Exact { operation: done, factors: (x, y), limits: (min, max) } => {
-            let factors = (i64::try_from(x).ok()?, i64::try_from(y).ok()?);
-            let (left, right) = (arguments.next()??, arguments.next()??);
-            Some(Expression::Arithmetic {
-                operation: operation(done),
-                left,
-                right,
-                factors,
-                limits: Bounds { min, max },
-            })
-        }
-        NumberCall::Floating(done) => {
-            let (left, right) = (arguments.next()??, arguments.next()??);
-            Some(Expression::FloatArithmetic { operation: operation(done), left, right })
-        }
-        NumberCall::Scaled { factor, limits } => scaled(*arguments.next()??, i64::try_from(factor).ok()?, limits),
-    }
 }

@@ -1,0 +1,202 @@
+//! Functions of one string: computed once for each string of a dictionary, else for each row.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, StringViewArray, StringViewBuilder};
+use blocks::{Matcher, TextCondition};
+
+use super::memory::{Domain, function_id, looked_up};
+use super::{Computed, Memory};
+use crate::{Bits, Bounds, Column, Data, Error, Result, Strings, TextNumbers};
+
+/// What is computed of a string; none of it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextFunction {
+    /// Whether a condition is true of it.
+    Is(TextCondition),
+    /// How many characters it has.
+    Length,
+    /// `upper`
+    Upper,
+    /// `lower`
+    Lower,
+    /// The characters from one place, which counts from 1, to before another.
+    Cut { from: i64, end: i64 },
+    /// Without these characters at its ends.
+    Trim { cut: String, at_start: bool, at_end: bool },
+    /// Between two other strings.
+    Enclosed { before: String, after: String },
+}
+
+/// A function, and the number by which its results are remembered.
+#[derive(Debug, Clone)]
+pub struct TextCall {
+    id: u64,
+    function: TextFunction,
+}
+
+/// A dictionary of more strings for a row than these is not worth a table.
+const STRINGS_MAX: usize = 16;
+
+impl TextCall {
+    /// A call of a function.
+    #[must_use]
+    pub fn new(function: TextFunction) -> Self {
+        Self { id: function_id(), function }
+    }
+
+    pub(super) fn compute(&self, value: Computed, memory: &mut Memory) -> Result<Computed> {
+        let Computed { column, is_scalar } = value;
+        let computed = match &column.data {
+            Data::Codes { strings, .. } if strings.is_empty() => {
+                self.function.of(std::iter::repeat_n("", column.rows()))
+            }
+            Data::Codes { codes, strings } if strings.len() <= codes.len().max(64) * STRINGS_MAX => {
+                let domain = Domain::Strings(strings.id());
+                let table = memory.table(self.id, domain, || self.function.table(strings))?;
+                looked_up(table, codes)?.column
+            }
+            Data::Codes { codes, strings } => self.function.of(codes.iter().map(|code| strings.get(*code))),
+            Data::Texts(texts) => self.function.of((0..texts.len()).map(|row| texts.value(row))),
+            _ => return Err(Error::Form("a string")),
+        };
+        Ok(Computed { column: Column { validity: column.validity, ..computed }, is_scalar })
+    }
+}
+
+impl TextFunction {
+    /// Its values for strings.
+    fn of<'a>(&self, strings: impl ExactSizeIterator<Item = &'a str>) -> Column {
+        let mut text = String::new();
+        Column::new(match self {
+            Self::Is(condition) => {
+                let matcher = Matcher::new(condition);
+                let (rows, mut strings) = (strings.len(), strings);
+                let is_true = |_| strings.next().is_some_and(|string| matcher.matches(string.as_bytes()));
+                Data::Bools(Arc::new(Bits::of(rows, is_true)))
+            }
+            Self::Length => {
+                let length = |string: &str| string.chars().count() as i64;
+                let values: Vec<i64> = strings.map(length).collect();
+                let bounds = Bounds { min: 0, max: values.iter().max().copied().unwrap_or(0).into() };
+                Data::Ints { values: Arc::new(values), bounds }
+            }
+            shape => {
+                let mut builder = StringViewBuilder::with_capacity(strings.len());
+                strings.for_each(|string| builder.append_value(shape.shaped(string, &mut text)));
+                Data::Texts(builder.finish())
+            }
+        })
+    }
+
+    /// Its values for all strings of a dictionary. Strings among them are a dictionary too, each there once.
+    fn table(&self, strings: &Strings) -> Result<Column> {
+        let values = strings.values();
+        let all = (0..values.len()).map(|code| values.value(code));
+        if matches!(self, Self::Is(_) | Self::Length) {
+            return Ok(self.of(all));
+        }
+        let (mut numbers, mut text) = (TextNumbers::default(), String::new());
+        let codes = all.map(|string| numbers.number(self.shaped(string, &mut text))).collect::<Result<Vec<_>>>()?;
+        let strings = Strings::new(StringViewArray::from_iter_values(numbers.iter()));
+        Ok(Column::new(Data::Codes { codes: Arc::new(codes), strings }))
+    }
+
+    /// The string that it makes of one, in `text` where it is no part of that one.
+    fn shaped<'a>(&self, string: &'a str, text: &'a mut String) -> &'a str {
+        match self {
+            Self::Upper => *text = string.to_uppercase(),
+            Self::Lower => *text = string.to_lowercase(),
+            Self::Enclosed { before, after } => {
+                text.clear();
+                [before, string, after].into_iter().for_each(|part| text.push_str(part));
+            }
+            Self::Cut { from, end } => return cut(string, *from, *end),
+            Self::Trim { cut, at_start, at_end } => {
+                let is_cut = |character: char| cut.contains(character);
+                let string = if *at_start { string.trim_start_matches(is_cut) } else { string };
+                return if *at_end { string.trim_end_matches(is_cut) } else { string };
+            }
+            Self::Is(_) | Self::Length => return string,
+        }
+        text
+    }
+}
+
+/// The characters from one place, which counts from 1, to before another.
+fn cut(string: &str, from: i64, end: i64) -> &str {
+    let from = from.max(1);
+    let place = |count: i64| usize::try_from(count).unwrap_or(usize::MAX);
+    let (skip, take) = (place(from - 1), place(end.saturating_sub(from).max(0)));
+    let byte = |text: &str, characters: usize| match text.is_ascii() {
+        true => characters.min(text.len()),
+        false => text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at),
+    };
+    let rest = &string[byte(string, skip)..];
+    &rest[..byte(rest, take)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STRINGS: [&str; 6] = ["", "  green ", "Ünï", "special unrequests", "50%", "zz"];
+
+    /// As strings of rows and as codes, with a NULL.
+    fn columns() -> [Column; 2] {
+        let validity = Some(Arc::new(Bits::of(STRINGS.len(), |row| row != 5)));
+        let texts = StringViewArray::from_iter_values(STRINGS);
+        let codes = Data::Codes { codes: Arc::new((0..6).collect()), strings: Strings::new(texts.clone()) };
+        [Data::Texts(texts), codes].map(|data| Column { data, validity: validity.clone() })
+    }
+
+    fn shown(column: &Column) -> Vec<String> {
+        let value = |row: usize| match &column.data {
+            _ if !column.is_valid(row) => "NULL".to_owned(),
+            Data::Texts(texts) => texts.value(row).to_owned(),
+            Data::Codes { codes, strings } => strings.get(codes[row]).to_owned(),
+            Data::Ints { values, .. } => values[row].to_string(),
+            Data::Bools(bits) => bits.get(row).to_string(),
+            other => panic!("{other:?}"),
+        };
+        (0..column.rows()).map(value).collect()
+    }
+
+    #[test]
+    fn strings_of_rows_and_of_dictionaries_give_the_same() {
+        let like = TextCondition::Like { pattern: blocks::Pattern::parse("%e%s%").unwrap(), is_negated: false };
+        let trim = |at_start, at_end| TextFunction::Trim { cut: " ".to_owned(), at_start, at_end };
+        let enclosed = TextFunction::Enclosed { before: "<".to_owned(), after: "ü>".to_owned() };
+        for (function, expected) in [
+            (TextFunction::Upper, ["", "  GREEN ", "ÜNÏ", "SPECIAL UNREQUESTS", "50%"]),
+            (TextFunction::Lower, ["", "  green ", "ünï", "special unrequests", "50%"]),
+            (TextFunction::Length, ["0", "8", "3", "18", "3"]),
+            (TextFunction::Cut { from: 2, end: 4 }, ["", " g", "nï", "pe", "0%"]),
+            (TextFunction::Cut { from: -1, end: 2 }, ["", " ", "Ü", "s", "5"]),
+            (TextFunction::Cut { from: 3, end: i64::MAX }, ["", "green ", "ï", "ecial unrequests", "%"]),
+            (TextFunction::Cut { from: 3, end: 1 }, [""; 5]),
+            (trim(true, true), ["", "green", "Ünï", "special unrequests", "50%"]),
+            (trim(false, true), ["", "  green", "Ünï", "special unrequests", "50%"]),
+            (enclosed, ["<ü>", "<  green ü>", "<Ünïü>", "<special unrequestsü>", "<50%ü>"]),
+            (TextFunction::Is(like), ["false", "false", "false", "true", "false"]),
+        ] {
+            let call = TextCall::new(function);
+            for column in columns() {
+                let computed = call.compute(Computed::rows(column), &mut Memory::default()).unwrap();
+                let found = shown(&computed.column);
+                assert_eq!(found[..5], expected, "{call:?}");
+                assert_eq!(found[5], "NULL", "{call:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dictionary_of_results_has_each_once() {
+        let strings = Strings::new(StringViewArray::from_iter_values(["ab", "ac", "b"]));
+        let column = Column::new(Data::Codes { codes: Arc::new(vec![0, 1, 2, 0]), strings });
+        let call = TextCall::new(TextFunction::Cut { from: 1, end: 2 });
+        let computed = call.compute(Computed::rows(column), &mut Memory::default()).unwrap();
+        let Data::Codes { codes, strings } = &computed.column.data else { panic!("codes") };
+        assert_eq!((codes.as_slice(), strings.len()), ([0, 0, 1, 0].as_slice(), 2));
+    }
+}

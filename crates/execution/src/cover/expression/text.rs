@@ -1,0 +1,138 @@
+//! Conditions on strings, and calls of functions of strings.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, InListExpr, LikeExpr, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use engine::expression::{Comparison, Expression, Pattern, TextCall, TextCondition, TextFunction};
+use planner::functions::{self, text_call};
+
+use super::lower;
+
+pub(super) fn is_text(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let is_text = |of: DataType| matches!(of, DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8);
+    expression.data_type(schema).is_ok_and(is_text)
+}
+
+/// A string that is written out; `None` for all else, also for NULL.
+pub(super) fn literal(expression: &Arc<dyn PhysicalExpr>) -> Option<&str> {
+    expression.downcast_ref::<Literal>()?.value().try_as_str().flatten()
+}
+
+fn of(function: TextFunction, value: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+    let value = Box::new(lower(value, schema)?);
+    Some(Expression::Text { call: Arc::new(TextCall::new(function)), value })
+}
+
+pub(super) fn compared(
+    comparison: Comparison,
+    left: &Arc<dyn PhysicalExpr>,
+    right: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Option<Expression> {
+    let with = |comparison, constant: &str, value| {
+        of(TextFunction::Is(TextCondition::Compare(comparison, constant.as_bytes().to_vec())), value, schema)
+    };
+    match (literal(left), literal(right)) {
+        (_, Some(constant)) => with(comparison, constant, left),
+        (Some(constant), None) => with(turned(comparison), constant, right),
+        (None, None) => {
+            let (left, right) = (Box::new(lower(left, schema)?), Box::new(lower(right, schema)?));
+            Some(Expression::CompareTexts { comparison, left, right })
+        }
+    }
+}
+
+/// The comparison with its sides exchanged.
+fn turned(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        Comparison::Greater => Comparison::Less,
+        same @ (Comparison::Equal | Comparison::NotEqual) => same,
+    }
+}
+
+pub(super) fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
+    let values = list.list().iter().map(|item| Some(literal(item)?.as_bytes().to_vec()));
+    let among = of(TextFunction::Is(TextCondition::In(values.collect::<Option<_>>()?)), list.expr(), schema)?;
+    Some(if list.negated() { Expression::Not(Box::new(among)) } else { among })
+}
+
+/// Patterns that bytes alone tell; others, and those that take no notice of case, are matched over arrays.
+pub(super) fn like(like: &LikeExpr, schema: &Schema) -> Option<Expression> {
+    if like.case_insensitive() || !is_text(like.expr(), schema) {
+        return None;
+    }
+    let pattern = Pattern::parse(literal(like.pattern())?)?;
+    of(TextFunction::Is(TextCondition::Like { pattern, is_negated: like.negated() }), like.expr(), schema)
+}
+
+/// Strings one after the other; all but one of which may be constants.
+pub(super) fn joined(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
+    let mut parts = Vec::new();
+    collect(binary, &mut parts);
+    if !parts.iter().all(|part| is_text(part, schema)) {
+        return None;
+    }
+    let mut computed = parts.iter().enumerate().filter(|(_, part)| literal(part).is_none());
+    match (computed.next(), computed.next()) {
+        (Some((place, value)), None) => {
+            let whole = |parts: &[&Arc<dyn PhysicalExpr>]| parts.iter().filter_map(|part| literal(part)).collect();
+            let (before, after) = (whole(&parts[..place]), whole(&parts[place + 1..]));
+            of(TextFunction::Enclosed { before, after }, value, schema)
+        }
+        _ => parts.iter().map(|part| lower(part, schema)).collect::<Option<_>>().map(Expression::Joined),
+    }
+}
+
+fn collect<'a>(binary: &'a BinaryExpr, parts: &mut Vec<&'a Arc<dyn PhysicalExpr>>) {
+    for side in [binary.left(), binary.right()] {
+        match side.downcast_ref::<BinaryExpr>().filter(|inner| *inner.op() == Operator::StringConcat) {
+            Some(inner) => collect(inner, parts),
+            None => parts.push(side),
+        }
+    }
+}
+
+/// A function of a string whose other arguments are constants.
+pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
+    let (value, rest) = call.args().split_first()?;
+    let text = text_call(call.fun()).filter(|_| is_text(value, schema))?;
+    let function = match (text, rest) {
+        (functions::TextCall::Upper, []) => TextFunction::Upper,
+        (functions::TextCall::Lower, []) => TextFunction::Lower,
+        (functions::TextCall::Length, []) => TextFunction::Length,
+        (functions::TextCall::Substring, [from]) => TextFunction::Cut { from: integer(from)?, end: i64::MAX },
+        (functions::TextCall::Substring, [from, count]) => {
+            let from = integer(from)?;
+            // A negative number of characters is an error.
+            let count = integer(count).filter(|count| 0 <= *count)?;
+            TextFunction::Cut { from, end: from + count }
+        }
+        (functions::TextCall::Left, [count]) => {
+            let count = integer(count).filter(|count| 0 <= *count)?;
+            TextFunction::Cut { from: 1, end: 1 + count }
+        }
+        (functions::TextCall::Trim { at_start, at_end }, []) => {
+            TextFunction::Trim { cut: " ".to_owned(), at_start, at_end }
+        }
+        (functions::TextCall::Trim { at_start, at_end }, [cut]) => {
+            TextFunction::Trim { cut: literal(cut)?.to_owned(), at_start, at_end }
+        }
+        _ => return None,
+    };
+    of(function, value, schema)
+}
+
+fn integer(argument: &Arc<dyn PhysicalExpr>) -> Option<i64> {
+    match argument.downcast_ref::<Literal>()?.value() {
+        ScalarValue::Int32(value) => value.map(i64::from),
+        ScalarValue::Int64(value) => *value,
+        _ => None,
+    }
+}

@@ -1,0 +1,60 @@
+//! Calls over columns of dates and of moments: what engines need to know to make them without arrays.
+
+use datafusion::logical_expr::ScalarUDF;
+use types::SqlType;
+
+use super::datetime::Field;
+use super::function::ResolvedFunction;
+
+/// The part that EXTRACT or `date_part` takes of its second argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartCall {
+    pub part: Part,
+    /// Whether that is a moment without a zone, not a date.
+    pub is_moment: bool,
+    /// Whether it gives a `float8`, not a numeric without digits after the point.
+    pub is_float: bool,
+}
+
+/// A part of a date or of a moment; the time of the day of moments alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Year,
+    Quarter,
+    Month,
+    Day,
+    DayOfWeek,
+    IsoDayOfWeek,
+    DayOfYear,
+    Hour,
+    Minute,
+}
+
+/// What the function takes of its second argument where its first one is `name`; `None` for all others.
+#[must_use]
+pub fn part_call(function: &ScalarUDF, name: &str) -> Option<PartCall> {
+    let call = function.inner().downcast_ref::<ResolvedFunction>()?;
+    let is_float = match call.name() {
+        "extract_0" => false,
+        "date_part" => true,
+        _ => return None,
+    };
+    let is_moment = match call.takes() {
+        [_, SqlType::Date] => false,
+        [_, SqlType::Timestamp] => true,
+        _ => return None,
+    };
+    let part = match Field::named(name)? {
+        Field::Year => Part::Year,
+        Field::Quarter => Part::Quarter,
+        Field::Month => Part::Month,
+        Field::Day => Part::Day,
+        Field::DayOfWeek => Part::DayOfWeek,
+        Field::IsoDayOfWeek => Part::IsoDayOfWeek,
+        Field::DayOfYear => Part::DayOfYear,
+        Field::Hour if is_moment => Part::Hour,
+        Field::Minute if is_moment => Part::Minute,
+        _ => return None,
+    };
+    Some(PartCall { part, is_moment, is_float })
+}
