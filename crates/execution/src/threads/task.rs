@@ -18,7 +18,7 @@ use super::turns::Turns;
 /// what a query works on has to come to the core's caches again after each.
 const TURN: Duration = Duration::from_millis(1);
 
-/// The first level of queries that get no turn to compute at length.
+/// The first level of queries that wait for others of their kind to compute at length.
 const OLD_LEVEL: u8 = 2;
 
 tokio::task_local! {
@@ -104,15 +104,13 @@ pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Computes what takes long and cannot pause. Others get the turn meanwhile, and another thread: but of an old query only beside few that
-/// do so too, which would all be beside those that have turns, and a young one keeps it.
+/// Computes what takes long and cannot pause: others get the turn meanwhile, and another thread. Old queries do so only beside few, all of
+/// which would be beside those that have turns.
 pub(crate) fn at_length<T>(compute: impl FnOnce() -> T) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
-    if task.query.level() < OLD_LEVEL {
-        return tokio::task::block_in_place(compute);
-    }
+    let is_old = OLD_LEVEL <= task.query.level();
     task.leave();
-    tokio::task::block_in_place(|| task.turns.at_length(compute))
+    tokio::task::block_in_place(|| if is_old { task.turns.at_length(compute) } else { compute() })
 }
 
 impl Task {

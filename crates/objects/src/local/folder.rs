@@ -17,6 +17,7 @@ use object_store::{Error, ListResult, ObjectMeta, PutMode, PutResult, Result, Up
 use parking_lot::Mutex;
 use types::{Clock, Failpoint, Reserve};
 
+use super::buffers::Buffers;
 use super::failed;
 use super::workspace::{NAME, Temporary, Workspace};
 
@@ -33,13 +34,15 @@ pub(super) struct Folder {
     last_stamp: AtomicU64,
     /// What writes leave free.
     reserve: Option<Reserve>,
+    /// For what is read.
+    buffers: Arc<Buffers>,
 }
 
 impl Folder {
     pub(super) fn new(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<Reserve>) -> Result<Self> {
         let root = std::path::absolute(root).map_err(|source| failed(source.into()))?;
         let (workspace, durable) = (Mutex::default(), Mutex::default());
-        Ok(Self { root, clock, workspace, durable, last_stamp: AtomicU64::new(0), reserve })
+        Ok(Self { root, clock, workspace, durable, last_stamp: AtomicU64::new(0), reserve, buffers: Arc::default() })
     }
 
     /// Whether there is room for so many bytes more.
@@ -258,6 +261,15 @@ impl Folder {
         Ok(())
     }
 
+    /// The bytes of `range` of a file, fewer where it ends before.
+    pub(super) fn read(&self, file: &File, location: &Path, range: Range<u64>) -> Result<Bytes> {
+        let failed_at = |source: io::Error| failed(format!("failed to read {location}: {source}").into());
+        let length = file.metadata().map_err(failed_at)?.len();
+        let end = range.end.min(length);
+        let bytes = usize::try_from(end.saturating_sub(range.start)).map_err(|source| failed(source.into()))?;
+        self.buffers.filled(bytes, |buffer| file.read_exact_at(buffer, range.start).map_err(failed_at))
+    }
+
     /// Gives `file` a modification time that no earlier content of its name has had: with the inode, which is used again soon
     /// after a file is gone, it makes the version.
     fn stamp(&self, file: &Temporary, later_than: u64) -> io::Result<()> {
@@ -268,17 +280,6 @@ impl Folder {
         let stamp = stamped(last.unwrap_or_else(|last| last));
         file.file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(stamp))
     }
-}
-
-/// The bytes of `range`, fewer where the file ends before.
-pub(super) fn read(file: &File, location: &Path, range: Range<u64>) -> Result<Bytes> {
-    let failed_at = |source: io::Error| failed(format!("failed to read {location}: {source}").into());
-    let length = file.metadata().map_err(failed_at)?.len();
-    let end = range.end.min(length);
-    let bytes = usize::try_from(end.saturating_sub(range.start)).map_err(|source| failed(source.into()))?;
-    let mut buffer = vec![0; bytes];
-    file.read_exact_at(&mut buffer, range.start).map_err(failed_at)?;
-    Ok(Bytes::from(buffer))
 }
 
 /// With the kind of the error, which says whether the disk is full.

@@ -19,6 +19,7 @@ use object_store::{
 };
 use types::{Clock, Reserve};
 
+mod buffers;
 mod disk;
 mod folder;
 #[cfg(test)]
@@ -107,7 +108,7 @@ impl ObjectStore for LocalStore {
                 }
                 let chunk = rest.start..rest.end.min(rest.start + CHUNK_BYTES);
                 let rest = chunk.end..rest.end;
-                let bytes = blocking(&folder, move |_| folder::read(&file, &at, chunk)).await?;
+                let bytes = blocking(&folder, move |folder| folder.read(&file, &at, chunk)).await?;
                 Ok(Some((bytes, rest)))
             }
         });
@@ -118,7 +119,7 @@ impl ObjectStore for LocalStore {
         let (location, ranges) = (location.clone(), ranges.to_vec());
         blocking(&self.folder, move |folder| {
             let (file, _) = folder.open(&location)?;
-            ranges.into_iter().map(|range| folder::read(&file, &location, range)).collect()
+            ranges.into_iter().map(|range| folder.read(&file, &location, range)).collect()
         })
         .await
     }

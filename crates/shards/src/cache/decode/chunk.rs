@@ -124,7 +124,7 @@ impl ChunkPages {
             self.dictionary = Some(dictionary.map_err(|malformed| self.damaged(malformed.0))?);
         }
         let page = self.page()?;
-        lanes.clear();
+        // What is left of another page is written over.
         lanes.resize(rows.len(), 0);
         let values = PageValues::of(&page, rows.len(), self.is_nullable, lanes);
         let block =

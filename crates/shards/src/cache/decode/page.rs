@@ -128,9 +128,10 @@ impl<'a> PageValues<'a> {
             return if codes.is_empty() { Ok(()) } else { Err(Malformed("codes that end early")) };
         };
         hybrid::decode(bytes, *width, codes)?;
-        let greatest = codes.iter().copied().max().unwrap_or(-1);
-        let is_known = usize::try_from(greatest).map_or(codes.is_empty(), |greatest| greatest < entries);
-        if is_known { Ok(()) } else { Err(Malformed("codes beyond the dictionary")) }
+        // A code that is too great makes a difference with a sign: all of them are looked at without a branch.
+        let last = i64::try_from(entries).unwrap_or(i64::MAX) - 1;
+        let signs = codes.iter().fold(0, |signs, code| signs | (last - code));
+        if 0 <= signs { Ok(()) } else { Err(Malformed("codes beyond the dictionary")) }
     }
 
     /// Moves the values, which lie side by side, to their rows; the others get zeros.

@@ -1,0 +1,132 @@
+//! Memory that ranges of files are read into, used again: memory that is new to the program is cleared by the system first, which takes as
+//! long as the reading.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+/// Shorter ranges are read into memory of their own.
+const BYTES_MIN: usize = 64 << 10;
+/// What is kept for ranges to come, at most.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// Buffers that nobody reads any more.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// By their length.
+    of_lengths: BTreeMap<usize, Vec<Vec<u8>>>,
+    bytes: usize,
+}
+
+impl Buffers {
+    /// `length` bytes, which `fill` writes; the memory comes back when the last who reads them is gone.
+    pub(super) fn filled<E>(
+        self: &Arc<Self>,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Bytes, E> {
+        if length < BYTES_MIN {
+            let mut bytes = vec![0; length];
+            fill(&mut bytes)?;
+            return Ok(Bytes::from(bytes));
+        }
+        let mut buffer = Buffer { bytes: self.take(length.next_power_of_two()), length, buffers: Arc::clone(self) };
+        fill(&mut buffer.bytes[..length])?;
+        Ok(Bytes::from_owner(buffer))
+    }
+
+    fn take(&self, length: usize) -> Vec<u8> {
+        let mut kept = self.kept.lock();
+        let known = kept.of_lengths.get_mut(&length).and_then(Vec::pop);
+        if known.is_some() {
+            kept.bytes -= length;
+        }
+        drop(kept);
+        known.unwrap_or_else(|| vec![0; length])
+    }
+
+    fn put(&self, bytes: Vec<u8>) {
+        let mut kept = self.kept.lock();
+        if kept.bytes + bytes.len() <= KEPT_BYTES_MAX {
+            kept.bytes += bytes.len();
+            kept.of_lengths.entry(bytes.len()).or_default().push(bytes);
+        }
+    }
+}
+
+/// A buffer that somebody reads.
+struct Buffer {
+    /// A power of two of them.
+    bytes: Vec<u8>,
+    /// How many of them were asked for.
+    length: usize,
+    buffers: Arc<Buffers>,
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.buffers.put(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn filled(buffers: &Arc<Buffers>, length: usize, byte: u8) -> Bytes {
+        let fill = |bytes: &mut [u8]| {
+            bytes.fill(byte);
+            Ok::<_, Infallible>(())
+        };
+        buffers.filled(length, fill).expect("nothing fails")
+    }
+
+    #[test]
+    fn memory_is_used_again_when_nobody_reads_it_any_more() {
+        let buffers = Arc::new(Buffers::default());
+        let first = filled(&buffers, BYTES_MIN + 1, 1);
+        let part = first.slice(7..9);
+        let place = first.as_ptr();
+        drop(first);
+        let second = filled(&buffers, BYTES_MIN + 2, 2);
+        assert_ne!(second.as_ptr(), place, "a part of it is read yet");
+        assert_eq!((&part[..], second.len()), ([1, 1].as_slice(), BYTES_MIN + 2));
+        drop(part);
+        let third = filled(&buffers, 2 * BYTES_MIN, 3);
+        assert_eq!(third.as_ptr(), place);
+        assert!(third.iter().all(|byte| *byte == 3) && second.iter().all(|byte| *byte == 2));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_may_be() {
+        let buffers = Arc::new(Buffers::default());
+        let all: Vec<Bytes> = (0..5).map(|byte| filled(&buffers, KEPT_BYTES_MAX / 4, byte)).collect();
+        drop(all);
+        assert_eq!(buffers.kept.lock().bytes, KEPT_BYTES_MAX);
+        drop(filled(&buffers, 2 * KEPT_BYTES_MAX, 6));
+        assert_eq!(buffers.kept.lock().bytes, KEPT_BYTES_MAX);
+        assert_eq!(filled(&buffers, 3, 9).as_ref(), [9, 9, 9]);
+    }
+
+    #[test]
+    fn what_cannot_be_filled_is_kept_too() {
+        let buffers = Arc::new(Buffers::default());
+        assert_eq!(buffers.filled(BYTES_MIN, |_| Err("no bytes")), Err("no bytes"));
+        assert_eq!(buffers.kept.lock().bytes, BYTES_MIN);
+    }
+}
