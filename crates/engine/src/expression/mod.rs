@@ -19,11 +19,12 @@ use std::sync::Arc;
 pub use arithmetic::Operation;
 pub use blocks::{Comparison, Pattern, TextCondition};
 pub(crate) use compare::float_order;
-pub use date::{DatePart, TimeUnit};
+pub use date::TimeUnit;
 pub use division::Division;
 pub use foreign::Foreign;
 pub use memory::{Calls, Memory, function_id};
 pub use text::{TextCall, TextFunction};
+use types::DatePart;
 
 use crate::{Batch, Bits, Bounds, Column, Data, Result};
 

@@ -13,7 +13,7 @@ use super::pipelines::{Built, Run};
 use super::run::Ended;
 use super::spill::Parts;
 use super::workers::{self, Member};
-use crate::threads::at_length;
+use crate::threads::{at_length, place};
 
 /// The part of all memory that a filter of a scan may take.
 const FILTER_SHARE: usize = 64;
@@ -85,6 +85,7 @@ impl Run {
             }
         }
         let is_long = LONG_BYTES <= whole.size();
+        let _place = if is_long { place().await } else { None };
         let finish = || self.whole(sink, members, whole);
         let (built, held) = if is_long { at_length(finish) } else { finish() }?;
         Ok((Some(built), Some(held)))
@@ -96,6 +97,7 @@ impl Run {
         members: Vec<Member>,
         whole: MemoryReservation,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
+        let _place = place().await;
         let (mut groups, mut held) = (Vec::with_capacity(members.len()), Vec::with_capacity(members.len()));
         for member in members {
             if let Collected::Groups(part) = member.worker.finish() {

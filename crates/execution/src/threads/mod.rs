@@ -3,6 +3,7 @@
 //! As many tasks run at once as there are threads, each for its turn: about a millisecond, longer among long queries. Whose turn comes next `queue.rs` says, of what
 //! each query has had (`share.rs`); `turns.rs` gives them, `task.rs` is a task that takes them, `operators.rs` has the tasks of DataFusion's operators take them too.
 
+mod background;
 mod operators;
 mod queue;
 mod share;
@@ -21,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use types::Clock;
 
 pub use share::{Priority, QueryShare};
-pub(crate) use task::{at_length, beside, clock, outside, pause};
+pub(crate) use task::{at_length, beside, clock, outside, pause, place};
 use turns::Turns;
 
 /// A runtime for operators.

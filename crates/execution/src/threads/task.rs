@@ -9,16 +9,18 @@ use std::time::Duration;
 
 use futures::future::Either;
 use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
 use types::{Clock, SystemClock};
 
 use super::QueryShare;
+use super::background::in_background;
 use super::turns::Turns;
 
 /// After so long whoever can pause lets others go on. Among queries that are all older a turn is longer, twice as long with each level:
 /// what a query works on has to come to the core's caches again after each.
 const TURN: Duration = Duration::from_millis(1);
 
-/// The first level of queries that wait for others of their kind to compute at length.
+/// The first level of queries that wait for a place to compute at length.
 const OLD_LEVEL: u8 = 2;
 
 tokio::task_local! {
@@ -104,13 +106,23 @@ pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Computes what takes long and cannot pause: others get the turn meanwhile, and another thread. Old queries do so only beside few, all of
-/// which would be beside those that have turns.
-pub(crate) fn at_length<T>(compute: impl FnOnce() -> T) -> T {
+/// Computes what takes long and cannot pause: others get the turn meanwhile, and another thread. What old queries compute so stays behind
+/// those that have turns.
+pub(crate) fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
-    let is_old = OLD_LEVEL <= task.query.level();
     task.leave();
-    tokio::task::block_in_place(|| if is_old { task.turns.at_length(compute) } else { compute() })
+    let is_old = OLD_LEVEL <= task.query.level();
+    tokio::task::block_in_place(|| if is_old { in_background(compute) } else { compute() })
+}
+
+/// Waits until so few compute at length that another one may, to be held meanwhile: all of them would be beside those that have turns. A
+/// young query does not wait for old ones.
+pub(crate) async fn place() -> Option<OwnedSemaphorePermit> {
+    let task = CURRENT.try_with(Arc::clone).ok()?;
+    if task.query.level() < OLD_LEVEL {
+        return None;
+    }
+    Some(task.turns.place().await)
 }
 
 impl Task {

@@ -163,22 +163,21 @@ async fn what_waits_outside_lets_those_go_on_that_it_waits_for() {
     let waiting = threads.spawn(&query, async { outside(|| receiver.blocking_recv()) });
     threads.spawn(&query, async { sender.send(7) }).await.expect("it ends").expect("somebody waits");
     assert_eq!(waiting.await.expect("it ends"), Ok(7));
-    for used in [0, 60] {
-        query.use_up(Duration::from_secs(used));
-        let long = threads.spawn(&query, async { at_length(|| 8) });
-        assert_eq!(long.await.expect("it ends"), 8);
-    }
+    let long = threads.spawn(&query, async { at_length(|| 8) });
+    assert_eq!(long.await.expect("it ends"), 8);
     assert_eq!(threads.turns.free(), 1);
 }
 
 #[tokio::test]
-async fn few_compute_at_length_beside_those_that_have_turns() {
+async fn few_old_queries_compute_at_length_at_once() {
     let (threads, query) = started(2);
-    query.use_up(Duration::from_secs(60));
+    let old = Arc::new(QueryShare::default());
+    old.use_up(Duration::from_secs(60));
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let task = || {
         let (running, most) = (Arc::clone(&running), Arc::clone(&most));
         async move {
+            let _place = place().await;
             at_length(|| {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 std::hint::black_box((0..200_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
@@ -186,13 +185,36 @@ async fn few_compute_at_length_beside_those_that_have_turns() {
             });
         }
     };
-    let tasks: Vec<_> = (0..8).map(|_| threads.spawn(&query, task())).collect();
+    let tasks: Vec<_> = (0..8).map(|_| threads.spawn(&old, task())).collect();
     for task in tasks {
         task.await.expect("it ends");
     }
     assert_eq!(most.load(Ordering::SeqCst), 1);
-    assert!(threads.spawn(&query, async { at_length(|| panic!("on purpose")) }).await.is_err());
-    threads.spawn(&query, async { at_length(|| ()) }).await.expect("the place has come back");
+    let (sender, receiver) = oneshot::channel::<()>();
+    let holder = threads.spawn(&old, async {
+        let _place = place().await;
+        receiver.await.expect("it is told to end");
+    });
+    drop(threads.spawn(&old, async { place().await }));
+    threads.spawn(&query, async { assert!(place().await.is_none()) }).await.expect("a young one does not wait");
+    sender.send(()).expect("it waits");
+    holder.await.expect("it ends");
+    let after = threads.spawn(&old, async { place().await.is_some() });
+    assert!(after.await.expect("the place has come back, also from whoever was dropped"));
+}
+
+#[tokio::test]
+async fn what_old_queries_compute_at_length_stays_behind() {
+    let (threads, young) = started(1);
+    let old = Arc::new(QueryShare::default());
+    old.use_up(Duration::from_secs(60));
+    let niceness = || async { at_length(|| rustix::process::getpriority_process(None)) };
+    let of_young = threads.spawn(&young, niceness()).await.expect("it ends").expect("threads have one");
+    let of_old = threads.spawn(&old, niceness()).await.expect("it ends").expect("threads have one");
+    assert!(!cfg!(target_os = "linux") || of_young < of_old, "{of_young} and {of_old}");
+    let panicking = threads.spawn(&old, async { at_length(|| panic!("on purpose")) });
+    assert!(panicking.await.is_err());
+    assert_eq!(threads.turns.free(), 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use types::Clock;
 
 use super::queue::Queue;
@@ -16,22 +17,11 @@ pub(super) struct Turns {
     /// The youngest level in which somebody waits; [`NOBODY`] where nobody does.
     youngest: AtomicU8,
     clock: Arc<dyn Clock>,
-    /// How many may compute at length beside those that have turns.
-    long: Mutex<usize>,
-    long_ended: Condvar,
+    /// For old queries that compute at length beside those that have turns.
+    places: Arc<Semaphore>,
 }
 
 const NOBODY: u8 = u8::MAX;
-
-/// Gives the place of a computation back, also of one that panics.
-struct Ended<'a>(&'a Turns);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        *self.0.long.lock() += 1;
-        self.0.long_ended.notify_one();
-    }
-}
 
 struct State {
     free: usize,
@@ -45,8 +35,7 @@ impl Turns {
             state: Mutex::new(state),
             youngest: AtomicU8::new(NOBODY),
             clock: Arc::clone(clock),
-            long: Mutex::new((count / 2).max(1)),
-            long_ended: Condvar::new(),
+            places: Arc::new(Semaphore::new((count / 2).max(1))),
         })
     }
 
@@ -82,14 +71,9 @@ impl Turns {
         });
     }
 
-    /// Computes beside those that have turns, as soon as few enough others do. Blocks the thread.
-    pub(super) fn at_length<T>(&self, compute: impl FnOnce() -> T) -> T {
-        let mut free = self.long.lock();
-        self.long_ended.wait_while(&mut free, |free| *free == 0);
-        *free -= 1;
-        drop(free);
-        let _ended = Ended(self);
-        compute()
+    /// A place beside those that have turns, as soon as one is free.
+    pub(super) async fn place(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.places).acquire_owned().await.expect("places are there as long as the threads")
     }
 
     /// Gives the turns that are free after a change.

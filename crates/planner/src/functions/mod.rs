@@ -44,7 +44,7 @@ pub(crate) use self::definition::missing_operator;
 pub(crate) use self::function::external;
 use self::function::{NamedFunction, ResolvedFunction};
 pub(crate) use self::like::{known_like, like_operator};
-pub use self::on_dates::{Part, PartCall, part_call};
+pub use self::on_dates::{PartCall, part_call};
 pub use self::on_numbers::{NumberCall, NumberDivision, NumberOperation, number_call};
 pub use self::on_texts::{TextCall, text_call};
 pub(crate) use self::series::{SERIES, SUBSCRIPTS};

@@ -1,7 +1,7 @@
 //! Calls over columns of dates and of moments: what engines need to know to make them without arrays.
 
 use datafusion::logical_expr::ScalarUDF;
-use types::SqlType;
+use types::{DatePart, SqlType};
 
 use super::datetime::Field;
 use super::function::ResolvedFunction;
@@ -9,25 +9,12 @@ use super::function::ResolvedFunction;
 /// The part that EXTRACT or `date_part` takes of its second argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartCall {
-    pub part: Part,
+    /// The time of the day of moments alone.
+    pub part: DatePart,
     /// Whether that is a moment without a zone, not a date.
     pub is_moment: bool,
     /// Whether it gives a `float8`, not a numeric without digits after the point.
     pub is_float: bool,
-}
-
-/// A part of a date or of a moment; the time of the day of moments alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Year,
-    Quarter,
-    Month,
-    Day,
-    DayOfWeek,
-    IsoDayOfWeek,
-    DayOfYear,
-    Hour,
-    Minute,
 }
 
 /// What the function takes of its second argument where its first one is `name`; `None` for all others.
@@ -45,15 +32,15 @@ pub fn part_call(function: &ScalarUDF, name: &str) -> Option<PartCall> {
         _ => return None,
     };
     let part = match Field::named(name)? {
-        Field::Year => Part::Year,
-        Field::Quarter => Part::Quarter,
-        Field::Month => Part::Month,
-        Field::Day => Part::Day,
-        Field::DayOfWeek => Part::DayOfWeek,
-        Field::IsoDayOfWeek => Part::IsoDayOfWeek,
-        Field::DayOfYear => Part::DayOfYear,
-        Field::Hour if is_moment => Part::Hour,
-        Field::Minute if is_moment => Part::Minute,
+        Field::Year => DatePart::Year,
+        Field::Quarter => DatePart::Quarter,
+        Field::Month => DatePart::Month,
+        Field::Day => DatePart::Day,
+        Field::DayOfWeek => DatePart::DayOfWeek,
+        Field::IsoDayOfWeek => DatePart::IsoDayOfWeek,
+        Field::DayOfYear => DatePart::DayOfYear,
+        Field::Hour if is_moment => DatePart::Hour,
+        Field::Minute if is_moment => DatePart::Minute,
         _ => return None,
     };
     Some(PartCall { part, is_moment, is_float })

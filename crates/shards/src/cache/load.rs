@@ -61,15 +61,23 @@ impl Load {
         Ok(Self { pages: 1, chunks: None, arrays: Some(Arrays::begin(reader, read, columns, rows)?) })
     }
 
-    /// Blocks of the next page by position; `None` for those that only arrays can hold.
-    pub(super) async fn next(&mut self, rows: &Range<usize>) -> Result<Vec<(usize, Option<ColumnBlock>)>> {
+    /// Blocks of the next page by position, of the columns that it lacks; `None` for those that only arrays can hold.
+    pub(super) async fn next(
+        &mut self,
+        rows: &Range<usize>,
+        wanted: &[usize],
+    ) -> Result<Vec<(usize, Option<ColumnBlock>)>> {
         let mut blocks = Vec::new();
         if let Some(chunks) = &mut self.chunks {
             chunks.next(rows, &mut blocks).await?;
         }
         if let Some(arrays) = &mut self.arrays {
-            for (position, values) in arrays.columns.clone().into_iter().zip(arrays.take(rows.len()).await?) {
-                blocks.push((position, Some(ColumnBlock::of(&values)?)));
+            let values = arrays.take(rows.len()).await?;
+            // What another page of the stretch lacks is read along.
+            for (position, values) in
+                arrays.columns.iter().zip(&values).filter(|(position, _)| wanted.contains(position))
+            {
+                blocks.push((*position, Some(ColumnBlock::of(values)?)));
             }
         }
         self.pages = self.pages.saturating_sub(1);

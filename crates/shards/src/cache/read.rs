@@ -325,16 +325,15 @@ impl CachedRows {
     /// Puts the wanted blocks of a page's load into it, and keeps them.
     async fn fill(&mut self, page: &mut Page, load: &mut Load, wanted: &[usize]) -> Result<()> {
         let mut large = Vec::new();
-        for (position, block) in load.next(&page.rows).await? {
+        for (position, block) in load.next(&page.rows, wanted).await? {
             match block {
-                _ if !wanted.contains(&position) => {}
                 Some(block) => self.keep(page, position, block),
                 None => large.push(position),
             }
         }
         if !large.is_empty() {
-            let mut load = Load::of_arrays(&self.reader, &self.read, page.rows.clone(), large)?;
-            for (position, block) in load.next(&page.rows).await? {
+            let mut load = Load::of_arrays(&self.reader, &self.read, page.rows.clone(), large.clone())?;
+            for (position, block) in load.next(&page.rows, &large).await? {
                 self.keep(page, position, block.ok_or_else(|| self.damaged("a column without arrays"))?);
             }
         }

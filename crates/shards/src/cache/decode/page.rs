@@ -66,7 +66,10 @@ impl<'a> PageValues<'a> {
         let bytes = match form {
             Form::Text => return self.texts(dictionary, lanes, validity),
             Form::Truth => {
-                if self.encoding != Encoding::PLAIN || self.bytes.len() < self.valid.div_ceil(8) {
+                if self.encoding != Encoding::PLAIN {
+                    return Err(Malformed("an encoding of truth values that was not announced").into());
+                }
+                if self.bytes.len() < self.valid.div_ceil(8) {
                     return Err(Malformed("truth values that end early").into());
                 }
                 unpack(self.bytes, 1, &mut lanes[..self.valid]);
