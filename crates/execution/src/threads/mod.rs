@@ -40,7 +40,9 @@ impl Threads {
             return Ok(Self { runtime: None, turns });
         }
         operators::take_turns();
-        let runtime = Builder::new_multi_thread().worker_threads(count).thread_name("query").enable_all().build()?;
+        // Twice as many: young queries have turns beside old ones.
+        let runtime =
+            Builder::new_multi_thread().worker_threads(count * 2).thread_name("query").enable_all().build()?;
         Ok(Self { runtime: Some(runtime), turns })
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::QueryShare;
-use super::share::LEVELS;
+use super::share::{LEVELS, OLD_LEVEL};
 
 /// A level has so much of the time for each part that the levels after it have, where somebody waits there: many short queries delay long
 /// ones, and never stop them. By time and not by turns, which last longer where batches do.
@@ -63,6 +63,12 @@ impl<T> Queue<T> {
         let ((passed, _), task) = level.waiting.pop_first()?;
         level.floor = passed;
         Some(task)
+    }
+
+    /// The next of those that were young when they began to wait.
+    pub(super) fn pop_young(&mut self) -> Option<T> {
+        let young = &mut self.levels[..usize::from(OLD_LEVEL)];
+        young.iter_mut().find_map(|level| level.waiting.pop_first()).map(|(_, task)| task)
     }
 
     /// Counts a turn of a level.

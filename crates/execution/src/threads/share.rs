@@ -31,6 +31,9 @@ pub(super) const LEVELS: u8 = 5;
 /// that until it has had four times as much as in the one before.
 const YOUTH: Duration = Duration::from_millis(25);
 
+/// The first level of queries that stand back for those before it, not only in the order of turns.
+pub(super) const OLD_LEVEL: u8 = 2;
+
 /// One query's use of the threads. Changed where turns are given, by one at a time.
 #[derive(Debug, Default)]
 pub struct QueryShare {
@@ -60,6 +63,11 @@ impl QueryShare {
         let youth = YOUTH * u32::try_from(self.priority.weight()).expect("weights are small");
         let used = self.used();
         (0..LEVELS - 1).find(|level| used < youth * 4_u32.pow((*level).into())).unwrap_or(LEVELS - 1)
+    }
+
+    /// Whether others stand back for it.
+    pub(super) fn is_young(&self) -> bool {
+        self.level() < OLD_LEVEL
     }
 
     /// What it has had, in the time of a level whose queries have come to `floor`. One that is new there, or had nothing to do, has no claim

@@ -20,9 +20,6 @@ use super::turns::Turns;
 /// what a query works on has to come to the core's caches again after each.
 const TURN: Duration = Duration::from_millis(1);
 
-/// The first level of queries that wait for a place to compute at length.
-const OLD_LEVEL: u8 = 2;
-
 tokio::task_local! {
     /// The task that runs.
     static CURRENT: Arc<Task>;
@@ -50,6 +47,8 @@ pub(super) struct Task {
     begun_ns: AtomicU64,
     /// It runs without a turn until its next pause.
     is_outside: AtomicBool,
+    /// Its query was young when it got its turn.
+    was_young: AtomicBool,
 }
 
 /// `future` as part of a query, in turns.
@@ -61,6 +60,7 @@ pub(super) fn in_turns<F: Future>(turns: &Arc<Turns>, query: &Arc<QueryShare>, f
         runtime: Mutex::default(),
         begun_ns: AtomicU64::new(0),
         is_outside: AtomicBool::new(false),
+        was_young: AtomicBool::new(false),
     });
     InTurns { waker: Waker::from(Arc::clone(&task)), task, future: Box::pin(future), has_begun: false }
 }
@@ -111,7 +111,7 @@ pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
 pub(crate) fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
     task.leave();
-    let is_old = OLD_LEVEL <= task.query.level();
+    let is_old = !task.query.is_young();
     tokio::task::block_in_place(|| if is_old { in_background(compute) } else { compute() })
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
 /// young query does not wait for old ones.
 pub(crate) async fn place() -> Option<OwnedSemaphorePermit> {
     let task = CURRENT.try_with(Arc::clone).ok()?;
-    if task.query.level() < OLD_LEVEL {
+    if task.query.is_young() {
         return None;
     }
     Some(task.turns.place().await)
@@ -127,8 +127,14 @@ pub(crate) async fn place() -> Option<OwnedSemaphorePermit> {
 
 impl Task {
     /// Whether it is there to take the turn that it has waited for.
-    pub(super) fn take_turn(&self) -> bool {
+    pub(super) fn take_turn(&self, is_young: bool) -> bool {
+        // It may run as soon as it is called.
+        self.was_young.store(is_young, Ordering::Relaxed);
         self.becomes(WAITING, CALLED)
+    }
+
+    pub(super) fn was_young(&self) -> bool {
+        self.was_young.load(Ordering::Relaxed)
     }
 
     /// Tells the runtime that it can go on.
@@ -157,6 +163,9 @@ impl Task {
             return true;
         }
         let (lasted, level) = (self.lasted(), self.query.level());
+        if !self.was_young() && self.turns.is_crowded() {
+            return true;
+        }
         TURN <= lasted && (!self.turns.are_old(level) || TURN * (1 << level) <= lasted)
     }
 
@@ -167,7 +176,7 @@ impl Task {
         }
         let (level, lasted) = self.use_up();
         self.begin();
-        self.turns.end(level, lasted);
+        self.turns.end(self, level, lasted);
     }
 
     /// Counts the time since it began, of the level that it began in.
@@ -192,7 +201,7 @@ impl Task {
             return;
         }
         if has_turn {
-            self.turns.end(level, lasted);
+            self.turns.end(self, level, lasted);
         }
     }
 }
@@ -253,7 +262,7 @@ impl<F> Drop for InTurns<F> {
         let state = self.task.state.swap(GONE, Ordering::AcqRel);
         // Dropped before it took its turn, or its future panicked.
         if matches!(state, CALLED | RUNNING | WOKEN) && !self.task.is_outside.load(Ordering::Relaxed) {
-            self.task.turns.end(self.task.query.level(), Duration::ZERO);
+            self.task.turns.end(&self.task, self.task.query.level(), Duration::ZERO);
         }
     }
 }

@@ -141,6 +141,23 @@ async fn no_more_run_at_once_than_there_are_threads() {
 }
 
 #[tokio::test]
+async fn a_young_query_does_not_wait_for_an_old_one_that_cannot_pause() {
+    let (threads, young) = started(1);
+    let old = Arc::new(QueryShare::default());
+    old.use_up(Duration::from_secs(60));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (begun, has_begun) = oneshot::channel();
+    let busy = threads.spawn(&old, async move {
+        begun.send(()).expect("somebody waits");
+        receiver.recv_timeout(Duration::from_secs(60)).expect("the young one runs meanwhile");
+    });
+    has_begun.await.expect("it begins");
+    threads.spawn(&young, async move { sender.send(()) }).await.expect("it ends").expect("somebody waits");
+    busy.await.expect("it ends");
+    assert_eq!(threads.turns.free(), 1);
+}
+
+#[tokio::test]
 async fn turns_come_back_from_what_dies_is_dropped_or_never_began() {
     let (threads, query) = started(1);
     let died = threads.spawn(&query, async { panic!("on purpose") });

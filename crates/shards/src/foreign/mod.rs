@@ -11,6 +11,7 @@ mod tests;
 
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -19,11 +20,12 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use objects::Objects;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 
 pub(crate) use self::facts::is_ordered;
 use self::object::ObjectFile;
+use self::open::with_hints;
 pub use self::place::ForeignPlace;
 use crate::{Error, Result};
 
@@ -78,12 +80,14 @@ impl ForeignFile {
         Self::open(name.to_owned(), Box::new(Cursor::new(bytes))).await
     }
 
-    async fn open(name: String, file: Box<dyn AsyncFileReader>) -> Result<Self> {
+    async fn open(name: String, mut file: Box<dyn AsyncFileReader>) -> Result<Self> {
         // What the writer thought of as Arrow types is of no interest: Parquet's own types are for all.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let opened = ParquetRecordBatchStreamBuilder::new_with_options(file, options).await;
-        match opened {
-            Ok(builder) => Ok(Self { name, builder }),
+        let opened = ArrowReaderMetadata::load_async(&mut file, options).await;
+        match opened.and_then(|metadata| with_hints(Arc::clone(metadata.metadata()))) {
+            Ok(metadata) => {
+                Ok(Self { name, builder: ParquetRecordBatchStreamBuilder::new_with_metadata(file, metadata) })
+            }
             Err(source) => Err(Error::Decode { object: name, source }),
         }
     }

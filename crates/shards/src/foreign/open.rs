@@ -122,7 +122,7 @@ fn check(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
 }
 
 /// The Arrow schema by Parquet's types alone, with text as views and old timestamps in microseconds, of which there are years enough.
-fn with_hints(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
+pub(super) fn with_hints(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let inferred = ArrowReaderMetadata::try_new(Arc::clone(&metadata), plain)?;
     let parquet = metadata.file_metadata().schema_descr();

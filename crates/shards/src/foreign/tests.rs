@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use arrow::array::{Int32Array, StringArray};
+use arrow::array::{AsArray, Int32Array, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use types::{SystemClock, SystemRandom};
@@ -22,7 +22,7 @@ fn file() -> Bytes {
 async fn second_column(file: ForeignFile) -> Vec<Option<String>> {
     assert_eq!(file.schema().fields().len(), 2);
     let batches: Vec<RecordBatch> = file.read(&[1]).unwrap().try_collect().await.unwrap();
-    let values = batches[0].column(0).as_any().downcast_ref::<StringArray>().unwrap();
+    let values = batches[0].column(0).as_string_view();
     values.iter().map(|value| value.map(str::to_owned)).collect()
 }
 

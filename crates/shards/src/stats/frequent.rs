@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, StringViewArray};
 use types::SqlType;
 
 use super::values::{Visit, visit};
@@ -52,6 +52,15 @@ impl Visit for Count {
             .filter(|(value, _)| is_short(value))
             .take(COUNT_MAX)
             .collect()
+    }
+
+    fn numbers<T: Copy + Ord>(self, values: &[T], hash: impl Fn(T) -> u64, datum: impl Fn(T) -> Datum) -> Self::Output {
+        self.ordered(values.iter().map(|value| Some(*value)), |a, b| a.cmp(&b), hash, datum)
+    }
+
+    fn texts(self, values: &StringViewArray, hash: impl Fn(&[u8]) -> u64) -> Self::Output {
+        let hash = |text: &str| hash(text.as_bytes());
+        self.ordered(values.iter(), Ord::cmp, hash, |text| Datum::Text(text.to_owned()))
     }
 
     fn unordered(self, _hashes: impl Iterator<Item = Option<u64>>) -> Self::Output {

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The finalizer of SplitMix64: a bijection in which every input bit flips half of the output's.
 #[inline]
-pub(crate) fn mix(value: u64) -> u64 {
+pub(crate) const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -22,7 +22,13 @@ pub(super) fn int(value: i64) -> u64 {
 pub(super) fn decimal(value: i128) -> u64 {
     let value = value.cast_unsigned();
     let (high, low) = ((value >> 64) as u64, value as u64);
-    mix(low ^ mix(high))
+    // Few numbers are so great that the upper half is more than their sign.
+    let mixed = match high {
+        0 => const { mix(0) },
+        u64::MAX => const { mix(u64::MAX) },
+        _ => mix(high),
+    };
+    mix(low ^ mixed)
 }
 
 /// One hash for -0 and 0, one for all NaN.

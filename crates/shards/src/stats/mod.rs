@@ -12,5 +12,6 @@ mod values;
 mod tests;
 
 pub(crate) use frequent::heavy_hitters;
+pub(crate) use hash::mix;
 pub use sample::RowSample;
-pub(crate) use tally::Tally;
+pub(crate) use tally::{Bounds, Tally};

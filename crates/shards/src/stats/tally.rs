@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef, StringViewArray};
 use types::{ColumnId, SqlType};
 
 use super::values::{Visit, visit};
@@ -24,12 +24,36 @@ struct State {
     /// Groups of equal neighbours.
     runs: u64,
     distinct: Hll,
+    /// Hashes that were added of late: most columns have few values.
+    seen: Box<[u64; SEEN_COUNT]>,
     ascending: bool,
     strictly_ascending: bool,
-    min: Option<Datum>,
-    max: Option<Datum>,
+    /// Of the pages that have ended.
+    bounds: Option<Bounds>,
+    /// Of the values since.
+    page_bounds: Option<Bounds>,
     /// The row before; `None` before the first.
     previous: Option<Row>,
+}
+
+/// Hashes that are remembered, each at the place that its last bits name.
+const SEEN_COUNT: usize = 1 << 10;
+
+/// The least and the greatest of some values.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Bounds {
+    pub(crate) min: Datum,
+    pub(crate) max: Datum,
+}
+
+impl Bounds {
+    /// Of both.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            min: if other.min < self.min { other.min } else { self.min },
+            max: if self.max < other.max { other.max } else { self.max },
+        }
+    }
 }
 
 /// One row's value, as far as the row behind it has to know it.
@@ -48,10 +72,12 @@ impl Tally {
             nulls: 0,
             runs: 0,
             distinct: Hll::default(),
+            // No hash has its place there.
+            seen: Box::new(std::array::from_fn(|place| !(place as u64))),
             ascending: true,
             strictly_ascending: true,
-            min: None,
-            max: None,
+            bounds: None,
+            page_bounds: None,
             previous: None,
         };
         Self { column, sql_type, state }
@@ -72,11 +98,20 @@ impl Tally {
         self.state.ascending
     }
 
+    /// Ends a page: the bounds of its values, where it has any and they have an order.
+    pub(crate) fn end_page(&mut self) -> Option<Bounds> {
+        let page = self.state.page_bounds.take();
+        widen(&mut self.state.bounds, page.clone());
+        page
+    }
+
     /// What was found; `bytes` is what the column takes in the file.
-    pub(crate) fn finish(self, bytes: u64, heavy_hitters: Vec<(Datum, u64)>) -> ColumnStats {
+    pub(crate) fn finish(mut self, bytes: u64, heavy_hitters: Vec<(Datum, u64)>) -> ColumnStats {
+        self.end_page();
         let state = self.state;
-        let (min, min_exact) = state.min.map_or((None, true), lower_bound);
-        let (max, max_exact) = state.max.map_or((None, true), upper_bound);
+        let (min, max) = state.bounds.map_or((None, None), |Bounds { min, max }| (Some(min), Some(max)));
+        let (min, min_exact) = min.map_or((None, true), lower_bound);
+        let (max, max_exact) = max.map_or((None, true), upper_bound);
         ColumnStats {
             nulls_guessed: false,
             column: self.column,
@@ -108,7 +143,7 @@ impl Visit for &mut State {
         let Some(first) = values.next() else { return };
         self.begin(row(first));
         if let Some(first) = first {
-            self.distinct.add_hash(hash(first));
+            self.see(hash(first));
         }
         // Least and greatest of this array; those of all rows are brought in at its end.
         let (mut least, mut greatest) = (first, first);
@@ -127,7 +162,7 @@ impl Visit for &mut State {
                 (before, Some(current)) => {
                     self.runs += 1;
                     self.ascending &= before.is_none_or(|before| order(before, current) == Ordering::Less);
-                    self.distinct.add_hash(hash(current));
+                    self.see(hash(current));
                     if least.is_none_or(|least| order(current, least) == Ordering::Less) {
                         least = Some(current);
                     }
@@ -141,20 +176,63 @@ impl Visit for &mut State {
         self.strictly_ascending &= self.ascending;
         self.previous = Some(row(previous));
         if let (Some(least), Some(greatest)) = (least, greatest) {
-            let (least, greatest) = (datum(least), datum(greatest));
-            if self.min.as_ref().is_none_or(|min| least < *min) {
-                self.min = Some(least);
-            }
-            if self.max.as_ref().is_none_or(|max| greatest > *max) {
-                self.max = Some(greatest);
-            }
+            widen(&mut self.page_bounds, Some(Bounds { min: datum(least), max: datum(greatest) }));
         }
+    }
+
+    fn numbers<T: Copy + Ord>(self, values: &[T], hash: impl Fn(T) -> u64, datum: impl Fn(T) -> Datum) {
+        let [first, rest @ ..] = values else { return };
+        self.begin(Row::Value(datum(*first)));
+        let (mut changes, mut descents) = (0_u64, 0_u64);
+        let (mut least, mut greatest) = (*first, *first);
+        for (before, value) in values.iter().zip(rest) {
+            changes += u64::from(before != value);
+            descents += u64::from(value < before);
+            least = least.min(*value);
+            greatest = greatest.max(*value);
+        }
+        values.iter().for_each(|value| self.see(hash(*value)));
+        self.follow(rest.len() as u64, changes, descents);
+        self.previous = values.last().map(|last| Row::Value(datum(*last)));
+        widen(&mut self.page_bounds, Some(Bounds { min: datum(least), max: datum(greatest) }));
+    }
+
+    fn texts(self, values: &StringViewArray, hash: impl Fn(&[u8]) -> u64) {
+        let text = |row: usize| Text::of(values.views()[row], values.value(row));
+        let datum = |text: Text| Datum::Text(text.whole.to_owned());
+        if values.is_empty() {
+            return;
+        }
+        let first = text(0);
+        self.begin(Row::Value(datum(first)));
+        self.see(hash(first.whole.as_bytes()));
+        let (mut changes, mut descents) = (0, 0);
+        let (mut least, mut greatest, mut before) = (first, first, first);
+        for row in 1..values.len() {
+            let value = text(row);
+            let order = value.compare(before);
+            descents += u64::from(order == Ordering::Less);
+            if order != Ordering::Equal {
+                changes += 1;
+                self.see(hash(value.whole.as_bytes()));
+                if value.compare(least) == Ordering::Less {
+                    least = value;
+                }
+                if value.compare(greatest) == Ordering::Greater {
+                    greatest = value;
+                }
+            }
+            before = value;
+        }
+        self.follow(values.len() as u64 - 1, changes, descents);
+        self.previous = Some(Row::Value(datum(before)));
+        widen(&mut self.page_bounds, Some(Bounds { min: datum(least), max: datum(greatest) }));
     }
 
     fn unordered(self, hashes: impl Iterator<Item = Option<u64>>) {
         for hash in hashes {
             if let Some(hash) = hash {
-                self.distinct.add_hash(hash);
+                self.see(hash);
             }
             self.begin(hash.map_or(Row::Null, Row::Hash));
         }
@@ -162,7 +240,65 @@ impl Visit for &mut State {
     }
 }
 
+/// A string, and its first bytes as a number that has its order.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    head: u64,
+    view: u128,
+    whole: &'a str,
+}
+
+impl<'a> Text<'a> {
+    /// A string of so many bytes is all in its view, behind its length.
+    const INLINE_BYTES_MAX: usize = 12;
+
+    #[inline]
+    fn of(view: u128, whole: &'a str) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "the first eight bytes of it")]
+        let inline = (view >> 32) as u64;
+        let head = match whole.as_bytes().first_chunk::<8>() {
+            Some(head) if Self::INLINE_BYTES_MAX < whole.len() => u64::from_be_bytes(*head),
+            _ => inline.swap_bytes(),
+        };
+        Self { head, view, whole }
+    }
+
+    #[inline]
+    fn compare(self, other: Self) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| {
+            let are_same = self.view == other.view && self.whole.len() <= Self::INLINE_BYTES_MAX;
+            if are_same { Ordering::Equal } else { self.whole.as_bytes().cmp(other.whole.as_bytes()) }
+        })
+    }
+}
+
+/// Brings the bounds of more values in.
+fn widen(bounds: &mut Option<Bounds>, more: Option<Bounds>) {
+    *bounds = match (bounds.take(), more) {
+        (Some(bounds), Some(more)) => Some(bounds.and(more)),
+        (bounds, more) => bounds.or(more),
+    };
+}
+
 impl State {
+    /// Adds the hash of a value to those that are counted.
+    #[inline]
+    fn see(&mut self, hash: u64) {
+        let seen = &mut self.seen[hash as usize % SEEN_COUNT];
+        if *seen != hash {
+            *seen = hash;
+            self.distinct.add_hash(hash);
+        }
+    }
+
+    /// Counts rows behind another: how many differ from the one before, and how many are less.
+    fn follow(&mut self, rows: u64, changes: u64, descents: u64) {
+        self.rows += rows;
+        self.runs += changes;
+        self.ascending &= descents == 0;
+        self.strictly_ascending &= self.ascending && changes == rows;
+    }
+
     /// Counts a row, with its order to the one before it.
     fn begin(&mut self, row: Row) {
         self.rows += 1;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
@@ -28,6 +28,12 @@ pub(super) trait Visit {
         datum: impl Fn(T) -> Datum,
     ) -> Self::Output;
 
+    /// Numbers without a NULL among them.
+    fn numbers<T: Copy + Ord>(self, values: &[T], hash: impl Fn(T) -> u64, datum: impl Fn(T) -> Datum) -> Self::Output;
+
+    /// Strings without a NULL among them.
+    fn texts(self, values: &StringViewArray, hash: impl Fn(&[u8]) -> u64) -> Self::Output;
+
     /// Values that are only told apart, given as their hashes.
     fn unordered(self, hashes: impl Iterator<Item = Option<u64>>) -> Self::Output;
 }
@@ -36,8 +42,12 @@ pub(super) trait Visit {
 pub(super) fn visit<V: Visit>(array: &ArrayRef, sql_type: &SqlType, visit: V) -> Result<V::Output> {
     macro_rules! integers {
         ($arrow:ty) => {{
-            let values = array.as_primitive::<$arrow>().iter().map(|value| value.map(i64::from));
-            visit.ordered(values, |a, b| a.cmp(&b), hash::int, Datum::Int)
+            let values = array.as_primitive::<$arrow>();
+            let (hash, datum) = (|value| hash::int(i64::from(value)), |value| Datum::Int(i64::from(value)));
+            if values.null_count() == 0 {
+                return Ok(visit.numbers(values.values(), hash, datum));
+            }
+            visit.ordered(values.iter(), |a, b| a.cmp(&b), hash, datum)
         }};
     }
     macro_rules! floats {
@@ -55,6 +65,7 @@ pub(super) fn visit<V: Visit>(array: &ArrayRef, sql_type: &SqlType, visit: V) ->
         DataType::Utf8View if matches!(sql_type, SqlType::Json | SqlType::Jsonb) => {
             visit.unordered(array.as_string_view().iter().map(|text| text.map(|text| hash::bytes(text.as_bytes()))))
         }
+        DataType::Utf8View if array.null_count() == 0 => visit.texts(array.as_string_view(), hash::bytes),
         DataType::Utf8View => visit.ordered(
             array.as_string_view().iter(),
             |a, b| a.as_bytes().cmp(b.as_bytes()),
@@ -77,8 +88,11 @@ pub(super) fn visit<V: Visit>(array: &ArrayRef, sql_type: &SqlType, visit: V) ->
         DataType::Float32 => floats!(Float32Type),
         DataType::Float64 => floats!(Float64Type),
         DataType::Decimal128(..) => {
-            let values = array.as_primitive::<Decimal128Type>().iter();
-            visit.ordered(values, |a, b| a.cmp(&b), hash::decimal, Datum::Decimal)
+            let values = array.as_primitive::<Decimal128Type>();
+            if values.null_count() == 0 {
+                return Ok(visit.numbers(values.values(), hash::decimal, Datum::Decimal));
+            }
+            visit.ordered(values.iter(), |a, b| a.cmp(&b), hash::decimal, Datum::Decimal)
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => visit
             .unordered(array.as_primitive::<IntervalMonthDayNanoType>().iter().map(|value| value.map(hash::interval))),

@@ -6,12 +6,15 @@ use std::thread::available_parallelism;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Field;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use tokio::task::spawn_blocking;
 use types::SqlType;
 
+use super::chunk::Chunk;
 use crate::stats::Tally;
 use crate::stored_form::{stored_field, to_stored};
 use crate::{ColumnDef, Error, Result};
@@ -26,9 +29,32 @@ pub(super) struct ColumnWriter {
     /// The values of the page at hand.
     pub(super) page: Vec<ArrayRef>,
     /// Encodes the row group at hand.
-    pub(super) leaf: Option<ArrowColumnWriter>,
+    pub(super) leaf: Option<Leaf>,
     /// The row group's pages, once it is closed.
-    pub(super) chunk: Option<ArrowColumnChunk>,
+    pub(super) closed: Option<Closed>,
+}
+
+/// What encodes a column of a row group.
+pub(super) enum Leaf {
+    Chunk(Box<Chunk>),
+    /// Of types that `Chunk` has no loops for.
+    Parquet(Box<ArrowColumnWriter>),
+}
+
+/// The pages of a column of a row group.
+pub(super) enum Closed {
+    Chunk(Bytes, Box<ColumnCloseResult>),
+    Parquet(Box<ArrowColumnChunk>),
+}
+
+impl Closed {
+    /// What the footer says about it.
+    pub(super) fn close(&self) -> &ColumnCloseResult {
+        match self {
+            Self::Chunk(_, close) => close,
+            Self::Parquet(chunk) => chunk.close(),
+        }
+    }
 }
 
 impl ColumnWriter {
@@ -39,7 +65,7 @@ impl ColumnWriter {
             tally: Tally::new(def.id, def.sql_type.clone()),
             page: Vec::new(),
             leaf: None,
-            chunk: None,
+            closed: None,
         }
     }
 
@@ -61,7 +87,11 @@ impl ColumnWriter {
 
     /// About the bytes of the row group at hand.
     pub(super) fn bytes(&self) -> usize {
-        self.leaf.as_ref().map_or(0, ArrowColumnWriter::get_estimated_total_bytes)
+        match &self.leaf {
+            None => 0,
+            Some(Leaf::Chunk(chunk)) => chunk.bytes(),
+            Some(Leaf::Parquet(writer)) => writer.get_estimated_total_bytes(),
+        }
     }
 
     /// Takes the page into the statistics.
@@ -69,22 +99,37 @@ impl ColumnWriter {
         self.page.iter().try_for_each(|values| self.tally.add(values))
     }
 
-    /// Takes the page into the row group.
+    /// Takes the page, which has been counted, into the row group.
     pub(super) fn encode(&mut self) -> Result<()> {
-        let leaf = self.leaf.as_mut().expect("a row group has begun");
-        for values in std::mem::take(&mut self.page) {
-            let stored = to_stored(&values)?;
-            for values in compute_leaves(&self.field, &stored).map_err(|error| self.def.failed(error))? {
-                leaf.write(&values).map_err(|error| self.def.failed(error))?;
+        let page = std::mem::take(&mut self.page);
+        let bounds = self.tally.end_page();
+        match self.leaf.as_mut().expect("a row group has begun") {
+            Leaf::Chunk(chunk) => chunk.add(&page, bounds.as_ref()).map_err(|error| self.def.failed(error))?,
+            Leaf::Parquet(writer) => {
+                for values in page {
+                    let stored = to_stored(&values)?;
+                    for values in compute_leaves(&self.field, &stored).map_err(|error| self.def.failed(error))? {
+                        writer.write(&values).map_err(|error| self.def.failed(error))?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
+    /// Takes the page into both: its values are still near the core.
+    pub(super) fn count_and_encode(&mut self) -> Result<()> {
+        self.count()?;
+        self.encode()
+    }
+
     /// Ends the row group.
     pub(super) fn close(&mut self) -> Result<()> {
-        let leaf = self.leaf.take().expect("a row group has begun");
-        self.chunk = Some(leaf.close().map_err(|error| self.def.failed(error))?);
+        let closed = match self.leaf.take().expect("a row group has begun") {
+            Leaf::Chunk(chunk) => chunk.finish().map(|(bytes, close)| Closed::Chunk(bytes, Box::new(close))),
+            Leaf::Parquet(writer) => writer.close().map(|chunk| Closed::Parquet(Box::new(chunk))),
+        };
+        self.closed = Some(closed.map_err(|error| self.def.failed(error))?);
         Ok(())
     }
 }

@@ -143,17 +143,21 @@ impl Encoder {
         for (index, column) in columns.iter_mut().enumerate() {
             column.page = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect::<Vec<ArrayRef>>();
         }
-        columns = on_all(columns, rows, ColumnWriter::count).await?;
         let failed = |source: ParquetError| Error::Encode { object: self.name.clone(), source };
+        let is_first = self.file.is_none();
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(File::create(&columns, rows, self.options).map_err(failed)?),
+            none => {
+                columns = on_all(columns, rows, ColumnWriter::count).await?;
+                none.insert(File::create(&columns, rows, self.options).map_err(failed)?)
+            }
         };
         if self.group_rows == 0 {
-            let leaves = file.column_writers().map_err(failed)?;
+            let leaves = file.leaves(&columns).map_err(failed)?;
             columns.iter_mut().zip(leaves).for_each(|(column, leaf)| column.leaf = Some(leaf));
         }
-        self.columns = on_all(columns, rows, ColumnWriter::encode).await?;
+        let encode = if is_first { ColumnWriter::encode } else { ColumnWriter::count_and_encode };
+        self.columns = on_all(columns, rows, encode).await?;
         self.rows += rows as u64;
         self.group_rows += rows;
         Ok(())
@@ -164,7 +168,7 @@ impl Encoder {
         let rows = std::mem::take(&mut self.group_rows);
         let columns = self.take_columns()?;
         self.columns = on_all(columns, rows, ColumnWriter::close).await?;
-        let chunks = self.columns.iter_mut().map(|column| column.chunk.take().expect("closed above")).collect();
+        let chunks = self.columns.iter_mut().map(|column| column.closed.take().expect("closed above")).collect();
         let file = self.file.as_mut().expect("made with the first page");
         let pages = file.append_row_group(chunks, rows as u64);
         pages.map_err(|source| Error::Encode { object: self.name.clone(), source })

@@ -19,20 +19,20 @@ const TEXT_REPEATS_MIN: u64 = 3;
 /// A text dictionary of so few entries is not worth a codec.
 const SMALL_DICTIONARY: u64 = 1_024;
 /// The size at which a dictionary ends and the values behind it are written out.
-const DICTIONARY_BYTES_MAX: usize = 4 << 20;
+pub(super) const DICTIONARY_BYTES_MAX: usize = 4 << 20;
 /// Pages end at their count of rows; only giant values end one before.
-const PAGE_BYTES_MAX: usize = 256 << 20;
-const ZSTD_LEVEL: i32 = 1;
+pub(super) const PAGE_BYTES_MAX: usize = 256 << 20;
+pub(super) const ZSTD_LEVEL: i32 = 1;
 
 /// How one column is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Packing {
-    dictionary: bool,
+pub(super) struct Packing {
+    pub(super) dictionary: bool,
     /// Of values that are not in the dictionary.
-    encoding: Encoding,
-    compressed: bool,
+    pub(super) encoding: Encoding,
+    pub(super) compressed: bool,
     /// Whether pages have bounds. Those of floats leave NaN out and are not used.
-    page_bounds: bool,
+    pub(super) page_bounds: bool,
 }
 
 /// What the first page says about a column.
@@ -44,17 +44,28 @@ struct Seen {
 }
 
 /// The packing of all columns, which have counted a first page of `rows` rows.
-pub(super) fn properties(columns: &[ColumnWriter], rows: usize, options: WriteOptions) -> Result<WriterProperties> {
+pub(super) fn packings(columns: &[ColumnWriter], rows: usize) -> Vec<Packing> {
+    let seen = |column: &ColumnWriter| {
+        let tally = column.tally();
+        Seen { rows: rows as u64, distinct: tally.distinct(), ascending: tally.is_ascending() }
+    };
+    columns.iter().map(|column| packing(column.sql_type(), seen(column))).collect()
+}
+
+/// The packing of all columns for Parquet's own writer.
+pub(super) fn properties(
+    columns: &[ColumnWriter],
+    packings: &[Packing],
+    options: WriteOptions,
+) -> Result<WriterProperties> {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("kiln ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_data_page_row_count_limit(options.page_rows)
         .set_data_page_size_limit(PAGE_BYTES_MAX)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
         .set_max_row_group_row_count(None);
-    for column in columns {
-        let seen =
-            Seen { rows: rows as u64, distinct: column.tally().distinct(), ascending: column.tally().is_ascending() };
-        properties = set(properties, column, packing(column.sql_type(), seen))?;
+    for (column, packing) in columns.iter().zip(packings) {
+        properties = set(properties, column, *packing)?;
     }
     Ok(properties.build())
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use bytes::Bytes;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory};
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory};
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 
 use super::WriteOptions;
-use super::column::ColumnWriter;
-use super::{encodings, schema};
+use super::chunk::Chunk;
+use super::column::{Closed, ColumnWriter, Leaf};
+use super::encodings::{self, Packing};
+use super::schema;
 use crate::RowGroupMeta;
 use crate::checksums::{CHECKSUMS_KEY, encode, page_checksum};
 
@@ -25,6 +27,7 @@ pub(super) struct File {
     checksums: Vec<u32>,
     row_groups: Vec<RowGroupMeta>,
     column_bytes: Vec<u64>,
+    packings: Vec<Packing>,
 }
 
 /// What the end of a file brings.
@@ -39,7 +42,8 @@ pub(super) struct Ended {
 impl File {
     /// Starts a file of columns, which have counted a first page of `rows` rows.
     pub(super) fn create(columns: &[ColumnWriter], rows: usize, options: WriteOptions) -> Result<Self> {
-        let properties = Arc::new(encodings::properties(columns, rows, options)?);
+        let packings = encodings::packings(columns, rows);
+        let properties = Arc::new(encodings::properties(columns, &packings, options)?);
         let writer = SerializedFileWriter::new(Buffer::default(), schema::root(columns)?, properties)?;
         let fields: Vec<_> = columns.iter().map(|column| column.field().clone()).collect();
         Ok(Self {
@@ -49,21 +53,41 @@ impl File {
             checksums: Vec::new(),
             row_groups: Vec::new(),
             column_bytes: vec![0; columns.len()],
+            packings,
         })
     }
 
     /// What encodes the columns of the next row group.
-    pub(super) fn column_writers(&self) -> Result<Vec<ArrowColumnWriter>> {
-        ArrowRowGroupWriterFactory::new(&self.writer, Arc::clone(&self.schema))
-            .create_column_writers(self.row_groups.len())
+    pub(super) fn leaves(&self, columns: &[ColumnWriter]) -> Result<Vec<Leaf>> {
+        let descr = self.writer.schema_descr();
+        let begin = |(position, column): (usize, &ColumnWriter)| {
+            Chunk::begin(&descr.column(position), column.sql_type(), self.packings[position])
+        };
+        // A list has one leaf too.
+        let chunks: Vec<_> = columns.iter().enumerate().map(begin).collect();
+        if chunks.iter().all(Option::is_some) {
+            return Ok(chunks.into_iter().flatten().map(|chunk| Leaf::Chunk(Box::new(chunk))).collect());
+        }
+        let writers = ArrowRowGroupWriterFactory::new(&self.writer, Arc::clone(&self.schema))
+            .create_column_writers(self.row_groups.len())?;
+        let leaf = |(chunk, writer): (Option<Chunk>, ArrowColumnWriter)| match chunk {
+            Some(chunk) => Leaf::Chunk(Box::new(chunk)),
+            None => Leaf::Parquet(Box::new(writer)),
+        };
+        Ok(chunks.into_iter().zip(writers).map(leaf).collect())
     }
 
     /// Puts a row group together: the bytes of the file that it adds.
-    pub(super) fn append_row_group(&mut self, chunks: Vec<ArrowColumnChunk>, rows: u64) -> Result<Bytes> {
+    pub(super) fn append_row_group(&mut self, chunks: Vec<Closed>, rows: u64) -> Result<Bytes> {
         let page_sizes: Vec<Vec<usize>> = chunks.iter().map(page_sizes).collect();
+        let chunk_bytes = chunks.iter().map(|chunk| usize::try_from(chunk.close().bytes_written).unwrap_or_default());
+        self.writer.inner_mut().0.reserve(chunk_bytes.sum());
         let mut group = self.writer.next_row_group()?;
         for chunk in chunks {
-            chunk.append_to_row_group(&mut group)?;
+            match chunk {
+                Closed::Chunk(bytes, close) => group.append_column(&bytes, *close)?,
+                Closed::Parquet(chunk) => chunk.append_to_row_group(&mut group)?,
+            }
         }
         let metadata = group.close()?;
         let bytes = self.take()?;
@@ -105,7 +129,7 @@ impl File {
 }
 
 /// Sizes of a chunk's data pages, headers included, in their order.
-fn page_sizes(chunk: &ArrowColumnChunk) -> Vec<usize> {
+fn page_sizes(chunk: &Closed) -> Vec<usize> {
     let index = chunk.close().offset_index.as_ref().expect("the offset index is always written");
     let sizes = index.page_locations().iter().map(|page| page.compressed_page_size);
     sizes.map(|size| usize::try_from(size).expect("a size is not negative")).collect()

@@ -1,8 +1,9 @@
 //! Writes one shard: batches in, a Parquet file in object storage and its statistics out.
 //!
 //! Start at `encoder.rs` for how rows become bytes; `schema.rs` says how types lie in the file, `encodings.rs` how values are
-//! packed.
+//! packed, `chunk/` packs them.
 
+mod chunk;
 mod column;
 mod encoder;
 mod encodings;

@@ -25,18 +25,22 @@ pub(crate) fn bucket() -> Objects {
     Objects::open("memory:///", Arc::new(SystemClock::new()), Arc::new(SystemRandom)).unwrap()
 }
 
-fn column(id: i32, name: &str, sql_type: SqlType, nullable: bool) -> ColumnDef {
+pub(crate) fn column(id: i32, name: &str, sql_type: SqlType, nullable: bool) -> ColumnDef {
     ColumnDef { id: ColumnId(id), name: name.to_owned(), sql_type, nullable, missing: None }
 }
 
-fn schema(columns: &[ColumnDef]) -> SchemaRef {
+pub(crate) fn schema(columns: &[ColumnDef]) -> SchemaRef {
     let fields: Vec<_> =
         columns.iter().map(|column| column.sql_type.arrow_field(&column.name, column.nullable)).collect();
     Arc::new(Schema::new(fields))
 }
 
 /// A file of `batches`: its statistics and its bytes.
-async fn written(columns: &[ColumnDef], batches: &[RecordBatch], options: WriteOptions) -> (ShardMeta, Bytes) {
+pub(crate) async fn written(
+    columns: &[ColumnDef],
+    batches: &[RecordBatch],
+    options: WriteOptions,
+) -> (ShardMeta, Bytes) {
     let objects = bucket();
     let id = ShardId(Uuid::from_u128(1));
     let mut writer = ShardWriter::create(&objects, id, OBJECT, columns, options).unwrap();
@@ -47,14 +51,14 @@ async fn written(columns: &[ColumnDef], batches: &[RecordBatch], options: WriteO
     (meta, objects.get(OBJECT).await.unwrap())
 }
 
-fn metadata(file: &Bytes) -> ParquetMetaData {
+pub(crate) fn metadata(file: &Bytes) -> ParquetMetaData {
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
     reader.try_parse(file).unwrap();
     reader.finish().unwrap()
 }
 
 /// All rows of a file, in the form they were written in.
-fn read(columns: &[ColumnDef], file: &Bytes) -> RecordBatch {
+pub(crate) fn read(columns: &[ColumnDef], file: &Bytes) -> RecordBatch {
     let stored = Arc::new(Schema::new(columns.iter().map(stored_field).collect::<Vec<_>>()));
     let options = ArrowReaderOptions::new().with_schema(stored);
     let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file.clone(), options).unwrap();

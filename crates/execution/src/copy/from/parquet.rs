@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, SchemaRef};
 use bytes::{Bytes, BytesMut};
@@ -187,6 +187,9 @@ impl Reading {
         }
         // Text is read as a literal of the type would be: checked, padded, brought into its form.
         let text = cast(values, &DataType::Utf8View).map_err(|error| SqlError::internal(error.to_string()))?;
+        if is_in_form(text.as_string_view(), &target.sql_type) {
+            return Ok(text);
+        }
         let mut builder = ColumnBuilder::new(&target.sql_type, &self.dates, values.len());
         for value in text.as_string_view() {
             match value {
@@ -231,6 +234,17 @@ fn is_assignable(from: &SqlType, data_type: &DataType, to: &SqlType) -> bool {
         (from, to) => from == to,
     };
     fits && can_cast_types(data_type, &to.arrow_type())
+}
+
+/// Whether strings are values of the type as they are, by what their lengths say.
+fn is_in_form(texts: &StringViewArray, sql_type: &SqlType) -> bool {
+    let mut lengths = texts.iter().flatten().map(str::len);
+    match sql_type {
+        SqlType::Varchar(Some(most)) => lengths.all(|length| length <= *most as usize),
+        // Of ASCII a byte is a character.
+        SqlType::Char(length) => texts.is_ascii() && lengths.all(|bytes| bytes == *length as usize),
+        _ => false,
+    }
 }
 
 fn is_text(data_type: &DataType) -> bool {

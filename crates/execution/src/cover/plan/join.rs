@@ -84,6 +84,10 @@ impl Builder {
         let (build, build_keys) = build.with_keys(join.on.iter().map(|(key, _)| key))?;
         let (build_schema, build_sources) = (Arc::clone(&build.schema), build.sources.clone());
         let mut padded = build.padded.clone();
+        let build_origins = match build.branches.as_slice() {
+            [branch] if lets_build_rows_go(kind) => branch.origins.clone(),
+            _ => vec![None; build_sources.len()],
+        };
         let build_forms = forms(&build_schema)?;
         let (output, filtered) = (join.output(), join.filtered()?);
         // Which build columns are used is known before the build ends: these alone are kept.
@@ -131,6 +135,7 @@ impl Builder {
             // The rest that a join gives must not depend on rows that a later one would have left out before.
             let origin = |column: &OutputColumn| match column {
                 OutputColumn::Probe(column) if !kind.gives_rest() => branch.origins[*column],
+                OutputColumn::Build(column) => build_origins[*column],
                 _ => None,
             };
             branch.origins = output.iter().map(origin).collect();
@@ -161,6 +166,14 @@ impl Builder {
         }
         probe.push(&Step::Probe { spec, built_by, forms: probe_forms });
         Some(Chain { branches: probe.branches, sources, padded, schema, is_ordered: false })
+    }
+}
+
+/// Whether a row of the build side makes rows of its own alone: without it these are missing, and no others are there or changed.
+fn lets_build_rows_go(kind: JoinKind) -> bool {
+    match kind {
+        JoinKind::Inner | JoinKind::Left | JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark => true,
+        JoinKind::Right | JoinKind::Full | JoinKind::RightSemi | JoinKind::RightAnti | JoinKind::RightMark => false,
     }
 }
 

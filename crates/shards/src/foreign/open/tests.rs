@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema, TimestampM
 use futures::TryStreamExt;
 use objects::Objects;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::data_type::{Int96, Int96Type};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
@@ -98,6 +98,7 @@ async fn files_of_any_layout_are_read_cold_and_hot() {
         for (version, compression, dictionary, statistics) in [
             (WriterVersion::PARQUET_1_0, Compression::SNAPPY, true, EnabledStatistics::Page),
             (WriterVersion::PARQUET_2_0, zstd, false, EnabledStatistics::Chunk),
+            (WriterVersion::PARQUET_1_0, Compression::GZIP(GzipLevel::default()), true, EnabledStatistics::Chunk),
             (WriterVersion::PARQUET_2_0, Compression::UNCOMPRESSED, true, EnabledStatistics::None),
         ] {
             let properties = WriterProperties::builder()

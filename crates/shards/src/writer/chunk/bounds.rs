@@ -1,0 +1,123 @@
+//! The least and the greatest of the pages' values and of all, as a file tells them to whoever reads it.
+
+use parquet::basic::{BoundaryOrder, Type as Physical};
+use parquet::data_type::ByteArray;
+use parquet::errors::Result;
+use parquet::file::metadata::ColumnIndexBuilder;
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::statistics::{Statistics, ValueStatistics};
+
+use crate::Datum;
+use crate::datum::{text_lower_bound, text_upper_bound};
+use crate::stats::Bounds;
+
+/// The bounds of the pages so far.
+pub(super) struct ChunkBounds {
+    physical: Physical,
+    index: ColumnIndexBuilder,
+    nulls: u64,
+    /// Of all values.
+    all: Option<Bounds>,
+    /// Of the last page that has a value.
+    last: Option<Bounds>,
+    /// No page has had bounds less, or greater, than the one before.
+    ascending: bool,
+    descending: bool,
+}
+
+impl ChunkBounds {
+    pub(super) fn new(physical: Physical) -> Self {
+        let index = ColumnIndexBuilder::new(physical);
+        Self { physical, index, nulls: 0, all: None, last: None, ascending: true, descending: true }
+    }
+
+    /// Adds a page; `bounds` are there where it has values.
+    pub(super) fn add(&mut self, bounds: Option<&Bounds>, nulls: u64) {
+        self.nulls += nulls;
+        let null_count = i64::try_from(nulls).expect("a page has fewer rows");
+        let Some(Bounds { min, max }) = bounds else {
+            return self.index.append(true, Vec::new(), Vec::new(), null_count);
+        };
+        let (lower, upper) = (lower(min, self.physical).0, upper(max, self.physical).0);
+        self.index.append(false, lower, upper, null_count);
+        if let Some(last) = &self.last {
+            self.ascending &= last.min <= *min && last.max <= *max;
+            self.descending &= *min <= last.min && *max <= last.max;
+        }
+        let page = Bounds { min: min.clone(), max: max.clone() };
+        self.last = Some(page.clone());
+        self.all = Some(match self.all.take() {
+            Some(all) => all.and(page),
+            None => page,
+        });
+    }
+
+    /// What the file's footer says of the pages and of the chunk.
+    pub(super) fn finish(mut self) -> Result<(ColumnIndexMetaData, Statistics)> {
+        self.index.set_boundary_order(match (self.ascending, self.descending) {
+            (true, _) => BoundaryOrder::ASCENDING,
+            (false, true) => BoundaryOrder::DESCENDING,
+            (false, false) => BoundaryOrder::UNORDERED,
+        });
+        let min = self.all.as_ref().map(|all| lower(&all.min, self.physical));
+        let max = self.all.as_ref().map(|all| upper(&all.max, self.physical));
+        let nulls = Some(self.nulls);
+        let statistics = match self.physical {
+            Physical::INT32 => Statistics::int32(four(min.as_ref()), four(max.as_ref()), None, nulls, false),
+            Physical::INT64 => Statistics::int64(eight(min.as_ref()), eight(max.as_ref()), None, nulls, false),
+            _ => {
+                let is_exact = |bound: &Option<(Vec<u8>, bool)>| bound.as_ref().is_none_or(|(_, is_exact)| *is_exact);
+                let (min_is_exact, max_is_exact) = (is_exact(&min), is_exact(&max));
+                let bytes = |bound: Option<(Vec<u8>, bool)>| bound.map(|(bytes, _)| ByteArray::from(bytes));
+                let statistics = ValueStatistics::new(bytes(min), bytes(max), None, nulls, false);
+                let statistics = statistics.with_min_is_exact(min_is_exact).with_max_is_exact(max_is_exact);
+                Statistics::ByteArray(statistics)
+            }
+        };
+        Ok((self.index.build()?, statistics))
+    }
+}
+
+/// A bound from below, short enough for a footer, and whether it is the value.
+fn lower(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
+    match value {
+        Datum::Text(text) => {
+            let bound = text_lower_bound(text);
+            (bound.as_bytes().to_vec(), bound.len() == text.len())
+        }
+        number => (number_bytes(number, physical), true),
+    }
+}
+
+/// A bound from above: where none is shorter, the value.
+fn upper(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
+    match value {
+        Datum::Text(text) => {
+            let bound = text_upper_bound(text).unwrap_or_else(|| text.clone());
+            let is_exact = bound == *text;
+            (bound.into_bytes(), is_exact)
+        }
+        number => (number_bytes(number, physical), true),
+    }
+}
+
+fn number_bytes(number: &Datum, physical: Physical) -> Vec<u8> {
+    let bytes = match number {
+        Datum::Int(value) => i128::from(*value),
+        Datum::Decimal(value) => *value,
+        Datum::Bool(_) | Datum::Float(_) | Datum::Text(_) | Datum::Bytes(_) => {
+            unreachable!("columns of numbers and of strings have bounds")
+        }
+    }
+    .to_le_bytes();
+    let count = if physical == Physical::INT32 { 4 } else { 8 };
+    bytes[..count].to_vec()
+}
+
+fn four(bound: Option<&(Vec<u8>, bool)>) -> Option<i32> {
+    bound.map(|(bytes, _)| i32::from_le_bytes(bytes.as_slice().try_into().expect("as many bytes as the column has")))
+}
+
+fn eight(bound: Option<&(Vec<u8>, bool)>) -> Option<i64> {
+    bound.map(|(bytes, _)| i64::from_le_bytes(bytes.as_slice().try_into().expect("as many bytes as the column has")))
+}

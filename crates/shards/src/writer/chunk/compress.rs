@@ -1,0 +1,35 @@
+//! Pages in fewer bytes. Each thread has one compressor, whose tables are cleared once and not for every page, and room for what it makes.
+
+use std::cell::RefCell;
+
+use parquet::errors::{ParquetError, Result};
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::compress_bound;
+
+use crate::writer::encodings::ZSTD_LEVEL;
+
+/// Room that is kept for the next page.
+const ROOM_BYTES_MAX: usize = 8 << 20;
+
+thread_local! {
+    static COMPRESSOR: RefCell<(Option<Compressor<'static>>, Vec<u8>)> = const { RefCell::new((None, Vec::new())) };
+}
+
+/// A page as Zstandard packs it.
+pub(super) fn compressed(page: &[u8]) -> Result<Vec<u8>> {
+    let failed = |error: std::io::Error| ParquetError::External(Box::new(error));
+    COMPRESSOR.with_borrow_mut(|(compressor, room)| {
+        let compressor = match compressor {
+            Some(compressor) => compressor,
+            none => none.insert(Compressor::new(ZSTD_LEVEL).map_err(failed)?),
+        };
+        room.clear();
+        room.reserve(compress_bound(page.len()));
+        compressor.compress_to_buffer(page, room).map_err(failed)?;
+        let bytes = room.as_slice().to_vec();
+        if ROOM_BYTES_MAX < room.capacity() {
+            *room = Vec::new();
+        }
+        Ok(bytes)
+    })
+}

@@ -1,0 +1,65 @@
+//! Levels, and codes of a dictionary: runs and bit-packed numbers in turns
+//! (["Run Length Encoding / Bit-Packing Hybrid"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
+
+use arrow::array::{Array, BooleanBufferBuilder};
+
+use super::pack::{pack, varint, width_of};
+
+/// So many equal codes are a run; fewer are packed with those around them.
+const RUN_MIN: usize = 64;
+
+/// Appends codes, and in front of them the bits that each takes.
+pub(super) fn append_codes(codes: &[u64], entries: usize, bytes: &mut Vec<u8>) {
+    let width = width_of(entries.saturating_sub(1) as u64);
+    bytes.push(width);
+    // The codes from `packed` on are not written yet.
+    let (mut packed, mut next) = (0, 0);
+    while next < codes.len() {
+        let length = codes[next..].iter().take_while(|code| **code == codes[next]).count();
+        // What is packed comes in eights.
+        let fill = (next - packed).next_multiple_of(8) - (next - packed);
+        if fill + RUN_MIN <= length {
+            append_packed(&codes[packed..next + fill], width, bytes);
+            append_run(codes[next], length - fill, width, bytes);
+            packed = next + length;
+        }
+        next += length;
+    }
+    append_packed(&codes[packed..], width, bytes);
+}
+
+/// Appends for each row of `parts` whether there is a value, behind the length of all that.
+pub(super) fn append_levels<'a>(parts: impl Iterator<Item = &'a dyn Array> + Clone, bytes: &mut Vec<u8>) {
+    let length_at = bytes.len();
+    bytes.extend([0; 4]);
+    let rows: usize = parts.clone().map(Array::len).sum();
+    let nulls: usize = parts.clone().map(Array::null_count).sum();
+    if nulls == 0 || nulls == rows {
+        append_run(u64::from(nulls == 0), rows, 1, bytes);
+    } else {
+        let mut levels = BooleanBufferBuilder::new(rows);
+        for part in parts {
+            match part.nulls() {
+                Some(nulls) => levels.append_buffer(nulls.inner()),
+                None => levels.append_n(part.len(), true),
+            }
+        }
+        let groups = rows.div_ceil(8);
+        varint((groups as u64) << 1 | 1, bytes);
+        bytes.extend_from_slice(&levels.as_slice()[..groups]);
+    }
+    let length = u32::try_from(bytes.len() - length_at - 4).expect("a page has fewer rows");
+    bytes[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+fn append_packed(codes: &[u64], width: u8, bytes: &mut Vec<u8>) {
+    if !codes.is_empty() {
+        varint((codes.len().div_ceil(8) as u64) << 1 | 1, bytes);
+        pack(codes, width, bytes);
+    }
+}
+
+fn append_run(value: u64, count: usize, width: u8, bytes: &mut Vec<u8>) {
+    varint((count as u64) << 1, bytes);
+    bytes.extend_from_slice(&value.to_le_bytes()[..usize::from(width).div_ceil(8)]);
+}

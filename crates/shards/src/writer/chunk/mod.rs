@@ -1,0 +1,215 @@
+//! One column of a row group as Parquet's pages: a page's values are looked up, packed and bounded at once, in loops that know what
+//! they are. Columns without such loops go through Parquet's own writer (`column.rs`).
+//!
+//! `form.rs` says which columns those are; `dictionary.rs` finds codes, `hybrid.rs`, `delta.rs` and `pack.rs` write numbers, `bounds.rs` says
+//! what is in the pages, `pages.rs` puts them together.
+
+mod bounds;
+mod compress;
+mod delta;
+mod dictionary;
+mod form;
+mod hybrid;
+mod pack;
+mod pages;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::{ParquetError, Result};
+use parquet::schema::types::ColumnDescPtr;
+use types::SqlType;
+
+use self::bounds::ChunkBounds;
+use self::dictionary::{Numbers, Texts, append_plain};
+use self::form::{Form, Width, append_lanes};
+use self::pages::Pages;
+use super::encodings::{PAGE_BYTES_MAX, Packing};
+use crate::stats::Bounds;
+
+/// A column chunk under construction.
+pub(super) struct Chunk {
+    column: ColumnDescPtr,
+    packing: Packing,
+    form: Form,
+    dictionary: Dictionary,
+    /// No more values are taken into it.
+    is_full: bool,
+    bounds: Option<ChunkBounds>,
+    pages: Pages,
+}
+
+enum Dictionary {
+    None,
+    Numbers(Numbers, Width),
+    Texts(Texts),
+}
+
+impl Chunk {
+    /// Starts a chunk; `None` of a column that has no loops here.
+    pub(super) fn begin(column: &ColumnDescPtr, sql_type: &SqlType, packing: Packing) -> Option<Self> {
+        let form = Form::of(sql_type, column.physical_type())?;
+        let dictionary = match form {
+            _ if !packing.dictionary => Dictionary::None,
+            Form::Lanes(width) => Dictionary::Numbers(Numbers::default(), width),
+            Form::Texts => Dictionary::Texts(Texts::default()),
+        };
+        let bounds = packing.page_bounds.then(|| ChunkBounds::new(column.physical_type()));
+        let pages = Pages::new(packing.compressed);
+        Some(Self { column: Arc::clone(column), packing, form, dictionary, is_full: false, bounds, pages })
+    }
+
+    /// Adds a page, or several where its strings are too long for one. `bounds` are those of its values, if it has any.
+    pub(super) fn add(&mut self, values: &[ArrayRef], bounds: Option<&Bounds>) -> Result<()> {
+        match self.form {
+            Form::Lanes(width) => self.add_numbers(values, width, bounds),
+            Form::Texts => {
+                let values = values.iter().map(text).collect::<Result<Vec<_>>>()?;
+                cut(&values).iter().try_for_each(|page| self.add_texts(page, bounds))
+            }
+        }
+    }
+
+    /// About the bytes so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.pages.bytes() + self.dictionary.bytes()
+    }
+
+    /// The chunk, and what the footer says about it.
+    pub(super) fn finish(self) -> Result<(Bytes, ColumnCloseResult)> {
+        let dictionary = match &self.dictionary {
+            Dictionary::None => None,
+            Dictionary::Numbers(numbers, width) => Some((numbers.len(), numbers.plain(*width))),
+            Dictionary::Texts(texts) => Some((texts.len(), texts.plain().to_vec())),
+        };
+        let bounds = self.bounds.map(ChunkBounds::finish).transpose()?;
+        self.pages.finish(self.column, dictionary, bounds)
+    }
+
+    fn add_numbers(&mut self, values: &[ArrayRef], width: Width, bounds: Option<&Bounds>) -> Result<()> {
+        let rows: usize = values.iter().map(|part| part.len()).sum();
+        let mut lanes = Vec::with_capacity(rows);
+        for part in values {
+            append_lanes(part, &mut lanes).ok_or_else(|| unexpected(part))?;
+        }
+        let mut bytes = self.levels(values.iter().map(AsRef::as_ref));
+        let encoding = 'encoded: {
+            if let Dictionary::Numbers(numbers, width) = &mut self.dictionary
+                && !self.is_full
+            {
+                let mut codes = Vec::new();
+                self.is_full = !numbers.append_codes(&lanes, *width, &mut codes);
+                if !self.is_full {
+                    hybrid::append_codes(&codes, numbers.len(), &mut bytes);
+                    break 'encoded Encoding::RLE_DICTIONARY;
+                }
+            }
+            match self.packing.encoding {
+                Encoding::DELTA_BINARY_PACKED => delta::encode(&lanes, width, &mut bytes),
+                _ => width.plain(&lanes, &mut bytes),
+            }
+            self.packing.encoding
+        };
+        self.add_page(rows, rows - lanes.len(), encoding, bytes, bounds)
+    }
+
+    fn add_texts(&mut self, values: &[StringViewArray], bounds: Option<&Bounds>) -> Result<()> {
+        let rows: usize = values.iter().map(Array::len).sum();
+        let nulls: usize = values.iter().map(Array::null_count).sum();
+        let mut bytes = self.levels(values.iter().map(|part| part as &dyn Array));
+        let encoding = 'encoded: {
+            if let Dictionary::Texts(texts) = &mut self.dictionary
+                && !self.is_full
+            {
+                let mut codes = Vec::with_capacity(rows);
+                self.is_full = !texts.append_codes(values, &mut codes);
+                if !self.is_full {
+                    hybrid::append_codes(&codes, texts.len(), &mut bytes);
+                    break 'encoded Encoding::RLE_DICTIONARY;
+                }
+            }
+            let lengths = values.iter().flat_map(StringViewArray::lengths);
+            bytes.reserve(lengths.map(|length| length as usize + 4).sum());
+            for part in values {
+                for row in (0..part.len()).filter(|row| part.is_valid(*row)) {
+                    append_plain(part.value(row).as_bytes(), &mut bytes);
+                }
+            }
+            Encoding::PLAIN
+        };
+        self.add_page(rows, nulls, encoding, bytes, bounds)
+    }
+
+    /// The begin of a page: which rows have a value, where the column may lack some.
+    fn levels<'a>(&self, values: impl Iterator<Item = &'a dyn Array> + Clone) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if 0 < self.column.max_def_level() {
+            hybrid::append_levels(values, &mut bytes);
+        }
+        bytes
+    }
+
+    fn add_page(
+        &mut self,
+        rows: usize,
+        nulls: usize,
+        encoding: Encoding,
+        bytes: Vec<u8>,
+        bounds: Option<&Bounds>,
+    ) -> Result<()> {
+        if let Some(all) = &mut self.bounds {
+            all.add(bounds.filter(|_| nulls < rows), nulls as u64);
+        }
+        self.pages.add(rows, encoding, bytes)
+    }
+}
+
+impl Dictionary {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Numbers(numbers, width) => numbers.len() * width.bytes(),
+            Self::Texts(texts) => texts.plain().len(),
+        }
+    }
+}
+
+/// Strings page by page: mostly all of them are one.
+fn cut(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
+    let mut pages = vec![Vec::new()];
+    let mut page_bytes = 0;
+    for part in values {
+        let bytes: usize = part.lengths().map(|length| length as usize).sum();
+        if page_bytes + bytes <= PAGE_BYTES_MAX {
+            page_bytes += bytes;
+            pages.last_mut().expect("there is one").push((*part).clone());
+            continue;
+        }
+        let mut start = 0;
+        for (row, length) in part.lengths().enumerate() {
+            if PAGE_BYTES_MAX < page_bytes + length as usize && 0 < page_bytes {
+                pages.last_mut().expect("there is one").push((**part).slice(start, row - start));
+                pages.push(Vec::new());
+                (start, page_bytes) = (row, 0);
+            }
+            page_bytes += length as usize;
+        }
+        pages.last_mut().expect("there is one").push((**part).slice(start, part.len() - start));
+    }
+    pages.retain(|page| page.iter().any(|part| !part.is_empty()));
+    pages
+}
+
+fn text(values: &ArrayRef) -> Result<&StringViewArray> {
+    values.as_string_view_opt().ok_or_else(|| unexpected(values))
+}
+
+fn unexpected(values: &ArrayRef) -> ParquetError {
+    ParquetError::General(format!("values of an unexpected type {}", values.data_type()))
+}
