@@ -1,4 +1,5 @@
-//! A result of a gigabyte to a client that reads slowly: the server's memory stays flat. Joins and groups that have no room in memory.
+//! A result of a gigabyte to a client that reads slowly: the server's memory stays flat. Joins, groups, sorts and windows that have no room in
+//! memory.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -104,8 +105,21 @@ const HUNGRY: [&str; 6] = [
     "SELECT count(*), sum(c) FROM (SELECT o.v, b.k, count(*) AS c FROM big b JOIN other o ON o.k = b.n GROUP BY GROUPING SETS ((1, 2), (1), (2))) AS s",
 ];
 
-/// The first of [`HUNGRY`] with 300 billion rows above it: whoever waits for its files can cancel it in the midst.
-const ENDLESS: &str = "SELECT count(*), sum(a.n + g.i) FROM big a JOIN big b ON a.k = b.k AND a.n <> b.n CROSS JOIN generate_series(1, 1000000) AS g(i)";
+/// Shapes whose rows cannot be sorted in [`LITTLE`].
+const SORTED: [&str; 6] = [
+    "SELECT n, k, v FROM big ORDER BY v DESC, n",
+    "SELECT nullif(k % 7, 3) AS g, n, v FROM big ORDER BY 1 NULLS FIRST, v || n DESC",
+    "SELECT count(*), sum(n), min(v), max(k) FROM (SELECT n, k, v FROM big ORDER BY k DESC, v, n LIMIT 200000) AS s",
+    "SELECT n, v FROM big ORDER BY v, n LIMIT 10 OFFSET 250000",
+    "SELECT count(*), sum(n * r), sum(c), sum(p), max(l) FROM (SELECT n, rank() OVER w AS r, count(*) OVER w AS c, lag(n) OVER w AS p, last_value(v) OVER w AS l FROM big WINDOW w AS (PARTITION BY k ORDER BY v)) AS s",
+    "SELECT k, n, row_number() OVER (PARTITION BY k ORDER BY n DESC), sum(n) OVER (PARTITION BY k ORDER BY n DESC) FROM big ORDER BY k, n DESC",
+];
+
+/// Their likes with 300 billion rows, and 300 million: whoever waits for their files can cancel them in the midst.
+const ENDLESS: [&str; 2] = [
+    "SELECT count(*), sum(a.n + g.i) FROM big a JOIN big b ON a.k = b.k AND a.n <> b.n CROSS JOIN generate_series(1, 1000000) AS g(i)",
+    "SELECT count(*), max(v) FROM (SELECT v FROM big CROSS JOIN generate_series(1, 1000) AS g(i) ORDER BY v, n + i OFFSET 1) AS s",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_no_room_spills_and_has_the_same_answer() {
@@ -123,28 +137,34 @@ async fn what_has_no_room_spills_and_has_the_same_answer() {
             .await
             .expect("tables are made");
     }
-    for query in HUNGRY {
+    let hungry = HUNGRY.map(|query| (query, "Spilled Parts"));
+    for (query, spilled) in hungry.into_iter().chain(SORTED.map(|query| (query, "Spilled Runs"))) {
         let expected = rows(&wide, query).await;
-        assert_eq!(rows(&narrow, query).await, expected, "{query}");
+        let found = rows(&narrow, query).await;
+        let differ = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+        assert_eq!(differ.map(|row| (&found[row], &expected[row])), None, "row {differ:?} of {query}");
+        assert_eq!(found.len(), expected.len(), "{query}");
         let plan = rows(&narrow, &format!("EXPLAIN (ANALYZE) {query}")).await.concat();
-        assert!(plan.contains("Spilled Parts"), "{query} had room:\n{plan}");
+        assert!(plan.contains("Engine: on") && plan.contains(spilled), "{query} had room:\n{plan}");
         assert!(!plan.contains("left to operators"), "{query} did not spill enough:\n{plan}");
     }
     assert_eq!(files(&little.folder().join("spill")), 0, "nothing is left behind");
 
     // Who goes away in the midst of it leaves nothing either, and others go on.
-    for _ in 0..5 {
+    for endless in ENDLESS.repeat(4) {
         let cancel = narrow.cancel_token();
         let goes_away = async {
             until(|| files(&little.folder().join("spill")) != 0, "nothing is spilled").await;
             cancel.cancel_query(NoTls).await.expect("it listens");
         };
-        let (refused, ()) = tokio::join!(narrow.batch_execute(ENDLESS), goes_away);
+        let (refused, ()) = tokio::join!(narrow.batch_execute(endless), goes_away);
         let error = refused.expect_err("it takes longer");
         assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
         until(|| files(&little.folder().join("spill")) == 0, "files stay").await;
     }
-    assert_eq!(rows(&narrow, HUNGRY[0]).await, rows(&wide, HUNGRY[0]).await);
+    for query in [HUNGRY[0], SORTED[3]] {
+        assert_eq!(rows(&narrow, query).await, rows(&wide, query).await);
+    }
 }
 
 /// Waits for a condition.

@@ -6,7 +6,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use meter::{Busy, Now};
-pub use worker::{Border, Collected, Relief, Room, Spill, Worker};
+pub use worker::{Border, Collected, Relief, Room, Spill, SpillSorted, Worker};
 
 use crate::Form;
 use crate::aggregate::AggregateSpec;

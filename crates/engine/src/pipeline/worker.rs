@@ -38,6 +38,8 @@ pub struct Border {
     pub room: Option<Box<Room>>,
     /// Takes what has been collected where there is no room for it; what it has taken is not the worker's any more.
     pub spill: Option<Box<Spill>>,
+    /// Takes what a sort has no room for.
+    pub sort: Option<Box<SpillSorted>>,
     /// Build rows go there at once, for others have gone there.
     is_spilling: bool,
     /// By the numbers of limits: how many rows have come there, to all workers.
@@ -61,6 +63,12 @@ impl Border {
         Self { spill: Some(spill), ..self }
     }
 
+    /// Gives what a sort has no room for to `sort`.
+    #[must_use]
+    pub fn sorting_to(self, sort: Box<SpillSorted>) -> Self {
+        Self { sort: Some(sort), ..self }
+    }
+
     /// Has the time measured that steps take.
     #[must_use]
     pub fn timed_by(self, now: Arc<Now>) -> Self {
@@ -76,6 +84,9 @@ pub type Room = dyn FnMut(usize) -> Result<()> + Send;
 
 /// Takes rows out of memory: those of a build side, groups as [`Groups::drain`] gives them, or those at the end.
 pub type Spill = dyn FnMut(Batch) -> Result<()> + Send;
+
+/// Takes rows out of memory that are to be sorted with others.
+pub type SpillSorted = dyn FnMut(Sorting) -> Result<()> + Send;
 
 /// Batches that lie at the end before somebody is asked to take them.
 const HELD_MAX: usize = 32;
@@ -292,7 +303,9 @@ impl End<'_> {
             }
             Collected::Sorting(sorting) => {
                 sorting.push(batch)?;
-                sorting.memory_bytes()
+                // What is given away is sorted first.
+                let room_bytes = if self.border.sort.is_some() { sorting.room_bytes() } else { 0 };
+                sorting.memory_bytes() + room_bytes
             }
             Collected::Rows(rows) => {
                 let bytes: usize = batch.columns.iter().map(bytes_copied).sum();
@@ -312,18 +325,18 @@ impl End<'_> {
     fn hold(&mut self, bytes: usize) -> Result<()> {
         let Some(room) = &mut self.border.room else { return Ok(()) };
         match room(bytes) {
-            Err(Error::Memory(_)) if self.border.spill.is_some() => self.spill(),
+            Err(Error::Memory(_)) if self.border.spill.is_some() || self.border.sort.is_some() => self.spill(),
             outcome => outcome,
         }
     }
 
     fn spill(&mut self) -> Result<()> {
-        let Some(spill) = &mut self.border.spill else { return Err(Error::Memory("what a program collects")) };
-        match self.collected {
-            Collected::Groups(groups) => groups.drain(spill)?,
-            Collected::Build(build) => build.drain(spill)?,
-            Collected::Rows(rows) => rows.drain(..).try_for_each(spill)?,
-            Collected::Sorting(_) => return Err(Error::Memory("a sort")),
+        match (&mut *self.collected, &mut self.border.spill, &mut self.border.sort) {
+            (Collected::Groups(groups), Some(spill), _) => groups.drain(spill)?,
+            (Collected::Build(build), Some(spill), _) => build.drain(spill)?,
+            (Collected::Rows(rows), Some(spill), _) => rows.drain(..).try_for_each(spill)?,
+            (Collected::Sorting(sorting), _, Some(sort)) => sorting.drain(sort)?,
+            _ => return Err(Error::Memory("what a program collects")),
         }
         self.border.is_spilling = true;
         self.border.held = 0;

@@ -1,14 +1,18 @@
 //! What one worker collects.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::bound::Bound;
 use super::{SortSpec, Sorter};
 use crate::vector::bytes_copied;
-use crate::{Batch, Column, Error, Form, Result, Selection};
+use crate::{Batch, Column, Error, Result, Selection};
 
 /// So many rows more than are asked for, and as many as are asked for, are worth looking for the first ones anew.
 const MORE_MIN: usize = 512;
+
+/// What is given away together, about. Sorting it takes some times as much where rows are narrow.
+const PART_BYTES: usize = 64 << 20;
 
 /// A worker's part of the rows. Of the first rows alone it keeps a few more than are asked for.
 #[derive(Debug)]
@@ -37,13 +41,7 @@ impl Sorting {
     /// # Errors
     /// Where its columns have other forms than the others'.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
-        let is_fit = batch.columns.len() == self.columns.len()
-            && batch
-                .columns
-                .iter()
-                .zip(&self.spec.forms)
-                .all(|(column, form)| column.rows() == batch.rows && form.is_like(Form::of(column)));
-        if !is_fit {
+        if !self.spec.has_forms_of(&batch) {
             return Err(Error::Form("a batch that is sorted has other columns"));
         }
         let batch = match &mut self.bound {
@@ -72,7 +70,7 @@ impl Sorting {
         let spec = Arc::clone(&self.spec);
         let next = Self { bounds: self.bounds + 1, ..Self::new(&spec) };
         let all = std::mem::replace(self, next);
-        let first = Sorter::new(&spec, vec![all])?.sorted().whole()?;
+        let first = Sorter::new(&spec, vec![all])?.sorted(&AtomicBool::default())?.whole()?;
         self.bound = match fetch.checked_sub(1) {
             Some(last) if last < first.rows => Some(Bound::new(&spec.keys, &first, last)?),
             _ => None,
@@ -83,6 +81,41 @@ impl Sorting {
             pieces.push(column);
         }
         Ok(())
+    }
+
+    /// Gives all rows away, in parts that are sorted alone, in the order that they have come in.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn drain(&mut self, take: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
+        // What comes after as many rows as are asked for is not wanted wherever these are.
+        let next = Self { bound: self.bound.take(), bounds: self.bounds, ..Self::new(&self.spec) };
+        let Self { rows, columns, .. } = std::mem::replace(self, next);
+        let mut part = Self::new(&self.spec);
+        if columns.is_empty() {
+            part.rows = rows;
+        }
+        let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+        while let Some(pieces) = columns.iter_mut().map(Iterator::next).collect::<Option<Vec<Column>>>()
+            && let Some(first) = pieces.first()
+        {
+            part.rows += first.rows();
+            for (before, piece) in part.columns.iter_mut().zip(pieces) {
+                part.bytes += bytes_copied(&piece);
+                before.push(piece);
+            }
+            if PART_BYTES <= part.bytes {
+                take(std::mem::replace(&mut part, Self::new(&self.spec)))?;
+            }
+        }
+        if part.rows == 0 { Ok(()) } else { take(part) }
+    }
+
+    /// What sorting takes, roughly, beside what a part that is given away takes itself.
+    #[must_use]
+    pub fn room_bytes(&self) -> usize {
+        let whole = Sorter::room_bytes(std::iter::once(self));
+        whole / (self.bytes / PART_BYTES).max(1)
     }
 
     /// Of the first rows alone: the first key of the last of them so far, as a column of one row, and how often it has been another. Rows whose
@@ -104,7 +137,9 @@ impl Sorting {
         self.bytes
     }
 
-    pub(super) fn spec(&self) -> &SortSpec {
+    /// What is sorted by what.
+    #[must_use]
+    pub fn spec(&self) -> &Arc<SortSpec> {
         &self.spec
     }
 

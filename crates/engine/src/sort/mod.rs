@@ -4,12 +4,16 @@
 //! `packed.rs` makes one number of the leading keys of a row, `compare.rs` decides between rows where that does not, `order.rs` sorts the
 //! numbers by buckets, each alone. Other columns are taken in that order when [`SortedRows`] are given,
 //! beside what window functions have computed of the rows in order.
+//!
+//! Of what has no room a worker gives parts away, each of which is sorted alone. A [`Merge`] makes one of them, block by block.
 
 mod bound;
 mod collect;
 pub(crate) mod compare;
+mod merge;
 mod order;
 mod packed;
+mod prefix;
 mod ranks;
 mod sorted;
 
@@ -17,11 +21,12 @@ mod sorted;
 mod tests;
 
 pub use collect::Sorting;
+pub use merge::{Merge, Merged};
 pub use order::{Scattered, Sorter};
 pub use sorted::SortedRows;
 
-use crate::Form;
-use crate::window::WindowSpec;
+use crate::window::{WindowSpec, form_of};
+use crate::{Batch, Column, Form};
 
 /// What is sorted by what.
 #[derive(Debug, Clone)]
@@ -34,6 +39,23 @@ pub struct SortSpec {
     pub forms: Vec<Form>,
     /// What is computed of all rows in their order; its columns come after the batches'.
     pub windows: Option<WindowSpec>,
+}
+
+impl SortSpec {
+    /// Whether a batch has the columns that are sorted.
+    pub(crate) fn has_forms_of(&self, batch: &Batch) -> bool {
+        let is_fit = |(column, form): (&Column, &Form)| column.rows() == batch.rows && form.is_like(Form::of(column));
+        batch.columns.len() == self.forms.len() && batch.columns.iter().zip(&self.forms).all(is_fit)
+    }
+
+    /// What is left to do with rows in their order that have the window functions' columns: they stay as they come.
+    #[must_use]
+    pub fn of_computed(&self) -> Self {
+        let functions = self.windows.iter().flat_map(|windows| &windows.functions);
+        let computed = functions.map(|function| form_of(function, &self.forms));
+        let forms = self.forms.iter().copied().chain(computed).collect();
+        Self { keys: Vec::new(), fetch: None, forms, windows: None }
+    }
 }
 
 /// A column that rows are sorted by.

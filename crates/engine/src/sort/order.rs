@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicBool};
 
 use super::packed::{Packed, ROW_BITS};
 use super::{SortKey, SortSpec, SortedRows, Sorting, compare};
@@ -37,7 +38,7 @@ impl Sorter {
     /// For more rows than can be numbered.
     pub fn new(spec: &Arc<SortSpec>, mut parts: Vec<Sorting>) -> Result<Self> {
         let rows = parts.iter().map(Sorting::rows).sum();
-        if u32::try_from(rows).is_err() {
+        if !Self::can_have(rows) {
             return Err(Error::Memory("rows that are sorted"));
         }
         let column = |(position, form)| {
@@ -54,14 +55,21 @@ impl Sorter {
     /// What [`Sorter::new`] may need, roughly, beside what has been collected, until the rows are in order: a column lies there twice, then a
     /// row's number does.
     #[must_use]
-    pub fn room_bytes(parts: &[Sorting]) -> usize {
-        let rows: usize = parts.iter().map(Sorting::rows).sum();
-        let collected: usize = parts.iter().map(Sorting::memory_bytes).sum();
-        let columns = parts.first().map_or(0, |part| part.spec().forms.len());
-        let spec = parts.first().map(Sorting::spec);
-        let functions = spec.and_then(|spec| spec.windows.as_ref()).map_or(0, |windows| windows.functions.len());
-        let of_row = 3 * size_of::<u128>() + 2 * size_of::<u32>() + 2 * functions * size_of::<i128>();
-        collected.div_ceil(columns.max(1)) + rows * of_row
+    pub fn room_bytes<'a>(parts: impl Iterator<Item = &'a Sorting>) -> usize {
+        parts
+            .map(|part| {
+                let spec = part.spec();
+                let functions = spec.windows.as_ref().map_or(0, |windows| windows.functions.len());
+                let of_row = 3 * size_of::<u128>() + 2 * size_of::<u32>() + 2 * functions * size_of::<i128>();
+                part.memory_bytes().div_ceil(spec.forms.len().max(1)) + part.rows() * of_row
+            })
+            .sum()
+    }
+
+    /// Whether so many rows can be sorted together: each has a number.
+    #[must_use]
+    pub fn can_have(rows: usize) -> bool {
+        u32::try_from(rows).is_ok()
     }
 
     /// Whether rows stay as they have come.
@@ -122,10 +130,19 @@ impl Sorter {
     }
 
     /// The rows in order, sorted by the caller alone.
-    pub(crate) fn sorted(self) -> SortedRows {
-        let shares: Vec<Scattered> = (0..self.shares()).map(|share| self.scatter(share)).collect();
-        let buckets: Vec<Vec<u32>> = (0..self.buckets()).map(|bucket| self.bucket(bucket, &shares)).collect();
-        self.in_order(&buckets)
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] once `stop` is set.
+    pub fn sorted(self, stop: &AtomicBool) -> Result<SortedRows> {
+        if self.is_in_order() {
+            return Ok(self.in_order(&[]));
+        }
+        let unless_stopped = || if stop.load(atomic::Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) };
+        let share = |share| unless_stopped().map(|()| self.scatter(share));
+        let shares = (0..self.shares()).map(share).collect::<Result<Vec<Scattered>>>()?;
+        let bucket = |bucket| unless_stopped().map(|()| self.bucket(bucket, &shares));
+        let buckets = (0..self.buckets()).map(bucket).collect::<Result<Vec<Vec<u32>>>>()?;
+        Ok(self.in_order(&buckets))
     }
 
     /// What it takes in memory, roughly, with the rows' numbers.

@@ -190,7 +190,7 @@ fn bounds<T: Copy + Ord + Default>(column: &Column, values: impl Iterator<Item =
 }
 
 /// A number whose order is PostgreSQL's: -0 is 0, NaN is itself and greater than all others.
-fn ordered(value: f64) -> u64 {
+pub(super) fn ordered(value: f64) -> u64 {
     if value.is_nan() {
         return u64::MAX;
     }
@@ -216,7 +216,7 @@ fn common_prefix(column: &Column, texts: &StringViewArray) -> usize {
 }
 
 /// So many bytes of a string from one on, as a number; zeros after its end.
-fn leading(text: &str, from: usize, bytes: usize) -> u128 {
+pub(super) fn leading(text: &str, from: usize, bytes: usize) -> u128 {
     let text = text.as_bytes().get(from..).unwrap_or_default();
     let mut padded = [0; 16];
     let count = text.len().min(bytes);

@@ -104,15 +104,19 @@ impl SortedRows {
         if self.rows <= start {
             return Ok(None);
         }
-        self.part(start, self.rows.min(start + BATCH_ROWS)).map(Some)
+        self.between(start, self.rows.min(start + BATCH_ROWS)).map(Some)
     }
 
     /// All rows as one batch.
     pub(super) fn whole(&self) -> Result<Batch> {
-        self.part(0, self.rows)
+        self.between(0, self.rows)
     }
 
-    fn part(&self, start: usize, end: usize) -> Result<Batch> {
+    /// The rows from one place to another.
+    ///
+    /// # Errors
+    /// As [`Column::take`].
+    pub fn between(&self, start: usize, end: usize) -> Result<Batch> {
         let column = |column: &Column| match &self.order {
             Some(order) => column.take(&order[start..end]),
             None => Ok(column.slice(start, end)),

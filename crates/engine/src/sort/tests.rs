@@ -1,11 +1,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow::array::StringViewArray;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Batch, Bits, Bounds, Column, Data, Selection, Strings};
+use crate::spill::{decode, encode};
+use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings};
 
 /// A value as the reference has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,25 +165,73 @@ impl Case {
         Arc::new(SortSpec { keys: self.keys.clone(), fetch, forms, windows: None })
     }
 
-    fn sorted(&self, fetch: Option<usize>, workers: usize, batch_rows: usize) -> Vec<i64> {
-        let spec = self.spec(fetch);
-        let mut parts: Vec<Sorting> = (0..workers).map(|_| Sorting::new(&spec)).collect();
-        for (number, rows) in (0..self.rows.len()).collect::<Vec<_>>().chunks(batch_rows).enumerate() {
-            let kinds = self.kinds.iter().chain([&Kind::Ints]).enumerate();
-            let columns = kinds.map(|(column, kind)| {
-                kind.column(&rows.iter().map(|row| self.rows[*row][column].clone()).collect::<Vec<_>>())
-            });
-            parts[number % workers].push(Batch { rows: rows.len(), columns: columns.collect() }).unwrap();
-        }
-        let sorted = Sorter::new(&spec, parts).unwrap().sorted();
-        let batches = (0..).map_while(|number| sorted.batch(number).unwrap());
+    /// Some rows, in columns of their own.
+    fn batch(&self, rows: &[usize]) -> Batch {
+        let kinds = self.kinds.iter().chain([&Kind::Ints]).enumerate();
+        let columns = kinds.map(|(column, kind)| {
+            kind.column(&rows.iter().map(|row| self.rows[*row][column].clone()).collect::<Vec<_>>())
+        });
+        Batch { rows: rows.len(), columns: columns.collect() }
+    }
+
+    fn batches(&self, batch_rows: usize) -> Vec<Batch> {
+        (0..self.rows.len()).collect::<Vec<_>>().chunks(batch_rows).map(|rows| self.batch(rows)).collect()
+    }
+
+    /// The rows' numbers, as they come.
+    fn numbers(&self, batches: impl Iterator<Item = Batch>) -> Vec<i64> {
         let mut numbers = Vec::new();
         for batch in batches {
             let Data::Ints { values, .. } = &batch.columns[self.kinds.len()].data else { panic!("the rows' numbers") };
+            assert_eq!(batch.rows, values.len());
             numbers.extend_from_slice(values);
         }
+        numbers
+    }
+
+    fn sorted(&self, fetch: Option<usize>, workers: usize, batch_rows: usize) -> Vec<i64> {
+        let spec = self.spec(fetch);
+        let mut parts: Vec<Sorting> = (0..workers).map(|_| Sorting::new(&spec)).collect();
+        for (number, batch) in self.batches(batch_rows).into_iter().enumerate() {
+            parts[number % workers].push(batch).unwrap();
+        }
+        let sorted = Sorter::new(&spec, parts).unwrap().sorted(&AtomicBool::default()).unwrap();
+        let numbers = self.numbers((0..).map_while(|number| sorted.batch(number).unwrap()));
         assert_eq!(sorted.rows(), numbers.len());
         numbers
+    }
+
+    /// The rows in runs, of which each has so many batches; the blocks of a run have so many rows.
+    fn runs(&self, spec: &Arc<SortSpec>, batch_rows: usize, run_batches: usize, block_rows: usize) -> Vec<Vec<Batch>> {
+        let mut runs = Vec::new();
+        let mut sorting = Sorting::new(spec);
+        for batches in self.batches(batch_rows).chunks(run_batches) {
+            batches.iter().for_each(|batch| sorting.push(batch.clone()).unwrap());
+            let mut give = |part: Sorting| {
+                let sorted = Sorter::new(spec, vec![part])?.sorted(&AtomicBool::default())?;
+                let starts = (0..sorted.rows()).step_by(block_rows);
+                let block = |start| sorted.between(start, sorted.rows().min(start + block_rows)).unwrap();
+                runs.push(starts.map(|start| decode(&encode(&[block(start)]).unwrap()).unwrap()).collect());
+                Ok(())
+            };
+            sorting.drain(&mut give).unwrap();
+            assert_eq!((sorting.rows(), sorting.memory_bytes()), (0, 0), "all is given away");
+        }
+        runs
+    }
+}
+
+/// What runs are as one.
+fn merged(spec: &Arc<SortSpec>, runs: Vec<Vec<Batch>>) -> Vec<Batch> {
+    let mut merge = Merge::new(spec, runs.len());
+    let mut runs: Vec<_> = runs.into_iter().map(Vec::into_iter).collect();
+    let mut batches = Vec::new();
+    loop {
+        match merge.next().unwrap() {
+            Merged::Rows(batch) => batches.push(batch),
+            Merged::Wants(run) => merge.put(run, runs[run].next()).unwrap(),
+            Merged::End => return batches,
+        }
     }
 }
 
@@ -238,13 +288,50 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn runs_that_are_merged_are_as_sorted_together(
+        case in case(0..300),
+        (batch_rows, run_batches, block_rows) in (1..60_usize, 1..5_usize, 1..50_usize),
+        fetch in prop::option::of(0..90_usize),
+    ) {
+        let spec = case.spec(fetch);
+        let runs = case.runs(&spec, batch_rows, run_batches, block_rows);
+        let mut expected = case.expected();
+        expected.truncate(fetch.unwrap_or(usize::MAX));
+        prop_assert_eq!(case.numbers(merged(&spec, runs).into_iter()), expected);
+    }
+
+    #[test]
+    fn rows_of_equal_keys_come_in_the_order_of_their_runs(mut case in case(0..300), passes in 0..3_usize) {
+        // Without the key that tells rows apart.
+        case.keys.pop();
+        let spec = case.spec(None);
+        let mut runs = case.runs(&spec, 20, 1, 7);
+        for _ in 0..passes {
+            runs = runs.chunks(3).map(|group| merged(&spec, group.to_vec())).collect();
+        }
+        prop_assert_eq!(case.numbers(merged(&spec, runs).into_iter()), case.expected());
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
     #[test]
     fn many_rows_are_sorted_by_buckets_and_narrowed_as_they_come(case in case(70_000..150_000)) {
         let mut expected = case.expected();
         prop_assert_eq!(&case.sorted(None, 3, 4_096), &expected);
+        let spec = case.spec(None);
+        let given = merged(&spec, case.runs(&spec, 4_096, 3, 5_000));
+        prop_assert!(given.iter().all(|batch| 0 < batch.rows && batch.rows <= BATCH_ROWS));
+        prop_assert_eq!(&case.numbers(given.into_iter()), &expected);
         expected.truncate(1_500);
+        let spec = case.spec(Some(1_500));
+        let runs = case.runs(&spec, 4_096, 3, 5_000);
+        prop_assert!(runs.iter().flatten().map(|block| block.rows).sum::<usize>() < 60_000, "few are kept of each");
+        prop_assert_eq!(&case.numbers(merged(&spec, runs).into_iter()), &expected);
         prop_assert_eq!(&case.sorted(Some(1_500), 2, 4_096), &expected);
         expected.truncate(7);
         prop_assert_eq!(&case.sorted(Some(7), 2, 4_096), &expected);
@@ -263,4 +350,51 @@ fn rows_without_keys_stay_as_they_come() {
     assert!(sorter.is_in_order());
     let Data::Ints { values, .. } = &sorter.in_order(&[]).whole().unwrap().columns[0].data else { panic!("integers") };
     assert_eq!(**values, [3, 1, 2, 1]);
+}
+
+#[test]
+fn runs_without_keys_or_columns_follow_each_other() {
+    let spec = |forms| Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms, windows: None });
+    let ints = |values: Vec<i64>| Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds::I64 });
+    let runs = [vec![3, 1], vec![], vec![2, 9, 0]];
+    let runs = runs.map(|values| vec![Batch { rows: values.len(), columns: vec![ints(values)] }]);
+    let mut numbers = Vec::new();
+    for batch in merged(&spec(vec![Form::Ints]), runs.to_vec()) {
+        let Data::Ints { values, .. } = &batch.columns[0].data else { panic!("integers") };
+        numbers.extend_from_slice(values);
+    }
+    assert_eq!(numbers, [3, 1, 2, 9, 0]);
+
+    let mut sorting = Sorting::new(&spec(Vec::new()));
+    sorting.push(Batch { rows: 7, columns: Vec::new() }).unwrap();
+    let mut parts = Vec::new();
+    sorting.drain(&mut |part| Ok(parts.push(part.rows()))).unwrap();
+    assert_eq!(parts, [7]);
+    let blocks = [4, 0, 5].map(|rows| Batch { rows, columns: Vec::new() });
+    let rows: usize = merged(&spec(Vec::new()), vec![blocks.to_vec()]).iter().map(|batch| batch.rows).sum();
+    assert_eq!(rows, 9);
+    assert!(merged(&spec(Vec::new()), Vec::new()).is_empty(), "no runs have no rows");
+}
+
+#[test]
+fn blocks_that_do_not_belong_to_a_merge_are_refused() {
+    let spec = Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![Form::Ints], windows: None });
+    let mut merge = Merge::new(&spec, 2);
+    let Merged::Wants(wanted) = merge.next().unwrap() else { panic!("nothing is there") };
+    let bools = Column::new(Data::Bools(Arc::new(Bits::all(3, true))));
+    let other = merge.put(wanted, Some(Batch { rows: 3, columns: vec![bools] }));
+    assert!(matches!(other, Err(crate::Error::Form(_))), "{other:?}");
+    let other = merge.put(1 - wanted, None);
+    assert!(matches!(other, Err(crate::Error::Form(_))), "{other:?}");
+}
+
+#[test]
+fn a_sort_that_nobody_waits_for_stops() {
+    let keys = vec![SortKey { column: 0, is_descending: false, nulls_first: false }];
+    let spec = Arc::new(SortSpec { keys, fetch: None, forms: vec![Form::Ints], windows: None });
+    let mut part = Sorting::new(&spec);
+    let values = Column::new(Data::Ints { values: Arc::new(vec![3, 1, 2]), bounds: Bounds::I64 });
+    part.push(Batch { rows: 3, columns: vec![values] }).unwrap();
+    let stopped = Sorter::new(&spec, vec![part]).unwrap().sorted(&AtomicBool::new(true));
+    assert!(matches!(stopped, Err(crate::Error::Stopped)), "{stopped:?}");
 }

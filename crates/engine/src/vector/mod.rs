@@ -5,6 +5,7 @@ mod bits;
 mod column;
 mod concat;
 mod form;
+mod interleave;
 mod strings;
 mod text_numbers;
 
@@ -13,5 +14,6 @@ pub use bits::Bits;
 pub use column::{Bounds, Column, Data};
 pub(crate) use concat::{bytes_copied, concat};
 pub use form::Form;
+pub(crate) use interleave::interleave;
 pub use strings::Strings;
 pub(crate) use text_numbers::TextNumbers;

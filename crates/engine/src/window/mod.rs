@@ -1,8 +1,10 @@
 //! Window functions: values of rows that are in order, of the rows around them.
 //!
 //! `partition.rs` finds where partitions and peers begin, `place.rs` tells of places, `pick.rs` takes values of other rows, `total.rs` adds up
-//! frames, which `frame.rs` says the bounds of. A share of the partitions is computed alone.
+//! frames, which `frame.rs` says the bounds of. A share of the partitions is computed alone; of rows that come from files, partition by
+//! partition (`by_partition.rs`).
 
+mod by_partition;
 mod compute;
 mod frame;
 mod partition;
@@ -13,6 +15,7 @@ mod total;
 #[cfg(test)]
 mod tests;
 
+pub use by_partition::ByPartition;
 pub(crate) use compute::{Ordered, columns, form_of};
 pub use frame::{Edge, Frame, Units};
 pub(crate) use partition::starts;

@@ -1,11 +1,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::expression::float_order;
-use crate::sort::{SortKey, SortSpec, Sorter, Sorting};
+use crate::sort::{SortKey, SortSpec, SortedRows, Sorter, Sorting};
 use crate::{Batch, Bits, Bounds, Data, Form};
 
 /// A row: its partition, its place in the order, two values, and a number of its own.
@@ -170,11 +171,36 @@ fn row() -> impl Strategy<Value = Row> {
     (0..4_i64, 0..6_i64, value, float)
 }
 
+/// The rows as they come when each partition goes on as soon as it has ended, as text.
+fn by_partition(spec: &Arc<SortSpec>, sorted: &SortedRows, batch_rows: usize) -> Vec<Vec<String>> {
+    let mut pending = ByPartition::new(spec);
+    let (mut given, mut pushed) = (Vec::new(), 0);
+    let mut give = |batch: Option<Batch>| {
+        let batch = batch.into_iter();
+        let row = |batch: &Batch, row| batch.columns.iter().map(|column| shown(column, row)).collect();
+        given.extend(batch.flat_map(|batch| (0..batch.rows).map(|at| row(&batch, at)).collect::<Vec<_>>()));
+        given.len()
+    };
+    while pushed < sorted.rows() {
+        let end = sorted.rows().min(pushed + batch_rows);
+        pending.push(sorted.between(pushed, end).unwrap());
+        pushed = end;
+        assert!(give(pending.ended(false).unwrap()) < pushed, "the last partition may go on");
+    }
+    give(pending.ended(true).unwrap());
+    assert_eq!(pending.memory_bytes(), 0, "all has been given");
+    given
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn functions_are_those_of_the_rows_around(rows in prop::collection::vec(row(), 1..60), is_parted in any::<bool>()) {
+    fn functions_are_those_of_the_rows_around(
+        rows in prop::collection::vec(row(), 1..60),
+        is_parted in any::<bool>(),
+        batch_rows in 1..20_usize,
+    ) {
         let key = |column| SortKey { column, is_descending: false, nulls_first: false };
         let parts = if is_parted { vec![0] } else { Vec::new() };
         let windows = WindowSpec { partition_by: parts.clone(), order_by: vec![1], functions: functions() };
@@ -186,7 +212,8 @@ proptest! {
         });
         let mut part = Sorting::new(&spec);
         part.push(batch(&rows)).unwrap();
-        let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted();
+        let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted(&AtomicBool::default()).unwrap();
+        let streamed = by_partition(&spec, &sorted, batch_rows);
         let starts: Vec<Bits> = (0..sorted.shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
         let starts = sorted.all_starts(&starts);
         let columns = (0..sorted.shares()).map(|share| sorted.window_columns(share, &starts).unwrap()).collect();
@@ -202,7 +229,8 @@ proptest! {
             for (number, function) in windows.functions.iter().enumerate() {
                 let found = shown(&given.columns[5 + number], place);
                 let expected = expected(function, &rows, &partition, within);
-                prop_assert_eq!(found, expected, "{:?} of row {}", function, row);
+                prop_assert_eq!(&found, &expected, "{:?} of row {}", function, row);
+                prop_assert_eq!(&streamed[place][5 + number], &expected, "{:?} of row {} by partition", function, row);
             }
         }
     }
@@ -228,7 +256,7 @@ fn shares_of_many_partitions_are_computed_alone() {
     let mut part = Sorting::new(&spec);
     let columns = vec![ints(&part_of), ints(&|row| row)];
     part.push(Batch { rows: usize::try_from(rows).unwrap(), columns }).unwrap();
-    let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted();
+    let sorted = Sorter::new(&spec, vec![part]).unwrap().sorted(&AtomicBool::default()).unwrap();
     assert!(2 < sorted.shares());
     let starts: Vec<Bits> = (0..sorted.shares()).map(|share| sorted.partition_starts(share).unwrap()).collect();
     let starts = sorted.all_starts(&starts);

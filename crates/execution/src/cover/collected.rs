@@ -6,7 +6,6 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use engine::aggregate::{Divided, GroupRows, Groups};
 use engine::join::{Build, JoinTable};
 use engine::pipeline::{Collected, Sink};
-use engine::sort::{SortSpec, Sorter, Sorting};
 use parking_lot::Mutex;
 
 use super::pipelines::{Built, Run};
@@ -32,6 +31,7 @@ impl Run {
     /// What the workers have collected, as a whole where there is room, and else in parts.
     pub(super) async fn finish(
         self: &Arc<Self>,
+        number: usize,
         sink: &Sink,
         members: Vec<Member>,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
@@ -49,20 +49,13 @@ impl Run {
                 let (all, largest) = sizes.fold((0, 0), |(all, largest), size| (all + size, size.max(largest)));
                 Some((all - largest) * 2 + largest)
             }
-            Sink::Sort(spec) => {
-                let (rows, held) = self.in_order(spec, members, whole).await?;
-                return Ok((Some(rows), Some(held)));
-            }
+            Sink::Sort(spec) => return self.in_order(number, spec, members).await,
         };
         let has_spilled = members.iter().any(Member::has_spilled);
         let has_room = !has_spilled && bytes.is_some_and(|bytes| whole.try_resize(bytes).is_ok());
         let can_spill = members.iter().all(|member| member.own.spiller.is_some());
         if !has_room && can_spill {
-            let spill = |mut member: Member| async move {
-                member.worker.spill()?;
-                Ok(member)
-            };
-            let members = workers::each(members, &self.stop, spill).await?;
+            let members = self.spilled(members).await?;
             let parts = Arc::new(Parts::of(members.iter().filter_map(Member::spilled))?);
             let (bytes, count) = parts.size();
             tracing::debug!(bytes, parts = count, "what has no room in memory goes on from files");
@@ -89,6 +82,15 @@ impl Run {
         let finish = || self.whole(sink, members, whole);
         let (built, held) = if is_long { at_length(finish) } else { finish() }?;
         Ok((Some(built), Some(held)))
+    }
+
+    /// With nothing that is not in files.
+    pub(super) async fn spilled(&self, members: Vec<Member>) -> Result<Vec<Member>, Ended> {
+        let spill = |mut member: Member| async move {
+            member.worker.spill()?;
+            Ok(member)
+        };
+        workers::each(members, &self.stop, spill).await
     }
 
     /// The groups of all workers, put together in as many parts as there are workers.
@@ -118,30 +120,6 @@ impl Run {
         drop(held);
         whole.try_resize(rows.memory_bytes()).map_err(|_| engine::Error::Memory("groups"))?;
         Ok((Some(Built::Groups(Arc::new(rows))), Some(whole)))
-    }
-
-    /// What the workers of a sort have collected, in its order.
-    async fn in_order(
-        &self,
-        spec: &Arc<SortSpec>,
-        members: Vec<Member>,
-        whole: MemoryReservation,
-    ) -> Result<(Built, MemoryReservation), Ended> {
-        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a sort"));
-        let (mut sortings, mut held): (Vec<Sorting>, Vec<_>) = (Vec::new(), Vec::new());
-        for member in members {
-            if let Collected::Sorting(part) = member.worker.finish() {
-                sortings.push(*part);
-            }
-            held.push(member.own);
-        }
-        reserve(Sorter::room_bytes(&sortings))?;
-        let sorter = Sorter::new(spec, sortings)?;
-        drop(held);
-        reserve(sorter.memory_bytes())?;
-        let rows = self.sorted(sorter).await?;
-        reserve(rows.memory_bytes())?;
-        Ok((Built::Sorted(Arc::new(rows)), whole))
     }
 
     fn whole(

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::pipelines::Run;
 use super::plan::{Input, OperatorId};
 use super::share::Share;
-use super::spill::Parts;
+use super::spill::{Parts, SortedRun};
 use super::stage::Stage;
 use super::workers::Member;
 use crate::threads::clock;
@@ -48,6 +48,8 @@ pub(crate) struct Spilled {
     pub(crate) bytes: u64,
     /// As often as parts were divided again, more.
     pub(crate) parts: u64,
+    /// Of a sort: those that others were merged to as well.
+    pub(crate) runs: u64,
 }
 
 impl Measured {
@@ -102,12 +104,22 @@ pub(super) struct Spills {
 
 impl Spills {
     pub(super) fn add(&self, parts: &Parts) {
-        let Some(operator) = self.operator else { return };
         let (bytes, parts) = parts.size();
+        self.count(Spilled { bytes, parts, runs: 0 });
+    }
+
+    pub(super) fn add_runs(&self, runs: &[SortedRun]) {
+        let bytes = runs.iter().map(|run| run.bytes).sum();
+        self.count(Spilled { bytes, parts: 0, runs: runs.len() as u64 });
+    }
+
+    fn count(&self, more: Spilled) {
+        let Some(operator) = self.operator else { return };
         let mut did = self.measured.did.lock();
         let spilled = &mut did.entry(operator).or_default().spilled;
-        spilled.bytes += bytes;
-        spilled.parts += parts;
+        spilled.bytes += more.bytes;
+        spilled.parts += more.parts;
+        spilled.runs += more.runs;
     }
 }
 
@@ -131,8 +143,8 @@ impl Run {
         Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_step(number, step) }
     }
 
-    /// Of the groups that a pipeline makes.
-    pub(super) fn spills_of_groups(&self, number: usize) -> Spills {
+    /// Of the groups that a pipeline makes, or what it sorts.
+    pub(super) fn spills_of_sink(&self, number: usize) -> Spills {
         Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_sink(number) }
     }
 

@@ -20,7 +20,7 @@ use super::plan::Lowered;
 use super::run::Ended;
 use super::share::{Batches, Share};
 use super::source::Given;
-use super::spill::{JoinParts, Parts, Spiller, no_rows, parting_of_groups, partings_of_join};
+use super::spill::{JoinParts, Parts, RunWriter, Runs, Spiller, no_rows, parting_of_groups, partings_of_join};
 use super::stage::Stage;
 use super::top::Top;
 use super::workers::{self, Member, Own};
@@ -59,6 +59,8 @@ pub(super) enum Built {
     /// Groups that had no room, in parts by their keys.
     GroupParts(Arc<AggregateSpec>, Arc<Parts>),
     Sorted(Arc<SortedRows>),
+    /// What was sorted without room for all of it.
+    Runs(Runs),
 }
 
 impl Run {
@@ -128,7 +130,7 @@ impl Run {
                 None => {
                     *self.best.lock() = None;
                     let began_ns = (self.now)();
-                    let finished = self.finish(&pipeline.sink, members).await;
+                    let finished = self.finish(number, &pipeline.sink, members).await;
                     self.measure_sink(number, began_ns);
                     return finished;
                 }
@@ -241,13 +243,16 @@ impl Run {
         let built = |number: usize| match self.built(number)? {
             Built::Table(table) => Some(table),
             Built::BuildParts(spec, _) => no_rows(&spec).ok().map(Arc::new),
-            Built::Groups(_) | Built::GroupParts(..) | Built::Sorted(_) => None,
+            Built::Groups(_) | Built::GroupParts(..) | Built::Sorted(_) | Built::Runs(_) => None,
         };
         let (collected, own) = begun.unzip();
-        let (held, spiller) = match own {
-            Some(own) => (own.held, own.spiller),
-            None => (Arc::new(workers::reservation(&self.context)), None),
+        let (held, spiller, sorter) = match own {
+            Some(own) => (own.held, own.spiller, own.sorter),
+            None => (Arc::new(workers::reservation(&self.context)), None, None),
         };
+        let sorts = matches!(stage.pipeline.sink, Sink::Sort(_));
+        let new = || Arc::new(Mutex::new(RunWriter::new(&self.context, &self.stop)));
+        let sorter = sorter.or_else(|| sorts.then(new));
         let parting = parting_of(stage, is_ahead);
         let new = |parting| Arc::new(Mutex::new(Spiller::new(&self.context, &self.stop, parting, count)));
         let spiller = spiller.or_else(|| parting.map(new));
@@ -264,19 +269,28 @@ impl Run {
             _ if is_ahead => None,
             _ => self.output.relief(),
         };
-        let can_spill = spiller.is_some() && !gives_parts;
+        let spills = spiller.is_some() && !gives_parts;
         let limits = Arc::clone(&self.limits);
-        let mut border =
-            Border::new(Arc::clone(&self.stop), relief, workers::room(&held, &self.context, can_spill), limits);
-        if let Some(spill) = to_spiller().filter(|_| can_spill) {
+        let room = workers::room(&held, &self.context, spills || sorter.is_some());
+        let mut border = Border::new(Arc::clone(&self.stop), relief, room, limits);
+        if let Some(spill) = to_spiller().filter(|_| spills) {
             border = border.spilling_to(spill);
+        }
+        if let Some(sorter) = sorter.clone() {
+            border = border.sorting_to(Box::new(move |part| sorter.lock().sort(part)));
         }
         border = border.timed_by(Arc::clone(&self.now));
         let mut worker = Worker::new(&stage.pipeline, built, border)?;
         if let Some(collected) = collected {
             worker = worker.beginning_with(collected);
         }
-        Ok(Member { number, worker, own: Own { held, spiller, gives_parts }, own_ahead: None, source_busy: None })
+        Ok(Member {
+            number,
+            worker,
+            own: Own { held, spiller, sorter, gives_parts },
+            own_ahead: None,
+            source_busy: None,
+        })
     }
 
     async fn work(self: Arc<Self>, number: usize, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
@@ -346,6 +360,7 @@ fn parting_of(stage: &Stage, is_ahead: bool) -> Option<Parting> {
         (Some(join), _) => Some(partings_of_join(join).1),
         (None, Sink::Build(spec)) => Some(partings_of_join(spec).0),
         (None, Sink::Groups(spec)) => Some(parting_of_groups(spec)).filter(|parting| !parting.keys.is_empty()),
+        // It goes there in runs.
         (None, Sink::Sort(_)) => None,
         (None, Sink::Rows) => is_ahead.then(|| Parting { keys: Vec::new(), nulls_are_equal: true, level: 0 }),
     }

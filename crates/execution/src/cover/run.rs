@@ -110,7 +110,7 @@ async fn drive(
         }
         Err(Ended::Undecided(reason)) => reason,
     };
-    // Sorts spill as operators do it, joins and groups as programs do.
+    // Operators sort with less, joins and groups are still programs'.
     let needs_room = sorts && matches!(reason, engine::Error::Memory(_));
     fallbacks.add(1);
     tracing::debug!(%reason, "the engine leaves a part of a query to its operators");

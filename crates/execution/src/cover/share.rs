@@ -19,7 +19,7 @@ use super::pipelines::{Built, Run};
 use super::plan::{Input, ScanInput};
 use super::run::Ended;
 use super::source::{Given, ScanBatches, ScanWork};
-use super::spill::{GroupParts, JoinParts, JoinedBatches, RegroupedBatches};
+use super::spill::{GroupParts, JoinParts, JoinedBatches, MergedBatches, RegroupedBatches};
 use crate::scan::{PageRun, ShardScanExec};
 
 /// What the workers of a pipeline share.
@@ -30,6 +30,8 @@ pub(super) enum Share {
     Joined(Arc<JoinParts>),
     Regrouped(Arc<GroupParts>),
     Sorted(Arc<SortedRows>, AtomicUsize),
+    /// One worker takes them all.
+    Merged(Mutex<Option<Box<MergedBatches>>>),
 }
 
 /// One worker's share of a source.
@@ -40,6 +42,7 @@ pub(super) enum Batches {
     Joined(JoinedBatches),
     Regrouped(RegroupedBatches),
     Sorted(Arc<Share>),
+    Merged(Option<Box<MergedBatches>>),
 }
 
 impl Run {
@@ -53,20 +56,26 @@ impl Run {
                     Ok((Share::Groups(groups, AtomicUsize::new(0)), parts))
                 }
                 Some(Built::GroupParts(spec, parts)) => {
-                    let spills = self.spills_of_groups(number);
+                    let spills = self.spills_of_sink(number);
                     let parts = GroupParts::new(&self.context, &self.stop, &spec, &parts, spills);
                     let count = parts.len().clamp(1, most);
                     Ok((Share::Regrouped(Arc::new(parts)), count))
                 }
                 _ => Err(engine::Error::Form("groups that are not there yet").into()),
             },
-            Source::Sorted(number) => {
-                let Some(Built::Sorted(rows)) = self.built(number) else {
-                    return Err(engine::Error::Form("rows that are not sorted yet").into());
-                };
-                let parts = rows.rows().div_ceil(BATCH_ROWS * 4).clamp(1, most);
-                Ok((Share::Sorted(rows, AtomicUsize::new(0)), parts))
-            }
+            Source::Sorted(number) => match self.built(number) {
+                Some(Built::Sorted(rows)) => {
+                    let parts = rows.rows().div_ceil(BATCH_ROWS * 4).clamp(1, most);
+                    Ok((Share::Sorted(rows, AtomicUsize::new(0)), parts))
+                }
+                Some(Built::Runs(runs)) => {
+                    // Files whose rows have gone on are not needed any more.
+                    self.built.lock()[number] = None;
+                    let merged = MergedBatches::new(self.merging(number), runs);
+                    Ok((Share::Merged(Mutex::new(Some(Box::new(merged)))), 1))
+                }
+                _ => Err(engine::Error::Form("rows that are not sorted yet").into()),
+            },
             Source::Input(number) => match &self.lowered.inputs[number] {
                 Input::Scan(input) => {
                     let scan = scan_of(input)?;
@@ -123,6 +132,7 @@ impl Batches {
             Share::Joined(parts) => Self::Joined(JoinedBatches::new(parts)),
             Share::Regrouped(parts) => Self::Regrouped(RegroupedBatches::new(parts)),
             Share::Sorted(..) => Self::Sorted(Arc::clone(share)),
+            Share::Merged(rows) => Self::Merged(rows.lock().take()),
         }
     }
 
@@ -154,6 +164,8 @@ impl Batches {
             }
             Self::Joined(batches) => batches.next().await,
             Self::Regrouped(batches) => batches.next().await,
+            Self::Merged(Some(batches)) => batches.next().await,
+            Self::Merged(None) => Ok(None),
             Self::Sorted(share) => {
                 let Share::Sorted(rows, next) = &**share else { return Ok(None) };
                 Ok(rows.batch(next.fetch_add(1, Ordering::Relaxed))?.map(Given::Rows))

@@ -1,15 +1,60 @@
-//! Sorts what a pipeline has collected, several threads together.
+//! Sorts what a pipeline has collected, several threads together; what has no room for that is in runs.
 
 use std::sync::Arc;
 
-use engine::sort::{SortedRows, Sorter};
+use datafusion::execution::memory_pool::MemoryReservation;
+use engine::pipeline::Collected;
+use engine::sort::{SortSpec, SortedRows, Sorter, Sorting};
 
-use super::pipelines::Run;
+use super::pipelines::{Built, Run};
 use super::run::Ended;
-use super::workers;
+use super::spill::{Merging, Runs};
+use super::workers::{self, Member};
 
 impl Run {
-    pub(super) async fn sorted(&self, sorter: Sorter) -> Result<SortedRows, Ended> {
+    /// What the workers have collected, in its order.
+    pub(super) async fn in_order(
+        &self,
+        number: usize,
+        spec: &Arc<SortSpec>,
+        members: Vec<Member>,
+    ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
+        let whole = workers::reservation(&self.context);
+        if !has_room(&members, &whole) {
+            return Ok((Some(self.in_runs(number, spec, members).await?), None));
+        }
+        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a sort"));
+        let (mut sortings, mut held): (Vec<Sorting>, Vec<_>) = (Vec::new(), Vec::new());
+        for member in members {
+            if let Collected::Sorting(part) = member.worker.finish() {
+                sortings.push(*part);
+            }
+            held.push(member.own);
+        }
+        let sorter = Sorter::new(spec, sortings)?;
+        drop(held);
+        reserve(sorter.memory_bytes())?;
+        let rows = self.sorted(sorter).await?;
+        reserve(rows.memory_bytes())?;
+        Ok((Some(Built::Sorted(Arc::new(rows))), Some(whole)))
+    }
+
+    /// The same in files.
+    async fn in_runs(&self, number: usize, spec: &Arc<SortSpec>, members: Vec<Member>) -> Result<Built, Ended> {
+        let members = self.spilled(members).await?;
+        let runs = Runs { spec: Arc::clone(spec), runs: members.iter().flat_map(Member::runs).collect() };
+        tracing::debug!(runs = runs.runs.len(), "what has no room in memory to be sorted goes on from files");
+        self.spills_of_sink(number).add_runs(&runs.runs);
+        drop(members);
+        Ok(Built::Runs(if spec.windows.is_some() { self.merging(number).with_windows(runs).await? } else { runs }))
+    }
+
+    /// Merges what a pipeline has sorted.
+    pub(super) fn merging(&self, number: usize) -> Merging {
+        Merging::new(&self.context, &self.stop, self.spills_of_sink(number))
+    }
+
+    async fn sorted(&self, sorter: Sorter) -> Result<SortedRows, Ended> {
         if sorter.is_in_order() {
             return self.windowed(sorter.in_order(&[])).await;
         }
@@ -45,4 +90,17 @@ impl Run {
     fn most(&self) -> usize {
         self.context.session_config().target_partitions().max(1)
     }
+}
+
+/// Lets `whole` be what it takes to sort together what the workers have collected; `false` where some of that is in files already.
+fn has_room(members: &[Member], whole: &MemoryReservation) -> bool {
+    for member in members {
+        // What it would take to give rows away is not needed any more.
+        let bytes = member.sorting().map_or(0, Sorting::memory_bytes);
+        member.own.held.shrink(member.own.held.size().saturating_sub(bytes));
+    }
+    let sortings = || members.iter().filter_map(Member::sorting);
+    !members.iter().any(Member::has_spilled)
+        && Sorter::can_have(sortings().map(Sorting::rows).sum())
+        && whole.try_resize(Sorter::room_bytes(sortings())).is_ok()
 }

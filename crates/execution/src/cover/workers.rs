@@ -10,11 +10,12 @@ use engine::Batch;
 use engine::aggregate::Groups;
 use engine::join::Build;
 use engine::pipeline::{Busy, Collected, Room, Worker};
+use engine::sort::Sorting;
 use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinSet};
 
 use super::run::Ended;
-use super::spill::{Parts, Spiller};
+use super::spill::{Parts, RunWriter, SortedRun, Spiller};
 use crate::threads::{beside, pause};
 
 /// Memory is asked for in steps of so many bytes: the pool is one for all queries.
@@ -37,6 +38,8 @@ pub(super) struct Own {
     pub(super) held: Arc<MemoryReservation>,
     /// Takes what it has no room for.
     pub(super) spiller: Option<Arc<Mutex<Spiller>>>,
+    /// Takes what it sorts and has no room for.
+    pub(super) sorter: Option<Arc<Mutex<RunWriter>>>,
     /// Whether that takes all its rows, for a join in parts.
     pub(super) gives_parts: bool,
 }
@@ -52,6 +55,11 @@ impl Member {
         if let Collected::Groups(groups) = self.worker.collected() { Some(groups) } else { None }
     }
 
+    /// The rows that it has collected to be sorted.
+    pub(super) fn sorting(&self) -> Option<&Sorting> {
+        self.worker.sorting()
+    }
+
     /// Adds a time in which it made a batch.
     pub(super) fn add_source(&mut self, busy: Option<Busy>) {
         self.source_busy = match (self.source_busy, busy) {
@@ -63,11 +71,17 @@ impl Member {
     /// Whether rows had no room.
     pub(super) fn has_spilled(&self) -> bool {
         self.own.spiller.as_ref().is_some_and(|spiller| spiller.lock().has_rows())
+            || self.own.sorter.as_ref().is_some_and(|sorter| sorter.lock().has_runs())
     }
 
     /// The rows that had no room.
     pub(super) fn spilled(&self) -> Option<engine::Result<Parts>> {
         self.own.spiller.as_ref().map(|spiller| spiller.lock().finish())
+    }
+
+    /// The runs of what it sorts that had no room.
+    pub(super) fn runs(&self) -> Vec<SortedRun> {
+        self.own.sorter.as_ref().map(|sorter| sorter.lock().finish()).unwrap_or_default()
     }
 }
 

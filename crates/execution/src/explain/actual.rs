@@ -62,6 +62,11 @@ impl Clock {
         let mut properties = Vec::new();
         if 0 < did.spilled.parts {
             properties.push(Property::new("Spilled Parts", Value::Count(did.spilled.parts)));
+        }
+        if 0 < did.spilled.runs {
+            properties.push(Property::new("Spilled Runs", Value::Count(did.spilled.runs)));
+        }
+        if 0 < did.spilled.bytes {
             properties.push(Property::new("Spilled", Value::Bytes(did.spilled.bytes)));
         }
         if 0 < did.calls.rows {

@@ -1,6 +1,6 @@
 //! Rows in a file, in parts.
 //!
-//! A worker has one file for all its parts: pieces of them one after the other, each compressed. Where a piece lies, and its checksum, is
+//! A worker has one file for all its parts or runs: pieces of them one after the other, each compressed. Where a piece lies, and its checksum, is
 //! known in memory alone. A file is deleted when nobody has a piece of it any more; what a killed server leaves goes at the next start.
 
 use std::fs::File;
@@ -26,8 +26,8 @@ const WAITING_MIN: usize = 64 << 10;
 const WAITING_MAX: usize = 8 << 20;
 
 /// A piece has so many bytes or rows, about, before it is compressed.
-const PIECE_BYTES: usize = 256 << 10;
-const PIECE_ROWS: usize = 1 << 16;
+pub(super) const PIECE_BYTES: usize = 256 << 10;
+pub(super) const PIECE_ROWS: usize = 1 << 16;
 
 /// Takes one worker's rows to a file.
 pub(in crate::cover) struct Spiller {
@@ -49,7 +49,8 @@ struct Waiting {
     bytes: usize,
 }
 
-struct OpenFile {
+/// A file that is written.
+pub(super) struct OpenFile {
     stored: Arc<Stored>,
     writer: Box<dyn SpillWriter>,
     end: u64,
@@ -173,9 +174,7 @@ impl Spiller {
                     part.pieces.push(piece);
                 }
             }
-            file.writer.write_all(&bytes).map_err(SpillFailed::from)?;
-            file.end += bytes.len() as u64;
-            Ok(())
+            file.write(&bytes)
         })
     }
 }
@@ -195,12 +194,28 @@ fn pieces(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
 }
 
 impl OpenFile {
-    fn create(context: &TaskContext) -> Result<Self, SpillFailed> {
-        let kept = context.runtime_env().disk_manager.create_tmp_file("spilling of joins and groups")?;
+    pub(super) fn create(context: &TaskContext) -> Result<Self, SpillFailed> {
+        let kept = context.runtime_env().disk_manager.create_tmp_file("spilling of a program")?;
         let path = kept.path().ok_or_else(|| io::Error::other("spilled rows have no file"))?;
         let file = File::open(path)?;
         let writer = kept.open_writer()?;
         Ok(Self { stored: Arc::new(Stored { file, _kept: kept }), writer, end: 0 })
+    }
+
+    /// Writes rows.
+    pub(super) fn put(&mut self, rows: &Batch) -> engine::Result<Piece> {
+        blocking(|| {
+            let mut bytes = Vec::new();
+            let piece = self.piece(&encode(std::slice::from_ref(rows))?, &mut bytes);
+            self.write(&bytes)?;
+            Ok(piece)
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> engine::Result<()> {
+        self.writer.write_all(bytes).map_err(SpillFailed::from)?;
+        self.end += bytes.len() as u64;
+        Ok(())
     }
 
     /// Compresses rows to the end of what is to be written.
@@ -249,6 +264,11 @@ impl Parts {
 }
 
 impl Piece {
+    /// In the file.
+    pub(super) fn bytes(&self) -> u64 {
+        self.length as u64
+    }
+
     /// Its rows.
     pub(in crate::cover) fn read(&self) -> engine::Result<Batch> {
         blocking(|| {

@@ -1,9 +1,12 @@
 //! What has no room in memory: rows go to files in parts by their keys (`file.rs`), joins (`joined.rs`) and groups (`regrouped.rs`) are made
-//! part by part. A worker takes a part for itself, from its file to the end of the pipeline.
+//! part by part. A worker takes a part for itself, from its file to the end of the pipeline. What is sorted goes to files in runs (`runs.rs`),
+//! which one worker merges (`merged.rs`).
 
 mod file;
 mod joined;
+mod merged;
 mod regrouped;
+mod runs;
 mod turns;
 
 use std::fmt;
@@ -12,7 +15,9 @@ use datafusion::common::DataFusionError;
 
 pub(super) use file::{Part, Parts, Spiller};
 pub(super) use joined::{JoinParts, JoinedBatches, no_rows, partings as partings_of_join};
+pub(super) use merged::{MergedBatches, Merging};
 pub(super) use regrouped::{GroupParts, RegroupedBatches, parting as parting_of_groups};
+pub(super) use runs::{RunWriter, Runs, SortedRun};
 
 /// A file that cannot be written or read: no operator would fare better.
 #[derive(Debug)]
