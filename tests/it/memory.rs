@@ -106,12 +106,14 @@ const HUNGRY: [&str; 6] = [
 ];
 
 /// Shapes whose rows cannot be sorted in [`LITTLE`].
-const SORTED: [&str; 6] = [
+const SORTED: [&str; 8] = [
     "SELECT n, k, v FROM big ORDER BY v DESC, n",
     "SELECT nullif(k % 7, 3) AS g, n, v FROM big ORDER BY 1 NULLS FIRST, v || n DESC",
     "SELECT count(*), sum(n), min(v), max(k) FROM (SELECT n, k, v FROM big ORDER BY k DESC, v, n LIMIT 200000) AS s",
     "SELECT n, v FROM big ORDER BY v, n LIMIT 10 OFFSET 250000",
     "SELECT count(*), sum(n * r), sum(c), sum(p), max(l) FROM (SELECT n, rank() OVER w AS r, count(*) OVER w AS c, lag(n) OVER w AS p, last_value(v) OVER w AS l FROM big WINDOW w AS (PARTITION BY k ORDER BY v)) AS s",
+    "SELECT count(*), sum(n * r), sum(s), sum(p), sum(q) FROM (SELECT n, row_number() OVER w AS r, sum(k) OVER w AS s, lag(k, 3, -1) OVER w AS p, lead(k) OVER w AS q FROM big WINDOW w AS (ORDER BY v DESC, n)) AS s",
+    "SELECT n, rank() OVER w, max(k) OVER w, first_value(n) OVER w FROM big WINDOW w AS (PARTITION BY n % 2 ORDER BY v, n) ORDER BY n % 2, v, n",
     "SELECT k, n, row_number() OVER (PARTITION BY k ORDER BY n DESC), sum(n) OVER (PARTITION BY k ORDER BY n DESC) FROM big ORDER BY k, n DESC",
 ];
 

@@ -2,11 +2,12 @@
 //!
 //! `partition.rs` finds where partitions and peers begin, `place.rs` tells of places, `pick.rs` takes values of other rows, `total.rs` adds up
 //! frames, which `frame.rs` says the bounds of. A share of the partitions is computed alone; of rows that come from files, partition by
-//! partition (`by_partition.rs`).
+//! partition, or by parts of one (`by_partition.rs`, `part.rs`).
 
 mod by_partition;
 mod compute;
 mod frame;
+mod part;
 mod partition;
 mod pick;
 mod place;

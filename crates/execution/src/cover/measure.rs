@@ -98,8 +98,8 @@ pub(super) fn now() -> Arc<Now> {
 
 /// Counts what an operator spills.
 pub(super) struct Spills {
-    measured: Arc<Measured>,
-    operator: Option<OperatorId>,
+    pub(super) measured: Arc<Measured>,
+    pub(super) operator: Option<OperatorId>,
 }
 
 impl Spills {

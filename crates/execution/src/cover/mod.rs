@@ -57,7 +57,7 @@ pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
 enum Sorts {
     #[default]
     Programs,
-    /// Operators, which can spill what they sort.
+    /// Operators, where programs have no room.
     Operators,
 }
 

@@ -7,7 +7,7 @@ use crate::fixtures::Warehouse;
 use crate::sql_fixture::Sql;
 
 /// What collects much: groups and tables, some of them of what operators below have made, with exchanges, sorts and windows.
-const HUNGRY: [&str; 29] = [
+const HUNGRY: [&str; 30] = [
     "select x, count(*) from a group by x order by x desc limit 3",
     "select x % 20000 as g, max(x::text), min(t) from a group by 1 order by 1 limit 3",
     "select count(*), sum(x), max(y), min(t) from a join b on x = y",
@@ -40,6 +40,7 @@ const HUNGRY: [&str; 29] = [
     // Windows, whose rows come in order, or are grouped.
     "select x, t, rank() over w, sum(x) over w, lag(t, 2, 'none') over w, ntile(3) over w from a window w as (partition by x % 5000 order by t, x) order by x % 5000, t, x",
     "select count(*), sum(x * n), sum(m) from (select x, row_number() over (partition by t order by x desc) as n, max(x) over (partition by t) as m from a) as s",
+    "select x, t, row_number() over w, sum(x) over w, lag(t) over w from a window w as (order by t desc, x) order by t desc, x",
     "select count(*), sum(r), max(f) from (select dense_rank() over (partition by x % 700 order by t) as r, first_value(t) over (partition by x % 700 order by t) as f from a join b on x = y) as s",
 ];
 

@@ -112,9 +112,9 @@ impl Merging {
             }
             let has_room = held.try_resize(pending.memory_bytes()).is_ok();
             if is_last || pending.is_due() || !has_room {
-                at_length(|| match pending.ended(is_last)? {
-                    Some(ended) => writer.append(&mut run, ended),
-                    None => Ok(()),
+                at_length(|| {
+                    let mut ended = pending.ended(is_last)?.into_iter();
+                    ended.try_for_each(|rows| writer.append(&mut run, rows))
                 })?;
             }
             if is_last {

@@ -9,6 +9,9 @@ mod regrouped;
 mod runs;
 mod turns;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use datafusion::common::DataFusionError;
