@@ -7,6 +7,7 @@
 
 pub(crate) mod as_of;
 mod expression;
+mod group_keys;
 pub(crate) mod modification;
 mod output_name;
 mod parameter;

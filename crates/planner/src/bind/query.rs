@@ -11,7 +11,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::modification::Given;
 use super::provider::Provider;
 use super::resolve::Locked;
-use super::{Binder, as_of, output_name, parameter, resolve, row_count};
+use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count};
 use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OutputColumn, QueryPlan, RowLocks};
 use crate::{rewrite, semantics};
@@ -122,10 +122,11 @@ pub(super) fn logical(binder: &Binder<'_>, query: Query, types: &[Option<SqlType
 /// As [`logical`], of a query that may read plans as relations.
 pub(super) fn logical_over(
     binder: &Binder<'_>,
-    query: Query,
+    mut query: Query,
     types: &[Option<SqlType>],
     given: &Given,
 ) -> SqlResult<LogicalPlan> {
+    group_keys::tell_apart(&mut query);
     let provider = Provider::over(binder, given.clone());
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
     let plan = SqlToRel::new(&provider)

@@ -91,7 +91,7 @@ pub(super) fn array_of_subquery(expr: &mut Expr) {
 }
 
 /// A call of a function by its bare name.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),

@@ -5,7 +5,7 @@
 //! compared field by field (`row.rs`), and a COLLATE that changes nothing goes. Start at [`query`].
 
 mod collation;
-mod list;
+pub(crate) mod list;
 pub(crate) mod row;
 mod set_function;
 mod unnest_names;
