@@ -145,10 +145,9 @@ impl QueryPlan {
     /// The plan after the optimizer's rules; subqueries that it runs end when `stop` fires. The analyzer's have run already.
     fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
         // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
-        DependentSubqueries::new(Arc::clone(&self.state), stop.clone())
-            .analyze(self.plan.clone(), self.state.config_options())
-            .and_then(|plan| shared::optimize(plan, &self.state))
-            .map_err(from_datafusion)
+        let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
+        let lower = |plan| dependent.analyze(plan, self.state.config_options());
+        shared::optimize(self.plan.clone(), &self.state, &lower).map_err(from_datafusion)
     }
 
     /// The operators that run the plan, and fail with `57014` soon after `stop` fires.

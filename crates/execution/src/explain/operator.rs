@@ -44,7 +44,8 @@ fn shown(name: impl Into<String>, properties: Vec<Property>) -> Shown {
 fn scan(operator: &dyn ExecutionPlan) -> Option<Shown> {
     if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
         let relation = Some(shared.relation().to_owned());
-        return Some(Shown { name: "Shared Scan".to_owned(), relation, properties: Vec::new() });
+        let name = if shared.is_of_with_query() { "CTE Scan" } else { "Shared Scan" };
+        return Some(Shown { name: name.to_owned(), relation, properties: Vec::new() });
     }
     let exec = operator.downcast_ref::<ShardScanExec>()?;
     let scan = &exec.scan;

@@ -22,6 +22,7 @@ mod sql_type;
 mod state;
 mod undefined;
 mod view;
+mod with_queries;
 
 #[cfg(test)]
 mod tests;

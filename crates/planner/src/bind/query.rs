@@ -11,7 +11,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::modification::Given;
 use super::provider::Provider;
 use super::resolve::Locked;
-use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count};
+use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count, with_queries};
 use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OutputColumn, QueryPlan, RowLocks};
 use crate::{rewrite, semantics};
@@ -127,6 +127,7 @@ pub(super) fn logical_over(
     given: &Given,
 ) -> SqlResult<LogicalPlan> {
     group_keys::tell_apart(&mut query);
+    with_queries::mark(&mut query);
     let provider = Provider::over(binder, given.clone());
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
     let plan = SqlToRel::new(&provider)

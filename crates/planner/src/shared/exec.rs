@@ -24,6 +24,7 @@ use super::rows::SharedRows;
 #[derive(Debug)]
 pub struct SharedScanExec {
     relation: String,
+    is_of_with_query: bool,
     rows: Arc<SharedRows>,
     /// Places of its columns among those of the rows.
     columns: Vec<usize>,
@@ -48,7 +49,19 @@ impl SharedScanExec {
             Boundedness::Bounded,
         );
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
-        Self { relation, rows, columns, estimate, properties, metrics: ExecutionPlanMetricsSet::new() }
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { relation, is_of_with_query: false, rows, columns, estimate, properties, metrics }
+    }
+
+    /// As a scan of a WITH query that was asked to be MATERIALIZED.
+    pub(super) fn of_with_query(self) -> Self {
+        Self { is_of_with_query: true, ..self }
+    }
+
+    /// Whether the rows are those of a WITH query that was asked to be MATERIALIZED.
+    #[must_use]
+    pub fn is_of_with_query(&self) -> bool {
+        self.is_of_with_query
     }
 
     /// What the query calls the rows.
@@ -98,6 +111,7 @@ impl ExecutionPlan for SharedScanExec {
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(Self {
             relation: self.relation.clone(),
+            is_of_with_query: self.is_of_with_query,
             rows: Arc::clone(&self.rows),
             columns: self.columns.clone(),
             estimate: self.estimate,

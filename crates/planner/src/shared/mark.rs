@@ -7,10 +7,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
+use super::asked::written;
 use super::by_rules;
 use super::fuse::Fusion;
 use super::parts::{PartId, Parts, Shares};
-use super::table::{SharedTable, named};
+use super::table::{Read, SharedTable, named};
 use crate::optimize::Relation;
 
 /// Rows that are kept without asking what they save.
@@ -26,6 +27,8 @@ pub(super) struct Marking<'a> {
     /// The node that comes next.
     at: usize,
     scans: usize,
+    /// The number of the first table.
+    first: usize,
     /// Each after those that it reads, with what it stands for.
     pub(super) tables: Vec<(Shared, Arc<SharedTable>)>,
     /// Parts that are not worth it.
@@ -33,15 +36,15 @@ pub(super) struct Marking<'a> {
 }
 
 impl<'a> Marking<'a> {
-    pub(super) fn new(parts: &'a Parts, shares: &'a Shares, state: &'a SessionState) -> Self {
-        Self { parts, shares, state, at: 0, scans: 0, tables: Vec::new(), apart: Vec::new() }
+    pub(super) fn new(parts: &'a Parts, shares: &'a Shares, state: &'a SessionState, first: usize) -> Self {
+        Self { parts, shares, state, at: 0, scans: 0, first, tables: Vec::new(), apart: Vec::new() }
     }
 
     /// The plan with scans in it; `name` is what the node is called.
     pub(super) fn marked(&mut self, plan: LogicalPlan, name: Option<&str>) -> Result<Transformed<LogicalPlan>> {
         let (start, node) = (self.at, self.parts.node(self.at));
         let shared = match self.shares.fusion_of(node.part) {
-            _ if node.is_name => None,
+            _ if node.is_name || node.is_by_each => None,
             Some(fusion) => Some(Shared::Fusion(fusion)),
             None => self.shares.repeated.contains(&node.part).then_some(Shared::Part(node.part)),
         };
@@ -62,13 +65,13 @@ impl<'a> Marking<'a> {
             return Ok(Transformed::no(plan));
         }
         self.scans += 1;
-        table.scan(self.scans, columns, plan.schema()).map(Transformed::yes)
+        table.scan(Read::Repeated(self.first, self.scans), columns, plan.schema()).map(Transformed::yes)
     }
 
     fn below(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         self.at += 1;
         let name = match &plan {
-            LogicalPlan::SubqueryAlias(alias) => Some(alias.alias.table().to_owned()),
+            LogicalPlan::SubqueryAlias(alias) => Some(written(alias.alias.table()).to_owned()),
             _ => None,
         };
         let inside = plan.map_subqueries(|subquery| self.marked(subquery, None))?;
@@ -94,7 +97,7 @@ impl<'a> Marking<'a> {
             self.apart.push(part);
             return Ok(None);
         }
-        let table = Arc::new(SharedTable::new(self.tables.len(), name, body, rows));
+        let table = Arc::new(SharedTable::new(self.first + self.tables.len(), name, body, rows));
         self.tables.push((shared, Arc::clone(&table)));
         Ok(Some(table))
     }

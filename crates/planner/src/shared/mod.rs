@@ -3,12 +3,14 @@
 //! A WITH query that is read twice lies in the plan twice, and so does a subquery that is written twice. `parts.rs` finds out which parts compute
 //! the same and `fuse.rs` which totals are of the same rows; `mark.rs` puts scans of a [`SharedTable`] in the place of those that are worth it, and `narrow.rs` takes from the table what no scan
 //! asks for, once the optimizer has pushed filters and columns to these scans. `exec.rs` reads the rows, which `rows.rs` makes when the first
-//! reader asks for them.
+//! reader asks for them. `once.rs` has the WITH queries that were asked to be MATERIALIZED, which are tables before anything else happens.
 
+mod asked;
 mod exec;
 mod fuse;
 mod mark;
 mod narrow;
+mod once;
 mod operation;
 mod parts;
 mod rows;
@@ -25,9 +27,11 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
+pub(crate) use self::asked::Asked;
 pub use self::exec::SharedScanExec;
 use self::mark::{Marking, Shared};
 use self::narrow::{Narrowed, Readers};
+use self::once::Once;
 use self::parts::{PartId, Parts, Shares, scanned};
 pub use self::rows::SharedRows;
 pub(crate) use self::table::SharedTable;
@@ -44,8 +48,21 @@ pub(crate) struct Optimized {
     pub(crate) shared: Vec<Arc<SharedTable>>,
 }
 
-/// Applies the rules of `state` to `plan`, and shares what it computes repeatedly if Kiln's own rules are among them.
-pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Optimized> {
+/// Applies `lower` and the rules of `state` to `plan`. What WITH queries are asked to compute once is taken out of it before, and what it computes
+/// repeatedly is shared if Kiln's own rules are among them.
+pub(crate) fn optimize(
+    plan: LogicalPlan,
+    state: &SessionState,
+    lower: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<Optimized> {
+    let mut once = Once::new(state, lower);
+    let plan = lower(once.taken_out(plan)?)?;
+    let optimized = repeated(plan, state, once.tables.len())?;
+    if once.tables.is_empty() { Ok(optimized) } else { once.narrowed(optimized) }
+}
+
+/// The plan by the rules, with what it computes repeatedly as tables, the first of this number.
+fn repeated(plan: LogicalPlan, state: &SessionState, first: usize) -> Result<Optimized> {
     if optimize::is_on(state) && reads_a_table_twice(&plan)? {
         let parts = Parts::of(&plan)?;
         let mut apart = HashSet::new();
@@ -54,7 +71,7 @@ pub(crate) fn optimize(plan: LogicalPlan, state: &SessionState) -> Result<Optimi
             if shares.is_empty() {
                 break;
             }
-            match share(&plan, &parts, &shares, state)? {
+            match share(&plan, &parts, &shares, state, first)? {
                 Attempt::Done(optimized) => return Ok(optimized),
                 Attempt::Apart(more) => apart.extend(more),
             }
@@ -69,8 +86,8 @@ enum Attempt {
     Apart(Vec<PartId>),
 }
 
-fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionState) -> Result<Attempt> {
-    let mut marking = Marking::new(parts, shares, state);
+fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionState, first: usize) -> Result<Attempt> {
+    let mut marking = Marking::new(parts, shares, state, first);
     let marked = marking.marked(plan.clone(), None)?.data;
     if !marking.apart.is_empty() {
         return Ok(Attempt::Apart(marking.apart));
@@ -81,7 +98,7 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
     let mut tables = Vec::with_capacity(marking.tables.len());
     // Later ones may read earlier ones.
     for (shared, table) in marking.tables.into_iter().rev() {
-        match narrow::narrowed(&table, readers.of(&table))? {
+        match narrow::narrowed(&table, &readers)? {
             Narrowed::Unread => {}
             Narrowed::Apart => {
                 return Ok(Attempt::Apart(match shared {

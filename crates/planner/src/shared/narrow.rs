@@ -34,6 +34,25 @@ impl Readers {
     pub(super) fn of(&self, table: &SharedTable) -> &[TableScan] {
         self.0.get(&table.number).map_or(&[], Vec::as_slice)
     }
+
+    /// The columns of a table that any scan reads, ascending, at least one; `None` if nothing reads it.
+    pub(super) fn columns(&self, table: &SharedTable) -> Option<Vec<usize>> {
+        let readers = self.of(table);
+        let mut columns = HashSet::new();
+        for reader in readers {
+            match &reader.projection {
+                Some(projection) => columns.extend(projection.iter().copied()),
+                None => columns.extend(0..table.width()),
+            }
+        }
+        let mut columns: Vec<usize> = columns.into_iter().collect();
+        if columns.is_empty() {
+            // Rows that are only counted.
+            columns.push(0);
+        }
+        columns.sort_unstable();
+        (!readers.is_empty()).then_some(columns)
+    }
 }
 
 /// What is left of a shared table.
@@ -49,19 +68,9 @@ pub(super) enum Narrowed {
     },
 }
 
-pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &[TableScan]) -> Result<Narrowed> {
-    if readers.is_empty() {
-        return Ok(Narrowed::Unread);
-    }
-    let mut columns = HashSet::new();
-    let mut choices = Vec::new();
-    for reader in readers {
-        match &reader.projection {
-            Some(projection) => columns.extend(projection.iter().copied()),
-            None => columns.extend(0..table.width()),
-        }
-        choices.push(conditions(table, reader)?);
-    }
+pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &Readers) -> Result<Narrowed> {
+    let Some(columns) = readers.columns(table) else { return Ok(Narrowed::Unread) };
+    let mut choices = readers.of(table).iter().map(|reader| conditions(table, reader)).collect::<Result<Vec<_>>>()?;
     let whole = choices.iter().filter(|conditions| conditions.is_empty()).count();
     let differ = choices.iter().any(|conditions| *conditions != choices[0]);
     // Two at least would compute the same.
@@ -72,12 +81,6 @@ pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &[TableScan]) -> Resul
     if let Some(condition) = choices.pop().filter(|_| !differ).and_then(conjunction) {
         plan = plan.filter(condition)?;
     }
-    let mut columns: Vec<usize> = columns.into_iter().collect();
-    if columns.is_empty() {
-        // Rows that are only counted.
-        columns.push(0);
-    }
-    columns.sort_unstable();
     if columns.len() < table.width() {
         plan = plan.project(columns.iter().map(|column| Expr::Column(table.inner(*column))))?;
     }

@@ -11,8 +11,10 @@ use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
+use super::asked::Asked;
 use super::fuse::{Fusion, Total, fusions};
 use super::operation::{Operation, operation, place};
+use super::table::SharedTable;
 use crate::ShardTable;
 use crate::dependent::is_dependent;
 
@@ -37,6 +39,8 @@ pub(super) struct Node {
     pub(super) nodes: usize,
     /// Whether it only names what is below it.
     pub(super) is_name: bool,
+    /// Whether it is of a WITH query that each reader is to compute.
+    pub(super) is_by_each: bool,
 }
 
 /// What is known of a part.
@@ -58,10 +62,24 @@ struct Facts {
 
 impl Parts {
     pub(super) fn of(plan: &LogicalPlan) -> Result<Self> {
-        let mut finder =
-            Finder { ids: HashMap::new(), parts: Parts { facts: Vec::new(), nodes: Vec::new(), totals: Vec::new() } };
+        let parts = Parts { facts: Vec::new(), nodes: Vec::new(), totals: Vec::new() };
+        let mut finder = Finder { ids: HashMap::new(), parts, is_by_each: false };
         finder.walk(plan)?;
         Ok(finder.parts)
+    }
+
+    /// Whether the plan reads nothing of queries around it.
+    pub(super) fn is_closed(&self) -> bool {
+        self.whole().outer.is_empty()
+    }
+
+    /// Whether the plan's rows come in an order that was asked for.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.whole().is_ordered
+    }
+
+    fn whole(&self) -> &Facts {
+        &self.facts[self.nodes[0].part.0]
     }
 
     pub(super) fn node(&self, at: usize) -> Node {
@@ -74,7 +92,7 @@ impl Parts {
         let (mut seen, mut begun) = (HashSet::new(), HashSet::new());
         let mut at = 0;
         while let Some(node) = self.nodes.get(at) {
-            let is_again = if node.is_name {
+            let is_again = if node.is_name || node.is_by_each {
                 false
             } else if let Some(fusion) = shares.fusion_of(node.part) {
                 !begun.insert(fusion)
@@ -133,6 +151,9 @@ pub(super) struct Scanned {
 /// What a scan reads, if it is of the catalog.
 pub(super) fn scanned(scan: &TableScan) -> Option<Scanned> {
     let provider = source_as_provider(&scan.source).ok()?;
+    if let Some(kept) = provider.downcast_ref::<SharedTable>() {
+        return Some(Scanned { table: std::ptr::from_ref(kept).addr(), rows: 0, places: false });
+    }
     let table = provider.downcast_ref::<ShardTable>()?;
     let (rows, places) = (Arc::as_ptr(&table.rows).addr(), table.places);
     Some(Scanned { table: Arc::as_ptr(&table.table).addr(), rows, places })
@@ -141,6 +162,8 @@ pub(super) fn scanned(scan: &TableScan) -> Option<Scanned> {
 struct Finder {
     ids: HashMap<Key, PartId>,
     parts: Parts,
+    /// Within a WITH query that each reader is to compute.
+    is_by_each: bool,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -155,7 +178,14 @@ struct Key {
 impl Finder {
     fn walk(&mut self, plan: &LogicalPlan) -> Result<PartId> {
         let at = self.parts.nodes.len();
-        self.parts.nodes.push(Node { part: PartId(usize::MAX), nodes: 0, is_name: false });
+        let around = self.is_by_each;
+        if let LogicalPlan::SubqueryAlias(alias) = plan
+            && let Some(asked) = Asked::of(alias.alias.table())
+        {
+            self.is_by_each = asked == Asked::ByEach;
+        }
+        let is_by_each = self.is_by_each;
+        self.parts.nodes.push(Node { part: PartId(usize::MAX), nodes: 0, is_name: false, is_by_each });
         let (mut subqueries, mut inputs) = (Vec::new(), Vec::new());
         plan.apply_subqueries(|subquery| {
             subqueries.push(self.walk(subquery)?);
@@ -165,16 +195,17 @@ impl Finder {
             inputs.push(self.walk(input)?);
             Ok(TreeNodeRecursion::Continue)
         })?;
+        self.is_by_each = around;
         let is_name = matches!(plan, LogicalPlan::SubqueryAlias(_) | LogicalPlan::Subquery(_)) && inputs.len() == 1;
         let part = if is_name { inputs[0] } else { self.part(at, plan, inputs, subqueries)? };
         let facts = &self.parts.facts[part.0];
-        if !is_name && facts.reads && facts.is_stable && facts.outer.is_empty() {
+        if !is_name && !is_by_each && facts.reads && facts.is_stable && facts.outer.is_empty() {
             let total = Total::of(plan, part, |nodes| self.parts.nodes[at + nodes].part)?;
             // Rows of a scan are read faster by each than with the filters of all.
             self.parts.totals.extend(total.filter(|total| self.parts.facts[total.rows.0].works));
         }
         let nodes = self.parts.nodes.len() - at;
-        self.parts.nodes[at] = Node { part, nodes, is_name };
+        self.parts.nodes[at] = Node { part, nodes, is_name, is_by_each };
         Ok(part)
     }
 

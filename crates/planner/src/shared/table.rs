@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Column, DFSchema, Result, TableReference, internal_datafusion_err};
@@ -20,6 +20,15 @@ use crate::optimize::Relation;
 /// What the rows of a part are called within its plan.
 const RELATION: &str = "shared\u{1}";
 
+/// Which scan of a plan it is, so that no other has its name.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Read {
+    /// Of a WITH query.
+    Kept(usize),
+    /// The number of the first table that the plan repeats, and that of the scan.
+    Repeated(usize, usize),
+}
+
 /// The rows of a part of a plan.
 pub(crate) struct SharedTable {
     /// Among the shared tables of its plan.
@@ -31,6 +40,10 @@ pub(crate) struct SharedTable {
     /// The plan of all rows and columns, under names of their own.
     pub(super) body: LogicalPlan,
     estimate: Relation,
+    /// Of a WITH query that was asked to be MATERIALIZED.
+    is_kept: bool,
+    /// Whether readers get the rows in the order in which they are made.
+    is_ordered: bool,
     narrowed: OnceLock<(LogicalPlan, Vec<usize>)>,
     rows: OnceLock<Arc<SharedRows>>,
 }
@@ -40,7 +53,26 @@ impl SharedTable {
     pub(super) fn new(number: usize, name: Option<&str>, body: LogicalPlan, estimate: Relation) -> Self {
         let schema = Arc::new(Schema::new(body.schema().fields().clone()));
         let name = name.unwrap_or("subquery").to_owned();
-        Self { number, name, schema, body, estimate, narrowed: OnceLock::new(), rows: OnceLock::new() }
+        Self {
+            number,
+            name,
+            schema,
+            body,
+            estimate,
+            is_kept: false,
+            is_ordered: false,
+            narrowed: OnceLock::new(),
+            rows: OnceLock::new(),
+        }
+    }
+
+    /// As a WITH query that was asked to be MATERIALIZED, with `fields` for columns as the plan around it knows them.
+    pub(super) fn kept(self, fields: &Fields, is_ordered: bool) -> Self {
+        Self { schema: Arc::new(Schema::new(fields.clone())), is_kept: true, is_ordered, ..self }
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     pub(super) fn width(&self) -> usize {
@@ -74,10 +106,14 @@ impl SharedTable {
         columns.len() == others.fields().len() && columns.iter().zip(others.fields()).all(are_alike)
     }
 
-    /// The scan with this number, of columns under the names of the part that it stands for.
-    pub(super) fn scan(self: &Arc<Self>, number: usize, columns: &[usize], named: &DFSchema) -> Result<LogicalPlan> {
+    /// A scan of columns under the names of the part that it stands for.
+    pub(super) fn scan(self: &Arc<Self>, read: Read, columns: &[usize], named: &DFSchema) -> Result<LogicalPlan> {
         let source = provider_as_source(Arc::<Self>::clone(self));
-        let name = TableReference::bare(format!("{}\u{1}{number}", self.name));
+        let name = match read {
+            Read::Kept(number) => format!("{}\u{1}kept {number}", self.name),
+            Read::Repeated(first, number) => format!("{}\u{1}{first} {number}", self.name),
+        };
+        let name = TableReference::bare(name);
         let columns = columns.iter().zip(named.iter()).map(|(column, (relation, field))| {
             let column = Column::new(Some(name.clone()), self.schema.field(*column).name());
             Expr::Column(column).alias_qualified(relation.cloned(), field.name())
@@ -153,8 +189,9 @@ impl TableProvider for SharedTable {
         };
         let columns = wanted.iter().map(place).collect::<Result<Vec<_>>>()?;
         let schema = Arc::new(self.schema.project(wanted)?);
-        let (count, estimate) = (session.config().target_partitions().max(1), self.estimate.rows);
-        Ok(Arc::new(SharedScanExec::new(self.name.clone(), Arc::clone(rows), columns, schema, count, estimate)))
+        let count = if self.is_ordered { 1 } else { session.config().target_partitions().max(1) };
+        let scan = SharedScanExec::new(self.name.clone(), Arc::clone(rows), columns, schema, count, self.estimate.rows);
+        Ok(Arc::new(if self.is_kept { scan.of_with_query() } else { scan }))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {

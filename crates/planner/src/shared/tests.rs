@@ -27,7 +27,7 @@ async fn optimized(warehouse: &Warehouse, sql: &str, is_on: bool) -> Optimized {
     let plan = state.create_logical_plan(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     // As the binder does.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {}).unwrap();
-    optimize(plan, &state).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    optimize(plan, &state, &Ok).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 async fn rows(warehouse: &Warehouse, sql: &str) -> Vec<String> {

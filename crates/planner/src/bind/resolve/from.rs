@@ -105,9 +105,10 @@ impl Resolver<'_> {
             && let Some(cte) = self.ctes.iter_mut().rev().find(|cte| cte.name == wanted.name)
         {
             // Each reading evaluates the query anew.
-            if cte.is_volatile && cte.is_read {
+            if cte.is_volatile && cte.is_read && !cte.is_materialized {
                 let what = "reading a WITH query with a volatile function more than once";
-                return Err(SqlError::unsupported(what));
+                return Err(SqlError::unsupported(what)
+                    .with_hint("Its rows are computed once if it is written AS MATERIALIZED."));
             }
             cte.is_read = true;
             *name = ObjectName::from(vec![quoted(&cte.internal)]);

@@ -21,8 +21,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
-    Cte as WrittenCte, Expr, Fetch, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SetExpr, SetOperator,
-    SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Value, Values, With,
+    Cte as WrittenCte, CteAsMaterialized, Expr, Fetch, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SetExpr,
+    SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Value, Values, With,
 };
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
@@ -32,7 +32,8 @@ pub(in crate::bind) use self::modification::{
     Returned, WrittenModification, WrittenReturning, modification, returning,
 };
 pub(crate) use self::placement::Clause;
-use self::scope::{Origin, Scope, quoted};
+pub(in crate::bind) use self::scope::quoted;
+use self::scope::{Origin, Scope};
 use crate::StatementContext;
 use crate::bind::place::Text;
 use crate::parse::statement::{LockedRelation, lock_words};
@@ -105,6 +106,8 @@ struct Cte {
     /// Its rows differ from one evaluation to the next.
     is_volatile: bool,
     is_read: bool,
+    /// Its rows are computed once.
+    is_materialized: bool,
 }
 
 impl<'a> Resolver<'a> {
@@ -233,13 +236,14 @@ impl<'a> Resolver<'a> {
                 rename(self.query(&mut cte.query)?, &renamed, &name)?
             };
             let is_volatile = placement::is_volatile(&cte.query) || read < self.volatile_ctes_read();
-            self.ctes.push(Cte { name, internal, columns, is_volatile, is_read: false });
+            let is_materialized = cte.materialized == Some(CteAsMaterialized::Materialized);
+            self.ctes.push(Cte { name, internal, columns, is_volatile, is_read: false, is_materialized });
         }
         Ok(())
     }
 
     fn volatile_ctes_read(&self) -> usize {
-        self.ctes.iter().filter(|cte| cte.is_volatile && cte.is_read).count()
+        self.ctes.iter().filter(|cte| cte.is_volatile && cte.is_read && !cte.is_materialized).count()
     }
 
     /// A query of WITH RECURSIVE: its second half may read what the query gave so far.
@@ -262,6 +266,7 @@ impl<'a> Resolver<'a> {
             columns: columns.clone(),
             is_volatile: false,
             is_read: false,
+            is_materialized: false,
         });
         let others = self.set_expr(right)?;
         self.ctes.pop();

@@ -136,7 +136,7 @@ fn known(levels: &[Scope]) -> Vec<DfColumn> {
 }
 
 /// An identifier that means exactly this name.
-pub(super) fn quoted(name: &str) -> Ident {
+pub(in crate::bind) fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }
 

@@ -1,0 +1,89 @@
+//! What WITH queries are asked to be: computed once, or by each who reads them. Plans know it by the queries' names.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Cte, CteAsMaterialized, ObjectName, ObjectNamePart, Query, VisitMut, VisitorMut, With, visit_relations,
+};
+
+use super::resolve::quoted;
+use crate::shared::Asked;
+
+/// Gives WITH queries names that say what was asked of them, if anything was asked of any. Names must be settled.
+pub(super) fn mark(query: &mut Query) {
+    let mut found = Found::default();
+    let _ = query.visit(&mut found);
+    if found.is_asked {
+        let _ = query.visit(&mut Renaming { names: &found.names });
+    }
+}
+
+/// Names of WITH queries, each once in the statement, and what they become.
+#[derive(Default)]
+struct Found {
+    names: HashMap<String, String>,
+    is_asked: bool,
+}
+
+impl VisitorMut for Found {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let Some(With { cte_tables, recursive, .. }) = &query.with else { return ControlFlow::Continue(()) };
+        for cte in cte_tables {
+            // What reads itself is run step by step, as far as its rows are asked for.
+            if *recursive && reads_itself(cte) {
+                continue;
+            }
+            let asked = match cte.materialized {
+                Some(CteAsMaterialized::Materialized) => Asked::Once,
+                Some(CteAsMaterialized::NotMaterialized) => Asked::ByEach,
+                None => Asked::Nothing,
+            };
+            self.is_asked |= asked != Asked::Nothing;
+            let name = &cte.alias.name.value;
+            self.names.insert(name.clone(), asked.name(name));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn reads_itself(cte: &Cte) -> bool {
+    let found = visit_relations(&cte.query, |name| {
+        if only_part(name) == Some(&cte.alias.name.value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found.is_break()
+}
+
+struct Renaming<'a> {
+    names: &'a HashMap<String, String>,
+}
+
+impl VisitorMut for Renaming<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            if let Some(name) = self.names.get(&cte.alias.name.value) {
+                cte.alias.name = quoted(name);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+        if let Some(name) = only_part(relation).and_then(|name| self.names.get(name)) {
+            *relation = ObjectName::from(vec![quoted(name)]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The name of a WITH query: relations of the catalog are named with their schemas.
+fn only_part(name: &ObjectName) -> Option<&String> {
+    match name.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] => Some(&name.value),
+        _ => None,
+    }
+}
