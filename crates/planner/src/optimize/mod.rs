@@ -7,6 +7,7 @@ mod distinct;
 mod estimate;
 mod filter_pushdown;
 mod join_order;
+mod origin;
 mod totals;
 mod union_names;
 

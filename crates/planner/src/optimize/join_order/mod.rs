@@ -1,10 +1,12 @@
 //! The order of joins, by cost.
 //!
-//! A tree of joins becomes a graph (`graph.rs`), its subsets get sizes (`sizes.rs`), the cheapest tree is searched for
-//! (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left, where hash joins build their tables.
+//! A tree of joins becomes a graph (`graph.rs`), its leaves get the conditions that follow for them (`implied.rs`) and its subsets sizes
+//! (`sizes.rs`), the cheapest tree is searched for (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left,
+//! where hash joins build their tables.
 
 mod build;
 mod graph;
+mod implied;
 mod leaf_set;
 mod search;
 mod sizes;
@@ -56,6 +58,7 @@ fn reorder_joins(plan: LogicalPlan, mut graph: Graph) -> Result<Transformed<Logi
         is_changed |= ordered.transformed;
         leaf.plan = Arc::new(ordered.data);
     }
+    is_changed |= implied::add(&mut graph);
     let sizes = Sizes::of(&graph);
     let tree = search::cheapest(&graph, &sizes);
     if !is_changed && graph.written.as_ref() == Some(&tree) {
