@@ -36,7 +36,7 @@ pub(super) fn distinct(input: &LogicalPlan) -> Relation {
 
 /// How many combinations of the keys' values `rows` rows have. Keys mostly depend on each other: each further one, from the
 /// one with most values on, multiplies by the root of its count only.
-pub(super) fn groups(keys: &[ColumnFacts], rows: f64) -> f64 {
+pub(crate) fn groups(keys: &[ColumnFacts], rows: f64) -> f64 {
     let mut counts: Vec<f64> = keys.iter().map(|key| key.distinct + f64::from(u8::from(key.nulls > 0.0))).collect();
     counts.sort_by(|a, b| b.total_cmp(a));
     let combinations: f64 =

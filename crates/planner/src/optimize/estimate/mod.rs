@@ -16,6 +16,7 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
 
 pub(crate) use self::column::ColumnFacts;
+pub(crate) use self::grouping::groups;
 pub(crate) use self::join::{FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity};
 
 /// What is believed about the rows of a plan. Counts are fractions of rows where that is what arithmetic gives.

@@ -21,6 +21,11 @@ pub(super) fn plan(graph: &Graph, tree: &Tree, schema: &DFSchema) -> Result<Logi
     Projection::try_new(columns, Arc::new(plan)).map(LogicalPlan::Projection)
 }
 
+/// The plan of `tree`, with the columns of all leaves.
+pub(super) fn joined(graph: &Graph, tree: &Tree) -> Result<LogicalPlan> {
+    node(graph, tree).map(|(plan, _)| plan)
+}
+
 /// A leaf with the conditions that read nothing else.
 pub(super) fn leaf(graph: &Graph, leaf: usize) -> LogicalPlan {
     let plan = LogicalPlan::clone(&graph.leaves[leaf].plan);

@@ -2,9 +2,10 @@
 //!
 //! A tree of joins becomes a graph (`graph.rs`), its leaves get the conditions that follow for them (`implied.rs`) and its subsets sizes
 //! (`sizes.rs`), the cheapest tree is searched for (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left,
-//! where hash joins build their tables.
+//! where hash joins build their tables. Below an aggregate, one input may be grouped before (`early.rs`).
 
 mod build;
+mod early;
 mod graph;
 mod implied;
 mod leaf_set;
@@ -45,9 +46,16 @@ impl OptimizerRule for JoinOrder {
 /// `plan` with every tree of joins in it ordered, subqueries' included.
 fn reorder(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let inside = plan.map_subqueries(reorder)?;
-    inside.transform_data(|plan| match Graph::of(&plan) {
-        Some(graph) => reorder_joins(plan, graph),
-        None => plan.map_children(reorder),
+    inside.transform_data(|plan| {
+        if let LogicalPlan::Aggregate(aggregate) = &plan
+            && let Some(early) = early::aggregated(aggregate)?
+        {
+            return Ok(Transformed::yes(reorder(early)?.data));
+        }
+        match Graph::of(&plan) {
+            Some(graph) => reorder_joins(plan, graph),
+            None => plan.map_children(reorder),
+        }
     })
 }
 

@@ -182,3 +182,58 @@ async fn conditions_that_follow_are_not_counted_twice() {
         assert!((actual / 2.0..=actual * 2.0).contains(&estimated), "{sql}: {estimated} for {actual}");
     }
 }
+
+/// Many facts of each item.
+fn many() -> Warehouse {
+    let fact: Rows = vec![
+        ("f_id", keys(120_000)),
+        ("f_item", numbers(2, 120_000, 50)),
+        ("f_day", numbers(6, 120_000, 300)),
+        ("f_value", numbers(3, 120_000, 1_000)),
+    ];
+    let day: Rows = vec![("d_id", keys(300)), ("d_year", (0..300).map(|day| Some(day / 100)).collect())];
+    // Some are there twice.
+    let item: Rows = vec![("i_id", (0..60).map(|item| Some(item * 5 / 6)).collect()), ("i_brand", numbers(4, 60, 5))];
+    Warehouse::new(&[("fact", fact), ("day", day), ("item", item)])
+}
+
+#[tokio::test]
+async fn groups_are_made_before_joins_where_that_leaves_few() {
+    let warehouse = many();
+    for (sql, aggregates) in [
+        (
+            "SELECT i_brand, sum(f_value), count(*), count(f_value), min(f_id), max(f_value + 1) FROM fact, item WHERE f_item = i_id GROUP BY i_brand",
+            2,
+        ),
+        ("SELECT i_brand, count(*) AS n FROM fact JOIN item ON f_item = i_id GROUP BY i_brand", 2),
+        (
+            "SELECT i_brand, f_item, sum(f_value) FILTER (WHERE f_value > 990) FROM fact, item WHERE f_item = i_id AND f_id > 10 GROUP BY i_brand, f_item",
+            2,
+        ),
+        (
+            "SELECT i_brand + 1, d_year, sum(f_value) FROM fact, item, day WHERE f_item = i_id AND f_item = d_id GROUP BY 1, 2",
+            2,
+        ),
+        (
+            "SELECT max(n) FROM (SELECT i_brand, count(*) AS n FROM fact JOIN item ON f_item = i_id GROUP BY i_brand) AS s",
+            3,
+        ),
+        // Each row is a group, or sums read two inputs, or most rows find no partner, or the order of sums shows.
+        ("SELECT i_brand, sum(f_value) FROM fact, item WHERE f_id = i_id GROUP BY i_brand", 1),
+        ("SELECT i_brand, sum(f_value * i_id) FROM fact, item WHERE f_item = i_id GROUP BY i_brand", 1),
+        (
+            "SELECT d_year, sum(f_value) FROM fact, day WHERE f_day = d_id AND d_id < 30 AND d_year + 0 = 0 AND d_id % 2 = 1 GROUP BY d_year",
+            1,
+        ),
+        (
+            "SELECT i_brand, count(DISTINCT f_value) FROM fact, item WHERE f_item = i_id AND f_value < 9 GROUP BY i_brand",
+            2,
+        ),
+        ("SELECT i_brand, count(*) FROM fact LEFT JOIN item ON f_item = i_id GROUP BY i_brand", 1),
+        ("SELECT count(*) FROM fact JOIN item ON f_item = i_id", 1),
+    ] {
+        let plan = warehouse.plan(sql, true).await.display_indent().to_string();
+        assert_eq!(plan.matches("Aggregate:").count(), aggregates, "{sql}\n{plan}");
+        same(&warehouse, sql).await;
+    }
+}

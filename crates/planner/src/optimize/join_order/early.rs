@@ -1,0 +1,176 @@
+//! Groups made before a join, where many rows of one input have the same keys: `sum(f.v)` of `f JOIN d ON f.k = d.k`, grouped by a column of
+//! `d`, is the sum of the sums that `f` has of each `k`.
+//!
+//! All rows of a group below meet the same rows of the other inputs, so it does not matter how many these are. See Yan and Larson, "Eager
+//! aggregation and lazy aggregation", VLDB 1995.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection};
+
+use super::build;
+use super::graph::{Condition, Graph, Leaf};
+use super::leaf_set::LeafSet;
+use super::search;
+use super::sizes::Sizes;
+use crate::functions;
+use crate::optimize::estimate::{Relation, groups};
+
+/// Inputs with fewer rows are not worth it.
+const ROWS_MIN: f64 = 100_000.0;
+/// Rows of a group below the join, on average at least.
+const ROWS_OF_GROUP_MIN: f64 = 8.0;
+/// The part of the rows that find partners, at least: where most find none, they are better left out first.
+const JOINED_MIN: f64 = 0.5;
+
+/// The same groups, of groups that are made before the joins; `None` where that is not possible or not worth it.
+pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
+    let is_set = |key: &Expr| matches!(key, Expr::GroupingSet(_));
+    if aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set) {
+        return Ok(None);
+    }
+    let Some(calls) = calls(aggregate) else { return Ok(None) };
+    let Some(mut graph) = Graph::of(&aggregate.input) else { return Ok(None) };
+    if graph.leaves.iter().any(|leaf| leaf.attachment.is_some()) {
+        return Ok(None);
+    }
+    let sizes = Sizes::of(&graph);
+    let Some(leaf) = totalled(&graph, &sizes, &calls) else { return Ok(None) };
+    let Some(keys) = keys(&graph, leaf, &aggregate.group_expr) else { return Ok(None) };
+    let below = build::leaf(&graph, leaf);
+    if !pays(&graph, &sizes, &below, &keys, leaf) {
+        return Ok(None);
+    }
+    let names = names(&calls);
+    let partials = calls.iter().zip(&names).map(|(call, name)| Expr::AggregateFunction(call.clone()).alias(name));
+    let keys = keys.into_iter().map(Expr::Column).collect();
+    let below = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(below), keys, partials.collect())?);
+    let Some(totals) = totals(&calls, &names, &below)? else { return Ok(None) };
+    graph.leaves[leaf] = Leaf { plan: Arc::new(below), attachment: None };
+    graph.conditions.retain(|condition| condition.leaves != LeafSet::one(leaf));
+    graph.written = None;
+    let joined = build::joined(&graph, &search::cheapest(&graph, &Sizes::of(&graph)))?;
+    above(aggregate, joined, totals).map(Some)
+}
+
+/// The groups of joined groups, under the names that the aggregate has for its columns.
+fn above(aggregate: &Aggregate, joined: LogicalPlan, totals: Vec<Expr>) -> Result<LogicalPlan> {
+    let above = Aggregate::try_new(Arc::new(joined), aggregate.group_expr.clone(), totals)?;
+    let count = aggregate.group_expr.len();
+    let mut columns = Vec::with_capacity(aggregate.schema.fields().len());
+    for (place, (column, (relation, field))) in
+        above.schema.columns().into_iter().zip(aggregate.schema.iter()).enumerate()
+    {
+        let value = Expr::Column(column);
+        columns.push(if place < count {
+            value
+        } else {
+            as_before(value, above.schema.field(place), field).alias_qualified(relation.cloned(), field.name())
+        });
+    }
+    Projection::try_new(columns, Arc::new(LogicalPlan::Aggregate(above))).map(LogicalPlan::Projection)
+}
+
+/// A sum of sums in the type of the sum.
+fn as_before(value: Expr, now: &Field, before: &Field) -> Expr {
+    if now.data_type() == before.data_type() && now.metadata() == before.metadata() {
+        return value;
+    }
+    let field = Field::new("cast", before.data_type().clone(), true).with_metadata(before.metadata().clone());
+    Expr::Cast(Cast::new_from_field(Box::new(value), Arc::new(field)))
+}
+
+/// What partial aggregates are called: as EXPLAIN is to show them, each by a name of its own.
+fn names(calls: &[AggregateFunction]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(calls.len());
+    for call in calls {
+        let mut name = format!("partial {}", Expr::AggregateFunction(call.clone()).schema_name());
+        while names.contains(&name) {
+            name.push('\u{1}');
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// The aggregates, if each can be made of those of parts.
+fn calls(aggregate: &Aggregate) -> Option<Vec<AggregateFunction>> {
+    let call = |expr: &Expr| match expr.clone().unalias() {
+        Expr::AggregateFunction(call) => {
+            let params = &call.params;
+            let is_plain = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none();
+            let is_stable = params.args.iter().chain(params.filter.as_deref()).all(|expr| !expr.is_volatile());
+            let is_known = matches!(call.func.name(), "sum" | "min" | "max" | "count");
+            (is_plain && is_stable && is_known).then_some(call)
+        }
+        _ => None,
+    };
+    aggregate.aggr_expr.iter().map(call).collect()
+}
+
+/// The aggregates of partial ones; `None` where sums would depend on the order of their parts.
+fn totals(calls: &[AggregateFunction], names: &[String], below: &LogicalPlan) -> Result<Option<Vec<Expr>>> {
+    let mut totals = Vec::with_capacity(calls.len());
+    for (number, (call, name)) in calls.iter().zip(names).enumerate() {
+        let part = Expr::Column(Column::new_unqualified(name));
+        let is_exact = matches!(part.get_type(below.schema().as_ref())?, DataType::Int64 | DataType::Decimal128(..));
+        let function = match call.func.name() {
+            "sum" if !is_exact => return Ok(None),
+            "count" => functions::aggregate("sum"),
+            _ => Some(Arc::clone(&call.func)),
+        };
+        let Some(function) = function else { return Ok(None) };
+        let total = AggregateFunction::new_udf(function, vec![part], false, None, Vec::new(), None);
+        totals.push(Expr::AggregateFunction(total).alias(format!("total\u{1}{number}")));
+    }
+    Ok(Some(totals))
+}
+
+/// The input whose columns alone the aggregates read: the largest, where they read none.
+fn totalled(graph: &Graph, sizes: &Sizes, calls: &[AggregateFunction]) -> Option<usize> {
+    let mut read = HashSet::new();
+    for call in calls {
+        for column in call.params.args.iter().chain(call.params.filter.as_deref()).flat_map(Expr::column_refs) {
+            read.insert(graph.leaves.iter().position(|leaf| leaf.plan.schema().has_column(column))?);
+        }
+    }
+    let rows = |leaf: &usize| sizes.rows(LeafSet::one(*leaf));
+    match read.len() {
+        0 => (0..graph.leaves.len()).max_by(|a, b| rows(a).total_cmp(&rows(b))),
+        1 => read.into_iter().next(),
+        _ => None,
+    }
+}
+
+/// The columns of the leaf that joins and the groups' keys read; `None` where a join reads more than columns.
+fn keys(graph: &Graph, leaf: usize, group_keys: &[Expr]) -> Option<Vec<Column>> {
+    let mut keys: Vec<Column> = Vec::new();
+    for (_, expr) in graph.classes.iter().flat_map(|class| &class.members).filter(|(of, _)| *of == leaf) {
+        let Expr::Column(column) = expr else { return None };
+        keys.push(column.clone());
+    }
+    let is_of_others = |condition: &Condition| condition.leaves.has(leaf) && 1 < condition.leaves.count();
+    if keys.is_empty() || graph.conditions.iter().any(is_of_others) {
+        return None;
+    }
+    let schema = graph.leaves[leaf].plan.schema();
+    keys.extend(group_keys.iter().flat_map(Expr::column_refs).filter(|column| schema.has_column(column)).cloned());
+    let mut seen = HashSet::new();
+    keys.retain(|key| seen.insert(key.clone()));
+    Some(keys)
+}
+
+fn pays(graph: &Graph, sizes: &Sizes, below: &LogicalPlan, keys: &[Column], leaf: usize) -> bool {
+    let relation = Relation::of(below);
+    if relation.rows < ROWS_MIN {
+        return false;
+    }
+    let facts: Vec<_> = keys.iter().map(|key| relation.facts(&Expr::Column(key.clone()), below.schema())).collect();
+    let joined = sizes.rows(LeafSet::first(graph.leaves.len()));
+    groups(&facts, relation.rows) * ROWS_OF_GROUP_MIN <= relation.rows
+        && sizes.rows(LeafSet::one(leaf)) * JOINED_MIN <= joined
+}
