@@ -368,7 +368,12 @@ fn runs_without_keys_or_columns_follow_each_other() {
     let mut sorting = Sorting::new(&spec(Vec::new()));
     sorting.push(Batch { rows: 7, columns: Vec::new() }).unwrap();
     let mut parts = Vec::new();
-    sorting.drain(&mut |part| Ok(parts.push(part.rows()))).unwrap();
+    sorting
+        .drain(&mut |part| {
+            parts.push(part.rows());
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(parts, [7]);
     let blocks = [4, 0, 5].map(|rows| Batch { rows, columns: Vec::new() });
     let rows: usize = merged(&spec(Vec::new()), vec![blocks.to_vec()]).iter().map(|batch| batch.rows).sum();
