@@ -47,6 +47,15 @@ impl ColumnFacts {
         self.frequent = Arc::new([]);
     }
 
+    /// Lets the bounds be no wider than these: the values outside are not counted any more, see [`ColumnFacts::narrow`].
+    pub(super) fn limit(&mut self, low: f64, high: f64) {
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && low.max(min) <= high.min(max)
+        {
+            (self.min, self.max) = (Some(low.max(min)), Some(high.min(max)));
+        }
+    }
+
     /// Keeps the values between two bounds, of those there were `before` any condition.
     pub(super) fn confine(&mut self, before: &ColumnFacts, low: f64, high: f64) {
         if let (Some(min), Some(max)) = (before.min, before.max)
@@ -56,7 +65,8 @@ impl ColumnFacts {
             self.domain = self.domain.min(before.domain * share).max(1.0);
             self.distinct = self.distinct.min(self.domain);
         }
-        (self.min, self.max) = (Some(low), Some(high));
+        let (min, max) = (self.min.map_or(low, |min| min.max(low)), self.max.map_or(high, |max| max.min(high)));
+        (self.min, self.max) = if min <= max { (Some(min), Some(max)) } else { (Some(low), Some(high)) };
     }
 
     /// The values of several inputs, one after the other.

@@ -32,6 +32,13 @@ pub(super) fn apply(mut relation: Relation, predicate: &Expr, schema: &DFSchema,
         if index < restricted.len() {
             let share = value_share(conjunct, &relation, schema, &relation.columns[index]);
             relation.columns[index].narrow(share);
+            if let Some((_, op, value)) = bound(conjunct) {
+                match op {
+                    Operator::Lt | Operator::LtEq => relation.columns[index].limit(f64::NEG_INFINITY, value),
+                    Operator::Gt | Operator::GtEq => relation.columns[index].limit(value, f64::INFINITY),
+                    _ => {}
+                }
+            }
             relation.columns[index].nulls = 0.0;
             restricted[index] = true;
         }
