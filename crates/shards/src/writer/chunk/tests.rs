@@ -91,9 +91,9 @@ fn a_full_dictionary_ends_and_its_pages_stay() {
     let texts: StringViewArray = (0..300).map(|row| Some(text(row))).collect();
     let metadata = metadata(&file_of(SqlType::Text, Arc::new(texts)));
     assert!(has(&metadata, 0, Encoding::RLE_DICTIONARY) && has(&metadata, 0, Encoding::PLAIN));
-    let pages = metadata.row_group(0).column(0).page_encoding_stats().unwrap();
-    let pages: Vec<_> = pages.iter().map(|pages| (pages.encoding, pages.count)).collect();
-    assert_eq!(pages, [(Encoding::PLAIN, 1), (Encoding::RLE_DICTIONARY, 2), (Encoding::PLAIN, 1)]);
+    // Those of data pages alone.
+    let of_values = metadata.row_group(0).column(0).page_encoding_stats_mask().unwrap();
+    assert!(of_values.is_set(Encoding::RLE_DICTIONARY) && of_values.is_set(Encoding::PLAIN));
 }
 
 #[test]
