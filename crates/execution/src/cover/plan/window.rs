@@ -245,6 +245,9 @@ fn constant(value: &ScalarValue, data_type: &DataType) -> Option<Option<engine::
     if value.is_null() {
         return Some(None);
     }
+    // Integers of another width become those of the column, as operators make them.
+    let are_integers = value.data_type().is_signed_integer() && data_type.is_signed_integer();
+    let value = if are_integers { value.cast_to(data_type).ok()? } else { value.clone() };
     let array = (value.data_type() == *data_type).then(|| value.to_array_of_size(1).ok()).flatten()?;
     arrow_form::column(&array).ok().map(Some)
 }
