@@ -79,8 +79,8 @@ fn fold(value: &ScalarValue, from: &SqlType, to: &SqlType, kind: CastKind, sessi
     ScalarValue::try_from_array(&converted, 0).map(|value| typed_literal(value, to)).map_err(internal)
 }
 
-/// Whether Arrow's cast does what PostgreSQL's does.
-fn is_native(from: &SqlType, to: &SqlType) -> bool {
+/// Whether Arrow's cast does what PostgreSQL's does, for every value.
+pub(crate) fn is_native(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     match (from, to) {
         (T::Int2, T::Int4 | T::Int8 | T::Float4 | T::Float8)

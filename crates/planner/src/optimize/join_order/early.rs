@@ -8,9 +8,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::{Column, Result};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection};
+use types::SqlType;
 
 use super::build;
 use super::graph::{Condition, Graph, Leaf};
@@ -19,6 +21,7 @@ use super::search;
 use super::sizes::Sizes;
 use crate::functions;
 use crate::optimize::estimate::{Relation, groups};
+use crate::semantics::cast::is_native;
 
 /// Inputs with fewer rows are not worth it.
 const ROWS_MIN: f64 = 100_000.0;
@@ -97,19 +100,55 @@ fn names(calls: &[AggregateFunction]) -> Vec<String> {
     names
 }
 
-/// The aggregates, if each can be made of those of parts.
+/// The aggregates, if each can be made of those of parts, also of rows that find no partners.
 fn calls(aggregate: &Aggregate) -> Option<Vec<AggregateFunction>> {
+    let schema = aggregate.input.schema();
     let call = |expr: &Expr| match expr.clone().unalias() {
         Expr::AggregateFunction(call) => {
             let params = &call.params;
             let is_plain = !params.distinct && params.order_by.is_empty() && params.null_treatment.is_none();
-            let is_stable = params.args.iter().chain(params.filter.as_deref()).all(|expr| !expr.is_volatile());
             let is_known = matches!(call.func.name(), "sum" | "min" | "max" | "count");
-            (is_plain && is_stable && is_known).then_some(call)
+            let are_total = params.args.iter().chain(params.filter.as_deref()).all(|expr| is_total(expr, schema));
+            (is_plain && is_known && are_total).then_some(call)
         }
         _ => None,
     };
     aggregate.aggr_expr.iter().map(call).collect()
+}
+
+/// Whether an expression has a value for whatever row: of arithmetic it may be out of range, and nobody has asked for it where the row finds
+/// no partner.
+fn is_total(expr: &Expr, schema: &DFSchema) -> bool {
+    let may_fail = expr.exists(|expr| {
+        Ok(match expr {
+            Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::Between(_)
+            | Expr::InList(_)
+            | Expr::Case(_) => false,
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => !matches!(
+                op,
+                Operator::And
+                    | Operator::Or
+                    | Operator::Eq
+                    | Operator::NotEq
+                    | Operator::Lt
+                    | Operator::LtEq
+                    | Operator::Gt
+                    | Operator::GtEq
+            ),
+            Expr::Cast(Cast { expr, field: to }) => {
+                let (_, from) = expr.to_field(schema)?;
+                let types = SqlType::from_arrow_field(&from).zip(SqlType::from_arrow_field(to));
+                !types.is_some_and(|(from, to)| is_native(&from, &to))
+            }
+            _ => true,
+        })
+    });
+    !may_fail.unwrap_or(true)
 }
 
 /// The aggregates of partial ones; `None` where sums would depend on the order of their parts.

@@ -202,7 +202,7 @@ async fn groups_are_made_before_joins_where_that_leaves_few() {
     let warehouse = many();
     for (sql, aggregates) in [
         (
-            "SELECT i_brand, sum(f_value), count(*), count(f_value), min(f_id), max(f_value + 1) FROM fact, item WHERE f_item = i_id GROUP BY i_brand",
+            "SELECT i_brand, sum(f_value), count(*), count(f_value), min(f_id), max(f_value) FROM fact, item WHERE f_item = i_id GROUP BY i_brand",
             2,
         ),
         ("SELECT i_brand, count(*) AS n FROM fact JOIN item ON f_item = i_id GROUP BY i_brand", 2),
@@ -218,7 +218,10 @@ async fn groups_are_made_before_joins_where_that_leaves_few() {
             "SELECT max(n) FROM (SELECT i_brand, count(*) AS n FROM fact JOIN item ON f_item = i_id GROUP BY i_brand) AS s",
             3,
         ),
-        // Each row is a group, or sums read two inputs, or most rows find no partner, or the order of sums shows.
+        // A row without a partner could have no value, each row is a group, or sums read two inputs, or most rows find no partner, or the
+        // order of sums shows.
+        ("SELECT i_brand, max(f_value + 1) FROM fact, item WHERE f_item = i_id GROUP BY i_brand", 1),
+        ("SELECT i_brand, sum(f_id / f_value) FROM fact, item WHERE f_item = i_id AND f_value > 0 GROUP BY i_brand", 1),
         ("SELECT i_brand, sum(f_value) FROM fact, item WHERE f_id = i_id GROUP BY i_brand", 1),
         ("SELECT i_brand, sum(f_value * i_id) FROM fact, item WHERE f_item = i_id GROUP BY i_brand", 1),
         (
