@@ -1,13 +1,17 @@
 //! A table's sample: some of its rows, for estimates.
 
 use std::fmt;
+use std::sync::OnceLock;
 
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use arrow::ipc::reader::StreamDecoder;
 use bytes::Bytes;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A uniform sample of a table's rows.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Sample {
     /// Rows in the sample.
     pub rows: u64,
@@ -16,12 +20,36 @@ pub struct Sample {
     /// The rows as an Arrow IPC stream; columns carry their SQL types as everywhere, named by their id.
     #[serde(serialize_with = "serialize", deserialize_with = "deserialize")]
     pub ipc: Bytes,
+    /// The same, once it was asked for.
+    #[serde(skip)]
+    decoded: OnceLock<Option<RecordBatch>>,
 }
 
 impl Sample {
     /// The most rows a sample has.
     pub const ROW_COUNT_MAX: usize = 4_096;
+
+    /// `rows` rows drawn from `of`, as the Arrow IPC stream `ipc`.
+    #[must_use]
+    pub fn new(rows: u64, of: u64, ipc: Bytes) -> Self {
+        Self { rows, of, ipc, decoded: OnceLock::new() }
+    }
+
+    /// The rows; they share the stream's memory. `None` for what is no stream of rows.
+    #[must_use]
+    pub fn batch(&self) -> Option<&RecordBatch> {
+        let decode = || StreamDecoder::new().decode(&mut Buffer::from(self.ipc.clone())).ok().flatten();
+        self.decoded.get_or_init(decode).as_ref()
+    }
 }
+
+impl PartialEq for Sample {
+    fn eq(&self, other: &Self) -> bool {
+        (self.rows, self.of, &self.ipc) == (other.rows, other.of, &other.ipc)
+    }
+}
+
+impl Eq for Sample {}
 
 /// Without the bytes.
 impl fmt::Debug for Sample {

@@ -184,6 +184,7 @@ pub(crate) fn fed_query(table: &Table) -> (Arc<StreamTable>, QueryPlan) {
         state: Arc::new(state()),
         locks: Vec::new(),
         locked_limit: planner::LockedLimit::default(),
+        optimized: planner::OptimizedOnce::default(),
     };
     (input, query)
 }

@@ -15,6 +15,7 @@ pub mod error;
 pub mod explain;
 mod files;
 pub mod functions;
+mod kept;
 mod keyword;
 pub mod optimize;
 pub mod parse;
@@ -35,9 +36,6 @@ mod stream_table;
 pub mod system;
 pub mod write;
 
-#[cfg(test)]
-mod tests;
-
 pub use activity::{Activity, CopyProgressRow, NoActivity, SessionRow};
 pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
@@ -45,8 +43,8 @@ pub use parse::{Parsed, Statement};
 pub use past::{HistoryRow, LastDrop, NoPast, Past, PastState, Pin};
 pub use planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
-    ExplainPlan, LockedLimit, ModifyPlan, OutputColumn, Password, Planned, QueryPlan, ReferencePlan, ReferencePlans,
-    RowCheck, RowLocks, WritePlan,
+    ExplainPlan, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned, QueryPlan, ReferencePlan,
+    ReferencePlans, RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
 pub use sequences::{NoNumbers, SequenceNumbers};

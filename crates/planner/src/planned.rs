@@ -1,7 +1,7 @@
 //! What a statement becomes: everything execution and the gateway need, with nothing left to look up.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Int64Type, SchemaRef};
@@ -70,7 +70,13 @@ pub struct QueryPlan {
     pub locks: Vec<RowLocks>,
     /// LIMIT and OFFSET of a query with `locks`: the plan has none, because rows are locked before they are counted.
     pub locked_limit: LockedLimit,
+    /// What the optimizer makes of `plan`, where it is to be asked once.
+    pub optimized: OptimizedOnce,
 }
+
+/// What the optimizer makes of a plan that is run again and again.
+#[derive(Debug, Clone, Default)]
+pub struct OptimizedOnce(Option<Arc<OnceLock<Optimized>>>);
 
 /// Rows of one table that a query locks.
 #[derive(Debug, Clone)]
@@ -139,15 +145,48 @@ impl QueryPlan {
         let values = ParamValues::from(values);
         let locked_limit = self.locked_limit.with_parameters(&values)?;
         let plan = self.plan.clone().with_param_values(values).map_err(from_datafusion)?;
-        Ok(QueryPlan { plan, parameters: Vec::new(), locked_limit, ..self.clone() })
+        Ok(QueryPlan { parameters: Vec::new(), locked_limit, ..self.with_plan(plan) })
     }
 
-    /// The plan after the optimizer's rules; subqueries that it runs end when `stop` fires. The analyzer's have run already.
-    fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
+    /// The same with another plan.
+    fn with_plan(&self, plan: LogicalPlan) -> QueryPlan {
+        QueryPlan { plan, optimized: OptimizedOnce::default(), ..self.clone() }
+    }
+
+    /// Whether both are optimized as one.
+    #[cfg(test)]
+    pub(crate) fn is_optimized_with(&self, other: &QueryPlan) -> bool {
+        let both = self.optimized.0.as_ref().zip(other.optimized.0.as_ref());
+        both.is_some_and(|(own, others)| Arc::ptr_eq(own, others))
+    }
+
+    /// The same, whose plan is optimized when it is run first.
+    pub(crate) fn optimized_once(self) -> QueryPlan {
+        QueryPlan { optimized: OptimizedOnce(Some(Arc::default())), ..self }
+    }
+
+    /// The plan after the optimizer's rules, as it was found before or is found now; subqueries that it runs end when `stop` fires. The
+    /// analyzer's rules have run already.
+    async fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
+        let OptimizedOnce(known) = &self.optimized;
+        if let Some(known) = known.as_ref().and_then(|known| known.get()) {
+            return known.anew().map_err(from_datafusion);
+        }
+        let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
         // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
-        shared::optimize(self.plan.clone(), &self.state, &lower).map_err(from_datafusion)
+        let optimized = shared::optimize(plan, &self.state, &lower).map_err(from_datafusion)?;
+        match known {
+            // Plans out of sight would heed this stop for ever.
+            Some(known) if !optimized.hides_plans().map_err(from_datafusion)? => {
+                let own = optimized.anew().map_err(from_datafusion)?;
+                // Another run may have been first.
+                let _ = known.set(optimized);
+                Ok(own)
+            }
+            _ => Ok(optimized),
+        }
     }
 
     /// The operators that run the plan, and fail with `57014` soon after `stop` fires.
@@ -155,8 +194,7 @@ impl QueryPlan {
     /// # Errors
     /// Whatever constant folding meets (division by zero), what scans find wrong when they are planned, and bugs.
     pub async fn physical(&self, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
-        let optimized = QueryPlan { plan, ..self.clone() }.optimized(stop)?;
+        let optimized = self.optimized(stop).await?;
         for table in &optimized.shared {
             table.run_by(self.operators(table.plan(), stop).await?);
         }
@@ -173,7 +211,7 @@ impl QueryPlan {
     async fn count(&self, count: Expr, stop: &CancellationToken) -> SqlResult<Option<i64>> {
         let one_row = LogicalPlanBuilder::empty(true).project([count.alias("count")]);
         let plan = one_row.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
-        let operators = Box::pin(QueryPlan { plan, ..self.clone() }.physical(stop)).await?;
+        let operators = Box::pin(self.with_plan(plan).physical(stop)).await?;
         let batches = collect(operators, self.state.task_ctx()).await.map_err(from_datafusion)?;
         let value = batches.iter().find(|batch| batch.num_rows() == 1).map(|batch| batch.column(0));
         let value = value.ok_or_else(|| SqlError::internal("a count is one row"))?;

@@ -11,9 +11,10 @@ use crate::StatementContext;
 use crate::bind::{Base, Binder};
 use crate::define;
 use crate::explain;
+use crate::kept::KeptPlans;
 use crate::parse::statement::TableSource;
 use crate::parse::{self, Parsed, Statement};
-use crate::planned::Planned;
+use crate::planned::{Planned, QueryPlan};
 use crate::session::{self, SessionCommand};
 use crate::shard_table::PlanScan;
 use crate::write;
@@ -23,13 +24,14 @@ use crate::write;
 pub struct Planner {
     pub(crate) scan: Arc<dyn PlanScan>,
     pub(crate) base: Base,
+    kept: KeptPlans,
 }
 
 impl Planner {
     /// A planner whose scans `scan` makes and whose plans run in `runtime`.
     #[must_use]
     pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>) -> Self {
-        Self { scan, base: Base::new(runtime) }
+        Self { scan, base: Base::new(runtime), kept: KeptPlans::default() }
     }
 
     /// The statements of a query string, in order; none for blanks and comments.
@@ -52,7 +54,7 @@ impl Planner {
     ) -> SqlResult<Planned> {
         let binder = Binder::new(self, context).with_text(parsed).with_parameters(parameter_types);
         match &parsed.statement {
-            Statement::Query(query) => binder.locking_query(query, parameter_types).map(Planned::Query),
+            Statement::Query(query) => self.query(parsed, query, &binder, parameter_types).map(Planned::Query),
             Statement::Insert(insert) => write::insert(&binder, insert, parameter_types).map(Planned::Write),
             Statement::Update(update) => write::update(&binder, update, parameter_types).map(Planned::Modify),
             Statement::Delete(delete) => write::delete(&binder, delete, parameter_types).map(Planned::Modify),
@@ -89,6 +91,23 @@ impl Planner {
             Statement::Session(command) => session::plan(&binder, command, parameter_types).map(Planned::Session),
             Statement::Refused(error) => Err(SqlError::clone(error)),
         }
+    }
+
+    /// The plan of a query, which may be known.
+    fn query(
+        &self,
+        parsed: &Parsed,
+        query: &ast::Query,
+        binder: &Binder<'_>,
+        parameter_types: &[Option<SqlType>],
+    ) -> SqlResult<QueryPlan> {
+        let context = binder.context();
+        let may_be_kept = parameter_types.is_empty() && context.arguments.is_empty() && context.settings.keeps_plans();
+        if may_be_kept && let Some(known) = self.kept.get(&parsed.text, context) {
+            return Ok(known);
+        }
+        let plan = binder.locking_query(query, parameter_types)?;
+        Ok(if may_be_kept && !binder.has_read_now() { self.kept.keep(&parsed.text, plan, context) } else { plan })
     }
 
     /// The plan of what EXPLAIN explains: of a cursor, its query.

@@ -15,6 +15,7 @@ use shards::{Datum, ShardReader};
 use types::SqlType;
 
 use crate::files::ListedFiles;
+use crate::optimize::KnownRows;
 use crate::past::Pin;
 
 /// Turns the scan of a table into an operator.
@@ -49,6 +50,7 @@ pub struct ShardTable {
     pub pin: Option<Pin>,
     /// The files of an external table, opened: one for each of its shards.
     pub files: Option<Arc<[ShardReader]>>,
+    pub(crate) known: KnownRows,
     schema: SchemaRef,
     planner: Arc<dyn PlanScan>,
 }
@@ -58,7 +60,7 @@ impl ShardTable {
     #[must_use]
     pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn PlanScan>) -> Self {
         let schema = schema_of(&table.columns);
-        Self { table, rows, places: false, pin: None, files: None, schema, planner }
+        Self { table, rows, places: false, pin: None, files: None, known: KnownRows::default(), schema, planner }
     }
 
     /// An external `table` with the files that are `listed`.

@@ -37,7 +37,7 @@ fn check_revision<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>
 }
 
 fn sample() -> Sample {
-    Sample { rows: 2, of: 40, ipc: Bytes::from_static(&[0, 1, 255]) }
+    Sample::new(2, 40, Bytes::from_static(&[0, 1, 255]))
 }
 
 #[test]

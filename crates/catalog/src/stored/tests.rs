@@ -26,7 +26,7 @@ fn check(changes: &[Change]) {
 
 fn with_sample(change: Change) -> Change {
     let Change::AddShards { table, shards, .. } = change else { panic!("only shards bring a sample") };
-    let sample = Sample { rows: 1, of: 9, ipc: bytes::Bytes::from_static(b"ipc") };
+    let sample = Sample::new(1, 9, bytes::Bytes::from_static(b"ipc"));
     Change::AddShards { table, shards, sample: Some(Arc::new(sample)) }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn next(
         let ipc = write(&sample).map_err(failed)?;
         let count = sample.num_rows();
         if ipc.len() <= BYTES_MAX || count == 0 {
-            return Ok(Some(Arc::new(Sample { rows: count as u64, of: all, ipc })));
+            return Ok(Some(Arc::new(Sample::new(count as u64, all, ipc))));
         }
         let half = every(&sample, count / 2);
         sample = concat_batches(&schema, [&half]).map_err(failed)?;

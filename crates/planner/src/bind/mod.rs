@@ -190,6 +190,11 @@ impl<'a> Binder<'a> {
         modification::plan_returning(self, &returned, made, parameter_types, columns)
     }
 
+    /// Whether a text of what was bound means something else at another time.
+    pub(crate) fn has_read_now(&self) -> bool {
+        self.session.has_read_now()
+    }
+
     pub(crate) fn planner(&self) -> &'a Planner {
         self.planner
     }

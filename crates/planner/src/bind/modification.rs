@@ -22,7 +22,7 @@ use super::{Binder, parameter, resolve};
 use crate::error::from_datafusion;
 use crate::parse;
 use crate::parse::statement::Returning;
-use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
+use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::stream_table::StreamTable;
 
 /// Relations of this schema, which no user's can be in, are plans that the statement has made.
@@ -230,7 +230,8 @@ fn finished(
         columns[width..].to_vec()
     });
     let (state, locks, locked_limit) = (binder.state(), Vec::new(), LockedLimit::default());
-    (QueryPlan { plan, columns, parameters, state, locks, locked_limit }, returning)
+    let optimized = OptimizedOnce::default();
+    (QueryPlan { plan, columns, parameters, state, locks, locked_limit, optimized }, returning)
 }
 
 /// The items of RETURNING as a SELECT without FROM, and its names for old and new rows.

@@ -13,7 +13,7 @@ use super::provider::Provider;
 use super::resolve::Locked;
 use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count, with_queries};
 use crate::error::{from_datafusion, located};
-use crate::planned::{LockedLimit, OutputColumn, QueryPlan, RowLocks};
+use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
 use crate::{rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.
@@ -70,6 +70,7 @@ fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<Sql
         state: binder.state(),
         locks: Vec::new(),
         locked_limit: LockedLimit::default(),
+        optimized: OptimizedOnce::default(),
     })
 }
 

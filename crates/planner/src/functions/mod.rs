@@ -48,6 +48,7 @@ pub use self::on_dates::{PartCall, part_call};
 pub use self::on_numbers::{NumberCall, NumberDivision, NumberOperation, number_call};
 pub use self::on_texts::{TextCall, text_call};
 pub(crate) use self::series::{SERIES, SUBSCRIPTS};
+pub(crate) use self::settled::settled_by;
 pub use self::settled::{Settled, call_alone, for_statement, settled};
 use crate::semantics::Session;
 

@@ -50,7 +50,7 @@ pub fn settled(expr: &Expr) -> Option<Settled> {
             | Expr::Case(_)
             | Expr::Cast(_)
             | Expr::InList(_) => Some(Settled::WhenPlanned),
-            Expr::ScalarFunction(call) => of_function(&call.func),
+            Expr::ScalarFunction(call) => settled_by(&call.func),
             _ => None,
         };
         latest = latest.zip(of_node).map(|(latest, of_node)| latest.max(of_node));
@@ -60,7 +60,8 @@ pub fn settled(expr: &Expr) -> Option<Settled> {
     latest
 }
 
-fn of_function(function: &ScalarUDF) -> Option<Settled> {
+/// As [`settled`], of a function alone.
+pub(crate) fn settled_by(function: &ScalarUDF) -> Option<Settled> {
     let inner = function.inner();
     if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
         return Some(resolved.settled());

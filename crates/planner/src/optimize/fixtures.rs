@@ -157,7 +157,7 @@ fn batch_sample(rows: &Rows) -> Sample {
     let mut writer = StreamWriter::try_new(Vec::new(), batch.schema_ref()).unwrap();
     writer.write(&batch).unwrap();
     let ipc = writer.into_inner().unwrap().into();
-    Sample { rows: batch.num_rows() as u64, of: batch.num_rows() as u64, ipc }
+    Sample::new(batch.num_rows() as u64, batch.num_rows() as u64, ipc)
 }
 
 fn shard(rows: &Rows, batch: &RecordBatch) -> ShardMeta {

@@ -21,7 +21,7 @@ use datafusion::execution::config::SessionConfig;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 
 use self::distinct::DistinctWithoutSums;
-pub(crate) use self::estimate::Relation;
+pub(crate) use self::estimate::{KnownRows, Relation};
 pub(crate) use self::filter_pushdown::physical_rules;
 use self::join_order::JoinOrder;
 use self::totals::FiltersAboveTotals;

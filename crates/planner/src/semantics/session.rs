@@ -2,9 +2,10 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use types::text::{DateContext, DateOrder};
-use types::{Random, SessionZone};
+use types::{Random, SessionZone, SqlResult};
 
 /// The facts of a session and statement that functions and casts read. Plans carry them, so a plan means the same wherever it runs.
 #[derive(Debug, Clone)]
@@ -21,13 +22,28 @@ pub struct Session {
     pub context: Arc<crate::StatementContext>,
     /// Where `random()` and `gen_random_uuid()` take their chance.
     pub random: Arc<dyn Random>,
+    /// Whether a text was read that means something else at another time.
+    has_read_now: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// How this session reads dates; `now` and the like mean the transaction's start.
+    /// Reads a text as this session reads dates; `now` and the like mean the transaction's start, and that there was one of them is noted.
+    ///
+    /// # Errors
+    /// What `read` finds.
+    pub fn read_date<T>(&self, read: impl Fn(&DateContext) -> SqlResult<T>) -> SqlResult<T> {
+        let timeless = DateContext { order: self.date_order, zone: self.zone, now_us: None };
+        read(&timeless).or_else(|_| {
+            let value = read(&DateContext { now_us: Some(self.transaction_us), ..timeless })?;
+            self.has_read_now.store(true, Ordering::Relaxed);
+            Ok(value)
+        })
+    }
+
+    /// Whether a text that was read for this statement means something else at another time.
     #[must_use]
-    pub fn dates(&self) -> DateContext {
-        DateContext { order: self.date_order, zone: self.zone, now_us: Some(self.transaction_us) }
+    pub fn has_read_now(&self) -> bool {
+        self.has_read_now.load(Ordering::Relaxed)
     }
 
     fn key(&self) -> (SessionZone, DateOrder, i64, i64) {
@@ -58,6 +74,7 @@ impl From<&crate::StatementContext> for Session {
             statement_us: context.statement_us,
             context: Arc::new(context.clone()),
             random: Arc::clone(&context.random),
+            has_read_now: Arc::default(),
         }
     }
 }

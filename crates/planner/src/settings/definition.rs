@@ -180,7 +180,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "Longest time for which a transaction, a statement or a cursor may see what was committed before it; 0 is no limit.",
     ),
     setting("password_encryption", "scram-sha-256", Kind::Only(&["scram-sha-256"]), "How passwords are kept."),
-    setting("plan_cache_mode", "auto", Kind::Only(&["auto"]), "Plans are made for the values at hand."),
+    setting(
+        "plan_cache_mode",
+        "auto",
+        Kind::Only(&["auto", "force_custom_plan"]),
+        "Plans of queries without parameters are kept until something is committed, unless custom plans are forced.",
+    ),
     setting("quote_all_identifiers", "off", OFF, "Names are quoted where they need to be."),
     setting("row_security", "on", Kind::Bool, "There are no row policies."),
     setting("search_path", "\"$user\", public", Kind::Names, "Where names without a schema are looked up."),

@@ -333,6 +333,12 @@ impl Settings {
         self.obeyed().index_scan
     }
 
+    /// `plan_cache_mode`: whether plans may be those of earlier statements.
+    #[must_use]
+    pub fn keeps_plans(&self) -> bool {
+        self.known("plan_cache_mode") == "auto"
+    }
+
     /// `kiln.target_partitions`: how many parts of a query run at the same time; `None` is one per core.
     #[must_use]
     pub fn target_partitions(&self) -> Option<usize> {

@@ -23,7 +23,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
@@ -46,6 +47,46 @@ pub(crate) struct Optimized {
     pub(crate) plan: LogicalPlan,
     /// What its scans share; the plan of each reads only those before it.
     pub(crate) shared: Vec<Arc<SharedTable>>,
+}
+
+impl Optimized {
+    /// The same, whose tables have no rows yet.
+    pub(crate) fn anew(&self) -> Result<Self> {
+        let mut tables: Vec<(Arc<SharedTable>, Arc<SharedTable>)> = Vec::with_capacity(self.shared.len());
+        for table in &self.shared {
+            let again = Arc::new(table.anew(over(table.plan(), &tables)?));
+            tables.push((Arc::clone(table), again));
+        }
+        Ok(Self { plan: over(&self.plan, &tables)?, shared: tables.into_iter().map(|(_, again)| again).collect() })
+    }
+
+    /// Whether functions have plans in them.
+    pub(crate) fn hides_plans(&self) -> Result<bool> {
+        let shared = self.shared.iter().map(|table| table.plan());
+        std::iter::once(&self.plan).chain(shared).try_fold(false, |hides, plan| Ok(hides || once::hides_plans(plan)?))
+    }
+}
+
+/// A plan over other tables in the place of those that it reads.
+fn over(plan: &LogicalPlan, tables: &[(Arc<SharedTable>, Arc<SharedTable>)]) -> Result<LogicalPlan> {
+    if tables.is_empty() {
+        return Ok(plan.clone());
+    }
+    let replaced = plan.clone().transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
+        let again = source_as_provider(&scan.source).ok().and_then(|provider| {
+            let read = provider.downcast_ref::<SharedTable>()?;
+            tables.iter().find(|(table, _)| std::ptr::eq(Arc::as_ptr(table), read)).map(|(_, again)| again)
+        });
+        Ok(match again {
+            Some(again) => {
+                scan.source = provider_as_source(Arc::<SharedTable>::clone(again));
+                Transformed::yes(LogicalPlan::TableScan(scan))
+            }
+            None => Transformed::no(LogicalPlan::TableScan(scan)),
+        })
+    });
+    replaced.map(|replaced| replaced.data)
 }
 
 /// Applies `lower` and the rules of `state` to `plan`. What WITH queries are asked to compute once is taken out of it before, and what it computes

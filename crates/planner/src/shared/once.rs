@@ -134,7 +134,7 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether plans are out of sight in it, whose scans are not found.
-fn hides_plans(plan: &LogicalPlan) -> Result<bool> {
+pub(super) fn hides_plans(plan: &LogicalPlan) -> Result<bool> {
     use datafusion::common::tree_node::TreeNode;
     any_expression(plan, |expr| expr.exists(|expr| Ok(is_dependent(expr))))
 }

@@ -134,6 +134,25 @@ impl SharedTable {
         self.narrowed.get().map_or(&self.body, |(plan, _)| plan)
     }
 
+    /// The same without rows, by another plan of them.
+    pub(super) fn anew(&self, plan: LogicalPlan) -> Self {
+        let (body, narrowed) = match self.narrowed.get() {
+            Some((_, columns)) => (self.body.clone(), OnceLock::from((plan, columns.clone()))),
+            None => (plan, OnceLock::new()),
+        };
+        Self {
+            number: self.number,
+            name: self.name.clone(),
+            schema: Arc::clone(&self.schema),
+            body,
+            estimate: self.estimate.clone(),
+            is_kept: self.is_kept,
+            is_ordered: self.is_ordered,
+            narrowed,
+            rows: OnceLock::new(),
+        }
+    }
+
     /// Says once which operators give the rows of its plan.
     pub(crate) fn run_by(&self, operators: Arc<dyn ExecutionPlan>) {
         let is_first = self.rows.set(Arc::new(SharedRows::new(operators))).is_ok();

@@ -31,9 +31,16 @@ async fn optimized(warehouse: &Warehouse, sql: &str, is_on: bool) -> Optimized {
 }
 
 async fn rows(warehouse: &Warehouse, sql: &str) -> Vec<String> {
+    let known = optimized(warehouse, sql, true).await;
+    // A plan that is kept is run over tables of its own each time.
+    let own = run(warehouse, &known.anew().unwrap(), sql).await;
+    assert_eq!(run(warehouse, &known, sql).await, own, "{sql}");
+    own
+}
+
+async fn run(warehouse: &Warehouse, optimized: &Optimized, sql: &str) -> Vec<String> {
     let session = warehouse.session(true);
     let state = session.state();
-    let optimized = optimized(warehouse, sql, true).await;
     let planner = state.query_planner();
     for table in &optimized.shared {
         table.run_by(planner.create_physical_plan(table.plan(), &state).await.unwrap());

@@ -22,7 +22,7 @@ mod update;
 mod values;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use self::assign::is_assignable;
 pub(crate) use self::assigned::ASSIGNED;

@@ -15,7 +15,7 @@ use crate::bind::Binder;
 use crate::define::next_of;
 use crate::error::from_datafusion;
 use crate::parse::expr_of;
-use crate::planned::{LockedLimit, OutputColumn, QueryPlan};
+use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::semantics::cast::typed_literal;
 use crate::semantics::marked;
 use crate::semantics::typed::type_of;
@@ -109,6 +109,7 @@ pub(super) fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, param
         state: binder.state(),
         locks: Vec::new(),
         locked_limit: LockedLimit::default(),
+        optimized: OptimizedOnce::default(),
     }
 }
 

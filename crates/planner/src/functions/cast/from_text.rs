@@ -25,7 +25,6 @@ use crate::semantics::type_rules::plain;
 pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: &Session) -> SqlResult<ArrayRef> {
     use SqlType as T;
     let texts = values.as_string_view();
-    let dates = session.dates();
     match to {
         T::Bool => {
             let mut builder = BooleanBuilder::with_capacity(texts.len());
@@ -42,10 +41,14 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
         }
         T::Float4 => each::<Float32Type>(texts, to, parse_float4),
         T::Float8 => each::<Float64Type>(texts, to, parse_float8),
-        T::Date => each::<Date32Type>(texts, to, |text| parse_date_in(text, &dates)),
+        T::Date => each::<Date32Type>(texts, to, |text| session.read_date(|dates| parse_date_in(text, dates))),
         T::Time => each::<Time64MicrosecondType>(texts, to, parse_time),
-        T::Timestamp => each::<TimestampMicrosecondType>(texts, to, |text| parse_timestamp_in(text, &dates)),
-        T::TimestampTz => each::<TimestampMicrosecondType>(texts, to, |text| parse_timestamptz_in(text, &dates)),
+        T::Timestamp => each::<TimestampMicrosecondType>(texts, to, |text| {
+            session.read_date(|dates| parse_timestamp_in(text, dates))
+        }),
+        T::TimestampTz => each::<TimestampMicrosecondType>(texts, to, |text| {
+            session.read_date(|dates| parse_timestamptz_in(text, dates))
+        }),
         T::Interval => each::<IntervalMonthDayNanoType>(texts, to, |text| {
             let (months, days, nanoseconds) = parse_interval(text)?.to_month_day_nano()?;
             Ok(IntervalMonthDayNano::new(months, days, nanoseconds))

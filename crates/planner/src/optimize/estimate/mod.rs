@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType}
 pub(crate) use self::column::ColumnFacts;
 pub(crate) use self::grouping::groups;
 pub(crate) use self::join::{FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity};
+pub(crate) use self::scan::KnownRows;
 
 /// What is believed about the rows of a plan. Counts are fractions of rows where that is what arithmetic gives.
 #[derive(Debug, Clone)]
@@ -133,6 +134,13 @@ impl Relation {
 
 /// A filter right above a scan is tried on the table's sample; elsewhere its conjuncts are guessed one by one.
 fn filtered(input: &LogicalPlan, predicate: &Expr) -> Relation {
+    match input {
+        LogicalPlan::TableScan(scan) => scan::filtered(scan, predicate, || passing(input, predicate)),
+        _ => passing(input, predicate),
+    }
+}
+
+fn passing(input: &LogicalPlan, predicate: &Expr) -> Relation {
     let relation = Relation::of(input);
     let schema = input.schema();
     let guessed = predicate::selectivity(predicate, &relation, schema);

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow::buffer::Buffer;
 use arrow::compute::{and, cast, filter, max, min, prep_null_mask_filter};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
-use arrow::ipc::reader::StreamDecoder;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::context::ExecutionProps;
@@ -149,9 +147,7 @@ fn range(values: &ArrayRef, mask: &BooleanArray) -> Option<(f64, f64)> {
 /// The sample's rows under the columns' names. Columns that were added or retyped since it was drawn are not there.
 fn rows(table: &ShardTable) -> Option<RecordBatch> {
     let sample = table.rows.shards.sample.as_ref()?;
-    let mut decoder = StreamDecoder::new();
-    let mut bytes = Buffer::from(sample.ipc.clone());
-    let batch = decoder.decode(&mut bytes).ok()??;
+    let batch = sample.batch()?;
     let columns = table.table.columns.iter().filter_map(|column| {
         let values = batch.column_by_name(&column.id.0.to_string())?;
         let data_type = column.sql_type.arrow_type();

@@ -1,12 +1,14 @@
 //! A table's rows as the catalog describes them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::DataType;
 use catalog::Column;
 use datafusion::common::ScalarValue;
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::TableScan;
+use datafusion::logical_expr::{Expr, TableScan};
+use parking_lot::Mutex;
 use types::SqlType;
 
 use super::column::position;
@@ -16,6 +18,30 @@ use crate::shared::SharedTable;
 
 /// Values of a column of which nothing is known, as its rows are all fresh; PostgreSQL assumes as many.
 const UNKNOWN_DISTINCT: f64 = 200.0;
+
+/// The columns of a scan and the filter above it.
+type Asked = (Option<Vec<usize>>, Expr);
+
+/// What was found out about the rows of a statement's table: rules ask for it again and again.
+#[derive(Debug, Default)]
+pub(crate) struct KnownRows {
+    /// Of all columns.
+    facts: OnceLock<Vec<ColumnFacts>>,
+    filtered: Mutex<HashMap<Asked, Relation>>,
+}
+
+/// What passes a filter right above a scan: found out by `estimate` where that was not asked before.
+pub(super) fn filtered(scan: &TableScan, predicate: &Expr, estimate: impl FnOnce() -> Relation) -> Relation {
+    let Ok(provider) = source_as_provider(&scan.source) else { return estimate() };
+    let Some(table) = provider.downcast_ref::<ShardTable>() else { return estimate() };
+    let key = (scan.projection.clone(), predicate.clone());
+    let known = table.known.filtered.lock().get(&key).cloned();
+    known.unwrap_or_else(|| {
+        let relation = estimate();
+        table.known.filtered.lock().insert(key, relation.clone());
+        relation
+    })
+}
 
 /// All rows of the table, the scan's projection applied. Its filters are not: they are pruning hints that a filter above repeats.
 pub(super) fn relation(scan: &TableScan) -> Relation {
@@ -27,15 +53,15 @@ pub(super) fn relation(scan: &TableScan) -> Relation {
     }
     let found = with_table(scan, |table| {
         let rows = table.rows.len() as f64;
-        let all: Vec<usize> = (0..table.table.columns.len()).collect();
-        let projected = scan.projection.as_ref().unwrap_or(&all);
-        let columns = projected
-            .iter()
-            .map(|index| match table.table.columns.get(*index) {
-                Some(column) => facts(table, column),
-                None => ColumnFacts::unknown(rows),
-            })
-            .collect();
+        let all =
+            table.known.facts.get_or_init(|| table.table.columns.iter().map(|column| facts(table, column)).collect());
+        let columns = match &scan.projection {
+            Some(projection) => {
+                let known = |index: &usize| all.get(*index).cloned().unwrap_or_else(|| ColumnFacts::unknown(rows));
+                projection.iter().map(known).collect()
+            }
+            None => all.clone(),
+        };
         Relation { rows, columns }
     });
     found.unwrap_or_else(|| Relation {

@@ -52,14 +52,14 @@ impl PlanScan for Rows {
 }
 
 /// A planner and the catalog that some definitions made.
-struct Fixture {
-    planner: Planner,
+pub(crate) struct Fixture {
+    pub(crate) planner: Planner,
     rows: Arc<Rows>,
-    context: Arc<StatementContext>,
+    pub(crate) context: Arc<StatementContext>,
 }
 
 impl Fixture {
-    fn of(definitions: &str) -> Self {
+    pub(crate) fn of(definitions: &str) -> Self {
         let rows = Arc::new(Rows::default());
         let planner = Planner::new(Arc::clone(&rows) as _, Arc::new(RuntimeEnv::default()));
         let fresh = Arc::new(CatalogState::fresh());
@@ -97,7 +97,7 @@ impl Fixture {
         Self { planner, rows, context: Arc::new(context) }
     }
 
-    fn plan(&self, sql: &str) -> SqlResult<Planned> {
+    pub(crate) fn plan(&self, sql: &str) -> SqlResult<Planned> {
         self.planner.plan(&self.planner.parse(sql)?[0], &[], &self.context)
     }
 
@@ -126,7 +126,7 @@ impl Fixture {
     }
 
     /// Fills a table that is empty.
-    async fn fill(&self, sql: &str) {
+    pub(crate) async fn fill(&self, sql: &str) {
         let write = self.write(sql).unwrap();
         let batches = run(&write.input.unwrap()).await.unwrap();
         let schema = schema_of(&write.table.columns);
@@ -144,7 +144,7 @@ impl Fixture {
     }
 }
 
-async fn run(plan: &QueryPlan) -> SqlResult<Vec<RecordBatch>> {
+pub(crate) async fn run(plan: &QueryPlan) -> SqlResult<Vec<RecordBatch>> {
     let physical = plan.physical(&CancellationToken::new()).await?;
     collect(physical, plan.state.task_ctx()).await.map_err(from_datafusion)
 }

@@ -1,0 +1,162 @@
+//! Plans of queries that were asked before: a dashboard's are bound and optimized once, as long as nothing is committed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use catalog::CatalogState;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::expr::{ScalarFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use parking_lot::Mutex;
+use types::{CommitTs, Oid};
+
+use crate::functions::{Settled, settled_by};
+use crate::shard_table::ShardTable;
+use crate::{QueryPlan, Settings, StatementContext};
+
+#[cfg(test)]
+mod tests;
+
+/// Plans at once; the one that was not asked for longest makes room for the next.
+const PLANS_MAX: usize = 256;
+/// Bytes of a text whose plan is kept.
+const TEXT_BYTES_MAX: usize = 65_536;
+
+/// Plans by their queries' texts, all of one state of the catalog.
+#[derive(Debug, Default)]
+pub(crate) struct KeptPlans(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    of: Option<(CommitTs, Arc<CatalogState>)>,
+    plans: HashMap<String, KeptPlan>,
+    /// Counts what is asked for.
+    asked: u64,
+}
+
+#[derive(Debug)]
+struct KeptPlan {
+    query: QueryPlan,
+    settings: Arc<Settings>,
+    roles: [Oid; 2],
+    database: String,
+    /// The value of `asked` when it was asked for last.
+    last: u64,
+}
+
+impl KeptPlans {
+    /// The plan of a query without parameters as it was made for this or another session, if it would be made the same now.
+    pub(crate) fn get(&self, text: &str, context: &StatementContext) -> Option<QueryPlan> {
+        let mut kept = self.0.lock();
+        kept.forget_earlier(context);
+        if !kept.is_of(context) {
+            return None;
+        }
+        kept.asked += 1;
+        let asked = kept.asked;
+        let plan = kept.plans.get_mut(text)?;
+        let holds = plan.roles == roles(context)
+            && plan.database == context.database
+            && (Arc::ptr_eq(&plan.settings, &context.settings) || plan.settings.plan_as(&context.settings));
+        holds.then(|| {
+            plan.last = asked;
+            plan.query.clone()
+        })
+    }
+
+    /// Keeps the plan of a query if another statement would get the same, which is to be optimized once then.
+    pub(crate) fn keep(&self, text: &str, query: QueryPlan, context: &StatementContext) -> QueryPlan {
+        let is_of_session = context.snapshot.schema_by_name(&context.temp_schema_name()).is_some();
+        if TEXT_BYTES_MAX < text.len() || is_of_session || !is_lasting(&query) {
+            return query;
+        }
+        let query = query.optimized_once();
+        let mut kept = self.0.lock();
+        kept.forget_earlier(context);
+        if kept.of.is_none() {
+            kept.of = Some((context.commit, Arc::clone(&context.snapshot)));
+        }
+        if !kept.is_of(context) {
+            return query;
+        }
+        if PLANS_MAX <= kept.plans.len() && !kept.plans.contains_key(text) {
+            kept.forget_one();
+        }
+        let plan = KeptPlan {
+            query: query.clone(),
+            settings: Arc::clone(&context.settings),
+            roles: roles(context),
+            database: context.database.clone(),
+            last: kept.asked,
+        };
+        kept.plans.insert(text.to_owned(), plan);
+        query
+    }
+}
+
+impl Kept {
+    fn is_of(&self, context: &StatementContext) -> bool {
+        self.of.as_ref().is_some_and(|(_, state)| Arc::ptr_eq(state, &context.snapshot))
+    }
+
+    /// Forgets everything once there is a newer state: an old one keeps rows in memory that nobody can see any more.
+    fn forget_earlier(&mut self, context: &StatementContext) {
+        if self.of.as_ref().is_some_and(|(commit, _)| *commit < context.commit) && !self.is_of(context) {
+            self.of = None;
+            self.plans.clear();
+        }
+    }
+
+    fn forget_one(&mut self) {
+        let oldest = self.plans.iter().min_by_key(|(_, plan)| plan.last).map(|(text, _)| text.clone());
+        oldest.map(|text| self.plans.remove(&text));
+    }
+}
+
+fn roles(context: &StatementContext) -> [Oid; 2] {
+    [context.role.oid, context.session_role.oid]
+}
+
+/// Whether a plan means the same for every statement on its state of the catalog: it reads but rows of tables, and nothing in it tells the
+/// time, takes its chance or asks who runs it.
+fn is_lasting(query: &QueryPlan) -> bool {
+    if !query.parameters.is_empty() || !query.locks.is_empty() {
+        return false;
+    }
+    let mut is_lasting = true;
+    let walked = query.plan.apply_with_subqueries(|node| {
+        is_lasting &= match node {
+            LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
+                .is_ok_and(|provider| provider.downcast_ref::<ShardTable>().is_some_and(is_committed)),
+            LogicalPlan::Extension(_) | LogicalPlan::RecursiveQuery(_) => false,
+            _ => true,
+        };
+        node.apply_expressions(|expr| {
+            is_lasting = is_lasting && !expr.exists(|expr| Ok(!is_settled(expr)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if is_lasting { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    walked.is_ok() && is_lasting
+}
+
+/// Whether a table's rows are those of the state: not of files, the past or the transaction.
+fn is_committed(table: &ShardTable) -> bool {
+    table.files.is_none() && table.pin.is_none() && table.rows.own.is_empty()
+}
+
+fn is_settled(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(ScalarFunction { func, .. }) => settled_by(func) == Some(Settled::WhenPlanned),
+        Expr::AggregateFunction(call) => call.func.signature().volatility == Volatility::Immutable,
+        Expr::WindowFunction(call) => match &call.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => {
+                function.signature().volatility == Volatility::Immutable
+            }
+            WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility == Volatility::Immutable,
+        },
+        Expr::Placeholder(_) | Expr::ScalarVariable(..) => false,
+        _ => true,
+    }
+}

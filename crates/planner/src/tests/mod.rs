@@ -1,1 +1,0 @@
-//! Tests of the whole way from text to plan.
