@@ -5,25 +5,29 @@ use std::future::Future;
 use tokio_postgres::Client;
 use types::Clock;
 
-use crate::Error;
 use crate::peers::Mode;
 use crate::report::{Entry, Report};
-use crate::run::{Options, chosen, compare, start_peers, timed};
+use crate::run::{Options, chosen, show, start_peers, timed};
+use crate::{Error, answers};
 
 /// Servers over the tables that [`crate::prepare`] has loaded, one after the other.
 pub trait Servers {
     /// A connection to a server that has just started, its caches empty; the one before has stopped.
     fn start(&mut self) -> impl Future<Output = Result<Client, Error>> + Send;
+
+    /// Stops the last one: it is busy for a while with what it has read.
+    fn stop(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// Runs the queries, each run on a server of its own; files may be in the operating system's memory, for all alike.
+/// Runs the queries, each run on a server and on peers of its own that have just started: memory is as new to all of them. Files may be in
+/// the operating system's, for all alike.
 pub async fn run(
     servers: &mut impl Servers,
     options: &Options,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
 ) -> Result<Report, Error> {
-    let mut peers = start_peers(options, Mode::Cold, say);
+    let peers: Vec<String> = start_peers(options, Mode::Cold, say).iter().map(|peer| peer.name().to_owned()).collect();
     let mut entries = Vec::new();
     for number in chosen(options) {
         let sql = options.suite.queries()[number - 1];
@@ -35,9 +39,15 @@ pub async fn run(
             (time, answer) = timed(&client, number, sql, clock).await?;
             entry.kiln.push(time);
         }
-        compare(&mut entry, &mut peers, sql, &answer, options, say);
+        servers.stop().await?;
+        entry.rows = answer.len();
+        for _ in 0..options.runs.max(1) {
+            for peer in &mut start_peers(options, Mode::Cold, &mut |_| ()) {
+                entry.add(peer.run(number, sql, 1, |theirs| answers::compare(theirs, &answer)));
+            }
+        }
+        show(&entry, &answer, options, say);
         entries.push(entry);
     }
-    let peers = peers.into_iter().map(|peer| peer.name().to_owned()).collect();
     Ok(Report { suite: options.suite, scale: options.scale, tables: Vec::new(), peers, entries })
 }

@@ -4,7 +4,7 @@
 //! Never measures without checking answers, and never starts a server: it is given an address.
 //!
 //! Start at `run.rs` for one benchmark of queries from data to figure, `suite.rs` has the tables and queries; `cold.rs` runs them on servers that
-//! remember nothing, `streams.rs` many at once, `loads.rs` measures how the tables come in; at `measure/mod.rs` for how clients are driven.
+//! remember nothing, `streams.rs` many at once, `loads.rs` measures how the tables come in, `plans.rs` how long queries take to be planned; at `measure/mod.rs` for how clients are driven.
 
 pub mod answers;
 mod chance;
@@ -16,6 +16,7 @@ pub mod load;
 pub mod loads;
 pub mod measure;
 pub mod peers;
+pub mod plans;
 pub mod report;
 pub mod run;
 pub mod streams;

@@ -40,6 +40,17 @@ pub struct PeerRuns {
 }
 
 impl Entry {
+    /// Adds a peer's runs to those that it has.
+    pub(crate) fn add(&mut self, ran: PeerRuns) {
+        match self.peers.iter_mut().find(|runs| runs.peer == ran.peer) {
+            Some(runs) => {
+                runs.runs.extend(ran.runs);
+                runs.problem = runs.problem.take().or(ran.problem);
+            }
+            None => self.peers.push(ran),
+        }
+    }
+
     /// The best run: what the machine can do when nothing disturbs it.
     fn best(&self) -> Option<Duration> {
         self.kiln.iter().min().copied()

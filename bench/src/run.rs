@@ -99,11 +99,16 @@ pub(crate) fn compare(
     options: &Options,
     say: &mut dyn FnMut(&str),
 ) {
-    entry.rows = answer.len();
     for peer in peers {
         let check = |theirs: &[Row]| answers::compare(theirs, answer);
-        entry.peers.push(peer.run(entry.query, sql, options.runs.max(1), check));
+        entry.add(peer.run(entry.query, sql, options.runs.max(1), check));
     }
+    entry.rows = answer.len();
+    show(entry, answer, options, say);
+}
+
+/// Says what came of a query.
+pub(crate) fn show(entry: &Entry, answer: &[Row], options: &Options, say: &mut dyn FnMut(&str)) {
     say(&entry.line());
     for row in answer.iter().take(options.show_rows) {
         let values: Vec<&str> = row.iter().map(|value| value.as_deref().unwrap_or("NULL")).collect();

@@ -61,16 +61,20 @@ pub(crate) struct BenchArguments {
     show: bool,
 
     /// tpch, tpcds: each run of a query on a server that has just started, peers on the Parquet files themselves
-    #[arg(long, conflicts_with_all = ["streams", "load"])]
+    #[arg(long, conflicts_with_all = ["streams", "load", "plans"])]
     cold: bool,
 
     /// tpch, tpcds: all queries in this many streams at once beside one stream, and a short query among heavy ones; takes --seconds
-    #[arg(long, value_name = "N", conflicts_with = "load")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["load", "plans"])]
     streams: Option<usize>,
 
     /// tpch, tpcds: only how long the tables take to load from CSV and from Parquet files
-    #[arg(long)]
+    #[arg(long, conflicts_with = "plans")]
     load: bool,
+
+    /// tpch, tpcds: only how long queries take to be planned: their EXPLAIN
+    #[arg(long)]
+    plans: bool,
 
     #[command(flatten)]
     clients: ClientArguments,

@@ -1,4 +1,4 @@
-//! TPC-H and TPC-DS: hot, cold, many streams, or the load alone.
+//! TPC-H and TPC-DS: hot, cold, many streams, or the load or the plans alone.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use anyhow::Context;
 use bench::measure::server::Server;
 use bench::measure::{self, Span};
 use bench::report::Report;
-use bench::{Options, Suite, cold, loads, streams};
+use bench::{Options, Suite, cold, loads, plans, streams};
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
@@ -75,6 +75,15 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         }
         return finish_measured(arguments, &report);
     }
+    if arguments.plans {
+        bench::prepare(&client, &options, &*clock, &mut say).await?;
+        let report = plans::run(&client, &options, &*clock, &mut say).await?;
+        if let Some(server) = server {
+            mark()?;
+            server.stop().await;
+        }
+        return finish_measured(arguments, &report);
+    }
     if arguments.cold {
         bench::prepare(&client, &options, &*clock, &mut say).await?;
         mark()?;
@@ -133,14 +142,20 @@ struct Processes {
 
 impl cold::Servers for Processes {
     async fn start(&mut self) -> Result<Client, bench::Error> {
-        let next = async {
-            if let Some(mut running) = self.running.take() {
-                running.kill().await?;
-            }
-            let (process, client) = Process::start(&self.data, &self.options).await?;
-            self.running = Some(process);
-            anyhow::Ok(client)
-        };
-        next.await.map_err(|error| bench::Error::Peer { peer: "kiln".to_owned(), reason: format!("{error:#}") })
+        self.stop().await?;
+        let (process, client) = Process::start(&self.data, &self.options).await.map_err(own)?;
+        self.running = Some(process);
+        Ok(client)
     }
+
+    async fn stop(&mut self) -> Result<(), bench::Error> {
+        match self.running.take() {
+            Some(mut running) => running.kill().await.map_err(own),
+            None => Ok(()),
+        }
+    }
+}
+
+fn own(error: anyhow::Error) -> bench::Error {
+    bench::Error::Peer { peer: "kiln".to_owned(), reason: format!("{error:#}") }
 }

@@ -1,0 +1,80 @@
+//! How long queries take to be planned: their EXPLAIN, which goes from text to what would run and does not run it, on Kiln and its peers.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+use types::Clock;
+
+use crate::Error;
+use crate::figure::geometric_mean;
+use crate::measure::Report;
+use crate::peers::Mode;
+use crate::run::{Options, chosen, start_peers, timed};
+
+/// Explains each query as often as it would be run; of its times the least counts.
+pub async fn run(
+    client: &Client,
+    options: &Options,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let mut peers = start_peers(options, Mode::Hot, say);
+    let mut own = Vec::new();
+    let mut theirs = vec![Vec::new(); peers.len()];
+    for number in chosen(options) {
+        let sql = format!("EXPLAIN {}", options.suite.queries()[number - 1]);
+        let mut times = Vec::with_capacity(options.runs);
+        for _ in 0..options.runs.max(1) {
+            times.push(timed(client, number, &sql, clock).await?.0);
+        }
+        let least = times.into_iter().min().unwrap_or_default();
+        let mut line = format!("q{number:02}{}", millis(least));
+        own.push(least);
+        for (peer, theirs) in peers.iter_mut().zip(&mut theirs) {
+            // Plans are not alike, so that there is nothing to compare.
+            let ran = peer.run(number, &sql, options.runs.max(1), |_| Ok(()));
+            match (ran.runs.into_iter().min(), ran.problem) {
+                (Some(time), None) => {
+                    line.push_str(&format!("   {}{}", peer.name(), millis(time)));
+                    theirs.push((least, time));
+                }
+                (_, problem) => {
+                    let problem = problem.unwrap_or_else(|| "did not run".to_owned());
+                    line.push_str(&format!("   {} {problem}", peer.name()));
+                }
+            }
+        }
+        say(&line);
+    }
+    let mut report = Report {
+        benchmark: "plans",
+        server: String::new(),
+        setting: format!("{} at scale {}", options.suite, options.scale),
+        measurements: Vec::new(),
+        figures: spread("kiln", own, say),
+        violations: Vec::new(),
+    };
+    for (peer, pairs) in peers.iter().zip(theirs) {
+        report.figures.extend(spread(peer.name(), pairs.iter().map(|(_, theirs)| *theirs).collect(), say));
+        let ratios = pairs.iter().map(|(own, theirs)| own.as_secs_f64() / theirs.as_secs_f64().max(1e-9));
+        let ratio = geometric_mean(ratios).unwrap_or(f64::NAN);
+        say(&format!("kiln/{} geometric mean {ratio:.2}", peer.name()));
+        report.figures.push((format!("kiln/{}, geometric mean", peer.name()), ratio));
+    }
+    Ok(report)
+}
+
+/// The median, the 90th percentile and the longest of some times.
+fn spread(name: &str, mut times: Vec<Duration>, say: &mut dyn FnMut(&str)) -> Vec<(String, f64)> {
+    times.sort();
+    let at = |share: usize| times.get((times.len() * share / 100).min(times.len().saturating_sub(1))).copied();
+    let known = [("median", at(50)), ("p90", at(90)), ("longest", at(100))];
+    let known = known.map(|(what, time)| (what, time.unwrap_or_default()));
+    let words = known.map(|(what, time)| format!("{what}{}", millis(time)));
+    say(&format!("{name}: {}", words.join(", ")));
+    known.map(|(what, time)| (format!("{name} {what}, ms"), time.as_secs_f64() * 1e3)).into()
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:>9.2} ms", time.as_secs_f64() * 1e3)
+}
