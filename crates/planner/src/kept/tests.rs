@@ -77,6 +77,10 @@ fn plans_hold_for_the_same_rows_role_and_settings() {
     assert!(!is_kept(&fixture, sql, settings("timezone", "Asia/Tokyo")));
     assert!(!is_kept(&fixture, sql, settings("kiln.optimizer", "off")));
     assert!(!is_kept(&fixture, sql, settings("plan_cache_mode", "force_custom_plan")));
+    let mut custom = StatementContext::clone(&fixture.context);
+    settings("plan_cache_mode", "force_custom_plan")(&mut custom);
+    let custom = Arc::new(custom);
+    assert!(!query(&fixture, sql, &custom).is_optimized_with(&query(&fixture, sql, &custom)));
     assert!(!is_kept(&fixture, sql, |context| context.database.push('2')));
     // The same rows, but another commit's, or what a transaction sees of its own.
     let other = |context: &StatementContext| Arc::new(CatalogState::clone(&context.snapshot));

@@ -183,7 +183,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting(
         "plan_cache_mode",
         "auto",
-        Kind::Only(&["auto", "force_custom_plan"]),
+        Kind::Enum(&["auto", "force_custom_plan"]),
         "Plans of queries without parameters are kept until something is committed, unless custom plans are forced.",
     ),
     setting("quote_all_identifiers", "off", OFF, "Names are quoted where they need to be."),
