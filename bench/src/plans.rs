@@ -18,6 +18,9 @@ pub async fn run(
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
 ) -> Result<Report, Error> {
+    // Otherwise the plan of the first run would be that of all.
+    let anew = "SET plan_cache_mode = force_custom_plan";
+    client.batch_execute(anew).await.map_err(|source| Error::Server { doing: anew.to_owned(), source })?;
     let mut peers = start_peers(options, Mode::Hot, say);
     let mut own = Vec::new();
     let mut theirs = vec![Vec::new(); peers.len()];
