@@ -13,6 +13,11 @@ use crate::peers::{Mode, Peer};
 use crate::report::{Entry, Report};
 use crate::{Error, Suite};
 
+/// How often the cache is looked at, how often in a row it has to be the same, and how often it is looked at all in all.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+const UNCHANGED: usize = 4;
+const LOOKS_MAX: usize = 1200;
+
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -45,6 +50,7 @@ pub async fn run(
     let tables = prepare(client, options, clock, say).await?;
     let mut peers = start_peers(options, Mode::Hot, say);
     warm(client, options.suite).await?;
+    rest(client, clock).await?;
 
     let mut entries = Vec::new();
     for number in chosen(options) {
@@ -158,6 +164,20 @@ async fn warm(client: &Client, suite: Suite) -> Result<(), Error> {
         let rows = client.copy_out(&scan).await.map_err(failed)?;
         pin_mut!(rows);
         while rows.try_next().await.map_err(failed)?.is_some() {}
+    }
+    Ok(())
+}
+
+/// Waits until the server has kept what was scanned, which it does when nobody reads: it has to be at rest while peers are measured.
+async fn rest(client: &Client, clock: &dyn Clock) -> Result<(), Error> {
+    let query = "SELECT coalesce(sum(blocks), 0)::int8 FROM sys.cache WHERE tier = 'memory'";
+    let (mut kept, mut unchanged, mut left) = (-1_i64, 0, LOOKS_MAX);
+    while unchanged < UNCHANGED && 0 < left {
+        let failed = |source| Error::Server { doing: "looking at the cache".to_owned(), source };
+        let now: i64 = client.query_one(query, &[]).await.map_err(failed)?.get(0);
+        unchanged = if now == kept { unchanged + 1 } else { 0 };
+        (kept, left) = (now, left - 1);
+        clock.sleep(LOOK_EVERY).await;
     }
     Ok(())
 }

@@ -32,6 +32,10 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
         .await
         .expect("the statements run");
     let expected = answers(&client).await;
+    // What is read for the third time is kept.
+    for _ in 1..3 {
+        assert_eq!(answers(&client).await, expected);
+    }
     client.batch_execute("SELECT sum(n) FROM gone").await.expect("it is there");
     let blocks = held(&client, "memory", "t").await.blocks;
     assert!(0 < blocks, "{COLUMNS} were read");
@@ -65,8 +69,9 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
         }
         assert_eq!(answers(&client).await, expected, "round {round}");
         let disk = held(&client, "disk", "t").await;
-        assert_eq!(disk.hits + disk.misses, blocks);
-        // What was lost is written again.
+        // What is lost passes through, and is looked for again by who reads it next.
+        assert!((blocks..=2 * blocks).contains(&(disk.hits + disk.misses)), "{disk:?}");
+        // What was lost is written again, when nobody reads.
         until_on_disk(&client, blocks).await;
         assert_eq!(answers(&client).await, expected, "round {round}");
         drop(client);

@@ -97,8 +97,17 @@ impl<'a> Matcher<'a> {
         between.is_some_and(|value| holds_parts(&self.finders, value))
     }
 
+    /// Whether it is all about what a string holds, wherever: then whoever holds it with more around it is found by [`Self::search`] too.
+    #[must_use]
+    pub fn is_found_anywhere(&self) -> bool {
+        let TextCondition::Like { pattern, .. } = self.condition else { return false };
+        let is_anywhere = pattern.prefix.is_empty() && pattern.suffix.is_empty();
+        is_anywhere && self.finders.first().is_some_and(|first| !first.needle().is_empty())
+    }
+
     /// Whether [`Self::search`] finds the strings of which the condition is not true.
-    pub(crate) fn is_negated(&self) -> bool {
+    #[must_use]
+    pub fn is_negated(&self) -> bool {
         matches!(self.condition, TextCondition::Like { is_negated: true, .. })
     }
 
@@ -140,14 +149,8 @@ impl<'a> Matcher<'a> {
 
     /// The strings of a heap, by number, of which the condition is true, or of which it is not (see [`Self::is_negated`]): `ends` are
     /// where each string ends. What has to be found in them is looked for in all at once.
-    pub(crate) fn search(&self, heap: &[u8], ends: &[u32], mut found: impl FnMut(usize)) {
-        let is_anywhere = match self.condition {
-            TextCondition::Like { pattern, .. } => pattern.prefix.is_empty() && pattern.suffix.is_empty(),
-            _ => false,
-        };
-        let Some((first, rest)) =
-            self.finders.split_first().filter(|(first, _)| is_anywhere && !first.needle().is_empty())
-        else {
+    pub fn search(&self, heap: &[u8], ends: &[u32], mut found: impl FnMut(usize)) {
+        let Some((first, rest)) = self.finders.split_first().filter(|_| self.is_found_anywhere()) else {
             let mut start = 0;
             for (number, end) in ends.iter().enumerate() {
                 if self.matches(&heap[start..*end as usize]) != self.is_negated() {

@@ -65,6 +65,13 @@ pub enum Condition<T> {
     IsNotNull,
 }
 
+impl Condition<i128> {
+    /// The 64-bit integers of which it is true; none for `IsNull`.
+    pub fn ranges(&self) -> Ranges {
+        integer_ranges(self, 0)
+    }
+}
+
 impl Block {
     /// Keeps the rows of a block of integers of which a condition is true.
     pub fn filter_integers(&self, condition: &Condition<i128>, rows: &mut RowSet) -> Result<()> {

@@ -239,6 +239,20 @@ fn gathered(
             let validity = bits(values.validity, values.values.len());
             Ok(Column { data: Data::Floats(Arc::new(values.values)), validity })
         }
+        ColumnBlock::Passing(page) => {
+            if let Some((values, (min, max))) = page.numbers(rows) {
+                let validity = bits(values.validity, values.values.len());
+                let bounds = Bounds { min: min.into(), max: max.into() };
+                let bounds = if validity.is_some() { bounds.or(Bounds::of(0)) } else { bounds };
+                return Ok(Column { data: Data::Ints { values: Arc::new(values.values), bounds }, validity });
+            }
+            if let Some(values) = page.codes(rows) {
+                let validity = bits(values.validity, values.values.len());
+                let data = Data::Codes { codes: Arc::new(values.values), strings: strings() };
+                return Ok(Column { data, validity });
+            }
+            arrow_form::column(&block.gather(rows, form).map_err(|_| engine::Error::Form("a page of another form"))?)
+        }
         ColumnBlock::Codes { codes, .. } => {
             let values = codes.gather::<u32>(rows).map_err(damaged)?;
             let validity = bits(values.validity, values.values.len());

@@ -122,6 +122,12 @@ impl Objects {
         &self.inner.url
     }
 
+    /// Whether the bytes lie on a disk of this machine: reading them again costs no request.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.url().starts_with("file:")
+    }
+
     /// The URL of the object called `name`, for people.
     #[must_use]
     pub fn object_url(&self, name: &str) -> String {

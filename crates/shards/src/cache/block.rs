@@ -13,6 +13,7 @@ use arrow::datatypes::{
 };
 use blocks::{Bitmap, Block, Compression, Dictionary, DictionaryBuilder, RowSet, Value, Values};
 
+use super::passing::Passing;
 use crate::{Error, Result};
 
 /// Decimals of more digits need 128 bits.
@@ -40,6 +41,8 @@ pub enum ColumnBlock {
     },
     /// Values of a type that blocks have no form for.
     Arrays(ArrayRef),
+    /// Of a page that is not kept.
+    Passing(Passing),
 }
 
 impl ColumnBlock {
@@ -150,6 +153,7 @@ impl ColumnBlock {
                 codes.bytes().len() + strings.bytes().len() + views.len() * size_of::<u128>() + heap.len()
             }
             Self::Arrays(values) => values.get_array_memory_size(),
+            Self::Passing(page) => page.memory_bytes(),
         };
         (bytes + ROOM) as u64
     }
@@ -157,8 +161,11 @@ impl ColumnBlock {
     /// All strings of a block of codes, by their codes.
     #[must_use]
     pub fn strings(&self) -> Option<StringViewArray> {
-        let Self::Codes { views, heap, .. } = self else { return None };
-        Some(texts_of(views.clone(), heap.clone(), None))
+        match self {
+            Self::Codes { views, heap, .. } => Some(texts_of(views.clone(), heap.clone(), None)),
+            Self::Passing(page) => page.strings(),
+            _ => None,
+        }
     }
 
     /// The values of the rows in a set, as an array of `form`.
@@ -184,6 +191,7 @@ impl ColumnBlock {
                 let places = rows.iter().map(|row| u32::try_from(row).expect("a block has fewer than 2^32 rows"));
                 Ok(take(values, &UInt32Array::from_iter_values(places), None)?)
             }
+            Self::Passing(page) => page.gather(rows, form),
         }
     }
 }
@@ -233,7 +241,7 @@ pub(super) fn views_of(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
 
 /// Strings without those of their heap that are not among them, where these are most: who keeps or counts the few would keep and count
 /// all.
-fn compact(texts: StringViewArray) -> StringViewArray {
+pub(super) fn compact(texts: StringViewArray) -> StringViewArray {
     let held: usize = texts.data_buffers().iter().map(|heap| heap.len()).sum();
     if held <= HEAP_KEPT_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
 }
@@ -277,15 +285,15 @@ fn primitive<T: ArrowPrimitiveType, V: Value>(
     Ok(Arc::new(values.with_data_type(form.clone())))
 }
 
-fn nulls_of(validity: Option<Vec<u64>>, rows: usize) -> Option<NullBuffer> {
+pub(super) fn nulls_of(validity: Option<Vec<u64>>, rows: usize) -> Option<NullBuffer> {
     validity.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)))
 }
 
-fn view(string: &[u8], at: usize) -> u128 {
+pub(super) fn view(string: &[u8], at: usize) -> u128 {
     make_view(string, 0, u32::try_from(at).expect("the strings of a block are fewer than 2^32 bytes"))
 }
 
-fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> StringViewArray {
+pub(super) fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> StringViewArray {
     let nulls = nulls_of(validity, views.len());
     #[expect(
         unsafe_code,

@@ -26,12 +26,12 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Begins to read: `missing` has, for each page of the stretch, its rows and the positions of its columns in `read` that are wanted.
+    /// Begins to read a stretch of pages.
     pub(super) fn begin(
         reader: &ShardReader,
         read: &RowGroupRead,
         assembly: &Assembly,
-        missing: &[(Range<usize>, &[usize])],
+        missing: &[WantedPage<'_>],
     ) -> Result<Self> {
         let mut columns: Vec<usize> = missing.iter().flat_map(|(_, columns)| *columns).copied().collect();
         columns.sort_unstable();
@@ -61,15 +61,17 @@ impl Load {
         Ok(Self { pages: 1, chunks: None, arrays: Some(Arrays::begin(reader, read, columns, rows)?) })
     }
 
-    /// Blocks of the next page by position, of the columns that it lacks; `None` for those that only arrays can hold.
+    /// Blocks of the next page by position, of the columns that it lacks; `None` for those that only arrays can hold. Those that are not to
+    /// be `kept` need not be packed.
     pub(super) async fn next(
         &mut self,
         rows: &Range<usize>,
         wanted: &[usize],
+        kept: &[usize],
     ) -> Result<Vec<(usize, Option<ColumnBlock>)>> {
         let mut blocks = Vec::new();
         if let Some(chunks) = &mut self.chunks {
-            chunks.next(rows, &mut blocks).await?;
+            chunks.next(rows, kept, &mut blocks).await?;
         }
         if let Some(arrays) = &mut self.arrays {
             let values = arrays.take(rows.len()).await?;
@@ -83,6 +85,21 @@ impl Load {
         self.pages = self.pages.saturating_sub(1);
         Ok(blocks)
     }
+}
+
+/// A page of a stretch: its rows, and the positions of its columns in the read that are wanted.
+pub(super) type WantedPage<'a> = (Range<usize>, &'a [usize]);
+
+/// Pages in their order as stretches of neighbours, each of which is one [`Load`].
+pub(super) fn stretches<'a>(pages: impl Iterator<Item = WantedPage<'a>>) -> Vec<Vec<WantedPage<'a>>> {
+    let mut stretches: Vec<Vec<WantedPage<'a>>> = Vec::new();
+    for page in pages {
+        match stretches.last_mut() {
+            Some(stretch) if stretch.last().is_some_and(|(rows, _)| rows.end == page.0.start) => stretch.push(page),
+            _ => stretches.push(vec![page]),
+        }
+    }
+    stretches
 }
 
 /// A column whose pages become blocks.
@@ -160,7 +177,12 @@ impl Chunks {
     }
 
     /// Adds the blocks of the next page.
-    async fn next(&mut self, rows: &Range<usize>, blocks: &mut Vec<(usize, Option<ColumnBlock>)>) -> Result<()> {
+    async fn next(
+        &mut self,
+        rows: &Range<usize>,
+        kept: &[usize],
+        blocks: &mut Vec<(usize, Option<ColumnBlock>)>,
+    ) -> Result<()> {
         while self.fetched_to <= rows.start {
             let Some(mut ahead) = self.ahead.take() else { break };
             self.begin_next(ahead.end);
@@ -173,7 +195,8 @@ impl Chunks {
             self.fetched_to = ahead.end;
         }
         for chunk in self.chunks.iter_mut().filter(|chunk| chunk.pages.is_at(rows)) {
-            blocks.push((chunk.position, chunk.pages.next(&mut self.lanes)?));
+            let is_kept = kept.contains(&chunk.position);
+            blocks.push((chunk.position, chunk.pages.next(is_kept, &mut self.lanes)?));
         }
         Ok(())
     }

@@ -2,14 +2,19 @@
 //! it lies.
 //!
 //! `read.rs` is a scan through the cache, `load.rs` reads what it lacks from the object, `decode/` makes blocks of Parquet's pages,
-//! `block.rs` is what is kept of one, `select.rs` which of its rows pass, `queues.rs` what stays when memory runs short, `disk/` what is
-//! read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served. Nothing is ever only here.
+//! `block.rs` is what is kept of one, `passing.rs` what is read of one that is not, `select.rs` which rows pass. `first_reads.rs` says what
+//! is read for the first time: where that costs no request it is not kept, and `fill_when_quiet.rs` does so later. `queues.rs` is what stays
+//! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served. Nothing is
+//! ever only here.
 
 mod block;
 mod counts;
 mod decode;
 mod disk;
+mod fill_when_quiet;
+mod first_reads;
 mod load;
+mod passing;
 mod queues;
 mod read;
 mod select;
@@ -24,20 +29,29 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use types::{CachePolicy, ColumnId, Oid, ShardId};
 
+use crate::reader::{RowGroupRead, ShardReader};
+
 pub use self::block::ColumnBlock;
 pub use self::counts::CacheUse;
 pub use self::disk::CacheDisk;
 use self::disk::{Disk, Found};
+use self::fill_when_quiet::{Filler, PassedPage, Reading};
+use self::first_reads::FirstReads;
+pub use self::passing::Passing;
 use self::queues::Queues;
 pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
 pub use self::wishes::CacheWishes;
 use self::wishes::HeldShards;
+
+/// Of so many parts of the memory one is left to what is asked for again.
+const FILLED_PARTS: u64 = 8;
 
 /// Blocks of columns, of as many bytes as it was made for. Shared by all scans.
 #[derive(Debug)]
 pub struct BlockCache {
     memory: Arc<Mutex<Memory>>,
     disk: Option<Disk>,
+    filler: Option<Filler>,
 }
 
 /// The tier that scans read.
@@ -45,6 +59,7 @@ pub struct BlockCache {
 struct Memory {
     blocks: Queues<BlockKey, Arc<ColumnBlock>>,
     shards: HeldShards,
+    first_reads: FirstReads<BlockKey>,
 }
 
 /// The cache as scans of one table use it.
@@ -81,20 +96,28 @@ impl BlockCache {
     /// An empty cache for at most `bytes_max` bytes; for none at all, reads go by it.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
-        let memory = Memory { blocks: Queues::new(bytes_max), shards: HeldShards::default() };
-        Self { memory: Arc::new(Mutex::new(memory)), disk: None }
+        let memory = Memory {
+            blocks: Queues::new(bytes_max),
+            shards: HeldShards::default(),
+            first_reads: FirstReads::default(),
+        };
+        Self { memory: Arc::new(Mutex::new(memory)), disk: None, filler: None }
     }
 
-    /// Likewise, of which more is kept on disk, and what another run has left there: with no room for it, that goes.
+    /// Likewise, of which more is kept on disk, and what another run has left there: with no room for it, that goes. What is read once is
+    /// kept when nobody reads.
     ///
     /// # Errors
-    /// Where files cannot be removed, or the thread that writes them cannot be started.
+    /// Where files cannot be removed, or a thread cannot be started.
     pub fn with_disk(bytes_max: u64, settings: CacheDisk) -> io::Result<Self> {
         let mut cache = Self::new(bytes_max);
         if bytes_max == 0 || settings.bytes_max == 0 {
             Disk::clear(&settings.folder)?;
         } else {
             cache.disk = Some(Disk::open(settings, &cache.memory)?);
+        }
+        if bytes_max != 0 {
+            cache.filler = Some(Filler::start()?);
         }
         Ok(cache)
     }
@@ -148,6 +171,29 @@ impl TableCache {
 
     fn get(&self, key: &BlockKey) -> Option<Arc<ColumnBlock>> {
         self.cache.memory.lock().blocks.get(key, self.table, self.pins()).map(Arc::clone)
+    }
+
+    /// Whether a page of a near shard is to be kept: it comes again, or is pinned.
+    fn comes_again(&self, key: BlockKey) -> bool {
+        self.pins() || self.cache.memory.lock().first_reads.comes_again(&key)
+    }
+
+    /// Has pages kept that passed through, once it is quiet.
+    fn keep_later(&self, reader: &ShardReader, read: &RowGroupRead, pages: Vec<PassedPage>) {
+        if let Some(filler) = &self.cache.filler {
+            filler.take(self, reader, read, pages);
+        }
+    }
+
+    /// It is not quiet as long as the guard lives.
+    fn reading(&self) -> Option<Reading> {
+        self.cache.filler.as_ref().map(Filler::reading)
+    }
+
+    /// Whether there is room for what nobody has asked for again.
+    fn has_room(&self) -> bool {
+        let memory = self.cache.memory.lock();
+        memory.blocks.bytes() < memory.blocks.bytes_max() / FILLED_PARTS * (FILLED_PARTS - 1)
     }
 
     /// Where a block lies that is not in memory.

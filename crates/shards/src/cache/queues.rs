@@ -168,6 +168,10 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         self.entries.get(key).is_some_and(|entry| entry.place != Place::Small || 0 < entry.uses)
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(super) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }

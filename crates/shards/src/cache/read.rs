@@ -14,7 +14,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::block::ColumnBlock;
-use super::load::Load;
+use super::fill_when_quiet::{PassedPage, Reading};
+use super::load::{Load, WantedPage, stretches};
 use super::{BlockKey, Found, TableCache};
 use crate::prune::{self, Pruning, overlaps};
 use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, ordinals_of, row_ids_of};
@@ -129,6 +130,17 @@ struct CachedRows {
     loads: VecDeque<Load>,
     /// The page whose rows are given.
     current: Option<Selected>,
+    /// What was read and not kept.
+    passed: Vec<PassedPage>,
+    _reading: Option<Reading>,
+}
+
+impl Drop for CachedRows {
+    fn drop(&mut self) {
+        if !self.passed.is_empty() {
+            self.cache.keep_later(&self.reader, &self.read, std::mem::take(&mut self.passed));
+        }
+    }
 }
 
 /// The rows of one block.
@@ -140,12 +152,12 @@ struct Page {
     missing: Vec<usize>,
     /// Columns that lie on disk, by position, until they are asked for.
     found: Vec<(usize, Found)>,
-    reading: Option<Reading>,
+    arriving: Option<Arriving>,
     key: BlockKey,
 }
 
 /// Columns of a page on their way from disk.
-struct Reading {
+struct Arriving {
     positions: Vec<usize>,
     /// One for each position; `None` for what is not there after all.
     blocks: JoinHandle<Vec<Option<ColumnBlock>>>,
@@ -160,7 +172,7 @@ impl Page {
         let (rows, found) = (self.rows.len(), std::mem::take(&mut self.found));
         let positions = found.iter().map(|(position, _)| *position).collect();
         let read = move || found.iter().map(|(_, found)| found.read(rows)).collect();
-        self.reading = Some(Reading { positions, blocks: spawn_blocking(read) });
+        self.arriving = Some(Arriving { positions, blocks: spawn_blocking(read) });
     }
 }
 
@@ -189,7 +201,7 @@ impl CachedRows {
                 blocks: Vec::with_capacity(read.columns.len()),
                 missing: Vec::new(),
                 found: Vec::new(),
-                reading: None,
+                arriving: None,
                 key: BlockKey { shard: file.meta.id, column: types::ColumnId(0), row_group, number },
             };
             for (position, (column, source)) in read.columns.iter().zip(&assembly.columns).enumerate() {
@@ -217,6 +229,8 @@ impl CachedRows {
             pages,
             loads: VecDeque::new(),
             current: None,
+            passed: Vec::new(),
+            _reading: cache.reading(),
         };
         cached.loads = cached.loads()?;
         cached.begin_next();
@@ -225,16 +239,10 @@ impl CachedRows {
 
     /// Reads of what is missing: one for each stretch of neighbouring pages.
     fn loads(&self) -> Result<VecDeque<Load>> {
-        let mut stretches: Vec<Vec<(Range<usize>, &[usize])>> = Vec::new();
-        for page in self.pages.iter().filter(|page| !page.missing.is_empty()) {
-            let missing = (page.rows.clone(), page.missing.as_slice());
-            match stretches.last_mut() {
-                Some(pages) if pages.last().is_some_and(|(rows, _)| rows.end == page.rows.start) => pages.push(missing),
-                _ => stretches.push(vec![missing]),
-            }
-        }
-        let load = |pages: Vec<(Range<usize>, &[usize])>| Load::begin(&self.reader, &self.read, &self.assembly, &pages);
-        stretches.into_iter().map(load).collect()
+        let lacking = self.pages.iter().filter(|page| !page.missing.is_empty());
+        let lacking = lacking.map(|page| (page.rows.clone(), page.missing.as_slice()));
+        let load = |pages: Vec<WantedPage<'_>>| Load::begin(&self.reader, &self.read, &self.assembly, &pages);
+        stretches(lacking).into_iter().map(load).collect()
     }
 
     /// Has the next page read from disk, as far as it lies there.
@@ -263,8 +271,8 @@ impl CachedRows {
     async fn next_selected(&mut self) -> Result<Option<(Page, RowSet)>> {
         let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
         self.begin_next();
-        if let Some(reading) = page.reading.take() {
-            self.take_read(&mut page, reading).await?;
+        if let Some(arriving) = page.arriving.take() {
+            self.take_read(&mut page, arriving).await?;
         }
         if !page.missing.is_empty() {
             self.load(&mut page).await?;
@@ -291,10 +299,10 @@ impl CachedRows {
     }
 
     /// Takes the blocks that were read from disk; what is not there after all comes from the object.
-    async fn take_read(&mut self, page: &mut Page, reading: Reading) -> Result<()> {
-        let blocks = reading.blocks.await.unwrap_or_default().into_iter().chain(std::iter::repeat_with(|| None));
+    async fn take_read(&mut self, page: &mut Page, arriving: Arriving) -> Result<()> {
+        let blocks = arriving.blocks.await.unwrap_or_default().into_iter().chain(std::iter::repeat_with(|| None));
         let mut lost = Vec::new();
-        for (position, block) in reading.positions.into_iter().zip(blocks) {
+        for (position, block) in arriving.positions.into_iter().zip(blocks) {
             match block.map(Arc::new) {
                 Some(block) => {
                     self.cache.put_found(self.key_of(page, position), &block);
@@ -322,27 +330,36 @@ impl CachedRows {
         Ok(())
     }
 
-    /// Puts the wanted blocks of a page's load into it, and keeps them.
+    /// Puts the wanted blocks of a page's load into it, and keeps those that are to be kept.
     async fn fill(&mut self, page: &mut Page, load: &mut Load, wanted: &[usize]) -> Result<()> {
+        let is_near = self.reader.is_near();
+        let is_kept = |position: &usize| !is_near || self.cache.comes_again(self.key_of(page, *position));
+        let (kept, passing): (Vec<usize>, Vec<usize>) = wanted.iter().copied().partition(is_kept);
+        if !passing.is_empty() {
+            self.passed.push(PassedPage { rows: page.rows.clone(), key: page.key, positions: passing });
+        }
         let mut large = Vec::new();
-        for (position, block) in load.next(&page.rows, wanted).await? {
+        for (position, block) in load.next(&page.rows, wanted, &kept).await? {
             match block {
-                Some(block) => self.keep(page, position, block),
+                Some(block) => self.give(page, position, block, &kept),
                 None => large.push(position),
             }
         }
         if !large.is_empty() {
             let mut load = Load::of_arrays(&self.reader, &self.read, page.rows.clone(), large.clone())?;
-            for (position, block) in load.next(&page.rows, &large).await? {
-                self.keep(page, position, block.ok_or_else(|| self.damaged("a column without arrays"))?);
+            for (position, block) in load.next(&page.rows, &large, &kept).await? {
+                let block = block.ok_or_else(|| self.damaged("a column without arrays"))?;
+                self.give(page, position, block, &kept);
             }
         }
         Ok(())
     }
 
-    fn keep(&self, page: &mut Page, position: usize, block: ColumnBlock) {
+    fn give(&self, page: &mut Page, position: usize, block: ColumnBlock, kept: &[usize]) {
         let block = Arc::new(block);
-        self.cache.put(self.key_of(page, position), &block);
+        if kept.contains(&position) {
+            self.cache.put(self.key_of(page, position), &block);
+        }
         page.blocks[position] = Some(block);
     }
 

@@ -15,6 +15,8 @@ impl ColumnBlock {
             (test, Self::Numbers(block)) if block.head().kind.is_float() => condition(test, float).is_some(),
             (test, Self::Numbers(_)) => condition(test, integer).is_some(),
             (test, Self::Texts(_) | Self::Codes { .. }) => text_condition(test).is_some(),
+            (test, Self::Passing(page)) if page.is_text() => text_condition(test).is_some(),
+            (test, Self::Passing(_)) => condition(test, integer).is_some(),
             (_, Self::Arrays(_)) => false,
         }
     }
@@ -64,6 +66,16 @@ impl ColumnBlock {
                         Some(condition) => codes.filter_codes(&strings.matching(&condition), rows)?,
                         None => return Ok(false),
                     }
+                    Ok(true)
+                }
+                Self::Passing(page) if page.is_text() => {
+                    let Some(condition) = text_condition(test) else { return Ok(false) };
+                    page.filter_words(&condition, rows);
+                    Ok(true)
+                }
+                Self::Passing(page) => {
+                    let Some(condition) = condition(test, integer) else { return Ok(false) };
+                    page.filter_numbers(&condition, rows);
                     Ok(true)
                 }
                 Self::Arrays(_) => Ok(false),

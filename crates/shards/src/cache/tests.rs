@@ -4,10 +4,11 @@ use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
 use blocks::{BLOCK_ROWS, Pattern};
 use futures::TryStreamExt;
-use objects::Objects;
+use objects::{FolderDisk, Objects};
 use proptest::prelude::*;
 use roaring::RoaringBitmap;
-use types::{ColumnId, ShardId, SqlType};
+use tempfile::TempDir;
+use types::{Clock, ColumnId, Reserve, ShardId, SqlType, SystemClock, SystemRandom};
 use uuid::Uuid;
 
 use super::*;
@@ -83,6 +84,48 @@ async fn every_type_comes_back_cold_and_hot() {
         (usage.hits, usage.misses, usage.blocks),
         (columns.len() as u64, columns.len() as u64, columns.len() as u64)
     );
+}
+
+/// Reading a file of this machine again costs little: a page is kept when it is read for the third time, or when nobody reads.
+#[tokio::test]
+async fn pages_of_near_shards_pass_through_at_first() {
+    let (folder, cached) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let clock = Arc::new(SystemClock::new());
+    let url = format!("file://{}", folder.path().display());
+    let objects = Objects::open(&url, Arc::<SystemClock>::clone(&clock), Arc::new(SystemRandom)).unwrap();
+    let (columns, batch) = many_rows();
+    let meta = shard(&objects, &columns, &batch).await;
+    let reader = ShardReader::open(&objects, &meta).await.unwrap();
+    let blocks = (columns.len() * batch.num_rows().div_ceil(BLOCK_ROWS)) as u64;
+    let n = [Predicate { column: ColumnId(1), test: Test::Compare(Op::Greater, Datum::Int(50_000)) }];
+
+    let cache = Arc::new(BlockCache::new(64 << 20));
+    let some = read_cached(&reader, &cache, &columns, &n, None).await;
+    assert_eq!(cache.usage().blocks, 0);
+    for kept in [0, blocks, blocks] {
+        assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+        assert_eq!(cache.usage().blocks, kept);
+    }
+    assert_eq!(read_cached(&reader, &cache, &columns, &n, None).await, some);
+    let pinned = Arc::new(BlockCache::new(64 << 20));
+    let read = reader.read_cached(&read_of(0, &columns, &[]), &pinned.of(Oid(1), CachePolicy::Pin)).unwrap();
+    read.batches.try_collect::<Vec<_>>().await.unwrap();
+    assert_eq!(pinned.usage().blocks, (columns.len() * PAGES) as u64);
+
+    let reserve = Reserve { disk: Arc::new(FolderDisk::of(cached.path())), bytes: 0 };
+    let disk = CacheDisk { folder: cached.path().to_owned(), bytes_max: 1 << 20, part: 1, reserve };
+    let cache = Arc::new(BlockCache::with_disk(64 << 20, disk).unwrap());
+    assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+    assert_eq!(cache.usage().blocks, 0, "not before it has been quiet for a while");
+    for _ in 0..1000 {
+        if cache.usage().blocks == blocks {
+            break;
+        }
+        clock.sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(cache.usage().blocks, blocks);
+    assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+    assert_eq!((cache.usage().hits, cache.usage().misses), (blocks, blocks));
 }
 
 #[tokio::test]

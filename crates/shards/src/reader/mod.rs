@@ -147,6 +147,11 @@ impl ShardReader {
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
     }
 
+    /// Whether it is a shard on a disk of this machine.
+    pub(crate) fn is_near(&self) -> bool {
+        matches!(&self.place, Place::Shard(objects) if objects.is_local())
+    }
+
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }

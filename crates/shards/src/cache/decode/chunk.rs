@@ -110,8 +110,9 @@ impl ChunkPages {
         self.fetched.0.lock().insert(start, bytes);
     }
 
-    /// The next page as a block; `None` where that would be larger than a block may be. `lanes` are room for its rows.
-    pub(in crate::cache) fn next(&mut self, lanes: &mut Vec<i64>) -> Result<Option<ColumnBlock>> {
+    /// The next page as a block, which need not be packed where it `is_kept` by nobody; `None` where it would be larger than a block may
+    /// be. `lanes` are room for its rows.
+    pub(in crate::cache) fn next(&mut self, is_kept: bool, lanes: &mut Vec<i64>) -> Result<Option<ColumnBlock>> {
         let Some((rows, _)) = self.left.pop_front() else { return Err(self.damaged("it has fewer pages")) };
         if std::mem::take(&mut self.has_dictionary) {
             let Page::DictionaryPage { buf, num_values, encoding, .. } = self.page()? else {
@@ -127,8 +128,11 @@ impl ChunkPages {
         // What is left of another page is written over.
         lanes.resize(rows.len(), 0);
         let values = PageValues::of(&page, rows.len(), self.is_nullable, lanes);
-        let block =
-            values.map_err(Failure::from).and_then(|values| values.block(self.form, self.dictionary.as_ref(), lanes));
+        let dictionary = self.dictionary.as_ref();
+        let block = values.map_err(Failure::from).and_then(|values| {
+            let passing = if is_kept { None } else { values.passing(self.form, dictionary)? };
+            passing.map_or_else(|| values.block(self.form, dictionary, lanes), |page| Ok(ColumnBlock::Passing(page)))
+        });
         match block {
             Ok(block) => Ok(Some(block)),
             Err(

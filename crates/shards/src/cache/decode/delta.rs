@@ -41,7 +41,8 @@ pub(super) fn decode(bytes: &[u8], lanes: &mut [i64]) -> Result<(), Malformed> {
             if bytes.len() < (steps.len() * usize::from(*width)).div_ceil(8) {
                 return Err(CUT_SHORT);
             }
-            unpack(&bytes[..packed_bytes.min(bytes.len())], *width, steps);
+            // With what lies behind: a stride at the very end of its bytes is copied first.
+            unpack(bytes, *width, steps);
             for step in steps {
                 value = value.wrapping_add(least).wrapping_add(*step);
                 *step = value;

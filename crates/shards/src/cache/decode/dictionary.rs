@@ -1,13 +1,20 @@
 //! What the codes of a chunk's pages stand for.
 
+use std::sync::{Arc, OnceLock};
+
+use arrow::buffer::Buffer;
+use blocks::Dictionary;
+
 use super::Malformed;
 use super::form::Form;
 use super::page::{numbers, strings};
+use crate::cache::block::views_of;
+use crate::cache::passing;
 
 /// The values of a dictionary page.
 pub(super) enum ChunkDictionary {
     /// Numbers, or the bits of floats.
-    Lanes(Vec<i64>),
+    Lanes(Arc<passing::Numbers>),
     Words(Words),
 }
 
@@ -20,6 +27,8 @@ pub(super) struct Words {
     pub(super) ranks: Vec<u32>,
     /// For each rank a string that has it.
     by_rank: Vec<u32>,
+    /// The same for pages that are not kept, once one has asked for it.
+    passing: OnceLock<Arc<passing::Words>>,
 }
 
 impl ChunkDictionary {
@@ -27,7 +36,7 @@ impl ChunkDictionary {
         if let Some(width) = form.width() {
             let mut lanes = vec![0; lanes_max(count, page)?];
             numbers(page, width, &mut lanes)?;
-            return Ok(Self::Lanes(lanes));
+            return Ok(Self::Lanes(Arc::new(passing::Numbers::new(lanes))));
         }
         match form {
             Form::Text => Words::of(page, lanes_max(count, page)?).map(Self::Words),
@@ -64,7 +73,24 @@ impl Words {
             }
             ranks[number as usize] = u32::try_from(by_rank.len() - 1).expect("as many as strings at most");
         }
-        Ok(Self { heap: page.clone(), places, ranks, by_rank })
+        Ok(Self { heap: page.clone(), places, ranks, by_rank, passing: OnceLock::new() })
+    }
+
+    /// The same for pages that are not kept.
+    pub(super) fn passing(&self) -> Result<Arc<passing::Words>, blocks::Error> {
+        if let Some(known) = self.passing.get() {
+            return Ok(Arc::clone(known));
+        }
+        // A row without a value has the first place, and there is nothing.
+        let has_nothing = self.by_rank.first().is_some_and(|number| self.get(*number as usize).is_empty());
+        let nothing = (!has_nothing).then_some([].as_slice());
+        let first = u32::from(nothing.is_some());
+        let strings = nothing.into_iter().chain((0..self.distinct()).map(|rank| self.ranked(rank)));
+        let strings = Dictionary::of(&strings.collect::<Vec<_>>())?;
+        let places = self.ranks.iter().map(|rank| rank + first).collect();
+        let (views, heap) = views_of(&strings);
+        let words = passing::Words { strings, places, views, heap: Buffer::from_vec(heap) };
+        Ok(Arc::clone(self.passing.get_or_init(|| Arc::new(words))))
     }
 
     /// How many different strings there are.

@@ -2,11 +2,11 @@
 //! (["Run Length Encoding / Bit-Packing Hybrid"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
 use super::Malformed;
-use super::unpack::unpack;
+use super::unpack::{Lane, unpack};
 use super::varint::varint;
 
 /// Fills `lanes` with numbers of `width` bits, 32 at most.
-pub(super) fn decode(mut bytes: &[u8], width: u8, lanes: &mut [i64]) -> Result<(), Malformed> {
+pub(super) fn decode<T: Lane>(mut bytes: &[u8], width: u8, lanes: &mut [T]) -> Result<(), Malformed> {
     if 32 < width {
         return Err(Malformed("numbers of more than 32 bits"));
     }
@@ -21,7 +21,7 @@ pub(super) fn decode(mut bytes: &[u8], width: u8, lanes: &mut [i64]) -> Result<(
                 return Err(Malformed("a run of nothing"));
             }
             let (run, behind) = left.split_at_mut(count);
-            run.fill(value);
+            run.fill(T::of(value));
             (left, bytes) = (behind, rest);
         } else {
             // Of eight numbers each, the last may be there for the bytes' sake.
@@ -39,15 +39,15 @@ pub(super) fn decode(mut bytes: &[u8], width: u8, lanes: &mut [i64]) -> Result<(
 }
 
 /// How often the first value comes, where it comes in a run.
-pub(super) fn first_run(bytes: &[u8], width: u8) -> Option<(usize, i64)> {
+pub(super) fn first_run(bytes: &[u8], width: u8) -> Option<(usize, u64)> {
     let (head, rest) = varint(bytes)?;
     let (value, _) = repeated(rest, width)?;
     (head & 1 == 0).then(|| (usize::try_from(head >> 1).unwrap_or(usize::MAX), value))
 }
 
 /// The value of a run, in as many bytes as it takes.
-fn repeated(bytes: &[u8], width: u8) -> Option<(i64, &[u8])> {
+fn repeated(bytes: &[u8], width: u8) -> Option<(u64, &[u8])> {
     let (value, rest) = bytes.split_at_checked(usize::from(width).div_ceil(8))?;
-    let value = value.iter().rev().fold(0, |value, byte| value << 8 | i64::from(*byte));
+    let value = value.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
     Some((value, rest))
 }

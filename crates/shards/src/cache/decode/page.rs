@@ -1,14 +1,17 @@
 //! One data page as a block.
 
-use blocks::{Bitmap, Block, Compression, Dictionary};
+use std::ops::Range;
+
+use blocks::{Bitmap, Block, Compression, Dictionary, Mask, VECTOR_ROWS};
 use parquet::basic::Encoding;
 use parquet::column::page::Page;
 
 use super::dictionary::{ChunkDictionary, Words};
 use super::form::{Form, Width};
-use super::unpack::unpack;
+use super::unpack::{Lane, unpack};
 use super::{Malformed, delta, hybrid};
 use crate::cache::block::{ColumnBlock, REPEATED_MIN};
+use crate::cache::passing::Passing;
 use crate::{Error, Result};
 
 /// The values of a page, and which rows have one.
@@ -20,6 +23,7 @@ pub(super) struct PageValues<'a> {
     validity: Option<Vec<u8>>,
     encoding: Encoding,
     bytes: &'a [u8],
+    page: &'a Page,
 }
 
 impl<'a> PageValues<'a> {
@@ -41,7 +45,7 @@ impl<'a> PageValues<'a> {
             }
             Page::DictionaryPage { .. } => return Err(Malformed("a dictionary where values are expected")),
         };
-        let mut values = Self { rows, valid: rows, validity: None, encoding: page.encoding(), bytes };
+        let mut values = Self { rows, valid: rows, validity: None, encoding: page.encoding(), bytes, page };
         let are_all = || hybrid::first_run(levels, 1).is_some_and(|(count, level)| rows <= count && level == 1);
         if is_nullable && rows != 0 && !are_all() {
             hybrid::decode(levels, 1, lanes)?;
@@ -114,7 +118,8 @@ impl<'a> PageValues<'a> {
                 let Some(ChunkDictionary::Lanes(known)) = dictionary else {
                     return Err(Malformed("codes without a dictionary"));
                 };
-                self.codes(known.len(), values)?;
+                self.codes(known.values().len(), values)?;
+                let known = known.values();
                 for value in values {
                     *value = known[usize::try_from(*value).expect("looked at with all codes")];
                 }
@@ -125,20 +130,81 @@ impl<'a> PageValues<'a> {
         Ok(())
     }
 
+    /// The values as they lie, for a page that is not kept; `None` where only a block holds them. Codes stay codes where there are fewer
+    /// entries than rows to try conditions on, and one for rows without a value.
+    pub(super) fn passing(&self, form: Form, dictionary: Option<&ChunkDictionary>) -> Result<Option<Passing>, Failure> {
+        let rows = self.rows;
+        match (form, self.encoding, dictionary) {
+            (Form::Numbers(..), Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Lanes(numbers)))
+                if (1..=rows).contains(&numbers.values().len()) =>
+            {
+                let codes = self.passing_codes(numbers.values().len())?;
+                Ok(Some(Passing::of_number_codes(rows, codes, numbers, self.masks())))
+            }
+            (Form::Numbers(_, width), ..) => {
+                let mut values = vec![0; rows];
+                self.lanes(width, dictionary, &mut values)?;
+                Ok(Some(Passing::of_numbers(values, self.masks())))
+            }
+            (Form::Text, Encoding::RLE_DICTIONARY, Some(ChunkDictionary::Words(words)))
+                if 0 < words.len() && words.distinct() * REPEATED_MIN <= rows =>
+            {
+                let codes = self.passing_codes(words.len())?;
+                Ok(Some(Passing::of_word_codes(rows, codes, &words.passing()?, self.masks())))
+            }
+            (Form::Text, Encoding::PLAIN, _) => {
+                let bytes = self.page.buffer().slice_ref(self.bytes);
+                let mut places = vec![0..0; self.rows];
+                text_places(&bytes, &mut places[..self.valid])?;
+                if let Some(bits) = &self.validity {
+                    let mut left = self.valid;
+                    for row in (0..self.rows).rev() {
+                        let is_valid = bits[row / 8] >> (row % 8) & 1 == 1;
+                        left -= usize::from(is_valid);
+                        places[row] = if is_valid { places[left].clone() } else { 0..0 };
+                    }
+                }
+                Ok(Some(Passing::of_texts(bytes, places, self.masks())))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The codes of all rows, in whole vectors.
+    fn passing_codes(&self, entries: usize) -> Result<Vec<[u32; VECTOR_ROWS]>, Malformed> {
+        let mut codes = vec![[0; VECTOR_ROWS]; self.rows.div_ceil(VECTOR_ROWS)];
+        let lanes = codes.as_flattened_mut();
+        self.codes(entries, &mut lanes[..self.valid])?;
+        self.spread(lanes);
+        Ok(codes)
+    }
+
+    /// Which rows have a value, in whole masks.
+    fn masks(&self) -> Option<Vec<Mask>> {
+        let bits = self.validity.as_deref()?;
+        let mut masks = vec![Mask::default(); self.rows.div_ceil(VECTOR_ROWS)];
+        for (word, bytes) in masks.as_flattened_mut().iter_mut().zip(bits.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_le_bytes(padded);
+        }
+        Some(masks)
+    }
+
     /// Positions in a dictionary of so many entries, one for each value.
-    fn codes(&self, entries: usize, codes: &mut [i64]) -> Result<(), Malformed> {
+    fn codes<T: Lane + Into<i64>>(&self, entries: usize, codes: &mut [T]) -> Result<(), Malformed> {
         let Some((width, bytes)) = self.bytes.split_first() else {
             return if codes.is_empty() { Ok(()) } else { Err(Malformed("codes that end early")) };
         };
         hybrid::decode(bytes, *width, codes)?;
         // A code that is too great makes a difference with a sign: all of them are looked at without a branch.
         let last = i64::try_from(entries).unwrap_or(i64::MAX) - 1;
-        let signs = codes.iter().fold(0, |signs, code| signs | (last - code));
+        let signs = codes.iter().fold(0, |signs, code| signs | (last - (*code).into()));
         if 0 <= signs { Ok(()) } else { Err(Malformed("codes beyond the dictionary")) }
     }
 
     /// Moves the values, which lie side by side, to their rows; the others get zeros.
-    fn spread(&self, lanes: &mut [i64]) {
+    fn spread<T: Copy + Default>(&self, lanes: &mut [T]) {
         let Some(bits) = &self.validity else { return };
         let mut left = self.valid;
         for row in (0..self.rows).rev() {
@@ -146,7 +212,7 @@ impl<'a> PageValues<'a> {
                 left -= 1;
                 lanes[row] = lanes[left];
             } else {
-                lanes[row] = 0;
+                lanes[row] = T::default();
             }
         }
     }
@@ -236,19 +302,40 @@ pub(super) fn numbers(bytes: &[u8], width: Width, lanes: &mut [i64]) -> Result<(
 }
 
 /// Strings, each behind its length.
-pub(super) fn strings(mut bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malformed> {
-    let mut strings = Vec::with_capacity(count);
-    for _ in 0..count {
-        let (length, rest) = bytes.split_first_chunk::<4>().ok_or(Malformed("strings that end early"))?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let (string, rest) = rest.split_at_checked(length).ok_or(Malformed("strings that end early"))?;
-        if str::from_utf8(string).is_err() {
+pub(super) fn strings(bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malformed> {
+    // Of four bytes each at least: more is not asked for than there can be.
+    let mut places = vec![0..0; count.min(bytes.len() / 4)];
+    text_places(bytes, &mut places)?;
+    if places.len() < count {
+        return Err(Malformed("strings that end early"));
+    }
+    Ok(places.into_iter().map(|place| &bytes[place.start as usize..place.end as usize]).collect())
+}
+
+/// Where strings lie, each behind its length.
+fn text_places(bytes: &[u8], places: &mut [Range<u32>]) -> Result<(), Malformed> {
+    const CUT_SHORT: Malformed = Malformed("strings that end early");
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(Malformed("strings of more than 4 GB"));
+    }
+    // Lengths among them are, where strings are short.
+    let are_ascii = bytes.is_ascii();
+    let mut at = 0;
+    for place in places {
+        let length = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or(CUT_SHORT)?;
+        let start = at + length.len();
+        let end = start.saturating_add(u32::from_le_bytes(*length) as usize);
+        let string = bytes.get(start..end).ok_or(CUT_SHORT)?;
+        if !are_ascii && str::from_utf8(string).is_err() {
             return Err(Malformed("strings that are not UTF-8"));
         }
-        strings.push(string);
-        bytes = rest;
+        #[expect(clippy::cast_possible_truncation, reason = "looked at with all bytes")]
+        {
+            *place = start as u32..end as u32;
+        }
+        at = end;
     }
-    Ok(strings)
+    Ok(())
 }
 
 /// Why a page does not become a block.

@@ -6,7 +6,7 @@ use arrow::array::{
 };
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
-use blocks::{BLOCK_ROWS, RowSet};
+use blocks::{BLOCK_ROWS, Pattern, RowSet};
 use proptest::prelude::*;
 use types::SqlType;
 
@@ -16,10 +16,10 @@ use crate::cache::tests::shard;
 use crate::reader::tests::column;
 use crate::reader::{Pages, fetch};
 use crate::writer::tests::bucket;
-use crate::{ColumnDef, ShardReader};
+use crate::{ColumnDef, Datum, Op, ShardReader, Test};
 
-/// The blocks of a column made of its pages, page by page; none where it goes through Arrow.
-async fn blocks_of(reader: &ShardReader, position: usize, def: &ColumnDef) -> Option<Vec<ColumnBlock>> {
+/// The blocks of a column made of its pages, page by page, to be kept or not; none where it goes through Arrow.
+async fn blocks_of(reader: &ShardReader, position: usize, def: &ColumnDef, is_kept: bool) -> Option<Vec<ColumnBlock>> {
     let file = reader.file();
     let mut blocks = Vec::new();
     for row_group in 0..file.meta.row_groups.len() {
@@ -33,7 +33,7 @@ async fn blocks_of(reader: &ShardReader, position: usize, def: &ColumnDef) -> Op
         let mut lanes = Vec::new();
         for rows in &pages {
             assert!(chunk.is_at(rows));
-            blocks.push(chunk.next(&mut lanes).unwrap().unwrap());
+            blocks.push(chunk.next(is_kept, &mut lanes).unwrap().unwrap());
         }
     }
     Some(blocks)
@@ -100,6 +100,7 @@ fn every_form(rows: i64) -> (Vec<ColumnDef>, RecordBatch) {
                     .collect::<StringViewArray>(),
             ),
         ),
+        ("never", SqlType::Int8, Arc::new(all().map(|_| None::<i64>).collect::<Int64Array>())),
         ("nothing", SqlType::Text, Arc::new(all().map(|_| None::<&str>).collect::<StringViewArray>())),
     ];
     let defs: Vec<ColumnDef> = columns
@@ -121,7 +122,7 @@ async fn pages_become_the_blocks_that_their_arrays_would() {
         let meta = shard(&objects, &columns, &batch).await;
         let reader = ShardReader::open(&objects, &meta).await.unwrap();
         for (position, column) in columns.iter().enumerate() {
-            let blocks = blocks_of(&reader, position, column).await.expect("all these forms are known");
+            let blocks = blocks_of(&reader, position, column, true).await.expect("all these forms are known");
             let mut start = 0;
             for block in &blocks {
                 let rows = BLOCK_ROWS.min(batch.num_rows() - start);
@@ -143,6 +144,74 @@ async fn pages_become_the_blocks_that_their_arrays_would() {
             assert_eq!(start, batch.num_rows());
         }
     }
+}
+
+/// Pages that are not kept have the values of those that are, and the same of them pass.
+#[tokio::test]
+async fn pages_that_pass_through_are_as_those_that_are_kept() {
+    for rows in [1, 100, BLOCK_ROWS as i64 + 1234] {
+        let objects = bucket();
+        let (columns, batch) = every_form(rows);
+        let meta = shard(&objects, &columns, &batch).await;
+        let reader = ShardReader::open(&objects, &meta).await.unwrap();
+        let mut passing_pages = 0;
+        for (position, column) in columns.iter().enumerate() {
+            let kept = blocks_of(&reader, position, column, true).await.unwrap();
+            let passing = blocks_of(&reader, position, column, false).await.unwrap();
+            let tests = tests_of(&column.sql_type);
+            for (kept, passing) in kept.iter().zip(&passing) {
+                passing_pages += usize::from(matches!(passing, ColumnBlock::Passing(_)));
+                let form = batch.column(position).data_type();
+                let all = RowSet::all(match passing {
+                    ColumnBlock::Passing(page) => page.rows(),
+                    _ => continue,
+                });
+                let mut some = all.clone();
+                (0..some.rows()).filter(|row| row % 7 < 3 || row % 3000 < 700).for_each(|row| some.remove(row));
+                let mut few = RowSet::none(all.rows());
+                (0..all.rows()).step_by(997).for_each(|row| few.insert(row));
+                for set in [&all, &some, &few] {
+                    let found = passing.gather(set, form).unwrap();
+                    assert_eq!(&found, &kept.gather(set, form).unwrap(), "{}", column.name);
+                    for test in &tests {
+                        let (mut found, mut expected) = (set.clone(), set.clone());
+                        assert_eq!(passing.tells(test), kept.tells(test), "{} {test:?}", column.name);
+                        let told = passing.select(test, &mut found).unwrap();
+                        assert_eq!(told, kept.select(test, &mut expected).unwrap(), "{} {test:?}", column.name);
+                        assert_eq!(found, expected, "{} {test:?}", column.name);
+                    }
+                }
+            }
+        }
+        assert!(8 <= passing_pages, "{passing_pages} of {} columns", columns.len());
+    }
+}
+
+/// Conditions of which some, all and none of the values of [`every_form`] are true.
+fn tests_of(sql_type: &SqlType) -> Vec<Test> {
+    let data: Vec<Datum> = match sql_type {
+        SqlType::Text => ["", "word 17", "word 3", "zzz"].map(|text| Datum::Text(text.to_owned())).into(),
+        SqlType::Numeric { .. } => [-40, 0, 17, 1 << 60].map(Datum::Decimal).into(),
+        _ => [-40, 0, 17, 17 << 40, i64::MAX].map(Datum::Int).into(),
+    };
+    let mut tests = vec![Test::IsNull, Test::IsNotNull, Test::In(data.clone()), Test::In(Vec::new())];
+    for datum in &data {
+        for op in [Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq] {
+            tests.push(Test::Compare(op, datum.clone()));
+        }
+        tests.push(Test::Between(data[0].clone(), datum.clone()));
+        tests.push(Test::Any(vec![Test::IsNull, Test::Compare(Op::Greater, datum.clone())]));
+    }
+    if *sql_type == SqlType::Text {
+        // Lengths lie between a page's strings: some are those of letters.
+        for pattern in ["word 1%", "%1", "%rd 1%", "%1%7%", "%\u{7}%", "%name%9%", "% of -%1%"] {
+            let pattern = Pattern::parse(pattern).unwrap();
+            tests.extend([false, true].map(|is_negated| Test::Like { pattern: pattern.clone(), is_negated }));
+        }
+    } else {
+        tests.push(Test::In((0..40).map(|step| Datum::Int(step * 5)).collect()));
+    }
+    tests
 }
 
 #[tokio::test]
@@ -182,12 +251,16 @@ proptest! {
         let values: Vec<u64> = values.into_iter().map(|value| value & mask).collect();
         let mut lanes = vec![-1; values.len()];
         unpack::unpack(&packed(&values, width), width, &mut lanes);
-        prop_assert_eq!(lanes, values.into_iter().map(u64::cast_signed).collect::<Vec<_>>());
+        prop_assert_eq!(lanes, values.iter().copied().map(u64::cast_signed).collect::<Vec<_>>());
+        let mut narrow = vec![u32::MAX; values.len()];
+        unpack::unpack(&packed(&values, width), width, &mut narrow);
+        prop_assert_eq!(narrow, values.into_iter().map(|value| value as u32).collect::<Vec<_>>());
     }
 
     #[test]
     fn bytes_of_anybody_are_numbers_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), rows in 0_usize..500, width in 0_u8..=40) {
-        let mut lanes = vec![0; rows];
+        let _ = hybrid::decode(&bytes, width, &mut vec![0_u32; rows]);
+        let mut lanes = vec![0_i64; rows];
         let _ = hybrid::decode(&bytes, width, &mut lanes);
         let _ = delta::decode(&bytes, &mut lanes);
         let _ = hybrid::first_run(&bytes, width);
@@ -199,7 +272,7 @@ proptest! {
 fn runs_and_packed_numbers_take_turns() {
     // Three sevens, then eight numbers of three bits, from zero to seven: the first five are wanted.
     let bytes = [3 << 1, 7, 1 << 1 | 1, 0b10_001_000, 0b1100_0110, 0b1111_1010];
-    let mut lanes = [0; 8];
+    let mut lanes = [0_i64; 8];
     hybrid::decode(&bytes, 3, &mut lanes).unwrap();
     assert_eq!(lanes, [7, 7, 7, 0, 1, 2, 3, 4]);
     assert_eq!(hybrid::first_run(&bytes, 3), Some((3, 7)));

@@ -1,17 +1,38 @@
-//! Bit-packed numbers, the least significant bit first, as 64-bit lanes.
+//! Bit-packed numbers, the least significant bit first, as lanes of 32 or 64 bits.
 
 /// So many are unpacked by one pass of a loop that knows its width.
 const STRIDE: usize = 32;
 /// A lane is cut out of so many bytes from the one that it begins in.
 const READ_BYTES: usize = 16;
 
+/// What numbers are unpacked into.
+pub(super) trait Lane: Copy + Default {
+    /// The lowest bits of a number.
+    fn of(number: u64) -> Self;
+}
+
+impl Lane for i64 {
+    #[inline]
+    fn of(number: u64) -> Self {
+        number.cast_signed()
+    }
+}
+
+impl Lane for u32 {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "whoever asks for 32 bits has no more")]
+    fn of(number: u64) -> Self {
+        number as Self
+    }
+}
+
 /// Unpacks numbers of `width` bits, 64 at most; what `bytes` lacks is zeros.
-pub(super) fn unpack(bytes: &[u8], width: u8, lanes: &mut [i64]) {
+pub(super) fn unpack<T: Lane>(bytes: &[u8], width: u8, lanes: &mut [T]) {
     macro_rules! of_widths {
         ($($width:literal)*) => {
             match width {
-                0 => lanes.fill(0),
-                $($width => unpack_of::<$width>(bytes, lanes),)*
+                0 => lanes.fill(T::default()),
+                $($width => unpack_of::<$width, T>(bytes, lanes),)*
                 _ => unreachable!("whoever reads a width looks at it"),
             }
         };
@@ -20,36 +41,36 @@ pub(super) fn unpack(bytes: &[u8], width: u8, lanes: &mut [i64]) {
         33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64);
 }
 
-fn unpack_of<const WIDTH: usize>(bytes: &[u8], lanes: &mut [i64]) {
+fn unpack_of<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T]) {
     let packed_bytes = STRIDE * WIDTH / 8;
     let mut rest = bytes;
     let (strides, last) = lanes.as_chunks_mut::<STRIDE>();
     for lanes in strides {
         if rest.len() < packed_bytes + READ_BYTES {
-            *lanes = unpack_padded::<WIDTH>(rest);
+            *lanes = unpack_padded::<WIDTH, T>(rest);
         } else {
-            unpack_stride::<WIDTH>(rest, lanes);
+            unpack_stride::<WIDTH, T>(rest, lanes);
         }
         rest = rest.get(packed_bytes..).unwrap_or_default();
     }
     if !last.is_empty() {
         let count = last.len();
-        last.copy_from_slice(&unpack_padded::<WIDTH>(rest)[..count]);
+        last.copy_from_slice(&unpack_padded::<WIDTH, T>(rest)[..count]);
     }
 }
 
 /// Where fewer bytes are left than a stride reads.
-fn unpack_padded<const WIDTH: usize>(bytes: &[u8]) -> [i64; STRIDE] {
+fn unpack_padded<const WIDTH: usize, T: Lane>(bytes: &[u8]) -> [T; STRIDE] {
     let mut padded = [0; STRIDE * 8 + READ_BYTES];
     let count = bytes.len().min(STRIDE * WIDTH / 8);
     padded[..count].copy_from_slice(&bytes[..count]);
-    let mut lanes = [0; STRIDE];
-    unpack_stride::<WIDTH>(&padded, &mut lanes);
+    let mut lanes = [T::default(); STRIDE];
+    unpack_stride::<WIDTH, T>(&padded, &mut lanes);
     lanes
 }
 
 #[inline]
-fn unpack_stride<const WIDTH: usize>(bytes: &[u8], lanes: &mut [i64; STRIDE]) {
+fn unpack_stride<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T; STRIDE]) {
     let bytes = &bytes[..STRIDE * WIDTH / 8 + READ_BYTES];
     for (place, lane) in lanes.iter_mut().enumerate() {
         let (byte, shift) = (place * WIDTH / 8, place * WIDTH % 8);
@@ -61,6 +82,6 @@ fn unpack_stride<const WIDTH: usize>(bytes: &[u8], lanes: &mut [i64; STRIDE]) {
             let word = (u128::from_le_bytes(bytes[byte..byte + 16].try_into().expect("sixteen bytes")) >> shift) as u64;
             word
         };
-        *lane = (word & (u64::MAX >> (64 - WIDTH))).cast_signed();
+        *lane = T::of(word & (u64::MAX >> (64 - WIDTH)));
     }
 }

@@ -44,7 +44,7 @@ impl RecordHead {
             ColumnBlock::Numbers(block) => (Form::Numbers, block, 0),
             ColumnBlock::Texts(block) => (Form::Texts, block, 0),
             ColumnBlock::Codes { codes, strings, .. } => (Form::Codes, codes, strings.bytes().len() as u64),
-            ColumnBlock::Arrays(_) => return None,
+            ColumnBlock::Arrays(_) | ColumnBlock::Passing(_) => return None,
         };
         Some(Self { key, table, form, block_bytes: block.bytes().len() as u64, dictionary_bytes })
     }
@@ -102,7 +102,7 @@ pub(super) fn encode(key: BlockKey, table: Oid, block: &ColumnBlock, record: &mu
     let (block, dictionary) = match block {
         ColumnBlock::Numbers(block) | ColumnBlock::Texts(block) => (block, None),
         ColumnBlock::Codes { codes, strings, .. } => (codes, Some(strings)),
-        ColumnBlock::Arrays(_) => return None,
+        ColumnBlock::Arrays(_) | ColumnBlock::Passing(_) => return None,
     };
     record.clear();
     record.extend_from_slice(&head.write());

@@ -1,0 +1,391 @@
+//! A page that is read and not kept: its values lie as the file has them, nothing is packed, and of a dictionary only what the wanted rows
+//! stand for is looked up.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int16Array, Int32Array, Int64Array, PrimitiveArray, StringViewArray, UInt32Array};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+};
+use blocks::kernels::Kernels;
+use blocks::{Condition, Dictionary, Mask, Matcher, Ranges, RowSet, TextCondition, VECTOR_ROWS, Values, Zone};
+use bytes::Bytes;
+
+use super::block::{compact, nulls_of, texts_of, view};
+use crate::{Error, Result};
+
+/// Of a vector with fewer rows than this left, single strings are read.
+const SINGLE_ROWS_MAX: usize = 64;
+/// Ranges of which so many are tried on all rows of a vector at once.
+const RANGES_MAX: usize = 4;
+
+/// Up to [`blocks::BLOCK_ROWS`] rows of a column.
+#[derive(Debug)]
+pub struct Passing {
+    rows: usize,
+    values: PassingValues,
+    /// A bit for each row that has a value, in whole masks; none where all have one.
+    validity: Option<Vec<Mask>>,
+}
+
+#[derive(Debug)]
+enum PassingValues {
+    Numbers {
+        values: Vec<i64>,
+        bounds: (i64, i64),
+    },
+    NumberCodes {
+        codes: Codes,
+        numbers: Arc<Numbers>,
+    },
+    WordCodes {
+        codes: Codes,
+        words: Arc<Words>,
+    },
+    /// Where each string lies in the page, which holds others things between them; empty where a row has none.
+    Texts {
+        page: Bytes,
+        places: Vec<Range<u32>>,
+    },
+}
+
+/// Places in a dictionary, whole vectors of them; those of rows that have no value, or are none, are anything within it.
+type Codes = Vec<[u32; VECTOR_ROWS]>;
+
+/// The numbers of a chunk's dictionary.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    values: Vec<i64>,
+    bounds: (i64, i64),
+}
+
+/// The strings of a chunk's dictionary in their order, behind one that is nothing, for rows that have none.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub(super) strings: Dictionary,
+    /// For each place of the file's dictionary the place here.
+    pub(super) places: Vec<u32>,
+    /// Each string as Arrow refers to it, in `heap`.
+    pub(super) views: Vec<u128>,
+    pub(super) heap: Buffer,
+}
+
+impl Numbers {
+    pub(super) fn new(values: Vec<i64>) -> Self {
+        let bounds = if values.is_empty() { (0, 0) } else { Kernels::get().bounds(&values) };
+        Self { values, bounds }
+    }
+
+    pub(super) fn values(&self) -> &[i64] {
+        &self.values
+    }
+}
+
+impl Passing {
+    /// Numbers, one for each row; what has no value is zero.
+    pub(super) fn of_numbers(values: Vec<i64>, validity: Option<Vec<Mask>>) -> Self {
+        let bounds = if values.is_empty() { (0, 0) } else { Kernels::get().bounds(&values) };
+        Self { rows: values.len(), values: PassingValues::Numbers { values, bounds }, validity }
+    }
+
+    /// Numbers by their places in a dictionary.
+    pub(super) fn of_number_codes(
+        rows: usize,
+        codes: Codes,
+        numbers: &Arc<Numbers>,
+        validity: Option<Vec<Mask>>,
+    ) -> Self {
+        Self { rows, values: PassingValues::NumberCodes { codes, numbers: Arc::clone(numbers) }, validity }
+    }
+
+    /// Strings by their places in a dictionary.
+    pub(super) fn of_word_codes(rows: usize, codes: Codes, words: &Arc<Words>, validity: Option<Vec<Mask>>) -> Self {
+        Self { rows, values: PassingValues::WordCodes { codes, words: Arc::clone(words) }, validity }
+    }
+
+    /// Strings as they lie in a page, all of them UTF-8.
+    pub(super) fn of_texts(page: Bytes, places: Vec<Range<u32>>, validity: Option<Vec<Mask>>) -> Self {
+        Self { rows: places.len(), values: PassingValues::Texts { page, places }, validity }
+    }
+
+    /// The numbers of the rows in a set, and two between which those of the page lie; `None` where they are strings.
+    #[must_use]
+    pub fn numbers(&self, rows: &RowSet) -> Option<(Values<i64>, (i64, i64))> {
+        match &self.values {
+            PassingValues::Numbers { values, bounds } => Some((self.gathered(rows, |row| values[row]), *bounds)),
+            PassingValues::NumberCodes { codes, numbers } => {
+                let number = |row: usize| numbers.values[codes[row / VECTOR_ROWS][row % VECTOR_ROWS] as usize];
+                Some((self.gathered(rows, number), numbers.bounds))
+            }
+            PassingValues::WordCodes { .. } | PassingValues::Texts { .. } => None,
+        }
+    }
+
+    /// The places in [`Passing::strings`] of the rows in a set; `None` where there are none.
+    #[must_use]
+    pub fn codes(&self, rows: &RowSet) -> Option<Values<u32>> {
+        let PassingValues::WordCodes { codes, words } = &self.values else { return None };
+        Some(self.gathered(rows, |row| words.places[codes[row / VECTOR_ROWS][row % VECTOR_ROWS] as usize]))
+    }
+
+    /// All strings of the chunk, in order.
+    #[must_use]
+    pub fn strings(&self) -> Option<StringViewArray> {
+        let PassingValues::WordCodes { words, .. } = &self.values else { return None };
+        Some(texts_of(words.views.clone(), words.heap.clone(), None))
+    }
+
+    #[cfg(test)]
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether its values are strings.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.values, PassingValues::WordCodes { .. } | PassingValues::Texts { .. })
+    }
+
+    /// What it takes in memory, roughly; the dictionary is the chunk's.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let values = match &self.values {
+            PassingValues::Numbers { values, .. } => values.len() * size_of::<i64>(),
+            PassingValues::NumberCodes { codes, .. } | PassingValues::WordCodes { codes, .. } => {
+                size_of_val(codes.as_slice())
+            }
+            PassingValues::Texts { page, places } => page.len() + size_of_val(places.as_slice()),
+        };
+        values + self.validity.as_deref().map_or(0, size_of_val)
+    }
+
+    /// The values of the rows in a set, as an array of `form`.
+    pub(super) fn gather(&self, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
+        match &self.values {
+            PassingValues::WordCodes { words, .. } => {
+                let Values { values, validity } = self.codes(rows).expect("they are strings");
+                let views = values.iter().map(|code| words.views[*code as usize]).collect();
+                return Ok(Arc::new(compact(texts_of(views, words.heap.clone(), validity))));
+            }
+            PassingValues::Texts { page, places } => {
+                let view_of = |row: usize| view(text(page, &places[row]), places[row].start as usize);
+                let Values { values, validity } = self.gathered(rows, view_of);
+                return Ok(Arc::new(compact(texts_of(values, Buffer::from(page.clone()), validity))));
+            }
+            PassingValues::Numbers { .. } | PassingValues::NumberCodes { .. } => {}
+        }
+        let (Values { values, validity }, _) = self.numbers(rows).expect("they are numbers");
+        let nulls = nulls_of(validity, values.len());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the file has values of the form")]
+        Ok(match form {
+            DataType::Int16 => {
+                Arc::new(Int16Array::new(values.into_iter().map(|value| value as i16).collect(), nulls)) as ArrayRef
+            }
+            DataType::Int32 => Arc::new(Int32Array::new(values.into_iter().map(|value| value as i32).collect(), nulls)),
+            DataType::Date32 => {
+                let values = values.into_iter().map(|value| value as i32).collect();
+                Arc::new(PrimitiveArray::<Date32Type>::new(values, nulls))
+            }
+            DataType::UInt32 => {
+                Arc::new(UInt32Array::new(values.into_iter().map(|value| value as u32).collect(), nulls))
+            }
+            DataType::Int64 => Arc::new(Int64Array::new(values.into(), nulls)),
+            DataType::Time64(TimeUnit::Microsecond) => {
+                Arc::new(PrimitiveArray::<Time64MicrosecondType>::new(values.into(), nulls))
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                let values = PrimitiveArray::<TimestampMicrosecondType>::new(values.into(), nulls);
+                Arc::new(values.with_data_type(form.clone()))
+            }
+            DataType::Decimal128(..) => {
+                let values = values.into_iter().map(i128::from).collect();
+                Arc::new(PrimitiveArray::<Decimal128Type>::new(values, nulls).with_data_type(form.clone()))
+            }
+            _ => return Err(Error::Block(blocks::Error::Damaged("numbers of another form"))),
+        })
+    }
+
+    /// The values of the rows in a set; the value of a row without one is zero.
+    fn gathered<T: Copy + Default>(&self, rows: &RowSet, value: impl Fn(usize) -> T) -> Values<T> {
+        let mut values = Vec::with_capacity(rows.count());
+        for vector in rows.spanned() {
+            for (word, bits) in rows.vector(vector).iter().enumerate() {
+                let first = vector * VECTOR_ROWS + word * 64;
+                if *bits == u64::MAX {
+                    values.extend((first..first + 64).map(&value));
+                    continue;
+                }
+                let mut bits = *bits;
+                while bits != 0 {
+                    values.push(value(first + bits.trailing_zeros() as usize));
+                    bits &= bits - 1;
+                }
+            }
+        }
+        let Some(masks) = &self.validity else { return Values { values, validity: None } };
+        let mut words = vec![0_u64; values.len().div_ceil(64)];
+        let mut has_nulls = false;
+        for (at, row) in rows.iter().enumerate() {
+            let is_valid = masks[row / VECTOR_ROWS][row % VECTOR_ROWS / 64] >> (row % 64) & 1;
+            words[at / 64] |= is_valid << (at % 64);
+            if is_valid == 0 {
+                values[at] = T::default();
+                has_nulls = true;
+            }
+        }
+        Values { values, validity: has_nulls.then_some(words) }
+    }
+}
+
+impl Passing {
+    /// Keeps the rows whose number a condition is true of.
+    pub(super) fn filter_numbers(&self, condition: &Condition<i128>, rows: &mut RowSet) {
+        match condition {
+            Condition::IsNull => return self.filter_nulls(true, rows),
+            Condition::IsNotNull => return self.filter_nulls(false, rows),
+            _ => {}
+        }
+        let ranges = condition.ranges();
+        match &self.values {
+            PassingValues::Numbers { values, bounds } => match ranges.zone(bounds.0, bounds.1) {
+                Zone::None => rows.clear(),
+                Zone::All => self.filter_nulls(false, rows),
+                Zone::Some => self.filter_values(values, &ranges, rows),
+            },
+            PassingValues::NumberCodes { codes, numbers } => {
+                let passes = numbers.values.iter().map(|number| ranges.contains(*number));
+                self.filter_codes(codes, &table(passes), rows);
+            }
+            PassingValues::WordCodes { .. } | PassingValues::Texts { .. } => {}
+        }
+    }
+
+    /// Keeps the rows whose string a condition is true of.
+    pub(super) fn filter_words(&self, condition: &TextCondition, rows: &mut RowSet) {
+        match (condition, &self.values) {
+            (TextCondition::IsNull, _) => self.filter_nulls(true, rows),
+            (TextCondition::IsNotNull, _) => self.filter_nulls(false, rows),
+            (condition, PassingValues::Texts { page, places }) => {
+                self.filter_texts(page, places, &Matcher::new(condition), rows);
+            }
+            (condition, PassingValues::WordCodes { codes, words }) => {
+                let passing = words.strings.matching(condition);
+                let passes = words.places.iter().map(|place| passing.contains(i64::from(*place)));
+                self.filter_codes(codes, &table(passes), rows);
+            }
+            _ => {}
+        }
+    }
+
+    fn filter_texts(&self, page: &[u8], places: &[Range<u32>], matcher: &Matcher<'_>, rows: &mut RowSet) {
+        let mut ends = Vec::with_capacity(VECTOR_ROWS);
+        let set = rows.clone();
+        self.filter(rows, |vector| {
+            let first = vector * VECTOR_ROWS;
+            let places = &places[first..places.len().min(first + VECTOR_ROWS)];
+            let mut mask = Mask::default();
+            let mut note = |row: usize, passes: bool| mask[row / 64] |= u64::from(passes) << (row % 64);
+            if !matcher.is_found_anywhere() || set.count_in(vector) < SINGLE_ROWS_MAX {
+                let set = set.vector(vector);
+                let rows = (0..places.len()).filter(|row| set[row / 64] >> (row % 64) & 1 == 1);
+                rows.for_each(|row| note(row, matcher.matches(text(page, &places[row]))));
+                return mask;
+            }
+            // What lies between two strings counts to the second, and who is found by that is looked at alone.
+            let start = places.iter().find(|place| !place.is_empty()).map_or(0, |place| place.start);
+            let mut end = 0;
+            ends.clear();
+            ends.extend(places.iter().map(|place| {
+                end = if place.is_empty() { end } else { place.end - start };
+                end
+            }));
+            let heap = &page[start as usize..][..end as usize];
+            matcher.search(heap, &ends, |row| {
+                note(row, matcher.matches(text(page, &places[row])) != matcher.is_negated())
+            });
+            if matcher.is_negated() {
+                mask.iter_mut().for_each(|word| *word = !*word);
+            }
+            mask
+        });
+    }
+
+    fn filter_values(&self, values: &[i64], ranges: &Ranges, rows: &mut RowSet) {
+        let mut lanes = [0_u64; VECTOR_ROWS];
+        self.filter(rows, |vector| {
+            let values = &values[vector * VECTOR_ROWS..];
+            let values = &values[..values.len().min(VECTOR_ROWS)];
+            let mut mask = Mask::default();
+            if ranges.as_slice().len() <= RANGES_MAX {
+                lanes.iter_mut().zip(values).for_each(|(lane, value)| *lane = value.cast_unsigned());
+                for (low, high) in ranges.as_slice() {
+                    let span = high.wrapping_sub(*low).cast_unsigned();
+                    let passing = Kernels::get().between(&lanes, low.cast_unsigned(), span);
+                    mask.iter_mut().zip(passing).for_each(|(word, bits)| *word |= bits);
+                }
+            } else {
+                for (row, value) in values.iter().enumerate() {
+                    mask[row / 64] |= u64::from(ranges.contains(*value)) << (row % 64);
+                }
+            }
+            mask
+        });
+    }
+
+    fn filter_codes(&self, codes: &Codes, table: &[u8], rows: &mut RowSet) {
+        self.filter(rows, |vector| {
+            let mut mask = Mask::default();
+            for (word, codes) in mask.iter_mut().zip(codes[vector].as_chunks::<64>().0) {
+                // Eight places in a row make a byte. Instructions that gather are slower than this on some processors.
+                for (byte, codes) in codes.as_chunks::<8>().0.iter().enumerate() {
+                    let bits = codes
+                        .iter()
+                        .enumerate()
+                        .fold(0, |bits, (bit, code)| bits | (table[*code as usize & (table.len() - 1)] & 1) << bit);
+                    *word |= u64::from(bits) << (byte * 8);
+                }
+            }
+            mask
+        });
+    }
+
+    /// Keeps the rows of a mask for each vector that have a value.
+    fn filter(&self, rows: &mut RowSet, mut mask_of: impl FnMut(usize) -> Mask) {
+        debug_assert_eq!(rows.rows(), self.rows, "a set of this page's rows");
+        for vector in 0..rows.vectors() {
+            if rows.is_empty_in(vector) {
+                continue;
+            }
+            let mut mask = mask_of(vector);
+            if let Some(masks) = &self.validity {
+                mask.iter_mut().zip(&masks[vector]).for_each(|(word, valid)| *word &= valid);
+            }
+            rows.and_vector(vector, &mask);
+        }
+    }
+
+    /// Keeps the rows without a value, or those with one.
+    fn filter_nulls(&self, keep: bool, rows: &mut RowSet) {
+        let Some(masks) = &self.validity else {
+            if keep {
+                rows.clear();
+            }
+            return;
+        };
+        for (vector, mask) in masks.iter().enumerate() {
+            rows.and_vector(vector, &mask.map(|word| if keep { !word } else { word }));
+        }
+    }
+}
+
+fn text<'a>(page: &'a [u8], place: &Range<u32>) -> &'a [u8] {
+    &page[place.start as usize..place.end as usize]
+}
+
+/// For each code whether it passes, and zeros up to a power of two.
+fn table(passes: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
+    let places = passes.len().max(1).next_power_of_two();
+    let mut table: Vec<u8> = passes.map(u8::from).collect();
+    table.resize(places, 0);
+    table
+}
