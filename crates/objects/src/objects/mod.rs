@@ -122,7 +122,7 @@ impl Objects {
         &self.inner.url
     }
 
-    /// Whether the bytes lie on a disk of this machine: reading them again costs no request.
+    /// Whether the bytes lie in a folder of this machine: reading them again costs no request.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.url().starts_with("file:")

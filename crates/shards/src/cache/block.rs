@@ -1,4 +1,4 @@
-//! A page of a column as it is kept in memory, made of Arrow's arrays and made such again for the rows that are wanted.
+//! A page of a column as scans read it, and as it is kept in memory unless it passes through: made of Arrow's arrays and made such again for the rows that are wanted.
 
 use std::sync::Arc;
 

@@ -1,8 +1,10 @@
-//! What passed through is kept after all once nobody reads, so that whoever asks again finds it packed. Nothing has to go for it.
+//! What passed through is kept after all once nobody reads, so that whoever asks again finds it packed. Nothing has to go for it, and what
+//! is not wanted any more by then is left out.
 
 use std::io;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,18 +12,18 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use types::{CachePolicy, Oid};
 
-use super::load::{Load, stretches};
+use super::load::{Load, WantedPage, stretches};
 use super::{BlockCache, BlockKey, TableCache};
 use crate::Result;
 use crate::reader::{Assembly, RowGroupRead, ShardReader};
 
-/// Row groups that may wait; of those beyond, pages are kept when they are read again.
-const WAITING_MAX: usize = 4096;
+/// Row groups that may wait, each with what is known of its file; of those beyond, pages are kept when they are read for the third time.
+const WAITING_MAX: usize = 1024;
 /// It is quiet when nobody has read for so long.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The thread's weight to Linux is the least there is: a query that computes and does not read keeps its cores.
+/// The thread's weight to Linux is a tenth of a query's, which may compute and not read for a while. Not less: it takes the cache's locks.
 #[cfg(target_os = "linux")]
-const NICENESS: i32 = 19;
+const NICENESS: i32 = 10;
 
 /// Has pages read again.
 #[derive(Debug)]
@@ -76,7 +78,7 @@ impl Filler {
         let own = Arc::clone(&readers);
         let fill = move || match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => run(&taken, &own, &runtime),
-            Err(error) => tracing::warn!(%error, "columns are kept only when they are read again"),
+            Err(error) => tracing::warn!(%error, "columns are kept only when they are read for the third time"),
         };
         std::thread::Builder::new().name("cache-filler".to_owned()).spawn(fill)?;
         Ok(Self { passed, readers })
@@ -102,8 +104,9 @@ impl Filler {
         };
         let (table, policy) = (cache.table, cache.policy);
         let passed = Passed { cache: Arc::downgrade(&cache.cache), table, policy, reader: reader.clone(), read, pages };
-        // One that finds no place is kept when it is read again.
-        let _ = self.passed.try_send(passed);
+        if let Err(TrySendError::Disconnected(_)) = self.passed.try_send(passed) {
+            tracing::debug!("the thread that fills the cache has ended");
+        }
     }
 }
 
@@ -140,32 +143,54 @@ fn run(taken: &Receiver<Passed>, readers: &Readers, runtime: &Runtime) {
     }
     let mut quiet_since = None;
     while let Ok(passed) = taken.recv() {
-        if let Err(error) = runtime.block_on(passed.keep(readers, &mut quiet_since)) {
+        let keep = AssertUnwindSafe(|| runtime.block_on(passed.keep(readers, &mut quiet_since)));
+        match catch_unwind(keep) {
+            Ok(Ok(())) => {}
             // A shard may have been written anew since.
-            tracing::debug!(%error, "pages that were read are not kept");
+            Ok(Err(error)) => tracing::debug!(%error, "pages that were read are not kept"),
+            Err(_) => tracing::error!("pages that were read cannot be packed"),
         }
     }
 }
 
 impl Passed {
+    /// Keeps what is still lacking; what fails is left out.
     async fn keep(self, readers: &Readers, quiet_since: &mut Option<u64>) -> Result<()> {
+        readers.wait_until_quiet(quiet_since);
+        let Some(cache) = self.cache.upgrade() else { return Ok(()) };
+        let cache = cache.of(self.table, self.policy);
         let assembly = Assembly::new(self.reader.file(), &self.read.columns)?;
-        let pages = self.pages.iter().map(|page| (page.rows.clone(), page.positions.as_slice()));
-        let mut keys = self.pages.iter().map(|page| page.key);
-        for stretch in stretches(pages) {
-            let mut load = Load::begin(&self.reader, &self.read, &assembly, &stretch)?;
-            for ((rows, positions), key) in stretch.iter().zip(keys.by_ref()) {
-                readers.wait_until_quiet(quiet_since);
-                let Some(cache) = self.cache.upgrade() else { return Ok(()) };
-                let cache = cache.of(self.table, self.policy);
-                if !cache.has_room() {
+        let column = |position: &usize| (*position, self.read.columns[*position].id);
+        let lacking = |page: &PassedPage| cache.lacking(page.key, page.positions.iter().map(column));
+        let pages: Vec<(&PassedPage, Vec<usize>)> =
+            self.pages.iter().map(|page| (page, lacking(page))).filter(|(_, lacking)| !lacking.is_empty()).collect();
+        let mut keys = pages.iter().map(|(page, _)| page.key);
+        let wanted = pages.iter().map(|(page, lacking)| (page.rows.clone(), lacking.as_slice()));
+        let mut failed = Ok(());
+        for stretch in stretches(wanted) {
+            let keys: Vec<BlockKey> = keys.by_ref().take(stretch.len()).collect();
+            let kept = self.keep_stretch(&cache, &assembly, &stretch, &keys, readers, quiet_since).await;
+            failed = failed.and(kept);
+        }
+        failed
+    }
+
+    async fn keep_stretch(
+        &self,
+        cache: &TableCache,
+        assembly: &Assembly,
+        stretch: &[WantedPage<'_>],
+        keys: &[BlockKey],
+        readers: &Readers,
+        quiet_since: &mut Option<u64>,
+    ) -> Result<()> {
+        let mut load = Load::begin(&self.reader, &self.read, assembly, stretch)?;
+        for ((rows, positions), key) in stretch.iter().zip(keys) {
+            readers.wait_until_quiet(quiet_since);
+            for (position, block) in load.next(rows, positions, positions).await? {
+                let key = BlockKey { column: self.read.columns[position].id, ..*key };
+                if block.is_some_and(|block| !cache.put_later(key, &Arc::new(block))) {
                     return Ok(());
-                }
-                for (position, block) in load.next(rows, positions, positions).await? {
-                    if let Some(block) = block {
-                        let key = BlockKey { column: self.read.columns[position].id, ..key };
-                        cache.put(key, &Arc::new(block));
-                    }
                 }
             }
         }

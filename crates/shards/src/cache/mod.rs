@@ -1,5 +1,5 @@
-//! Hot columns in memory and on the local disk: each page of a shard's column that was read becomes a block, on which predicates run as
-//! it lies.
+//! Hot columns in memory and on the local disk: pages of a shard's columns that are read again become blocks, on which predicates run as
+//! they lie.
 //!
 //! `read.rs` is a scan through the cache, `load.rs` reads what it lacks from the object, `decode/` makes blocks of Parquet's pages,
 //! `block.rs` is what is kept of one, `passing.rs` what is read of one that is not, `select.rs` which rows pass. `first_reads.rs` says what
@@ -159,6 +159,14 @@ impl BlockCache {
     }
 }
 
+impl Memory {
+    /// Whether there is room for so many bytes that nobody has asked for again.
+    fn has_room(&self, bytes: u64) -> bool {
+        let filled = self.blocks.bytes_max() / FILLED_PARTS * (FILLED_PARTS - 1);
+        self.blocks.bytes().saturating_add(bytes) < filled
+    }
+}
+
 impl TableCache {
     /// Whether reads go by it: there is room for nothing, or the table wants none.
     fn is_off(&self) -> bool {
@@ -181,19 +189,41 @@ impl TableCache {
     /// Has pages kept that passed through, once it is quiet.
     fn keep_later(&self, reader: &ShardReader, read: &RowGroupRead, pages: Vec<PassedPage>) {
         if let Some(filler) = &self.cache.filler {
+            self.add_shard(reader.file().meta.id);
             filler.take(self, reader, read, pages);
         }
     }
 
-    /// It is not quiet as long as the guard lives.
+    /// It is not quiet as long as the guard lives. Not for as long as a scan: a cursor may stay open for days.
     fn reading(&self) -> Option<Reading> {
         self.cache.filler.as_ref().map(Filler::reading)
     }
 
-    /// Whether there is room for what nobody has asked for again.
-    fn has_room(&self) -> bool {
+    /// Of these columns of a page those that are not in memory, as long as there is room for more and the shard is wanted.
+    fn lacking(&self, key: BlockKey, columns: impl Iterator<Item = (usize, ColumnId)>) -> Vec<usize> {
         let memory = self.cache.memory.lock();
-        memory.blocks.bytes() < memory.blocks.bytes_max() / FILLED_PARTS * (FILLED_PARTS - 1)
+        if !memory.has_room(0) || !memory.shards.may_hold(key.shard, self.table) {
+            return Vec::new();
+        }
+        let lacks = |column: &ColumnId| !memory.blocks.contains(&BlockKey { column: *column, ..key });
+        columns.filter(|(_, column)| lacks(column)).map(|(position, _)| position).collect()
+    }
+
+    /// Keeps a block that nobody has asked for again in memory, where nothing has to go for it and the shard is wanted.
+    fn put_where_room(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
+        let bytes = block.memory_bytes();
+        let mut memory = self.cache.memory.lock();
+        if !memory.has_room(bytes) || !memory.shards.may_hold(key.shard, self.table) {
+            return false;
+        }
+        let refused = memory.blocks.put(key, self.table, self.pins(), Arc::clone(block), bytes);
+        drop(memory);
+        refused.is_empty()
+    }
+
+    /// Something of the shard may be held from now on.
+    fn add_shard(&self, shard: ShardId) {
+        self.cache.memory.lock().shards.add(shard);
     }
 
     /// Where a block lies that is not in memory.
@@ -207,6 +237,25 @@ impl TableCache {
             disk.put(key, self.table, block);
         }
         self.put_found(key, block);
+    }
+
+    /// Keeps a block that is asked for the first time and was made all the same, where there is room.
+    fn put_first(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
+        self.add_shard(key.shard);
+        if self.put_where_room(key, block)
+            && let Some(disk) = &self.cache.disk
+        {
+            disk.put(key, self.table, block);
+        }
+    }
+
+    /// As [`TableCache::put_first`] for who has time; waits until it can be written to disk. `false` where it is not kept.
+    fn put_later(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
+        let is_kept = self.put_where_room(key, block);
+        if let Some(disk) = self.cache.disk.as_ref().filter(|_| is_kept) {
+            disk.put_in_turn(key, self.table, block);
+        }
+        is_kept
     }
 
     /// Keeps a block that lies on disk already.

@@ -168,6 +168,11 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         self.entries.get(key).is_some_and(|entry| entry.place != Place::Small || 0 < entry.uses)
     }
 
+    /// Whether it is there, which is no use of it.
+    pub(super) fn contains(&self, key: &K) -> bool {
+        self.entries.contains_key(key)
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,5 +1,5 @@
 //! A row group read through the cache: pages that are not in memory are read from the cache's files, those that are not there from the
-//! object, and kept; then predicates run on blocks, and only the rows that pass become arrays.
+//! object, and kept if that is worth it; then predicates run on blocks, and only the rows that pass become arrays.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::block::ColumnBlock;
-use super::fill_when_quiet::{PassedPage, Reading};
+use super::fill_when_quiet::PassedPage;
 use super::load::{Load, WantedPage, stretches};
 use super::{BlockKey, Found, TableCache};
 use crate::prune::{self, Pruning, overlaps};
@@ -22,7 +22,8 @@ use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, o
 use crate::{Error, Result};
 
 impl ShardReader {
-    /// As [`ShardReader::read`], of blocks where `cache` has them; pages that it lacks are kept there. Rows that do not pass the predicates
+    /// As [`ShardReader::read`], of blocks where `cache` has them; of what it lacks those pages are kept there that come over the
+    /// network or are read for the third time, others when nobody reads. Rows that do not pass the predicates
     /// are left out where blocks can tell.
     ///
     /// # Errors
@@ -34,7 +35,7 @@ impl ShardReader {
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
     }
 
-    /// As [`ShardReader::read_cached`], the pages as they lie in the cache; arrays of those that are not kept there.
+    /// As [`ShardReader::read_cached`], the pages as they lie in the cache or the file; arrays where reads go by the cache.
     ///
     /// # Errors
     /// As [`ShardReader::read`].
@@ -79,7 +80,7 @@ pub struct RowGroupPages {
 /// Some rows of a read, in their order.
 pub enum Piece {
     Page(PageRows),
-    /// Of pages that are not kept.
+    /// Of a read that goes by the cache.
     Rows(RecordBatch),
 }
 
@@ -132,7 +133,6 @@ struct CachedRows {
     current: Option<Selected>,
     /// What was read and not kept.
     passed: Vec<PassedPage>,
-    _reading: Option<Reading>,
 }
 
 impl Drop for CachedRows {
@@ -230,7 +230,6 @@ impl CachedRows {
             loads: VecDeque::new(),
             current: None,
             passed: Vec::new(),
-            _reading: cache.reading(),
         };
         cached.loads = cached.loads()?;
         cached.begin_next();
@@ -270,6 +269,7 @@ impl CachedRows {
     /// The next page, and its rows that are wanted.
     async fn next_selected(&mut self) -> Result<Option<(Page, RowSet)>> {
         let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
+        let _reading = self.cache.reading();
         self.begin_next();
         if let Some(arriving) = page.arriving.take() {
             self.take_read(&mut page, arriving).await?;
@@ -334,10 +334,7 @@ impl CachedRows {
     async fn fill(&mut self, page: &mut Page, load: &mut Load, wanted: &[usize]) -> Result<()> {
         let is_near = self.reader.is_near();
         let is_kept = |position: &usize| !is_near || self.cache.comes_again(self.key_of(page, *position));
-        let (kept, passing): (Vec<usize>, Vec<usize>) = wanted.iter().copied().partition(is_kept);
-        if !passing.is_empty() {
-            self.passed.push(PassedPage { rows: page.rows.clone(), key: page.key, positions: passing });
-        }
+        let kept: Vec<usize> = wanted.iter().copied().filter(is_kept).collect();
         let mut large = Vec::new();
         for (position, block) in load.next(&page.rows, wanted, &kept).await? {
             match block {
@@ -352,13 +349,21 @@ impl CachedRows {
                 self.give(page, position, block, &kept);
             }
         }
+        let passes = |position: &usize| matches!(page.blocks[*position].as_deref(), Some(ColumnBlock::Passing(_)));
+        let positions: Vec<usize> = wanted.iter().copied().filter(passes).collect();
+        if !positions.is_empty() {
+            self.passed.push(PassedPage { rows: page.rows.clone(), key: page.key, positions });
+        }
         Ok(())
     }
 
     fn give(&self, page: &mut Page, position: usize, block: ColumnBlock, kept: &[usize]) {
-        let block = Arc::new(block);
+        let (key, block) = (self.key_of(page, position), Arc::new(block));
         if kept.contains(&position) {
-            self.cache.put(self.key_of(page, position), &block);
+            self.cache.put(key, &block);
+        } else if !matches!(*block, ColumnBlock::Passing(_)) {
+            // It is made already.
+            self.cache.put_first(key, &block);
         }
         page.blocks[position] = Some(block);
     }

@@ -86,37 +86,48 @@ async fn every_type_comes_back_cold_and_hot() {
     );
 }
 
-/// Reading a file of this machine again costs little: a page is kept when it is read for the third time, or when nobody reads.
+/// Reading a file of this machine again costs little: a page is kept when it is read for the third time, or when nobody reads; at once if
+/// it had to be packed all the same.
 #[tokio::test]
 async fn pages_of_near_shards_pass_through_at_first() {
     let (folder, cached) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let clock = Arc::new(SystemClock::new());
     let url = format!("file://{}", folder.path().display());
     let objects = Objects::open(&url, Arc::<SystemClock>::clone(&clock), Arc::new(SystemRandom)).unwrap();
-    let (columns, batch) = many_rows();
-    let meta = shard(&objects, &columns, &batch).await;
+    let (all_columns, all) = many_rows();
+    let meta = shard(&objects, &all_columns, &all).await;
     let reader = ShardReader::open(&objects, &meta).await.unwrap();
-    let blocks = (columns.len() * batch.num_rows().div_ceil(BLOCK_ROWS)) as u64;
+    let pages = all.num_rows().div_ceil(BLOCK_ROWS) as u64;
     let n = [Predicate { column: ColumnId(1), test: Test::Compare(Op::Greater, Datum::Int(50_000)) }];
+    // Numbers, strings and words.
+    let (columns, batch) = (&all_columns[..3], all.project(&[0, 1, 2]).unwrap());
+    let blocks = pages * 3;
 
     let cache = Arc::new(BlockCache::new(64 << 20));
-    let some = read_cached(&reader, &cache, &columns, &n, None).await;
+    let some = read_cached(&reader, &cache, columns, &n, None).await;
     assert_eq!(cache.usage().blocks, 0);
     for kept in [0, blocks, blocks] {
-        assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
+        assert_eq!(read_cached(&reader, &cache, columns, &[], None).await, batch);
         assert_eq!(cache.usage().blocks, kept);
     }
-    assert_eq!(read_cached(&reader, &cache, &columns, &n, None).await, some);
+    assert_eq!(read_cached(&reader, &cache, columns, &n, None).await, some);
+    let floats = &all_columns[3..4];
+    assert_eq!(read_cached(&reader, &cache, floats, &[], None).await, all.project(&[3]).unwrap());
+    assert_eq!(cache.usage().blocks, blocks + pages);
     let pinned = Arc::new(BlockCache::new(64 << 20));
-    let read = reader.read_cached(&read_of(0, &columns, &[]), &pinned.of(Oid(1), CachePolicy::Pin)).unwrap();
+    let read = reader.read_cached(&read_of(0, columns, &[]), &pinned.of(Oid(1), CachePolicy::Pin)).unwrap();
     read.batches.try_collect::<Vec<_>>().await.unwrap();
     assert_eq!(pinned.usage().blocks, (columns.len() * PAGES) as u64);
 
     let reserve = Reserve { disk: Arc::new(FolderDisk::of(cached.path())), bytes: 0 };
     let disk = CacheDisk { folder: cached.path().to_owned(), bytes_max: 1 << 20, part: 1, reserve };
     let cache = Arc::new(BlockCache::with_disk(64 << 20, disk).unwrap());
-    assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
-    assert_eq!(cache.usage().blocks, 0, "not before it has been quiet for a while");
+    let reading = cache.of(Oid(1), CachePolicy::Normal).reading();
+    for _ in 0..2 {
+        assert_eq!(read_cached(&reader, &cache, columns, &[], None).await, batch);
+    }
+    assert_eq!(cache.usage().blocks, 0, "somebody reads");
+    drop(reading);
     for _ in 0..1000 {
         if cache.usage().blocks == blocks {
             break;
@@ -124,8 +135,16 @@ async fn pages_of_near_shards_pass_through_at_first() {
         clock.sleep(std::time::Duration::from_millis(10)).await;
     }
     assert_eq!(cache.usage().blocks, blocks);
-    assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
-    assert_eq!((cache.usage().hits, cache.usage().misses), (blocks, blocks));
+    assert_eq!(read_cached(&reader, &cache, columns, &[], None).await, batch);
+    assert_eq!((cache.usage().hits, cache.usage().misses), (blocks, 2 * blocks));
+
+    // What is not wanted by then is not kept.
+    let reading = cache.of(Oid(2), CachePolicy::Normal).reading();
+    assert_eq!(read_cached(&reader, &cache, &all_columns[4..], &[], None).await, all.project(&[4]).unwrap());
+    cache.keep(&Arc::new(CacheWishes { shards: [meta.id].into(), policies: [(Oid(1), CachePolicy::Never)].into() }));
+    drop(reading);
+    clock.sleep(std::time::Duration::from_millis(400)).await;
+    assert_eq!(cache.usage().blocks, 0);
 }
 
 #[tokio::test]

@@ -48,6 +48,12 @@ impl HeldShards {
         self.wishes.as_ref().is_none_or(|wishes| wishes.fate(shard, table) != Fate::Gone)
     }
 
+    /// Whether something of the shard may be held for the table: nobody has said since it was added that the shard is not wanted.
+    pub(super) fn may_hold(&self, shard: ShardId, table: Oid) -> bool {
+        let never = |wishes: &Arc<CacheWishes>| wishes.policies.get(&table) == Some(&CachePolicy::Never);
+        self.shards.contains(&shard) && !self.wishes.as_ref().is_some_and(never)
+    }
+
     /// Takes note of what is wanted from now on; whether something may be held against it.
     pub(super) fn note(&mut self, wishes: &Arc<CacheWishes>) -> bool {
         let before = self.shards.len();
@@ -82,5 +88,16 @@ mod tests {
         assert!(held.note(&of(&[1, 3], &[])), "it came and went between two looks");
         assert!(!held.note(&of(&[1], &[])));
         assert!(held.note(&of(&[], &[])));
+        let table = Oid(7);
+        held.add(shard(5));
+        assert!(held.may_hold(shard(5), table), "it may be younger than the wishes");
+        let mut never = CacheWishes::clone(&of(&[5], &[]));
+        held.note(&Arc::new(never.clone()));
+        assert!(held.may_hold(shard(5), table) && !held.may_hold(shard(1), table));
+        never.policies.insert(table, CachePolicy::Never);
+        held.note(&Arc::new(never));
+        assert!(!held.may_hold(shard(5), table) && held.may_hold(shard(5), Oid(8)));
+        held.note(&of(&[1], &[]));
+        assert!(!held.may_hold(shard(5), Oid(8)), "it is gone");
     }
 }

@@ -103,6 +103,13 @@ impl Disk {
         }
     }
 
+    /// Has a block written when its turn comes. Waits for that.
+    pub(super) fn put_in_turn(&self, key: BlockKey, table: Oid, block: &Arc<ColumnBlock>) {
+        if self.orders.send(Order { key, table, block: Arc::clone(block) }).is_err() {
+            tracing::debug!("the cache's writer has ended");
+        }
+    }
+
     pub(super) fn keep(&self, wishes: &Arc<CacheWishes>) {
         self.files.index.lock().keep(wishes);
     }
