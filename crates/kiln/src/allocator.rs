@@ -15,11 +15,11 @@ use libmimalloc_sys::{
 /// shorter ones that of a word.
 const NATURAL_ALIGN_BYTES: usize = 16;
 
-/// `mi_option_purge_delay` in mimalloc.h: after how many milliseconds free memory goes back to the system.
+/// `mi_option_purge_delay` in mimalloc.h: how many milliseconds after the first piece of memory was freed all free memory goes back to the
+/// system, however young the other pieces are.
 const PURGE_DELAY: mi_option_t = 15;
-/// Ten times as long for the large pieces. By default it is 10: queries that follow each other had their memory taken and cleared again, which was
-/// up to a fifth of their time.
-const PURGE_DELAY_MS: std::ffi::c_long = 1_000;
+/// By default it is a second: queries that follow each other, or take longer, had their memory taken and cleared again.
+const PURGE_DELAY_MS: std::ffi::c_long = 10_000;
 
 pub(crate) struct Allocator;
 
