@@ -42,9 +42,9 @@ pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use parse::{Parsed, Statement};
 pub use past::{HistoryRow, LastDrop, NoPast, Past, PastState, Pin};
 pub use planned::{
-    Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
-    ExplainPlan, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned, QueryPlan, ReferencePlan,
-    ReferencePlans, RowCheck, RowLocks, WritePlan,
+    Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
+    ExplainFormat, ExplainPlan, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned, QueryPlan,
+    ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
 pub use sequences::{NoNumbers, SequenceNumbers};
@@ -52,6 +52,6 @@ pub use session::check_storage_columns;
 pub use session::{Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};
 pub use settings::{SettingRow, Settings};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
-pub use shared::{SharedRows, SharedScanExec};
+pub use shared::{Optimized, SharedRows, SharedScanExec};
 pub use stream_table::StreamTable;
 pub use write::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};

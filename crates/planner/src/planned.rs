@@ -1,5 +1,6 @@
 //! What a statement becomes: everything execution and the gateway need, with nothing left to look up.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -77,6 +78,15 @@ pub struct QueryPlan {
 /// What the optimizer makes of a plan that is run again and again.
 #[derive(Debug, Clone, Default)]
 pub struct OptimizedOnce(Option<Arc<OnceLock<Optimized>>>);
+
+/// How operators are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// Not at all: for programs, which divide rows among threads by themselves. Such plans are made sooner.
+    None,
+    /// For as many threads as the settings say.
+    Threads,
+}
 
 /// Rows of one table that a query locks.
 #[derive(Debug, Clone)]
@@ -167,7 +177,10 @@ impl QueryPlan {
 
     /// The plan after the optimizer's rules, as it was found before or is found now; subqueries that it runs end when `stop` fires. The
     /// analyzer's rules have run already.
-    async fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
+    ///
+    /// # Errors
+    /// Whatever constant folding meets (division by zero), and bugs.
+    pub async fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
         let OptimizedOnce(known) = &self.optimized;
         if let Some(known) = known.as_ref().and_then(|known| known.get()) {
             return known.anew().map_err(from_datafusion);
@@ -194,17 +207,28 @@ impl QueryPlan {
     /// # Errors
     /// Whatever constant folding meets (division by zero), what scans find wrong when they are planned, and bugs.
     pub async fn physical(&self, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let optimized = self.optimized(stop).await?;
-        for table in &optimized.shared {
-            table.run_by(self.operators(table.plan(), stop).await?);
-        }
-        self.operators(&optimized.plan, stop).await
+        self.operators(&self.optimized(stop).await?, Division::Threads, stop).await
     }
 
-    async fn operators(&self, plan: &LogicalPlan, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let planner = Arc::clone(self.state.query_planner());
-        let operators = planner.create_physical_plan(plan, self.state.as_ref()).await.map_err(from_datafusion)?;
-        stoppable(operators, stop).map_err(from_datafusion)
+    /// The operators that run what [`QueryPlan::optimized`] gave, which is asked for them once.
+    ///
+    /// # Errors
+    /// As [`QueryPlan::physical`].
+    pub async fn operators(
+        &self,
+        optimized: &Optimized,
+        division: Division,
+        stop: &CancellationToken,
+    ) -> SqlResult<Arc<dyn ExecutionPlan>> {
+        let mut state = Cow::Borrowed(self.state.as_ref());
+        if division == Division::None {
+            let whole = state.config().clone().with_target_partitions(1);
+            *state.to_mut().config_mut() = whole;
+        }
+        for table in &optimized.shared {
+            table.run_by(operators(table.plan(), &state, stop).await?);
+        }
+        operators(&optimized.plan, &state, stop).await
     }
 
     /// The value of a LIMIT or OFFSET that a subquery gives.
@@ -241,6 +265,15 @@ impl QueryPlan {
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(self.plan.schema().inner())
     }
+}
+
+async fn operators(
+    plan: &LogicalPlan,
+    state: &SessionState,
+    stop: &CancellationToken,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let operators = state.query_planner().create_physical_plan(plan, state).await.map_err(from_datafusion)?;
+    stoppable(operators, stop).map_err(from_datafusion)
 }
 
 /// Rows to be added to a table.

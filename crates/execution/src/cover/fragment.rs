@@ -15,7 +15,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::{StreamExt, TryStreamExt};
 
 use super::measure::Measured;
-use super::plan::{Lowered, OperatorId, declared_order, ordered, unordered};
+use super::plan::{Input, Lowered, OperatorId, declared_order, ordered, unordered};
 use super::run;
 
 /// Runs a program of the engine's in the place of the operators that it was made of.
@@ -52,6 +52,14 @@ impl FragmentExec {
     /// operators.
     pub(crate) fn over_arrays(&self) -> Vec<(OperatorId, String)> {
         if self.measured.left_to().is_some() { Vec::new() } else { self.lowered.over_arrays() }
+    }
+
+    /// The operators that give rows to its program, beside scans.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
+        self.lowered.inputs.iter().filter_map(|input| match input {
+            Input::Scan(_) => None,
+            Input::Foreign(operators) => Some(operators),
+        })
     }
 
     /// The operators that it stands for; those that ran, where it left the work to them.

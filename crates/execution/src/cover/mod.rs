@@ -30,14 +30,19 @@ use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
 use datafusion::physical_expr::expressions::UnKnownColumn;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 
 use planner::SharedScanExec;
+
+use crate::scan::ShardScanExec;
 
 pub(crate) use fragment::FragmentExec;
 pub(crate) use measure::Did;
@@ -50,6 +55,22 @@ pub(crate) use run::FALLBACKS;
 /// None that well-formed plans meet.
 pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     cover_with(plan, Sorts::Programs)
+}
+
+/// Whether programs do all the work of a plan, so that nothing is gained by more partitions of operators.
+pub(crate) fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
+    if let Some(fragment) = covered.downcast_ref::<FragmentExec>() {
+        return fragment.foreign().all(is_whole);
+    }
+    if let Some(shared) = covered.downcast_ref::<SharedScanExec>() {
+        return is_whole(shared.rows().operators());
+    }
+    let is_light = covered.is::<ProjectionExec>() || covered.is::<CooperativeExec>() || covered.is::<GlobalLimitExec>();
+    match covered.children().as_slice() {
+        [] => !covered.is::<ShardScanExec>(),
+        [below] => is_light && is_whole(below),
+        _ => false,
+    }
 }
 
 /// What sorts.

@@ -11,14 +11,14 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use planner::error::from_datafusion;
 use planner::stop::canceled;
-use planner::{OutputColumn, QueryPlan, Settings};
+use planner::{Division, OutputColumn, QueryPlan, Settings};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
-use crate::cover::cover;
+use crate::cover::{cover, is_whole};
 use crate::encode::TextStyle;
 use crate::threads::QueryShare;
 use crate::{Execution, Progress, Ran};
@@ -122,8 +122,18 @@ pub(crate) async fn operators(
     stop: &CancellationToken,
     is_on: bool,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    let operators = plan.physical(stop).await?;
-    if is_on { cover(operators).map_err(from_datafusion) } else { Ok(operators) }
+    if !is_on {
+        return plan.physical(stop).await;
+    }
+    let optimized = plan.optimized(stop).await?;
+    if optimized.has_work() {
+        let again = optimized.anew().map_err(from_datafusion)?;
+        let covered = cover(plan.operators(&again, Division::None, stop).await?).map_err(from_datafusion)?;
+        if is_whole(&covered) {
+            return Ok(covered);
+        }
+    }
+    cover(plan.operators(&optimized, Division::Threads, stop).await?).map_err(from_datafusion)
 }
 
 async fn produce(

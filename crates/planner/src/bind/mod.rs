@@ -9,6 +9,7 @@ pub(crate) mod as_of;
 mod expression;
 mod group_keys;
 pub(crate) mod modification;
+mod named_columns;
 mod output_name;
 mod parameter;
 mod place;

@@ -1,5 +1,7 @@
 //! Relations and functions for DataFusion's planner, as this statement's catalog and session have them.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
@@ -7,13 +9,14 @@ use catalog::{Relation, Table};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, TableReference};
-use datafusion::datasource::provider_as_source;
+use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::modification::{GIVEN, Given, WITH_PLACES};
+use super::named_columns::NamedColumns;
 use super::relation::{self, Found, Name};
 use super::sql_type::Types;
 use super::undefined::UndefinedFunction;
@@ -30,20 +33,24 @@ pub(super) struct Provider<'a> {
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
     types: Arc<dyn TypePlanner>,
     given: Given,
+    /// Tables have no other columns.
+    named: Option<NamedColumns>,
+    /// Those that were looked up.
+    tables: RefCell<HashMap<TableReference, Arc<dyn TableSource>>>,
 }
 
 impl<'a> Provider<'a> {
     pub(super) fn new(binder: &'a Binder<'a>) -> Self {
-        Self::over(binder, Given::new())
+        Self::over(binder, Given::new(), None)
     }
 
-    /// With relations that are plans.
-    pub(super) fn over(binder: &'a Binder<'a>, given: Given) -> Self {
+    /// With relations that are plans, and with tables of the columns that a query names.
+    pub(super) fn over(binder: &'a Binder<'a>, given: Given, named: Option<NamedColumns>) -> Self {
         let state = binder.state();
         let mut expr_planners = state.expr_planners().to_vec();
         expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
         expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
-        Self { binder, state, expr_planners, types: Arc::new(Types), given }
+        Self { binder, state, expr_planners, types: Arc::new(Types), given, named, tables: RefCell::default() }
     }
 
     fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
@@ -67,8 +74,12 @@ impl<'a> Provider<'a> {
                 }
                 let rows = Arc::clone(context.snapshot.rows(table.oid));
                 let scan = Arc::clone(&self.binder.planner.scan);
-                let table = ShardTable::new(table, rows, scan).held_by(pin);
-                Ok(provider_as_source(Arc::new(if has_places { table.with_places() } else { table })))
+                if has_places {
+                    let table = ShardTable::new(table, rows, scan).held_by(pin).with_places();
+                    return Ok(provider_as_source(Arc::new(table)));
+                }
+                let table = self.named.as_ref().map_or_else(|| Arc::clone(&table), |named| named.only(&table));
+                Ok(provider_as_source(Arc::new(ShardTable::new(table, rows, scan).held_by(pin))))
             }
             Found::Catalog(Relation::View(found)) => {
                 self.check_readable(found.owner, "view", &found.name)?;
@@ -110,7 +121,15 @@ impl<'a> Provider<'a> {
 
 impl ContextProvider for Provider<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        self.source(&name).map_err(to_datafusion)
+        if let Some(known) = self.tables.borrow().get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        let source = self.source(&name).map_err(to_datafusion)?;
+        // A view is a plan of its own each time that it is read.
+        if source_as_provider(&source).is_ok_and(|provider| provider.is::<ShardTable>()) {
+            self.tables.borrow_mut().insert(name, Arc::clone(&source));
+        }
+        Ok(source)
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{Query, Statement};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::modification::Given;
+use super::named_columns::NamedColumns;
 use super::provider::Provider;
 use super::resolve::Locked;
 use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count, with_queries};
@@ -129,7 +130,7 @@ pub(super) fn logical_over(
 ) -> SqlResult<LogicalPlan> {
     group_keys::tell_apart(&mut query);
     with_queries::mark(&mut query);
-    let provider = Provider::over(binder, given.clone());
+    let provider = Provider::over(binder, given.clone(), NamedColumns::of(&query));
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));
     let plan = SqlToRel::new(&provider)
         .sql_statement_to_plan_with_context(Statement::Query(Box::new(query)), &mut context)

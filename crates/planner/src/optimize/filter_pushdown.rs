@@ -16,6 +16,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
+use super::undivided;
 use crate::ranks::LimitRanks;
 
 /// DataFusion's rules for operators, with care taken of names, and Kiln's own unless `is_on` is false.
@@ -27,8 +28,8 @@ pub(crate) fn physical_rules(is_on: bool) -> Vec<Arc<dyn PhysicalOptimizerRule +
             rule
         }
     };
-    let own: Option<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = is_on.then(|| Arc::new(LimitRanks) as _);
-    PhysicalOptimizer::new().rules.into_iter().map(careful).chain(own).collect()
+    let rules = PhysicalOptimizer::new().rules.into_iter().map(careful);
+    if is_on { undivided::sparing(rules).chain([Arc::new(LimitRanks) as _]).collect() } else { rules.collect() }
 }
 
 /// A rule that pushes filters, applied between operators whose columns have names of their own.

@@ -6,9 +6,11 @@
 mod distinct;
 mod estimate;
 mod filter_pushdown;
+mod if_of_use;
 mod join_order;
 mod origin;
 mod totals;
+mod undivided;
 mod union_names;
 
 #[cfg(test)]
@@ -23,9 +25,19 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 use self::distinct::DistinctWithoutSums;
 pub(crate) use self::estimate::{KnownRows, Relation};
 pub(crate) use self::filter_pushdown::physical_rules;
+use self::if_of_use::IfOfUse;
 use self::join_order::JoinOrder;
 use self::totals::FiltersAboveTotals;
 use self::union_names::UnionNames;
+
+/// DataFusion's rule that pushes filters down.
+const PUSH_DOWN: &str = "push_down_filter";
+
+/// The one that computes what is constant.
+const SIMPLIFY: &str = "simplify_expressions";
+
+/// And the one that finds keys in the conditions of joins, filters among them that were pushed there.
+const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
 
 /// The optimizer's rules in order, with Kiln's own unless `is_on` is false.
 #[must_use]
@@ -37,11 +49,25 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     if !is_on {
         return rules;
     }
-    // It would put joins back in the order of their inputs.
-    rules.retain(|rule| rule.name() != "eliminate_cross_join");
-    // Filters lie at the scans then, and no projections between the joins yet.
-    let pushed = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
-    rules.insert(pushed, Arc::new(JoinOrder));
+    // It would put joins back in the order of their inputs; no type has fields that could be taken out of it early.
+    let unwanted = ["eliminate_cross_join", "extract_leaf_expressions", "push_down_leaf_projections"];
+    rules.retain(|rule| !unwanted.contains(&rule.name()));
+    let named = |name: &str| rules.iter().find(|rule| rule.name() == name).cloned();
+    // What a filter decides where it has come to, then joins in their order: filters lie at the scans, and no projections are between the
+    // joins yet. DataFusion finds the same by going through all rules again, and again to see that nothing changes any more.
+    let settled = [SIMPLIFY, "eliminate_filter", "propagate_empty_relation", KEYS_OF_JOINS, "eliminate_outer_join"];
+    let push_down: Vec<_> = named(PUSH_DOWN).into_iter().collect();
+    let settled = settled.into_iter().filter_map(named).chain(push_down.clone());
+    let settled = settled.chain([Arc::new(JoinOrder) as _]).chain(push_down).chain(named(KEYS_OF_JOINS));
+    let settled: Vec<_> = settled.collect();
+    let folding = named(SIMPLIFY).map(IfOfUse::folding);
+    let pushed = rules.iter().position(|rule| rule.name() == PUSH_DOWN).map_or(rules.len(), |at| at + 1);
+    rules.splice(pushed..pushed, settled);
+    // After projections have become one.
+    rules.extend(folding);
+    for rule in rules.iter_mut().filter(|rule| rule.name() == "rewrite_set_comparison") {
+        *rule = IfOfUse::comparing_sets(Arc::clone(rule));
+    }
     rules
 }
 
@@ -54,6 +80,8 @@ pub(crate) fn is_on(state: &SessionState) -> bool {
 #[must_use]
 pub fn configure(mut config: SessionConfig, is_on: bool) -> SessionConfig {
     if is_on {
+        // The list has twice what has to be done twice.
+        config.options_mut().optimizer.max_passes = 1;
         // Build sides are chosen with better estimates than operators have.
         config.options_mut().optimizer.join_reordering = false;
         // Keys of a join's small side that the scan of the other looks up one by one.

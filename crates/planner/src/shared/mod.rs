@@ -23,10 +23,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 
 pub(crate) use self::asked::Asked;
 pub use self::exec::SharedScanExec;
@@ -41,17 +41,39 @@ use crate::optimize;
 /// How often a plan is optimized anew because a part is better computed by each of its readers.
 const ROUNDS: usize = 4;
 
+/// How often the rules go over a plan that subqueries are left in.
+const PASSES: usize = 3;
+
 /// A plan after the optimizer's rules.
 #[derive(Debug)]
-pub(crate) struct Optimized {
+pub struct Optimized {
     pub(crate) plan: LogicalPlan,
     /// What its scans share; the plan of each reads only those before it.
     pub(crate) shared: Vec<Arc<SharedTable>>,
 }
 
 impl Optimized {
+    /// Whether it does more than read tables: joins, groups, sorts.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        let works = |node: &LogicalPlan| {
+            Ok(matches!(
+                node,
+                LogicalPlan::Join(_)
+                    | LogicalPlan::Aggregate(_)
+                    | LogicalPlan::Sort(_)
+                    | LogicalPlan::Window(_)
+                    | LogicalPlan::Distinct(_)
+            ))
+        };
+        !self.shared.is_empty() || self.plan.exists(works).expect("nothing fails on the way")
+    }
+
     /// The same, whose tables have no rows yet.
-    pub(crate) fn anew(&self) -> Result<Self> {
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn anew(&self) -> Result<Self> {
         let mut tables: Vec<(Arc<SharedTable>, Arc<SharedTable>)> = Vec::with_capacity(self.shared.len());
         for table in &self.shared {
             let again = Arc::new(table.anew(over(table.plan(), &tables)?));
@@ -160,7 +182,34 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
 }
 
 fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    state.optimizer().optimize(plan, state, |_, _| {})
+    let mut plan = state.optimizer().optimize(plan, state, |_, _| {})?;
+    // A subquery may have been in the way of another.
+    for _ in 1..PASSES {
+        if !has_dependent_subqueries(&plan)? {
+            break;
+        }
+        plan = state.optimizer().optimize(plan, state, |_, _| {})?;
+    }
+    Ok(plan)
+}
+
+/// Whether a subquery is left that is to be a join.
+fn has_dependent_subqueries(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|expr| {
+                Ok(match expr {
+                    Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
+                    Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+                    _ => false,
+                })
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// Whether there can be anything to share: most plans read each table once.

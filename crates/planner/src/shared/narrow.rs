@@ -6,11 +6,14 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 
 use super::table::SharedTable;
 use crate::semantics::may_fail;
+
+/// So many readers with conditions of their own would go over the same tables too often.
+const READERS_MANY: usize = 3;
 
 /// The scans of shared tables, by the tables' numbers.
 #[derive(Default)]
@@ -73,18 +76,31 @@ pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &Readers) -> Result<Na
     let mut choices = readers.of(table).iter().map(|reader| conditions(table, reader)).collect::<Result<Vec<_>>>()?;
     let whole = choices.iter().filter(|conditions| conditions.is_empty()).count();
     let differ = choices.iter().any(|conditions| *conditions != choices[0]);
-    // Two at least would compute the same.
-    if differ && whole < 2 {
+    // Two at least would compute the same, or what none of their conditions makes less.
+    let is_shared_work = whole == 0 && (READERS_MANY <= choices.len() || has_outer_join(&table.body)?);
+    if differ && whole < 2 && !is_shared_work {
         return Ok(Narrowed::Apart);
     }
+    let condition = match (differ, whole) {
+        (false, _) => choices.pop().and_then(conjunction),
+        (true, 0) => disjunction(choices.into_iter().filter_map(conjunction)),
+        (true, _) => None,
+    };
     let mut plan = LogicalPlanBuilder::from(table.body.clone());
-    if let Some(condition) = choices.pop().filter(|_| !differ).and_then(conjunction) {
+    if let Some(condition) = condition {
         plan = plan.filter(condition)?;
     }
     if columns.len() < table.width() {
         plan = plan.project(columns.iter().map(|column| Expr::Column(table.inner(*column))))?;
     }
     Ok(Narrowed::To { plan: plan.build()?, columns })
+}
+
+/// Whether rows are joined with some that a condition on them does not reach.
+fn has_outer_join(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Left | JoinType::Right)))
+    })
 }
 
 /// What a reader asks of its rows that leaves rows out where they are read, over the columns of the table's plan. It asks again, so that any of
@@ -142,8 +158,18 @@ fn is_read(plan: &LogicalPlan, place: usize) -> bool {
                 None => is_read(&join.left, place),
             }
         }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Left => {
+            place < join.left.schema().fields().len() && is_read(&join.left, place)
+        }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Right => {
+            let place = place.checked_sub(join.left.schema().fields().len());
+            place.is_some_and(|place| is_read(&join.right, place))
+        }
         LogicalPlan::Join(join) if matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti) => {
             is_read(&join.left, place)
+        }
+        LogicalPlan::Join(join) if matches!(join.join_type, JoinType::RightSemi | JoinType::RightAnti) => {
+            is_read(&join.right, place)
         }
         _ => false,
     }

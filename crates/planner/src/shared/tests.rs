@@ -164,6 +164,22 @@ async fn what_all_readers_leave_out_is_not_computed() {
 }
 
 #[tokio::test]
+async fn what_any_of_many_readers_asks_for_is_computed_once() {
+    let of = |body: &str| format!("WITH x AS (SELECT d_year, s_item, count(*) AS n {body} GROUP BY d_year, s_item)");
+    let years = |count: i32| {
+        let readers = (0..count).map(|year| format!("SELECT n FROM x WHERE d_year = {}", year + 4));
+        readers.collect::<Vec<_>>().join(" UNION ALL ")
+    };
+    let sql = format!("{} {}", of("FROM sale, day WHERE s_day = d_id"), years(3));
+    check(&sql, ([1, 1, 0], 1)).await;
+    let plan = told(&sales(), &sql).await;
+    assert!(plan.contains("d_year = Int32(4) OR day.d_year = Int32(5) OR day.d_year = Int32(6)"), "{plan}");
+    // What is joined to rows that are kept without it is read whole by each.
+    let body = "FROM sale JOIN day ON s_day = d_id LEFT JOIN none ON n_item = s_item";
+    check(&format!("{} {}", of(body), years(2)), ([1, 1, 1], 1)).await;
+}
+
+#[tokio::test]
 async fn a_shared_part_may_read_another() {
     let sql = format!(
         "WITH x AS ({BY_ITEM}), y AS (SELECT a.s_item, count(*) AS m FROM x AS a, x AS b WHERE a.price < b.price GROUP BY a.s_item)

@@ -47,8 +47,13 @@ impl PlanScan for MemoryScan {
         _session: &dyn Session,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let schema = schema_of(&table.table.columns);
-        let rows =
-            self.rows.get(&table.table.name).cloned().unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&schema)));
+        let rows = match self.rows.get(&table.table.name) {
+            Some(rows) => {
+                let places = schema.fields().iter().map(|field| rows.schema_ref().index_of(field.name()));
+                rows.project(&places.collect::<Result<Vec<_>, _>>()?)?
+            }
+            None => RecordBatch::new_empty(Arc::clone(&schema)),
+        };
         Ok(MemorySourceConfig::try_new_exec(&[vec![rows]], schema, projection.cloned())?)
     }
 }

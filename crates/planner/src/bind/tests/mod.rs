@@ -1,4 +1,5 @@
 mod fixture;
+mod named_columns;
 mod names;
 mod parameters;
 mod queries;

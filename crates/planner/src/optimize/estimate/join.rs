@@ -34,7 +34,7 @@ pub(crate) fn match_selectivity(sides: &[&ColumnFacts]) -> f64 {
 }
 
 /// The share of a column's values that lie in the range that all of `sides` reach.
-fn share_in_common(facts: &ColumnFacts, sides: &[&ColumnFacts]) -> f64 {
+pub(crate) fn share_in_common(facts: &ColumnFacts, sides: &[&ColumnFacts]) -> f64 {
     let low = sides.iter().filter_map(|facts| facts.min).reduce(f64::max);
     let high = sides.iter().filter_map(|facts| facts.max).reduce(f64::min);
     match (low, high, facts.min, facts.max) {

@@ -17,7 +17,9 @@ use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType}
 
 pub(crate) use self::column::ColumnFacts;
 pub(crate) use self::grouping::groups;
-pub(crate) use self::join::{FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity};
+pub(crate) use self::join::{
+    FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity, share_in_common,
+};
 pub(crate) use self::scan::KnownRows;
 
 /// What is believed about the rows of a plan. Counts are fractions of rows where that is what arithmetic gives.

@@ -69,6 +69,7 @@ impl Graph {
         if flat.leaves.len() < 2 || flat.has_ambiguous_columns() {
             return None;
         }
+        flat.join_what_must_match();
         flat.into_graph(written)
     }
 }
@@ -174,6 +175,24 @@ impl Flat {
         self.leaves.iter().any(|leaf| leaf.shown().iter().any(|column| !seen.insert(column.clone())))
     }
 
+    /// Lets rows without a match go, where a condition would leave them out: an outer join whose added columns must not be NULL is an inner one.
+    fn join_what_must_match(&mut self) {
+        while let Some(leaf) = (0..self.leaves.len()).find(|leaf| self.must_match(*leaf)) {
+            let Some(attachment) = self.leaves[leaf].attachment.take() else { return };
+            self.has_filters = true;
+            self.conjuncts.extend(attachment.on.into_iter().map(|(theirs, own)| theirs.eq(own)));
+            self.conjuncts.extend(attachment.filter.iter().flat_map(split_conjunction).cloned());
+        }
+    }
+
+    fn must_match(&self, leaf: usize) -> bool {
+        let leaf = &self.leaves[leaf];
+        let is_outer = leaf.attachment.as_ref().is_some_and(|attachment| {
+            attachment.join_type == JoinType::Left && attachment.null_equality == NullEquality::NullEqualsNothing
+        });
+        is_outer && self.conjuncts.iter().any(|conjunct| fails_for_null(conjunct, |column| leaf.shows(column)))
+    }
+
     fn leaves_of(&self, expr: &Expr) -> Option<LeafSet> {
         expr.column_refs().into_iter().map(|column| self.leaf_of(column)).collect()
     }
@@ -216,7 +235,10 @@ impl Flat {
 impl Leaf {
     /// Whether joins and conditions above can read the column from this leaf.
     fn shows(&self, column: &Column) -> bool {
-        self.shown().contains(column)
+        match (&self.attachment, &column.relation) {
+            (None, Some(_)) => self.plan.schema().has_column(column),
+            _ => self.shown().contains(column),
+        }
     }
 
     fn shown(&self) -> Vec<Column> {
@@ -227,6 +249,27 @@ impl Leaf {
                 .map_or_else(|_| Vec::new(), |schema| schema.columns()),
             _ => self.plan.schema().columns(),
         }
+    }
+}
+
+/// Whether a condition holds for no row in which these columns are NULL.
+fn fails_for_null(condition: &Expr, is_null: impl Fn(&Column) -> bool) -> bool {
+    let null = |mut expr: &Expr| {
+        while let Expr::Cast(cast) = expr {
+            expr = &cast.expr;
+        }
+        matches!(expr, Expr::Column(column) if is_null(column))
+    };
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let is_comparison = matches!(
+                op,
+                Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
+            );
+            is_comparison && (null(left) || null(right))
+        }
+        Expr::IsNotNull(expr) => null(expr),
+        _ => false,
     }
 }
 

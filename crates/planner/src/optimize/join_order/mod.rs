@@ -1,10 +1,11 @@
 //! The order of joins, by cost.
 //!
 //! A tree of joins becomes a graph (`graph.rs`), its leaves get the conditions that follow for them (`implied.rs`) and its subsets sizes
-//! (`sizes.rs`), the cheapest tree is searched for (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left,
+//! (`sizes.rs`, `confined.rs`), the cheapest tree is searched for (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left,
 //! where hash joins build their tables. Below an aggregate, one input may be grouped before (`early.rs`).
 
 mod build;
+mod confined;
 mod early;
 mod graph;
 mod implied;

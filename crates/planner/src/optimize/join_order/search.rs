@@ -156,7 +156,8 @@ impl Search<'_> {
         }
         // Probes into tables that exceed the caches wait for memory.
         let misses = (build_rows / 20_000.0).log2().clamp(0.0, 10.0) * 0.2;
-        2.0 * build_rows + probe_rows * (1.0 + misses) + out
+        let probed = probe_rows * self.sizes.reached(build, probe);
+        2.0 * build_rows + 0.1 * probe_rows + 0.9 * probed * (1.0 + misses) + out
     }
 
     /// Whether some equality lies between the sets, so that a hash join can be used.

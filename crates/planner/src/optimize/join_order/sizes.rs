@@ -6,10 +6,12 @@ use datafusion::common::{HashMap, JoinType};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::build;
+use super::confined::{self, Confined};
 use super::graph::{Attachment, Graph};
 use super::leaf_set::LeafSet;
 use crate::optimize::estimate::{
     ColumnFacts, FILTER, Keys, Relation, absence_share, composite_selectivity, existence_share, match_selectivity,
+    share_in_common,
 };
 
 /// Rows and bytes of sets of leaves.
@@ -20,6 +22,8 @@ pub(super) struct Sizes {
     classes: Vec<Vec<(usize, ColumnFacts)>>,
     /// What multiplies the rows of every set that contains these leaves.
     factors: Vec<(LeafSet, f64)>,
+    /// Per leaf: what it is beside another.
+    confined: Vec<Option<Confined>>,
     rows: RefCell<HashMap<LeafSet, f64>>,
 }
 
@@ -58,7 +62,8 @@ impl Sizes {
                     .map(|attachment| attached(graph, attachment, &relations, relation, leaf.plan.schema())),
             })
             .collect();
-        Sizes { leaves, classes, factors, rows: RefCell::default() }
+        let confined = confined::confined(graph, &relations, &classes);
+        Sizes { leaves, classes, factors, confined, rows: RefCell::default() }
     }
 
     /// Rows of the leaves joined.
@@ -77,15 +82,43 @@ impl Sizes {
         self.rows(set) * row_bytes
     }
 
+    /// The share of a leaf's rows that lie where the keys of `build` do: its scan is told of these, and leaves the others out.
+    pub(super) fn reached(&self, build: LeafSet, probe: LeafSet) -> f64 {
+        let Some(leaf) = probe.single() else { return 1.0 };
+        let mut share = 1.0_f64;
+        for (number, class) in self.classes.iter().enumerate() {
+            let Some((_, own)) = class.iter().find(|(member, _)| *member == leaf) else { continue };
+            let others = class.iter().filter(|(member, _)| build.has(*member));
+            let others: Vec<&ColumnFacts> =
+                others.map(|(member, facts)| self.facts_within(build, *member, number, facts)).collect();
+            share = others.into_iter().fold(share, |share, other| share.min(share_in_common(own, &[own, other])));
+        }
+        share
+    }
+
+    /// What is known of a class's member in a leaf that is joined with the others of `set`.
+    fn facts_within<'a>(&'a self, set: LeafSet, leaf: usize, class: usize, facts: &'a ColumnFacts) -> &'a ColumnFacts {
+        let confined = self.confined[leaf].as_ref().filter(|confined| set.has(confined.by));
+        confined.and_then(|confined| confined.facts[class].as_ref()).unwrap_or(facts)
+    }
+
     fn compute(&self, set: LeafSet) -> f64 {
         if let Some(leaf) = set.single() {
             return self.leaves[leaf].rows;
         }
-        let mut rows: f64 =
-            set.iter().map(|leaf| self.leaves[leaf].attached.unwrap_or(self.leaves[leaf].rows)).product();
-        for class in &self.classes {
-            let met: Vec<&ColumnFacts> =
-                class.iter().filter(|(leaf, _)| set.has(*leaf)).map(|(_, facts)| facts).collect();
+        let confined = |leaf: usize| self.confined[leaf].as_ref().filter(|confined| set.has(confined.by));
+        let rows_of = |leaf: usize| match (self.leaves[leaf].attached, confined(leaf)) {
+            (Some(factor), _) => factor,
+            (None, Some(confined)) => confined.rows,
+            (None, None) => self.leaves[leaf].rows,
+        };
+        let mut rows: f64 = set.iter().map(rows_of).product();
+        for (number, class) in self.classes.iter().enumerate() {
+            let met: Vec<&ColumnFacts> = class
+                .iter()
+                .filter(|(leaf, _)| set.has(*leaf))
+                .map(|(leaf, facts)| self.facts_within(set, *leaf, number, facts))
+                .collect();
             if 1 < met.len() {
                 rows *= match_selectivity(&met);
             }

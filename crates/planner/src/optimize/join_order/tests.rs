@@ -3,6 +3,9 @@
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
+use super::graph::Graph;
+use super::leaf_set::LeafSet;
+use super::sizes::Sizes;
 use crate::optimize::estimate::Relation;
 use crate::optimize::fixtures::{Rows, Warehouse};
 
@@ -181,6 +184,59 @@ async fn conditions_that_follow_are_not_counted_twice() {
         let actual = warehouse.rows(sql, true).await.len() as f64;
         assert!((actual / 2.0..=actual * 2.0).contains(&estimated), "{sql}: {estimated} for {actual}");
     }
+}
+
+#[tokio::test]
+async fn outer_joins_whose_columns_must_not_be_null_are_inner() {
+    for (sql, is_outer) in [
+        ("SELECT i_id FROM item LEFT JOIN brand ON i_brand = b_id, day WHERE b_country = d_year", false),
+        ("SELECT f_id FROM day, fact LEFT JOIN item ON f_item = i_id WHERE i_price < d_id AND f_day = d_id", false),
+        (
+            "SELECT f_id FROM fact LEFT JOIN item ON f_item = i_id LEFT JOIN brand ON i_brand = b_id, day WHERE b_country = d_year",
+            false,
+        ),
+        (
+            "SELECT i_id FROM item LEFT JOIN brand ON i_brand = b_id AND b_country > 1, day WHERE b_country = d_year",
+            false,
+        ),
+        ("SELECT i_id FROM item LEFT JOIN brand ON i_brand = b_id, day WHERE coalesce(b_country, 1) = d_year", true),
+        ("SELECT i_id FROM item LEFT JOIN brand ON i_brand = b_id, day WHERE (b_country = d_year) IS NULL", true),
+        ("SELECT i_id FROM item LEFT JOIN brand ON i_brand = b_id, day WHERE i_price = d_year", true),
+    ] {
+        let warehouse = star();
+        let plan = warehouse.plan(sql, true).await.display_indent().to_string();
+        let has_outer = plan.contains("Left Join") || plan.contains("Right Join");
+        assert_eq!(has_outer, is_outer, "{sql}\n{plan}");
+        same(&warehouse, sql).await;
+    }
+}
+
+#[tokio::test]
+async fn a_range_that_confines_a_leaf_is_known_of_its_other_columns() {
+    // Of 3,000 days, those in the weeks of a hundred of them: what happened on them is a thirtieth, though the calendar is joined whole.
+    let day: Rows = vec![("d_id", keys(3_000)), ("d_week", (0..3_000).map(|day| Some(day / 7)).collect())];
+    let sale: Rows = vec![("s_id", keys(9_000)), ("s_day", (0..9_000).map(|sale| Some(sale % 3_000)).collect())];
+    let warehouse = Warehouse::new(&[("day", day), ("sale", sale)]);
+    let sql = "SELECT s_id FROM sale, day AS d, day AS w WHERE s_day = d.d_id AND d.d_week = w.d_week AND w.d_id < 70";
+    let plan = warehouse.plan(sql, true).await;
+    let mut joins = &plan;
+    while let LogicalPlan::Projection(projection) = joins {
+        joins = &projection.input;
+    }
+    let graph = Graph::of(joins).expect("three tables are joined");
+    let sizes = Sizes::of(&graph);
+    let estimated = sizes.rows(LeafSet::first(3));
+    let actual = warehouse.rows(sql, true).await.len() as f64;
+    assert!((actual / 2.0..=actual * 2.0).contains(&estimated), "{estimated} for {actual}");
+    let at = |name: &str| {
+        let shows = |leaf: &LogicalPlan| leaf.schema().field_names().iter().any(|column| column.contains(name));
+        LeafSet::one(graph.leaves.iter().position(|leaf| shows(&leaf.plan)).expect("a leaf of each table"))
+    };
+    let sale = at("s_day");
+    let days = (0..3).map(LeafSet::one).filter(|leaf| *leaf != sale).fold(LeafSet::EMPTY, LeafSet::union);
+    // Its scan is told of the days that are left.
+    assert!(sizes.reached(days, sale) < 0.1, "{}", sizes.reached(days, sale));
+    assert!((sizes.reached(LeafSet::EMPTY, sale) - 1.0).abs() < f64::EPSILON);
 }
 
 /// Many facts of each item.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::concat_batches;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use catalog::{CatalogState, Role};
+use catalog::{CatalogState, Column, Role};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -40,7 +40,8 @@ impl PlanScan for Rows {
         let rows = self.0.lock().get(&table.table.name).cloned();
         let rows = rows.unwrap_or_else(|| RecordBatch::new_empty(schema_of(&table.table.columns)));
         let schema = TableProvider::schema(table);
-        let mut columns = rows.columns().to_vec();
+        let of_table = |column: &Column| rows.column_by_name(&column.name).cloned();
+        let mut columns: Vec<ArrayRef> = table.table.columns.iter().filter_map(of_table).collect();
         if table.places {
             let count = i64::try_from(rows.num_rows()).unwrap();
             columns.push(Arc::new((1..=count).collect::<Int64Array>()));

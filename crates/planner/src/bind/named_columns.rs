@@ -1,0 +1,98 @@
+//! The columns that a query names: tables are planned with these alone, as every rule goes through all columns of every operator.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use catalog::{Constraint, Distribution, Table, TableOrder};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, Visit, Visitor};
+use types::ColumnId;
+
+/// Names among which are those of all columns that a query reads.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NamedColumns(HashSet<String>);
+
+impl NamedColumns {
+    /// Those of a query whose names are settled; `None` where it takes columns that it does not name.
+    pub(super) fn of(query: &Query) -> Option<Self> {
+        let mut names = Names::default();
+        match query.visit(&mut names) {
+            ControlFlow::Continue(()) => Some(Self(names.found)),
+            ControlFlow::Break(()) => None,
+        }
+    }
+
+    /// The table without columns that are not named, are in no key and say nothing about how its rows lie.
+    pub(super) fn only(&self, table: &Arc<Table>) -> Arc<Table> {
+        let lasting = columns_of_keys(table);
+        let mut wanted: Vec<bool> =
+            table.columns.iter().map(|column| self.0.contains(&column.name) || lasting.contains(&column.id)).collect();
+        if let Some(first) = wanted.first_mut()
+            && !table.columns.iter().any(|column| self.0.contains(&column.name))
+        {
+            // Rows that are only counted are read by a column.
+            *first = true;
+        }
+        if wanted.iter().all(|wanted| *wanted) {
+            return Arc::clone(table);
+        }
+        let mut narrow = Table::clone(table);
+        let mut wanted = wanted.into_iter();
+        narrow.columns.retain(|_| wanted.next().unwrap_or(true));
+        Arc::new(narrow)
+    }
+}
+
+fn columns_of_keys(table: &Table) -> HashSet<ColumnId> {
+    let of_constraint = |constraint: &Constraint| constraint.kind.columns().to_vec();
+    let mut columns: HashSet<ColumnId> = table.constraints.iter().flat_map(of_constraint).collect();
+    columns.extend(table.indexes.iter().flat_map(|index| index.all_columns()));
+    if let Distribution::On(keys) = &table.distribution {
+        columns.extend(keys);
+    }
+    match &table.order {
+        TableOrder::None => {}
+        TableOrder::Sort(keys) => columns.extend(keys.iter().map(|key| key.column)),
+        TableOrder::Cluster(keys) => columns.extend(keys),
+    }
+    columns
+}
+
+#[derive(Default)]
+struct Names {
+    found: HashSet<String>,
+}
+
+impl Names {
+    fn add(&mut self, name: &Ident) {
+        if !self.found.contains(&name.value) {
+            self.found.insert(name.value.clone());
+        }
+    }
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        match query.body.as_ref() {
+            SetExpr::Table(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let is_star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+        if select.projection.iter().any(is_star) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) => self.add(name),
+            Expr::CompoundIdentifier(names) => names.iter().for_each(|name| self.add(name)),
+            Expr::QualifiedWildcard(..) => return ControlFlow::Break(()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Operators of which nothing is divided: programs stand in their place, so that they need a form, and little of what makes them fast.
+//!
+//! DataFusion's rules go over a plan some thirty times, most of them to divide rows among threads and bring them together again.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements};
+use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+/// Those of DataFusion's rules that undivided operators need.
+const NEEDED: [&str; 9] = [
+    "aggregate_statistics",
+    "FilterPushdown",
+    "CombinePartialFinalAggregate",
+    "OptimizeAggregateOrder",
+    "LimitPushPastWindows",
+    "LimitPushdown",
+    "PushdownSort",
+    "EnsureCooperative",
+    "SanityCheckPlan",
+];
+/// The rule in whose place [`MeetRequirements`] stands.
+const REQUIREMENTS: &str = "EnsureRequirements";
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// `rules`, of which plans with one target partition meet only what they need.
+pub(super) fn sparing(rules: impl Iterator<Item = Rule>) -> impl Iterator<Item = Rule> {
+    rules.flat_map(|rule| {
+        let own: Option<Rule> = (rule.name() == REQUIREMENTS).then(|| Arc::new(MeetRequirements) as _);
+        let rule = if NEEDED.contains(&rule.name()) { rule } else { Arc::new(Dividing(rule)) };
+        [Some(rule), own].into_iter().flatten()
+    })
+}
+
+fn is_divided(config: &ConfigOptions) -> bool {
+    1 < config.execution.target_partitions
+}
+
+/// A rule for plans that are divided.
+#[derive(Debug)]
+struct Dividing(Rule);
+
+impl PhysicalOptimizerRule for Dividing {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if is_divided(config) { self.0.optimize(plan, config) } else { Ok(plan) }
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if is_divided(context.config_options()) { self.0.optimize_with_context(plan, context) } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// Brings the partitions of unions together and sorts, where an operator asks for it.
+#[derive(Debug)]
+struct MeetRequirements;
+
+impl PhysicalOptimizerRule for MeetRequirements {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if is_divided(config) { Ok(plan) } else { plan.transform_up(met).data() }
+    }
+
+    fn name(&self) -> &'static str {
+        "MeetRequirements"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn met(operator: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let distributions = operator.input_distribution_requirements().into_per_child();
+    let asked = distributions.iter().zip(operator.required_input_ordering());
+    let before = operator.children();
+    let mut is_changed = false;
+    let mut after = Vec::with_capacity(before.len());
+    for (child, (distribution, order)) in before.into_iter().zip(asked) {
+        let given = input(child, distribution, order)?;
+        is_changed |= !Arc::ptr_eq(child, &given);
+        after.push(given);
+    }
+    if !is_changed {
+        return Ok(Transformed::no(operator));
+    }
+    replace_children_if_necessary(operator, after).map(Transformed::yes)
+}
+
+fn input(
+    child: &Arc<dyn ExecutionPlan>,
+    distribution: &Distribution,
+    order: Option<OrderingRequirements>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut child = Arc::clone(child);
+    if 1 < child.output_partitioning().partition_count()
+        && !matches!(distribution, Distribution::UnspecifiedDistribution)
+    {
+        child = Arc::new(CoalescePartitionsExec::new(child));
+    }
+    let Some(order) = order.map(OrderingRequirements::into_single) else { return Ok(child) };
+    let known = child.equivalence_properties();
+    if known.ordering_satisfy_requirement(order.clone())? {
+        return Ok(child);
+    }
+    let mut keys: Vec<_> = order.into();
+    keys.retain(|key| known.is_expr_constant(&key.expr).is_none());
+    let Some(order) = LexOrdering::new(keys.into_iter().map(Into::into)) else { return Ok(child) };
+    let is_divided = 1 < child.output_partitioning().partition_count();
+    Ok(Arc::new(SortExec::new(order, child).with_preserve_partitioning(is_divided)))
+}
