@@ -25,38 +25,33 @@ pub(super) struct Confined {
     pub(super) facts: Vec<Option<ColumnFacts>>,
 }
 
-/// Per leaf: what it is confined to, if it is.
+/// Per leaf: what each of the others that confine it leaves, the fewest rows first.
 pub(super) fn confined(
     graph: &Graph,
     relations: &[Relation],
     classes: &[Vec<(usize, ColumnFacts)>],
-) -> Vec<Option<Confined>> {
-    let mut confined: Vec<Option<Confined>> = relations.iter().map(|_| None).collect();
+) -> Vec<Vec<Confined>> {
+    let mut confined: Vec<Vec<Confined>> = relations.iter().map(|_| Vec::new()).collect();
     for (number, class) in classes.iter().enumerate() {
         for (place, (leaf, own)) in class.iter().enumerate() {
             let is_met_elsewhere = classes
                 .iter()
                 .enumerate()
                 .any(|(other, class)| other != number && class.iter().any(|(member, _)| member == leaf));
-            if !is_met_elsewhere || confined[*leaf].is_some() || ROWS_MAX < relations[*leaf].rows {
+            if !is_met_elsewhere || ROWS_MAX < relations[*leaf].rows {
                 continue;
             }
             let others = class.iter().filter(|(other, _)| other != leaf);
-            let Some((by, low, high)) = others.filter_map(|(other, facts)| narrower(*other, facts, own)).next() else {
-                continue;
-            };
-            let Some((_, member)) = graph.classes[number].members.get(place) else { continue };
-            confined[*leaf] = confine(graph, *leaf, member, (low, high)).map(|relation| Confined {
-                by,
-                rows: relation.rows.max(1.0),
-                facts: graph
-                    .classes
-                    .iter()
-                    .map(|class| member_facts(graph, *leaf, &class.members, &relation))
-                    .collect(),
-            });
+            for (by, low, high) in others.filter_map(|(other, facts)| narrower(*other, facts, own)) {
+                let Some((_, member)) = graph.classes[number].members.get(place) else { continue };
+                let Some(relation) = confine(graph, *leaf, member, (low, high)) else { continue };
+                let facts =
+                    graph.classes.iter().map(|class| member_facts(graph, *leaf, &class.members, &relation)).collect();
+                confined[*leaf].push(Confined { by, rows: relation.rows.max(1.0), facts });
+            }
         }
     }
+    confined.iter_mut().for_each(|of| of.sort_by(|a, b| a.rows.total_cmp(&b.rows)));
     confined
 }
 

@@ -22,8 +22,8 @@ pub(super) struct Sizes {
     classes: Vec<Vec<(usize, ColumnFacts)>>,
     /// What multiplies the rows of every set that contains these leaves.
     factors: Vec<(LeafSet, f64)>,
-    /// Per leaf: what it is beside another.
-    confined: Vec<Option<Confined>>,
+    /// Per leaf: what it is beside others.
+    confined: Vec<Vec<Confined>>,
     rows: RefCell<HashMap<LeafSet, f64>>,
 }
 
@@ -98,16 +98,18 @@ impl Sizes {
 
     /// What is known of a class's member in a leaf that is joined with the others of `set`.
     fn facts_within<'a>(&'a self, set: LeafSet, leaf: usize, class: usize, facts: &'a ColumnFacts) -> &'a ColumnFacts {
-        let confined = self.confined[leaf].as_ref().filter(|confined| set.has(confined.by));
-        confined.and_then(|confined| confined.facts[class].as_ref()).unwrap_or(facts)
+        self.confined_within(set, leaf).and_then(|confined| confined.facts[class].as_ref()).unwrap_or(facts)
+    }
+
+    fn confined_within(&self, set: LeafSet, leaf: usize) -> Option<&Confined> {
+        self.confined[leaf].iter().find(|confined| set.has(confined.by))
     }
 
     fn compute(&self, set: LeafSet) -> f64 {
         if let Some(leaf) = set.single() {
             return self.leaves[leaf].rows;
         }
-        let confined = |leaf: usize| self.confined[leaf].as_ref().filter(|confined| set.has(confined.by));
-        let rows_of = |leaf: usize| match (self.leaves[leaf].attached, confined(leaf)) {
+        let rows_of = |leaf: usize| match (self.leaves[leaf].attached, self.confined_within(set, leaf)) {
             (Some(factor), _) => factor,
             (None, Some(confined)) => confined.rows,
             (None, None) => self.leaves[leaf].rows,

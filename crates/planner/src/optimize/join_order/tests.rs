@@ -213,9 +213,10 @@ async fn outer_joins_whose_columns_must_not_be_null_are_inner() {
 
 #[tokio::test]
 async fn a_range_that_confines_a_leaf_is_known_of_its_other_columns() {
-    // Of 3,000 days, those in the weeks of a hundred of them: what happened on them is a thirtieth, though the calendar is joined whole.
+    // Of 3,000 days, those in the weeks of seventy of them: what happened on them is a quarter, though the calendar is joined whole.
     let day: Rows = vec![("d_id", keys(3_000)), ("d_week", (0..3_000).map(|day| Some(day / 7)).collect())];
-    let sale: Rows = vec![("s_id", keys(9_000)), ("s_day", (0..9_000).map(|sale| Some(sale % 3_000)).collect())];
+    // What they happened on is a few of the calendar's days too, and confines it less.
+    let sale: Rows = vec![("s_id", keys(9_000)), ("s_day", (0..9_000).map(|sale| Some(sale % 250)).collect())];
     let warehouse = Warehouse::new(&[("day", day), ("sale", sale)]);
     let sql = "SELECT s_id FROM sale, day AS d, day AS w WHERE s_day = d.d_id AND d.d_week = w.d_week AND w.d_id < 70";
     let plan = warehouse.plan(sql, true).await;
@@ -235,7 +236,7 @@ async fn a_range_that_confines_a_leaf_is_known_of_its_other_columns() {
     let sale = at("s_day");
     let days = (0..3).map(LeafSet::one).filter(|leaf| *leaf != sale).fold(LeafSet::EMPTY, LeafSet::union);
     // Its scan is told of the days that are left.
-    assert!(sizes.reached(days, sale) < 0.1, "{}", sizes.reached(days, sale));
+    assert!(sizes.reached(days, sale) < 0.4, "{}", sizes.reached(days, sale));
     assert!((sizes.reached(LeafSet::EMPTY, sale) - 1.0).abs() < f64::EPSILON);
 }
 
