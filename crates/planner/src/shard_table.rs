@@ -42,7 +42,10 @@ pub const PLACE: &str = "__place";
 
 /// A table with the rows of one snapshot.
 pub struct ShardTable {
+    /// With the columns of the schema, which may be fewer than the table has.
     pub table: Arc<Table>,
+    /// As the catalog has it.
+    pub whole: Arc<Table>,
     pub rows: Arc<TableRows>,
     /// Whether the schema ends in [`ROW_ID`] and [`PLACE`].
     pub places: bool,
@@ -60,7 +63,14 @@ impl ShardTable {
     #[must_use]
     pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn PlanScan>) -> Self {
         let schema = schema_of(&table.columns);
-        Self { table, rows, places: false, pin: None, files: None, known: KnownRows::default(), schema, planner }
+        let whole = Arc::clone(&table);
+        Self { table, whole, rows, places: false, pin: None, files: None, known: KnownRows::default(), schema, planner }
+    }
+
+    /// Planned as `narrow`, which is the same with fewer columns.
+    #[must_use]
+    pub(crate) fn only(self, narrow: Arc<Table>) -> Self {
+        Self { schema: schema_of(&narrow.columns), table: narrow, ..self }
     }
 
     /// An external `table` with the files that are `listed`.

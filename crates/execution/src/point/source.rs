@@ -13,7 +13,7 @@ use planner::error::from_datafusion;
 use planner::{PLACE, ROW_ID};
 use rowstore::{StoredColumn, Tuple, Value, batch_of};
 use txn::KeyRead;
-use types::{ColumnId, Oid, SqlResult};
+use types::{ColumnId, Oid, SqlError, SqlResult};
 
 use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
@@ -210,7 +210,10 @@ impl KeyedRows {
         if ROWS_MAX < found.len() || PIECES_MAX < pieces(&found) {
             return Ok(None);
         }
-        let tuples = execution.fetch(&self.table, rows, &found).await?;
+        // Rows are kept for other statements too: with all columns, not only those that this one names.
+        let whole =
+            view.table(self.table.oid).ok_or_else(|| SqlError::internal("a table that is read is not there"))?;
+        let tuples = execution.fetch(whole, rows, &found).await?;
         let is_all = found.len() < count_max;
         Ok(Some(Read { tuples, found, is_all }))
     }

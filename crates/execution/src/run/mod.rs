@@ -126,7 +126,7 @@ pub(crate) async fn operators(
         return plan.physical(stop).await;
     }
     let optimized = plan.optimized(stop).await?;
-    if optimized.has_work() {
+    if optimized.has_work() && !optimized.hides_plans().map_err(from_datafusion)? {
         let again = optimized.anew().map_err(from_datafusion)?;
         let covered = cover(plan.operators(&again, Division::None, stop).await?).map_err(from_datafusion)?;
         if is_whole(&covered) {

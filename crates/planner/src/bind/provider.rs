@@ -78,8 +78,12 @@ impl<'a> Provider<'a> {
                     let table = ShardTable::new(table, rows, scan).held_by(pin).with_places();
                     return Ok(provider_as_source(Arc::new(table)));
                 }
-                let table = self.named.as_ref().map_or_else(|| Arc::clone(&table), |named| named.only(&table));
-                Ok(provider_as_source(Arc::new(ShardTable::new(table, rows, scan).held_by(pin))))
+                let narrow = self.named.as_ref().map(|named| named.only(&table));
+                let table = ShardTable::new(table, rows, scan).held_by(pin);
+                Ok(provider_as_source(Arc::new(match narrow {
+                    Some(narrow) => table.only(narrow),
+                    None => table,
+                })))
             }
             Found::Catalog(Relation::View(found)) => {
                 self.check_readable(found.owner, "view", &found.name)?;

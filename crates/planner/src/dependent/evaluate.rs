@@ -23,6 +23,7 @@ use types::{Condition, SqlError};
 use super::Surroundings;
 use super::parameter::{Slots, parameterize};
 use crate::error::to_datafusion;
+use crate::shared::by_rules;
 use crate::stop::{canceled, stoppable};
 
 /// What is asked of the subquery's rows.
@@ -79,7 +80,7 @@ impl Dependent {
         let state =
             SessionStateBuilder::new_from_existing(self.within.state.as_ref().clone()).with_config(config).build();
         let plan = parameterize(self.plan.as_ref().clone(), &self.outer, slots)?;
-        let plan = state.optimizer().optimize(plan, &state, |_, _| {})?;
+        let plan = by_rules(plan, &state)?;
         let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
         let physical = stoppable(physical, &self.within.stop)?;
         Ok((Arc::new(state), physical))

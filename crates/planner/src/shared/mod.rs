@@ -82,8 +82,11 @@ impl Optimized {
         Ok(Self { plan: over(&self.plan, &tables)?, shared: tables.into_iter().map(|(_, again)| again).collect() })
     }
 
-    /// Whether functions have plans in them.
-    pub(crate) fn hides_plans(&self) -> Result<bool> {
+    /// Whether functions have plans in them, which [`Optimized::anew`] does not reach.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn hides_plans(&self) -> Result<bool> {
         let shared = self.shared.iter().map(|table| table.plan());
         std::iter::once(&self.plan).chain(shared).try_fold(false, |hides, plan| Ok(hides || once::hides_plans(plan)?))
     }
@@ -181,7 +184,7 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
     Ok(Attempt::Done(Optimized { plan, shared: tables }))
 }
 
-fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+pub(crate) fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     let mut plan = state.optimizer().optimize(plan, state, |_, _| {})?;
     // A subquery may have been in the way of another.
     for _ in 1..PASSES {
@@ -196,7 +199,7 @@ fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
 /// Whether a subquery is left that is to be a join.
 fn has_dependent_subqueries(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
-    plan.apply(|node| {
+    plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             found |= expr.exists(|expr| {
                 Ok(match expr {

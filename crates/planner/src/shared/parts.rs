@@ -10,6 +10,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use types::ColumnId;
 
 use super::asked::Asked;
 use super::fuse::{Fusion, Total, fusions};
@@ -141,22 +142,26 @@ impl Facts {
 }
 
 /// A table of the catalog with the rows of a snapshot: two scans of one see the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Scanned {
     table: usize,
     rows: usize,
     places: bool,
+    /// What a place in the schema means: each reading of a view has tables of its own.
+    columns: Vec<ColumnId>,
 }
 
 /// What a scan reads, if it is of the catalog.
 pub(super) fn scanned(scan: &TableScan) -> Option<Scanned> {
     let provider = source_as_provider(&scan.source).ok()?;
     if let Some(kept) = provider.downcast_ref::<SharedTable>() {
-        return Some(Scanned { table: std::ptr::from_ref(kept).addr(), rows: 0, places: false });
+        let table = std::ptr::from_ref(kept).addr();
+        return Some(Scanned { table, rows: 0, places: false, columns: Vec::new() });
     }
     let table = provider.downcast_ref::<ShardTable>()?;
     let (rows, places) = (Arc::as_ptr(&table.rows).addr(), table.places);
-    Some(Scanned { table: Arc::as_ptr(&table.table).addr(), rows, places })
+    let columns = table.table.columns.iter().map(|column| column.id).collect();
+    Some(Scanned { table: Arc::as_ptr(&table.whole).addr(), rows, places, columns })
 }
 
 struct Finder {
