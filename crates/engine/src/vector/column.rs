@@ -92,11 +92,14 @@ impl Column {
         self.validity.as_ref().is_none_or(|bits| bits.get(row))
     }
 
-    /// The values of these rows, in their order; a row may come more than once.
+    /// The values of these rows, in their order; a row may come more than once. A column without rows, which nobody reads, stays so.
     ///
     /// # Errors
     /// None that well-formed columns meet.
     pub fn take(&self, rows: &[u32]) -> Result<Self> {
+        if self.rows() == 0 {
+            return Ok(self.clone());
+        }
         let validity =
             self.validity.as_ref().map(|bits| Arc::new(Bits::of(rows.len(), |row| bits.get(rows[row] as usize))));
         let data = match &self.data {
@@ -115,9 +118,12 @@ impl Column {
         Ok(Self { data, validity })
     }
 
-    /// The values of the rows from one to another.
+    /// The values of the rows from one to another; a column without rows, which nobody reads, stays so.
     #[must_use]
     pub fn slice(&self, start: usize, end: usize) -> Self {
+        if self.rows() == 0 {
+            return self.clone();
+        }
         let bits = |bits: &Bits| Arc::new(Bits::of(end - start, |row| bits.get(start + row)));
         let data = match &self.data {
             Data::Bools(values) => Data::Bools(bits(values)),
