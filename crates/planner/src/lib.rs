@@ -7,6 +7,7 @@
 //! and `semantics/`, `functions/` for where PostgreSQL and DataFusion differ.
 
 mod activity;
+mod any_expression;
 mod bind;
 mod context;
 pub mod define;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use catalog::{Constraint, Distribution, Table, TableOrder};
+use catalog::{Distribution, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, Visit, Visitor};
 use types::ColumnId;
 
@@ -44,8 +44,8 @@ impl NamedColumns {
 }
 
 fn columns_of_keys(table: &Table) -> HashSet<ColumnId> {
-    let of_constraint = |constraint: &Constraint| constraint.kind.columns().to_vec();
-    let mut columns: HashSet<ColumnId> = table.constraints.iter().flat_map(of_constraint).collect();
+    let of_constraints = table.constraints.iter().flat_map(|constraint| constraint.kind.columns());
+    let mut columns: HashSet<ColumnId> = of_constraints.copied().collect();
     columns.extend(table.indexes.iter().flat_map(|index| index.all_columns()));
     if let Distribution::On(keys) = &table.distribution {
         columns.extend(keys);

@@ -7,6 +7,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::any_expression::any_expression;
+
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// A rule for plans that have an expression of some kind.
@@ -47,15 +49,7 @@ impl OptimizerRule for IfOfUse {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut is_of_use = false;
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                is_of_use = is_of_use || expr.exists(|expr| Ok((self.is_for)(expr)))?;
-                Ok(TreeNodeRecursion::Continue)
-            })?;
-            Ok(if is_of_use { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if !is_of_use {
+        if !any_expression(&plan, self.is_for)? {
             return Ok(Transformed::no(plan));
         }
         match self.rule.apply_order() {

@@ -36,6 +36,7 @@ use self::once::Once;
 use self::parts::{PartId, Parts, Shares, scanned};
 pub use self::rows::SharedRows;
 pub(crate) use self::table::SharedTable;
+use crate::any_expression::any_expression;
 use crate::optimize;
 
 /// How often a plan is optimized anew because a part is better computed by each of its readers.
@@ -198,21 +199,11 @@ pub(crate) fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<Logica
 
 /// Whether a subquery is left that is to be a join.
 fn has_dependent_subqueries(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= expr.exists(|expr| {
-                Ok(match expr {
-                    Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
-                    Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
-                    _ => false,
-                })
-            })?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    any_expression(plan, |expr| match expr {
+        Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
+        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+        _ => false,
+    })
 }
 
 /// Whether there can be anything to share: most plans read each table once.

@@ -19,6 +19,7 @@ use super::narrow::Readers;
 use super::parts::Parts;
 use super::table::{Read, SharedTable, named};
 use super::{Optimized, by_rules, repeated};
+use crate::any_expression::any_expression;
 use crate::dependent::is_dependent;
 use crate::functions::external;
 use crate::optimize::Relation;
@@ -130,23 +131,10 @@ fn steps(plan: &LogicalPlan) -> Result<bool> {
 }
 
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    any_expression(plan, |expr| Ok(expr.is_volatile()))
+    any_expression(plan, Expr::is_volatile_node)
 }
 
 /// Whether plans are out of sight in it, whose scans are not found.
 pub(super) fn hides_plans(plan: &LogicalPlan) -> Result<bool> {
-    use datafusion::common::tree_node::TreeNode;
-    any_expression(plan, |expr| expr.exists(|expr| Ok(is_dependent(expr))))
-}
-
-fn any_expression(plan: &LogicalPlan, is_such: impl Fn(&Expr) -> Result<bool>) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= is_such(expr)?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    any_expression(plan, is_dependent)
 }

@@ -88,10 +88,10 @@ impl Sizes {
         let mut share = 1.0_f64;
         for (number, class) in self.classes.iter().enumerate() {
             let Some((_, own)) = class.iter().find(|(member, _)| *member == leaf) else { continue };
-            let others = class.iter().filter(|(member, _)| build.has(*member));
-            let others: Vec<&ColumnFacts> =
-                others.map(|(member, facts)| self.facts_within(build, *member, number, facts)).collect();
-            share = others.into_iter().fold(share, |share, other| share.min(share_in_common(own, &[own, other])));
+            for (member, facts) in class.iter().filter(|(member, _)| build.has(*member)) {
+                let other = self.facts_within(build, *member, number, facts);
+                share = share.min(share_in_common(own, &[own, other]));
+            }
         }
         share
     }
