@@ -118,3 +118,18 @@ async fn what_is_computed_over_arrow_is_marked() {
     let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap();
     assert!(!plan.iter().any(|line| line.contains("Arrow")), "{plan:#?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn not_in_is_the_engines_where_nothing_is_null() {
+    let sql = tables().await;
+    sql.run("create table p (id int not null, v text)").await.unwrap();
+    sql.run("insert into p select i, 'v' || i % 3 from generate_series(1, 60) as g(i)").await.unwrap();
+    sql.run("create table q (p int not null, w int)").await.unwrap();
+    sql.run("insert into q select i * 2, i from generate_series(1, 20) as g(i)").await.unwrap();
+    let query = "select v, count(*) from p where id not in (select p from q where w > 5) group by v order by v";
+    let plan = sql.run(&format!("explain (costs off) {query}")).await.unwrap();
+    // Of what is left to operators several threads take parts, which are gathered.
+    assert!(plan.iter().any(|line| line.contains("Anti Join")), "{plan:#?}");
+    assert!(!plan.iter().any(|line| line.contains("Gather") || line.contains("Redistribute")), "{plan:#?}");
+    assert_eq!(sql.run(query).await.unwrap(), ["v0|15", "v1|15", "v2|15"]);
+}

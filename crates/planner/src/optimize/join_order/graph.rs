@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use datafusion::common::{Column, DFSchema, HashSet, JoinType, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, Filter, Join, LogicalPlan, Operator, Projection, build_join_schema};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, Projection, build_join_schema,
+};
 
 use super::leaf_set::LeafSet;
 use super::search::Tree;
@@ -39,6 +41,7 @@ pub(super) struct Attachment {
     pub(super) on: Vec<(Expr, Expr)>,
     pub(super) filter: Option<Expr>,
     pub(super) null_equality: NullEquality,
+    /// NOT IN: a NULL on either side leaves it open whether a row stays.
     pub(super) null_aware: bool,
     /// The leaves that must be on the other side.
     pub(super) required: LeafSet,
@@ -150,6 +153,10 @@ impl Flat {
         }
         // A condition that reads no row of the other side holds for all of them alike, wherever it stands.
         let required = if required.is_empty() { present } else { required };
+        let null_aware =
+            join.null_aware && on.iter().any(|(theirs, own)| may_be_null(theirs, kept) || may_be_null(own, attached));
+        // Then it is another join, though it may stay where it is.
+        self.has_filters |= null_aware != join.null_aware;
         let leaf = self.leaf(Leaf {
             plan: Arc::clone(attached),
             attachment: Some(Attachment {
@@ -157,7 +164,7 @@ impl Flat {
                 on,
                 filter: join.filter.clone(),
                 null_equality: join.null_equality,
-                null_aware: join.null_aware,
+                null_aware,
                 required,
             }),
         })?;
@@ -250,6 +257,10 @@ impl Leaf {
             _ => self.plan.schema().columns(),
         }
     }
+}
+
+fn may_be_null(expr: &Expr, plan: &LogicalPlan) -> bool {
+    expr.nullable(plan.schema().as_ref()).unwrap_or(true)
 }
 
 /// Whether a condition holds for no row in which these columns are NULL.
