@@ -21,9 +21,10 @@ demo: build ## build, load TPC-H SF1 through COPY, run the 22 queries over the w
 run: build ## build and serve ./kiln-data on 127.0.0.1:5433
 	@$$(scripts/target-dir)/debug/kiln serve
 
-lint: tools ## format, clippy with warnings as errors, the house's own rules
+lint: tools ## format, clippy with warnings as errors, the engine for arm64 too, the house's own rules
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+	@scripts/lint-arm64
 	$(CARGO) xtask tidy
 
 unit: build ## tests beside the code

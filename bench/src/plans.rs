@@ -6,6 +6,7 @@ use tokio_postgres::Client;
 use types::Clock;
 
 use crate::Error;
+use crate::answers::Row;
 use crate::figure::geometric_mean;
 use crate::measure::Report;
 use crate::peers::Mode;
@@ -24,12 +25,14 @@ pub async fn run(
     let mut peers = start_peers(options, Mode::Hot, say);
     let mut own = Vec::new();
     let mut theirs = vec![Vec::new(); peers.len()];
+    let mut phases = Phases::default();
     for number in chosen(options) {
         let sql = format!("EXPLAIN {}", options.suite.queries()[number - 1]);
         let mut times = Vec::with_capacity(options.runs);
         for _ in 0..options.runs.max(1) {
             times.push(timed(client, number, &sql, clock).await?.0);
         }
+        phases.ask(client, options, number, clock).await?;
         let least = times.into_iter().min().unwrap_or_default();
         let mut line = format!("q{number:02}{}", millis(least));
         own.push(least);
@@ -57,6 +60,7 @@ pub async fn run(
         figures: spread("kiln", own, say),
         violations: Vec::new(),
     };
+    report.figures.extend(phases.medians(say));
     for (peer, pairs) in peers.iter().zip(theirs) {
         report.figures.extend(spread(peer.name(), pairs.iter().map(|(_, theirs)| *theirs).collect(), say));
         let ratios = pairs.iter().map(|(own, theirs)| own.as_secs_f64() / theirs.as_secs_f64().max(1e-9));
@@ -65,6 +69,53 @@ pub async fn run(
         report.figures.push((format!("kiln/{}, geometric mean", peer.name()), ratio));
     }
     Ok(report)
+}
+
+/// What the server says of the phases of planning, in milliseconds, in their order: the least for each query.
+#[derive(Default)]
+struct Phases(Vec<(String, Vec<f64>)>);
+
+impl Phases {
+    async fn ask(&mut self, client: &Client, options: &Options, number: usize, clock: &dyn Clock) -> Result<(), Error> {
+        let query = &options.suite.queries()[number - 1];
+        let sql = format!("EXPLAIN (COSTS OFF, SUMMARY, VERBOSE, FORMAT JSON) {query}");
+        let mut least: Vec<(String, f64)> = Vec::new();
+        for _ in 0..options.runs.max(1) {
+            let (_, answer) = timed(client, number, &sql, clock).await?;
+            for (phase, time) in told(&answer) {
+                match least.iter_mut().find(|(known, _)| *known == phase) {
+                    Some((_, known)) => *known = known.min(time),
+                    None => least.push((phase, time)),
+                }
+            }
+        }
+        for (phase, time) in least {
+            match self.0.iter_mut().find(|(known, _)| *known == phase) {
+                Some((_, times)) => times.push(time),
+                None => self.0.push((phase, vec![time])),
+            }
+        }
+        Ok(())
+    }
+
+    fn medians(self, say: &mut dyn FnMut(&str)) -> Vec<(String, f64)> {
+        let median = |(phase, mut times): (String, Vec<f64>)| {
+            times.sort_by(f64::total_cmp);
+            let median = times[times.len() / 2];
+            say(&format!("{phase:<12}{median:>9.3} ms at the median"));
+            (format!("kiln {phase}, median, ms"), median)
+        };
+        self.0.into_iter().map(median).collect()
+    }
+}
+
+/// The phases that EXPLAIN tells in JSON; none of a server that does not.
+fn told(answer: &[Row]) -> Vec<(String, f64)> {
+    let text = answer.first().and_then(|row| row.first()?.as_deref());
+    let document = text.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let phases = document.as_ref().and_then(|document| document.get(0)?.get("Planning Phases")?.as_object());
+    let phases = phases.into_iter().flatten();
+    phases.filter_map(|(phase, time)| Some((phase.clone(), time.as_f64()?))).collect()
 }
 
 /// The median, the 90th percentile and the longest of some times.

@@ -1,4 +1,5 @@
-//! The cache's tier on disk: what was read before a restart comes from there, and damage to its files changes no answer.
+//! The cache's tier on disk: what was read before a restart comes from there, and damage to its files changes no answer. And its tier in memory:
+//! what is read once does not push out what is read often.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +11,13 @@ use types::{Clock, Random, SystemClock};
 
 use crate::server::Server;
 
-const QUERIES: [&str; 3] = [
+const QUERIES: [&str; 4] = [
     "SELECT count(*)::text || ' ' || sum(n)::text || ' ' || max(word) || ' ' || max(name) FROM t",
     "SELECT string_agg(word || count::text, ' ' ORDER BY word) FROM (SELECT word, count(*) FROM t WHERE n % 3 = 0 GROUP BY word) AS g",
     "SELECT count(*)::text FROM t WHERE name LIKE '%77%' AND price > 100",
+    "SELECT count(*)::text || ' ' || sum(length(raw))::text || ' ' || max(span)::text || ' ' || sum(list[2])::text FROM t WHERE id > 'a0000000-0000-0000-0000-000000000000' AND raw < '\\xd0'",
 ];
-const COLUMNS: &str = "n, word, name, price";
+const COLUMNS: &str = "n, word, name, price, id, raw, span and list";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_answer() {
@@ -24,8 +26,10 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
     let client = server.connect().await;
     client
         .batch_execute(
-            "CREATE TABLE t (n int, word text, name text, price numeric(10,2)) WITH (storage = column);
-             INSERT INTO t SELECT i, 'word ' || i % 7, 'name ' || i, i * 0.25 FROM generate_series(1, 300000) AS g(i);
+            "CREATE TABLE t (n int, word text, name text, price numeric(10,2), id uuid, raw bytea, span interval, list int[])
+                 WITH (storage = column);
+             INSERT INTO t SELECT i, 'word ' || i % 7, 'name ' || i, i * 0.25, md5(i::text)::uuid, decode(md5(i::text), 'hex'),
+                 i * interval '1 second', ARRAY[i, i % 10] FROM generate_series(1, 300000) AS g(i);
              CREATE TABLE gone (n int) WITH (storage = column);
              INSERT INTO gone SELECT i FROM generate_series(1, 20000) AS g(i)",
         )
@@ -81,6 +85,42 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
     let server = Server::start_on(folder.path(), &["--cache-disk-mb", "0"]);
     assert_eq!(answers(&server.connect().await).await, expected);
     assert!(self::files(&folder.path().join("cache")).is_empty(), "none is kept");
+}
+
+/// The cache has room for a sixth of the cold table, which is read from its start to its end: at the third time its pages are kept too.
+#[tokio::test(flavor = "multi_thread")]
+async fn scans_of_a_cold_table_leave_a_hot_one_in_memory() {
+    let folder = TempDir::with_prefix("kiln-cache-").expect("a temporary folder can be made");
+    let limits = ["--cache-memory-mb", "2", "--cache-disk-mb", "0", "--settle-rows", "1000000"];
+    let server = Server::start_on(folder.path(), &limits);
+    let client = server.connect().await;
+    // Numbers of 20 bits each, without an order.
+    let primes = [7919, 104_729, 15_485_863, 32_452_843, 49_979_687, 67_867_967, 86_028_121, 104_395_301];
+    let columns = primes.map(|prime| format!("(i * {prime} % 1000003)::int AS c{prime}")).join(", ");
+    let sums = primes.map(|prime| format!("sum(c{prime})")).join(", ");
+    let tables = format!(
+        "CREATE TABLE hot WITH (storage = column) AS SELECT {columns} FROM generate_series(1::int8, 5000) AS g(i);
+         CREATE TABLE cold WITH (storage = column) AS SELECT {columns} FROM generate_series(1::int8, 600000) AS g(i)"
+    );
+    client.batch_execute(&tables).await.expect("the statements run");
+    let read = async |table: &str| {
+        client.batch_execute(&format!("SELECT {sums} FROM {table}")).await.expect("it is answered");
+    };
+    for _ in 0..5 {
+        read("hot").await;
+    }
+    let before = held(&client, "memory", "hot").await;
+    assert!(0 < before.blocks && before.blocks <= before.hits, "it is hot: {before:?}");
+    for round in 1..=3 {
+        read("cold").await;
+        read("hot").await;
+        read("hot").await;
+        let now = held(&client, "memory", "hot").await;
+        assert_eq!((now.hits - before.hits, now.misses), (2 * round * before.blocks, before.misses), "{before:?}");
+    }
+    let evictions = "SELECT evictions FROM sys.cache WHERE tier = 'memory' AND table_name = 'cold'";
+    let evictions: i64 = client.query_one(evictions, &[]).await.expect("it was read").get(0);
+    assert!(0 < evictions, "there is no room for all of it");
 }
 
 async fn answers(client: &Client) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! External tables: TPC-H's answers are the same of files as of tables, with the engine and without it; hot files are not read again.
 
+use std::time::Duration;
+
 use bench::{Suite, answers, load, run};
 use tempfile::TempDir;
 use tokio_postgres::Client;
-use types::SystemClock;
+use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
@@ -81,6 +83,73 @@ async fn what_is_hot_is_not_read_again() {
     }
     assert!(0 < read[0], "{read:?}");
     assert_eq!(read[2], 0, "{read:?}");
+}
+
+/// What was read before a restart comes from the cache's files, and only while the file is what it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
+    let data = TempDir::with_prefix("kiln-data-").expect("a temporary folder can be made");
+    let folder = TempDir::with_prefix("kiln-files-").expect("a temporary folder can be made");
+    let file = folder.path().join("a.parquet");
+    let write = async |client: &Client, rows: u32| {
+        let copy = format!(
+            "COPY (SELECT n, 'word ' || n % 10 AS word FROM generate_series(1, {rows}) n(n)) TO '{}' (FORMAT parquet)",
+            file.display()
+        );
+        client.batch_execute(&copy).await.expect("a file is written");
+        let handle = std::fs::File::options().write(true).open(&file).expect("the file is ours");
+        handle.set_modified(std::time::UNIX_EPOCH).expect("the file is ours");
+    };
+    let sum = async |client: &Client| -> i64 {
+        let sum = "SELECT sum(n + length(word))::int8 FROM t";
+        client.query_one(sum, &[]).await.expect("it is answered").get(0)
+    };
+    let server = Server::start_on(data.path(), &[]);
+    let client = server.connect().await;
+    write(&client, 150_000).await;
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", file.display());
+    client.batch_execute(&create).await.expect("the file is a table");
+    let expected = sum(&client).await;
+    let (blocks, _, _) = held(&client, "memory").await;
+    assert!(0 < blocks, "what was read is kept");
+    until_on_disk(&client, blocks).await;
+    drop(client);
+    server.kill();
+
+    let server = Server::start_on(data.path(), &[]);
+    let client = server.connect().await;
+    // What is kept is looked through some seconds after the start too, before anybody has listed the table's files.
+    until_on_disk(&client, blocks).await;
+    SystemClock::new().sleep(Duration::from_secs(3)).await;
+    assert_eq!(held(&client, "disk").await, (blocks, 0, 0));
+    assert_eq!(sum(&client).await, expected);
+    assert_eq!(held(&client, "disk").await, (blocks, blocks, 0), "what was read before is read from disk");
+    // Another content is read anew, and what was kept of the old one goes.
+    write(&client, 140_000).await;
+    let changed = sum(&client).await;
+    assert!(changed < expected);
+    let (_, hits, misses) = held(&client, "disk").await;
+    assert_eq!((hits, misses), (blocks, blocks), "as many pages, all of them new");
+    until_on_disk(&client, blocks).await;
+    assert_eq!(sum(&client).await, changed);
+}
+
+/// Blocks of the table in a tier, and how often it was asked for some and had them, or not.
+async fn held(client: &Client, tier: &str) -> (i64, i64, i64) {
+    let query = "SELECT blocks, hits, misses FROM sys.cache WHERE tier = $1 AND table_name = 't'";
+    let row = client.query_opt(query, &[&tier]).await.expect("it is a table");
+    row.map_or((0, 0, 0), |row| (row.get(0), row.get(1), row.get(2)))
+}
+
+/// Files are written, looked through and let go of in the background.
+async fn until_on_disk(client: &Client, blocks: i64) {
+    for _ in 0..500 {
+        if held(client, "disk").await.0 == blocks {
+            return;
+        }
+        SystemClock::new().sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{:?} are on disk, not {blocks}", held(client, "disk").await);
 }
 
 /// What all scans of a plan read.

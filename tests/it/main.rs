@@ -9,6 +9,7 @@
 mod bulk;
 mod by_key;
 mod cache;
+mod cancel;
 mod clients;
 mod external;
 mod faults;
@@ -31,3 +32,4 @@ mod storm;
 mod temporary;
 mod time;
 mod tpc;
+mod tpc_oracles;

@@ -105,6 +105,20 @@ const HUNGRY: [&str; 6] = [
     "SELECT count(*), sum(c) FROM (SELECT o.v, b.k, count(*) AS c FROM big b JOIN other o ON o.k = b.n GROUP BY GROUPING SETS ((1, 2), (1), (2))) AS s",
 ];
 
+/// Joins whose build rows all have one key and have no room in [`LITTLE`], of every kind that keeps or asks for rows of the other side; and NOT IN,
+/// whose answer depends on rows of every part.
+const ONE_KEY: [&str; 9] = [
+    "SELECT count(*), count(s.v), sum(b.n), sum(s.n) FROM same s JOIN big b ON s.k = b.k",
+    "SELECT count(*), count(s.v), sum(b.n), sum(s.n) FROM big b LEFT JOIN same s ON s.k = b.k",
+    "SELECT count(*), count(s.v), sum(b.n), sum(s.n) FROM big b LEFT JOIN same s ON s.k = b.k AND s.n % 1000 < b.n % 99",
+    "SELECT count(*), count(s.v), sum(b.n), sum(s.n) FROM same s FULL JOIN big b ON s.k = b.k AND s.n > b.n",
+    "SELECT count(*), sum(n) FROM big b WHERE EXISTS (SELECT FROM same s WHERE s.k = b.k AND s.n > b.n + 149990 AND s.v <> b.v)",
+    "SELECT count(*), sum(n) FROM big b WHERE NOT EXISTS (SELECT FROM same s WHERE s.k = b.k AND s.n > b.n + 149990 AND s.v <> b.v)",
+    "SELECT count(*), sum(n) FROM big b WHERE n % 5 = 0 OR EXISTS (SELECT FROM same s WHERE s.k = b.k AND s.n > b.n + 149990 AND s.v <> b.v)",
+    "SELECT count(*), sum(n) FROM big b WHERE v NOT IN (SELECT v FROM other WHERE k > 1000)",
+    "SELECT count(*), sum(n) FROM big b WHERE v NOT IN (SELECT nullif(v, 'value 1800') FROM other WHERE k > 1000)",
+];
+
 /// Shapes whose rows cannot be sorted in [`LITTLE`].
 const SORTED: [&str; 8] = [
     "SELECT n, k, v FROM big ORDER BY v DESC, n",
@@ -134,13 +148,15 @@ async fn what_has_no_room_spills_and_has_the_same_answer() {
                  INSERT INTO big SELECT i, i % 150000, 'value ' || i % 250000 FROM generate_series(1, 300000) AS g(i);
                  CREATE TABLE other (k bigint, v text);
                  INSERT INTO other SELECT i * 2, 'value ' || i * 3 FROM generate_series(1, 200000) AS g(i);
-                 VACUUM big; VACUUM other",
+                 CREATE TABLE same (k bigint, n bigint, v text);
+                 INSERT INTO same SELECT 7, i, 'value of its own ' || i FROM generate_series(1, 150000) AS g(i);
+                 VACUUM big; VACUUM other; VACUUM same",
             )
             .await
             .expect("tables are made");
     }
-    let hungry = HUNGRY.map(|query| (query, "Spilled Parts"));
-    for (query, spilled) in hungry.into_iter().chain(SORTED.map(|query| (query, "Spilled Runs"))) {
+    let hungry = HUNGRY.into_iter().chain(ONE_KEY).map(|query| (query, "Spilled Parts"));
+    for (query, spilled) in hungry.chain(SORTED.map(|query| (query, "Spilled Runs"))) {
         let expected = rows(&wide, query).await;
         let found = rows(&narrow, query).await;
         let differ = found.iter().zip(&expected).position(|(found, expected)| found != expected);

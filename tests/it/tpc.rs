@@ -68,7 +68,7 @@ async fn ask_all(server: &Server, suite: Suite, answers: &Path, engine: &str) ->
         let expected = answers::read_reference(&std::fs::read_to_string(&path).expect("each query has its answer"));
         match run::query(&client, sql).await {
             Ok(found) => {
-                if let Err(difference) = same(&expected, &found, &approximate_columns(suite, number)) {
+                if let Err(difference) = same(&expected, &found, suite, number) {
                     wrong.push(format!("q{number:02}, engine {engine}: {difference}"));
                 }
             }
@@ -99,8 +99,9 @@ async fn spilled_queries(server: &Server, suite: Suite) -> Vec<usize> {
 }
 
 /// Five digits in averages and quotients, which follow PostgreSQL's scale; every other column text for text.
-fn same(expected: &[Row], found: &[Row], approximate: &[Approximate]) -> Result<(), String> {
-    for column in approximate {
+pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize) -> Result<(), String> {
+    let approximate = approximate_columns(suite, query);
+    for column in &approximate {
         if let Some(unit) = column.unit {
             same_to_one_unit(&numbers(expected, column.index), &numbers(found, column.index), unit)?;
         }

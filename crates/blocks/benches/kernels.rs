@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use blocks::kernels::{Kernels, Lane, Word};
+use blocks::kernels::{Decimals, Kernels, Lane, Word};
 use blocks::{
     Bitmap, Block, Comparison, Compression, Condition, DictionaryBuilder, LanesBuffer, Pattern, RowSet, TextBuffer,
     TextCondition, VECTOR_ROWS,
@@ -22,6 +22,7 @@ fn main() {
         lanes::<u16>(&bench, kernels, &[12]);
         lanes::<u32>(&bench, kernels, &[17, 23]);
         lanes::<u64>(&bench, kernels, &[37, 55]);
+        numbers(&bench, kernels);
     }
     println!();
     println!("{:<44} {:>9} {:>12} {:>10} {:>10}", "block", "isa", "ns a vector", "G values/s", "GB/s packed");
@@ -94,12 +95,62 @@ fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
     bench.run(&format!("compare u{bits}"), isa, 1, decoded, || {
         black_box(kernels.between(black_box(&lanes.0), T::truncate(1), black_box(T::truncate(50))));
     });
+    let mut mask = [u64::MAX; VECTOR_ROWS / 64];
+    bench.run(&format!("compare u{bits}, of some rows"), isa, 1, decoded, || {
+        kernels.retain_between(black_box(&lanes.0), T::truncate(1), black_box(T::truncate(50)), black_box(&mut mask));
+    });
     let table = vec![255; 4096];
     bench.run(&format!("lookup u{bits}"), isa, 1, decoded, || {
         black_box(kernels.lookup(black_box(&lanes.0), black_box(9), black_box(&table)));
     });
     bench.run(&format!("add base to u{bits}"), isa, 1, 8.0 * VECTOR_ROWS as f64, || {
         kernels.widen(black_box(&lanes.0), black_box(9), black_box(&mut wide.0));
+    });
+    let mut lanes = lanes;
+    bench.run(&format!("take base from i64, giving u{bits}"), isa, 1, 8.0 * VECTOR_ROWS as f64, || {
+        kernels.narrow(black_box(&wide.0), black_box(9), black_box(&mut lanes.0));
+    });
+}
+
+/// Kernels over numbers of 64 bits; figures are in bytes of what is read.
+fn numbers(bench: &Bench, kernels: &Kernels) {
+    let isa = kernels.isa().name();
+    let bytes = 8.0 * VECTOR_ROWS as f64;
+    let vector = |of: &dyn Fn(usize) -> i64| Box::new(Aligned(std::array::from_fn::<i64, VECTOR_ROWS, _>(of)));
+    let (x, y) = (vector(&|row| number(row) as i64), vector(&|row| number(row / 3) as i64));
+    let mut out = vector(&|_| 0);
+    bench.run("bounds of i64", isa, 1, bytes, || {
+        black_box(kernels.bounds(black_box(&x.0)));
+    });
+    bench.run("changes of i64", isa, 1, bytes, || {
+        black_box(kernels.changes(black_box(&y.0)));
+    });
+    bench.run("x * f + y * g", isa, 1, 2.0 * bytes, || {
+        kernels.linear(black_box(&x.0), black_box(7), black_box(&y.0), black_box(-3), black_box(&mut out.0));
+    });
+    bench.run("x * f + c", isa, 1, bytes, || {
+        kernels.shift(black_box(&x.0), black_box(7), black_box(-3), black_box(&mut out.0));
+    });
+    bench.run("x * y", isa, 1, 2.0 * bytes, || {
+        kernels.product(black_box(&x.0), black_box(&y.0), black_box(&mut out.0));
+    });
+    for (groups, is_few) in [(4, true), (8, false)] {
+        let of_rows: Vec<u32> = (0..VECTOR_ROWS).map(|row| (number(row) % groups) as u32).collect();
+        let mut sums = [0; 8];
+        bench.run(&format!("sums of {groups} groups"), isa, 1, bytes + bytes / 2.0, || {
+            kernels.sums(black_box(&x.0), black_box(&of_rows), is_few, black_box(&mut sums));
+        });
+    }
+    let cents = Decimals::new((0, 2));
+    let digits = vector(&|row| (number(row) % 10_000_000) as i64);
+    let mut prices = Box::new(Aligned([0.0; VECTOR_ROWS]));
+    bench.run("floats of digits", isa, 1, bytes, || {
+        kernels.decimals(black_box(&digits.0), cents, black_box(&mut prices.0));
+    });
+    // The key of a number that is not negative is its bits.
+    let keys = Box::new(Aligned(prices.0.map(|price| price.to_bits() as i64)));
+    bench.run("digits of f64", isa, 1, bytes, || {
+        black_box(kernels.digits(black_box(&keys.0), cents, false, black_box(&mut out.0)));
     });
 }
 

@@ -36,7 +36,7 @@ fn flip32(bits: i32) -> i32 {
 /// Whole numbers that stand for floating-point numbers with few decimals (ALP: Afroozeh, Kuffó and Boncz, SIGMOD 2023): a number is
 /// its digits, times a power of ten, times another's inverse.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Decimals {
+pub struct Decimals {
     up: f64,
     down: f64,
     digits_up: f64,
@@ -58,7 +58,11 @@ const DIGITS_MAX: f64 = (1_u64 << 51) as f64;
 
 impl Decimals {
     /// Of digits that are multiplied by ten to the first exponent and divided by ten to the second.
-    pub(crate) fn new((up, down): (u8, u8)) -> Self {
+    ///
+    /// # Panics
+    /// If an exponent is greater than 18.
+    #[must_use]
+    pub fn new((up, down): (u8, u8)) -> Self {
         let (up, down) = (usize::from(up), usize::from(down));
         Self { up: POWERS[up], down: INVERSES[down], digits_up: POWERS[down], digits_down: INVERSES[up] }
     }

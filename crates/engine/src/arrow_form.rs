@@ -1,22 +1,30 @@
 //! Columns as Arrow's arrays, and made of them: the border to operators and functions outside.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Int64Array, PrimitiveArray, StringViewArray,
-    UInt32Array, new_null_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, FixedSizeBinaryArray, Int64Array, PrimitiveArray,
+    StringViewArray, UInt32Array, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Decimal256Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, i256,
+    DataType, Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type,
+    UInt32Type, i256,
 };
 
+use crate::vector::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, Result, Strings};
 
 /// Decimals of more digits may need 128 bits.
 const NARROW_DIGITS_MAX: u8 = 18;
+
+/// Of a `uuid`, which is held as a number in the same order.
+const UUID_BYTES: i32 = 16;
 
 /// How columns of this type are held; `None` where they have no form here.
 #[must_use]
@@ -33,11 +41,18 @@ pub fn form(data_type: &DataType) -> Option<Form> {
         | DataType::Date32
         | DataType::Time64(TimeUnit::Microsecond)
         | DataType::Timestamp(TimeUnit::Microsecond, _) => Form::Ints,
-        DataType::Decimal128(..) => Form::Wide,
-        DataType::Float64 => Form::Floats,
+        DataType::Decimal128(..) | DataType::FixedSizeBinary(UUID_BYTES) => Form::Wide,
+        DataType::Float32 | DataType::Float64 => Form::Floats,
         DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => Form::Texts,
+        DataType::Binary | DataType::Interval(IntervalUnit::MonthDayNano) | DataType::List(_) => Form::Opaque,
         _ => return None,
     })
+}
+
+/// Whether values of this type are compared here, so that rows can be joined, grouped or sorted by them.
+#[must_use]
+pub fn is_compared(data_type: &DataType) -> bool {
+    form(data_type).is_some_and(|form| form != Form::Opaque)
 }
 
 /// Whether columns of this type have a form here.
@@ -71,7 +86,16 @@ pub fn column(array: &ArrayRef) -> Result<Column> {
         DataType::Time64(TimeUnit::Microsecond) => integers::<Time64MicrosecondType>(array, |value| value),
         DataType::Timestamp(TimeUnit::Microsecond, _) => integers::<TimestampMicrosecondType>(array, |value| value),
         DataType::Decimal128(..) => decimals(array.as_primitive::<Decimal128Type>()),
+        DataType::FixedSizeBinary(UUID_BYTES) => Data::Wide(Arc::new(uuids(array.as_fixed_size_binary()))),
         DataType::Float64 => Data::Floats(Arc::new(array.as_primitive::<Float64Type>().values().to_vec())),
+        // Of each `real` there is a `float8`.
+        DataType::Float32 => {
+            let values = array.as_primitive::<Float32Type>().values();
+            Data::Floats(Arc::new(values.iter().map(|value| f64::from(*value)).collect()))
+        }
+        DataType::Binary | DataType::Interval(IntervalUnit::MonthDayNano) | DataType::List(_) => {
+            Data::Opaque(Arc::clone(array))
+        }
         DataType::Utf8View => Data::Texts(array.as_string_view().clone()),
         DataType::Utf8 | DataType::LargeUtf8 => Data::Texts(cast(array, &DataType::Utf8View)?.as_string_view().clone()),
         _ => return Err(Error::Form("a type that has no form in the engine")),
@@ -107,6 +131,20 @@ fn decimals(array: &PrimitiveArray<Decimal128Type>) -> Data {
     let values: Vec<i64> = values.iter().map(|value| *value as i64).collect();
     let bounds = bounds_of(&values);
     Data::Ints { values: Arc::new(values), bounds }
+}
+
+/// The upper bit tells a number's sign.
+const SIGN: u128 = 1 << 127;
+
+fn uuids(array: &FixedSizeBinaryArray) -> Vec<i128> {
+    let number = |bytes: &[u8]| bytes.iter().fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+    let value = |row: usize| if array.is_valid(row) { (number(array.value(row)) ^ SIGN).cast_signed() } else { 0 };
+    (0..array.len()).map(value).collect()
+}
+
+fn of_uuids(values: impl Iterator<Item = i128>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let bytes: Vec<u8> = values.flat_map(|value| (value.cast_unsigned() ^ SIGN).to_be_bytes()).collect();
+    Ok(Arc::new(FixedSizeBinaryArray::try_new(UUID_BYTES, Buffer::from_vec(bytes), nulls)?))
 }
 
 /// Bounds hold of what lies where a NULL is too.
@@ -175,6 +213,15 @@ pub fn array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
         (Data::Ints { values, .. }, DataType::Timestamp(TimeUnit::Microsecond, _)) => {
             primitive::<TimestampMicrosecondType>(values.to_vec(), nulls, data_type)
         }
+        (Data::Ints { values, .. }, DataType::FixedSizeBinary(UUID_BYTES)) => {
+            of_uuids(values.iter().map(|value| i128::from(*value)), nulls)?
+        }
+        (Data::Wide(values), DataType::FixedSizeBinary(UUID_BYTES)) => of_uuids(values.iter().copied(), nulls)?,
+        #[expect(clippy::cast_possible_truncation, reason = "each was a `real`")]
+        (Data::Floats(values), DataType::Float32) => {
+            primitive::<Float32Type>(values.iter().map(|value| *value as f32).collect(), nulls, data_type)
+        }
+        (Data::Opaque(array), data_type) => opaque::with_nulls(array, nulls.as_ref(), data_type)?,
         (Data::Floats(values), DataType::Float64) => primitive::<Float64Type>(values.to_vec(), nulls, data_type),
         (Data::Texts(texts), DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8) => {
             let texts = StringViewArray::try_new(texts.views().clone(), texts.data_buffers().to_vec(), nulls)?;

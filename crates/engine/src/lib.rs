@@ -15,10 +15,12 @@ pub mod join;
 pub mod pipeline;
 pub mod sort;
 pub mod spill;
+mod stop;
 pub mod vector;
 pub mod window;
 
 pub use error::{Error, Result};
+pub(crate) use stop::{GOES_ON, STRETCH_ROWS, unless_stopped};
 pub(crate) use vector::TextNumbers;
 pub use vector::{Batch, Bits, Bounds, Column, Data, Form, Selection, Strings};
 

@@ -24,13 +24,16 @@ impl Execution {
         }
     }
 
-    /// What tables want, files of external ones among them; `None` where nothing was committed since it was looked at.
-    fn new_wishes(&self, looked_at: &mut Option<CommitTs>) -> Option<CacheWishes> {
+    /// What tables want, files of external ones among them; `None` where nothing was committed since it was looked at, and no table was found
+    /// to have other files.
+    fn new_wishes(&self, looked_at: &mut Option<(CommitTs, u64)>) -> Option<CacheWishes> {
         let snapshot = self.transactions.current();
-        let is_new = looked_at.replace(snapshot.ts) != Some(snapshot.ts);
+        let now = (snapshot.ts, self.files.changes());
+        let is_new = looked_at.replace(now) != Some(now);
         is_new.then(|| {
             let mut wishes = wishes(&snapshot.state);
-            wishes.shards.extend(self.files.ids());
+            let external = snapshot.state.tables().filter(|table| table.external.is_some());
+            self.files.add_to(&mut wishes, &external.map(|table| table.oid).collect());
             wishes
         })
     }
@@ -39,5 +42,5 @@ impl Execution {
 fn wishes(state: &CatalogState) -> CacheWishes {
     let shards = state.tables().flat_map(|table| &state.shards(table.oid).shards).map(|shard| shard.id).collect();
     let special = state.tables().filter(|table| !table.cache.is_normal());
-    CacheWishes { shards, policies: special.map(|table| (table.oid, table.cache)).collect() }
+    CacheWishes { shards, policies: special.map(|table| (table.oid, table.cache)).collect(), ..CacheWishes::default() }
 }

@@ -92,6 +92,7 @@ impl Warehouse {
                 batch_rows: 8_192,
                 fetched_bytes: Arc::default(),
                 removed_rows: Arc::default(),
+                order: Arc::default(),
             };
             let rows = reader.read(&read).unwrap();
             batches.extend(futures::TryStreamExt::try_collect::<Vec<_>>(rows.batches).await.unwrap());
@@ -185,6 +186,7 @@ pub(crate) fn fed_query(table: &Table) -> (Arc<StreamTable>, QueryPlan) {
         locks: Vec::new(),
         locked_limit: planner::LockedLimit::default(),
         optimized: planner::OptimizedOnce::default(),
+        phases: planner::Phases::default(),
     };
     (input, query)
 }
@@ -202,6 +204,7 @@ pub(crate) fn context() -> RunContext {
         progress: Arc::default(),
         share: Arc::default(),
         ran: Arc::default(),
+        memory: Arc::default(),
     }
 }
 

@@ -1,21 +1,21 @@
 //! What a statement ran first: EXPLAIN ANALYZE tells afterwards what its operators did.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use datafusion::physical_plan::ExecutionPlan;
+use crate::run::Prepared;
 
-/// The operators of the first plan that a statement ran, and how long they took to plan.
+/// The first plan that a statement ran, and how long it took to plan.
 #[derive(Debug, Default)]
-pub struct Ran(OnceLock<(Arc<dyn ExecutionPlan>, Duration)>);
+pub struct Ran(OnceLock<(Prepared, Duration)>);
 
 impl Ran {
-    pub(crate) fn note(&self, operators: &Arc<dyn ExecutionPlan>, planning: Duration) {
+    pub(crate) fn note(&self, prepared: &Prepared, planning: Duration) {
         // Later plans are of references and conflicts, which are no part of what was asked.
-        let _ = self.0.set((Arc::clone(operators), planning));
+        let _ = self.0.set((prepared.clone(), planning));
     }
 
-    pub(crate) fn first(&self) -> Option<(Arc<dyn ExecutionPlan>, Duration)> {
+    pub(crate) fn first(&self) -> Option<(Prepared, Duration)> {
         self.0.get().cloned()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use bytes::Bytes;
-use execution::Progress;
+use execution::{Progress, QueryMemory};
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
 use planner::{Activity, CopyProgressRow, SessionRow};
@@ -58,6 +58,8 @@ pub(crate) struct Doing {
     pub(crate) state_change_us: i64,
     /// Counters of a running COPY.
     pub(crate) copy: Option<Arc<Progress>>,
+    /// Of the running statement, or the last one, if it has or had operators.
+    pub(crate) memory: Option<Arc<QueryMemory>>,
     /// What its statement waits for, within the server.
     pub(crate) wait_event: Option<&'static str>,
 }
@@ -145,6 +147,7 @@ impl Backends {
                 transaction_start_us: None,
                 state_change_us: newcomer.now_us,
                 copy: None,
+                memory: None,
                 wait_event: None,
             }),
         });
@@ -235,6 +238,8 @@ fn too_many(message: impl Into<String>) -> SqlError {
 impl Backend {
     fn row(&self) -> SessionRow {
         let doing = self.doing.lock();
+        let memory = doing.memory.as_ref().map(|memory| memory.used()).unwrap_or_default();
+        let bytes = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
         SessionRow {
             pid: self.pid,
             role: self.role.clone(),
@@ -251,6 +256,9 @@ impl Backend {
             query_id: doing.query_id.map(|id| id.0.cast_signed()),
             query: doing.query.clone(),
             wait_event: doing.wait_event,
+            memory_bytes: bytes(memory.now),
+            memory_bytes_most: bytes(memory.most),
+            memory_bytes_max: memory.limit.map(bytes),
         }
     }
 
@@ -285,6 +293,7 @@ impl Backend {
     pub(crate) fn work(&self, query: &str, query_id: QueryId, now_us: i64) {
         let mut doing = self.doing.lock();
         doing.state = State::Active;
+        doing.memory = None;
         doing.query.clear();
         doing.query.push_str(shown(query));
         doing.query_id = Some(query_id);

@@ -48,6 +48,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_MAX_CONNECTIONS", value_name = "COUNT")]
     pub(crate) max_connections: Option<usize>,
 
+    /// Threads that run queries, each query in as many parts [default: one per core]
+    #[arg(long, env = "KILN_THREADS", value_name = "COUNT")]
+    pub(crate) threads: Option<usize>,
+
     /// Memory all queries share, in megabytes [default: 60 % of the machine's]
     #[arg(long, env = "KILN_MEMORY_MB", value_name = "MB")]
     pub(crate) memory_mb: Option<u64>,
@@ -100,6 +104,9 @@ pub(crate) struct ServeArguments {
     pub(crate) log_format: Option<String>,
 }
 
+/// As many as `kiln.target_partitions` can say.
+const THREADS_MAX: usize = 1024;
+
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
@@ -109,6 +116,8 @@ pub(crate) struct Config {
     pub(crate) storage: String,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     pub(crate) connections_max: usize,
+    /// `None` for one per core.
+    pub(crate) threads: Option<usize>,
     pub(crate) memory_bytes: u64,
     pub(crate) cache_memory_bytes: u64,
     /// `None` for a part of what is free.
@@ -153,6 +162,7 @@ impl ServeArguments {
             tls_cert: self.tls_cert.or(below.tls_cert),
             tls_key: self.tls_key.or(below.tls_key),
             max_connections: self.max_connections.or(below.max_connections),
+            threads: self.threads.or(below.threads),
             memory_mb: self.memory_mb.or(below.memory_mb),
             cache_memory_mb: self.cache_memory_mb.or(below.cache_memory_mb),
             cache_disk_mb: self.cache_disk_mb.or(below.cache_disk_mb),
@@ -188,6 +198,7 @@ impl ServeArguments {
             storage,
             tls,
             connections_max: self.max_connections.unwrap_or(500),
+            threads: self.threads.map(|count| count.clamp(1, THREADS_MAX)),
             memory_bytes,
             cache_memory_bytes: self.cache_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
             cache_disk_bytes: self.cache_disk_mb.map(|megabytes| megabytes << 20),

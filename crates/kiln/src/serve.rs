@@ -125,6 +125,8 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     };
     let transactions = Transactions::open_with_history(Arc::new(log), objects.clone(), Arc::clone(&clock), history)
         .context("cannot read the catalog")?;
+    let usual = execution::Config::default();
+    let threads = config.threads.unwrap_or(usual.threads);
     let execution = Execution::new(
         objects,
         Arc::clone(&transactions),
@@ -135,13 +137,14 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
             cache_bytes: config.cache_memory_bytes,
             cache_disk: Some(cache_disk(&config)),
             spill_folder: config.data.join(SPILL),
-            ..execution::Config::default()
+            threads,
+            ..usual
         },
     )?;
     if let Some(reserve) = &reserve {
         transactions.keep_room(reserve.clone());
     }
-    let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
+    let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()).in_parts(threads));
     let gateway = Gateway::new(
         planner,
         Arc::clone(&execution),

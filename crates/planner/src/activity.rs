@@ -39,6 +39,11 @@ pub struct SessionRow {
     pub query: String,
     /// What the statement waits for within the server, if for anything.
     pub wait_event: Option<&'static str>,
+    /// Bytes of memory that the statement has, and had at most.
+    pub memory_bytes: i64,
+    pub memory_bytes_most: i64,
+    /// What it may have; `None` without a limit of its own.
+    pub memory_bytes_max: Option<i64>,
 }
 
 /// A running COPY: a row of `pg_stat_progress_copy`.

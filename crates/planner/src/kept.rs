@@ -61,7 +61,7 @@ impl KeptPlans {
             && (Arc::ptr_eq(&plan.settings, &context.settings) || plan.settings.plan_as(&context.settings));
         holds.then(|| {
             plan.last = asked;
-            plan.query.clone()
+            QueryPlan { phases: plan.query.phases.anew(), ..plan.query.clone() }
         })
     }
 

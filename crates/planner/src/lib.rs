@@ -21,6 +21,7 @@ mod keyword;
 pub mod optimize;
 pub mod parse;
 mod past;
+mod phases;
 mod planned;
 mod planner;
 mod ranks;
@@ -40,8 +41,10 @@ pub mod write;
 pub use activity::{Activity, CopyProgressRow, NoActivity, SessionRow};
 pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
+pub use optimize::{Expected, ExpectedOf};
 pub use parse::{Parsed, Statement};
 pub use past::{HistoryRow, LastDrop, NoPast, Past, PastState, Pin};
+pub use phases::{Begun, Phase, Phases};
 pub use planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
     ExplainFormat, ExplainPlan, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned, QueryPlan,

@@ -17,10 +17,11 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio_util::sync::CancellationToken;
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
-use crate::bind::ask_counts;
+use crate::bind::{ask_counts, undivided};
 use crate::dependent::DependentSubqueries;
 use crate::error::from_datafusion;
 use crate::past::Pin;
+use crate::phases::{Phase, Phases};
 use crate::session::{SessionCommand, check_storage_columns};
 use crate::shard_table::ShardTable;
 use crate::shared::{self, Optimized};
@@ -73,6 +74,8 @@ pub struct QueryPlan {
     pub locked_limit: LockedLimit,
     /// What the optimizer makes of `plan`, where it is to be asked once.
     pub optimized: OptimizedOnce,
+    /// What planning it takes.
+    pub phases: Phases,
 }
 
 /// What the optimizer makes of a plan that is run again and again.
@@ -185,11 +188,13 @@ impl QueryPlan {
         if let Some(known) = known.as_ref().and_then(|known| known.get()) {
             return known.anew().map_err(from_datafusion);
         }
+        let begun = self.phases.begin();
         let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
         // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
         let optimized = shared::optimize(plan, &self.state, &lower).map_err(from_datafusion)?;
+        self.phases.end(Phase::Rules, begun);
         match known {
             // Plans out of sight would heed this stop for ever.
             Some(known) if !optimized.hides_plans().map_err(from_datafusion)? => {
@@ -220,15 +225,17 @@ impl QueryPlan {
         division: Division,
         stop: &CancellationToken,
     ) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let mut state = Cow::Borrowed(self.state.as_ref());
-        if division == Division::None {
-            let whole = state.config().clone().with_target_partitions(1);
-            *state.to_mut().config_mut() = whole;
-        }
+        let begun = self.phases.begin();
+        let state = match division {
+            Division::None => Cow::Owned(undivided(&self.state)),
+            Division::Threads => Cow::Borrowed(self.state.as_ref()),
+        };
         for table in &optimized.shared {
             table.run_by(operators(table.plan(), &state, stop).await?);
         }
-        operators(&optimized.plan, &state, stop).await
+        let operators = operators(&optimized.plan, &state, stop).await;
+        self.phases.end(Phase::Operators, begun);
+        operators
     }
 
     /// The value of a LIMIT or OFFSET that a subquery gives.
@@ -464,6 +471,20 @@ pub struct ExplainPlan {
     /// Planning and execution time at the end.
     pub summary: bool,
     pub format: ExplainFormat,
+}
+
+impl ExplainPlan {
+    /// What planning the query in it takes.
+    #[must_use]
+    pub fn phases(&self) -> Option<&Phases> {
+        match self.inner.as_ref() {
+            Planned::Query(query) => Some(&query.phases),
+            Planned::CopyTo(copy) => Some(&copy.query.phases),
+            Planned::Write(write) => write.input.as_ref().map(|input| &input.phases),
+            Planned::Modify(modify) => Some(&modify.input.phases),
+            _ => None,
+        }
+    }
 }
 
 /// What EXPLAIN prints.

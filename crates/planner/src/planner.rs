@@ -34,6 +34,12 @@ impl Planner {
         Self { scan, base: Base::new(runtime), kept: KeptPlans::default() }
     }
 
+    /// The same, whose plans run in so many parts at the same time where settings say nothing else; they are as many as the machine has cores otherwise.
+    #[must_use]
+    pub fn in_parts(self, count: usize) -> Self {
+        Self { base: self.base.in_parts(count), ..self }
+    }
+
     /// The statements of a query string, in order; none for blanks and comments.
     ///
     /// # Errors

@@ -94,16 +94,29 @@ impl ShardTable {
         Self { schema, places: true, ..self }
     }
 
-    /// What the shards say about the columns of the schema, in their order. The number of rows is exact; what is said of columns is
+    /// What the shards say about the columns of the schema, or of a `projection` of it. The number of rows is exact; what is said of columns is
     /// where all rows lie in shards, bounds where no text was cut.
     #[must_use]
-    pub fn table_statistics(&self) -> Statistics {
-        let hidden = if self.places { 2 } else { 0 };
-        let columns = self.table.columns.iter().map(|column| self.column_statistics(column));
-        let columns = columns.chain(std::iter::repeat_n(ColumnStatistics::new_unknown(), hidden)).collect();
+    pub fn table_statistics(&self, projection: Option<&Vec<usize>>) -> Statistics {
+        let column = |index: usize| match self.table.columns.get(index) {
+            Some(column) => self.column_statistics(column),
+            // Of the places of rows nothing is said.
+            None => ColumnStatistics::new_unknown(),
+        };
+        let (columns, bytes): (Vec<_>, _) = match projection {
+            Some(projection) => {
+                let columns: Vec<_> = projection.iter().copied().map(column).collect();
+                let bytes = columns.iter().filter_map(|column| column.byte_size.get_value()).sum();
+                (columns, bytes)
+            }
+            None => {
+                let bytes = to_usize(self.rows.shards.bytes + self.rows.fresh.memory_bytes());
+                ((0..self.schema.fields().len()).map(column).collect(), bytes)
+            }
+        };
         Statistics {
             num_rows: Precision::Exact(to_usize(self.rows.len())),
-            total_byte_size: Precision::Inexact(to_usize(self.rows.shards.bytes + self.rows.fresh.memory_bytes())),
+            total_byte_size: Precision::Inexact(bytes),
             column_statistics: columns,
         }
     }
@@ -212,6 +225,6 @@ impl TableProvider for ShardTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.table_statistics())
+        Some(self.table_statistics(None))
     }
 }

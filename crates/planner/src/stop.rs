@@ -72,6 +72,12 @@ fn watch(filter: &JoinFilter, stop: &CancellationToken) -> JoinFilter {
     JoinFilter::new(Arc::new(expression), filter.column_indices().to_vec(), Arc::clone(filter.schema()))
 }
 
+/// The condition of a join as it was before it was watched: for those who heed stops themselves.
+#[must_use]
+pub fn unwatched(condition: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
+    condition.downcast_ref::<Watched>().map_or(condition, |watched| &watched.inner)
+}
+
 /// An expression that fails once the stop has fired.
 #[derive(Debug)]
 struct Watched {

@@ -29,6 +29,6 @@ pub use hll::Hll;
 pub use meta::{ColumnDef, ColumnStats, ORDINAL_COLUMN, ROW_ID_COLUMN, RowGroupMeta, RowIds, ShardMeta};
 pub use predicate::{Op, Predicate, Test};
 pub use prune::Pruning;
-pub use reader::{RowGroupRead, RowGroupRows, SEGMENT_ROWS, ShardReader, missing_value};
+pub use reader::{RowGroupRead, RowGroupRows, SEGMENT_ROWS, ShardReader, far_stretch_rows, missing_value};
 pub use stats::RowSample;
 pub use writer::{Encoded, Encoder, ShardWriter, WriteOptions};

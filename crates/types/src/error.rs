@@ -61,6 +61,7 @@ pub enum Condition {
     InvalidRegularExpression,
     InvalidRowCountInLimit,
     InvalidRowCountInOffset,
+    InvalidPrecedingOrFollowingSize,
     InvalidArgumentForLogarithm,
     InvalidArgumentForPower,
     ArraySubscriptError,

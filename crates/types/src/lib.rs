@@ -7,6 +7,7 @@
 pub mod arrow_field;
 pub mod cache_policy;
 pub mod clock;
+pub mod conjuncts;
 pub mod date_part;
 pub mod disk;
 pub mod error;
@@ -25,6 +26,7 @@ pub mod zone;
 
 pub use cache_policy::CachePolicy;
 pub use clock::{Clock, SystemClock};
+pub use conjuncts::Conjuncts;
 pub use date_part::DatePart;
 pub use disk::{Disk, Reserve};
 pub use error::{Condition, SqlError, SqlResult};

@@ -4,6 +4,7 @@
 //! multiplication and remainder are exact or fail; division and averages keep at least 16 digits after the point.
 
 use crate::sql_type::NUMERIC_PRECISION_MAX;
+use crate::text::format_numeric;
 use crate::{Condition, SqlError, SqlResult, SqlType};
 
 #[cfg(test)]
@@ -146,6 +147,19 @@ pub fn divide_rounding(value: i128, divisor: i128) -> i128 {
     } else {
         quotient - 1
     }
+}
+
+/// The nearest double of a numeric's digits.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "the fast way is taken only where both parts are exact")]
+pub fn to_float(value: i128, scale: u8) -> f64 {
+    // Both parts are exact doubles, so their quotient is rounded once.
+    if value.unsigned_abs() < 1 << 53 && scale <= 22 {
+        return value as f64 / 10_f64.powi(i32::from(scale));
+    }
+    let mut text = String::with_capacity(44);
+    format_numeric(value, scale, &mut text);
+    text.parse().expect("a printed numeric is a number")
 }
 
 /// `value` if it fits `digits`, else `22003` as PostgreSQL words it.

@@ -4,7 +4,7 @@ use super::query::{Generator, Scope};
 use super::tables::Kind;
 
 /// Pairs of rows that a subquery may look at, where it is run for each row.
-const PAIRS_MAX: u64 = 500_000;
+pub(super) const PAIRS_MAX: u64 = 500_000;
 
 const PATTERNS: [&str; 14] = [
     "'%'",
@@ -34,14 +34,35 @@ impl Generator<'_> {
                 let kind = *self.chance.pick(&Kind::ALL);
                 format!("{} IS {}NULL", self.value(scope, kind, below.min(1)), self.not())
             }
-            4 => format!("{} {}LIKE {}", self.value(scope, Kind::Text, below.min(1)), self.not(), self.pattern()),
+            4 => {
+                let (value, like) =
+                    (self.value(scope, Kind::Text, below.min(1)), self.chance.pick(&["LIKE", "LIKE", "ILIKE"]));
+                format!("{value} {}{like} {}", self.not(), self.pattern())
+            }
             5 => {
-                let kind = *self.chance.pick(&[Kind::Int, Kind::Long, Kind::Text, Kind::Date, Kind::Exact]);
+                let kind = *self.chance.pick(&[
+                    Kind::Int,
+                    Kind::Long,
+                    Kind::Text,
+                    Kind::Date,
+                    Kind::Exact,
+                    Kind::Float,
+                    Kind::Moment,
+                    Kind::Wide,
+                ]);
                 let list = (0..1 + self.chance.below(6)).map(|_| self.constant(kind)).collect::<Vec<_>>();
                 format!("{} {}IN ({})", self.value(scope, kind, below.min(1)), self.not(), list.join(", "))
             }
             6 => {
-                let kind = *self.chance.pick(&[Kind::Int, Kind::Date, Kind::Exact, Kind::Float, Kind::Text]);
+                let kind = *self.chance.pick(&[
+                    Kind::Int,
+                    Kind::Date,
+                    Kind::Exact,
+                    Kind::Float,
+                    Kind::Text,
+                    Kind::Moment,
+                    Kind::Span,
+                ]);
                 let value = self.value(scope, kind, below.min(1));
                 format!("{value} {}BETWEEN {} AND {}", self.not(), self.constant(kind), self.constant(kind))
             }

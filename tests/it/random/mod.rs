@@ -1,11 +1,14 @@
-//! Random queries over random tables: Kiln with its engine and without, without its optimizer, with hardly any memory, and PostgreSQL give the
-//! same rows. A query that fails names its seeds: `RANDOM=TABLES:QUERY` runs it alone.
+//! Random queries over random tables: Kiln with its engine and without, without its optimizer, with hardly any memory, with more threads than the
+//! machine has cores, and PostgreSQL give the same rows. A query that fails names its seeds: `RANDOM=TABLES:QUERY` runs it alone.
 
+mod aggregate;
 mod chance;
 mod condition;
+mod lateral;
 mod query;
 mod tables;
 mod value;
+mod window;
 
 use std::time::Duration;
 
@@ -28,8 +31,11 @@ const NIGHT: Duration = Duration::from_secs(2 * 60 * 60);
 const TABLES: usize = 5;
 /// Some joins, groups and sorts of thousands of rows have no room, and it says so.
 const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "1", "--log", "info,execution::cover=debug"];
+const POSTGRESQL: &str = "PostgreSQL";
 const SPILLED: &str = "no room in memory";
 const SORTED: &str = "no room in memory to be sorted";
+/// What is done side by side by some is done so by these on any machine.
+const MANY_THREADS: [&str; 2] = ["--threads", "7"];
 /// Failures that are told at once.
 const TOLD_MAX: usize = 8;
 
@@ -40,6 +46,7 @@ async fn random_queries_have_the_same_rows_everywhere() {
         println!("skipped in part: PostgreSQL is not installed");
     }
     let (server, small) = (Server::start(), Server::start_with(&LITTLE_MEMORY, &[]));
+    let wide = Server::start_with(&MANY_THREADS, &[]);
     let clock = SystemClock::new();
     let start = clock.monotonic();
     let is_night = std::env::var_os("KILN_NIGHTLY").is_some();
@@ -56,7 +63,7 @@ async fn random_queries_have_the_same_rows_everywhere() {
         }
         let chance = Chance::new(set);
         let tables: Vec<Table> = (0..TABLES).map(|number| Table::any(&chance, number)).collect();
-        let sides = sides(&server, &small, postgres.as_ref(), &tables, set).await;
+        let sides = sides([&server, &small, &wide], postgres.as_ref(), &tables, set).await;
         let queries = alone.map_or(1..=QUERIES + TWICE, |(_, query)| query..=query);
         for number in queries {
             let chance = Chance::new(set << 32 | number);
@@ -94,35 +101,42 @@ struct Counts {
 struct Side {
     name: &'static str,
     client: Client,
+    /// Others of its server find them there.
+    makes_tables: bool,
 }
 
-async fn sides(server: &Server, small: &Server, postgres: Option<&Postgres>, tables: &[Table], set: u64) -> Vec<Side> {
+async fn sides(
+    [server, small, wide]: [&Server; 3],
+    postgres: Option<&Postgres>,
+    tables: &[Table],
+    set: u64,
+) -> Vec<Side> {
     let schema = format!("random_{set}");
     let mut sides = Vec::new();
-    let kiln = |name, server, settings: &'static str| (name, server, settings);
-    for (name, server, settings) in [
-        kiln("engine", server, ""),
-        kiln("operators", server, "SET kiln.engine = off"),
-        kiln("as written", server, "SET kiln.engine = off; SET kiln.optimizer = off"),
-        kiln("little memory", small, ""),
+    for (name, server, settings, makes_tables) in [
+        ("engine", server, "", true),
+        ("operators", server, "SET kiln.engine = off", false),
+        ("as written", server, "SET kiln.engine = off; SET kiln.optimizer = off", false),
+        ("little memory", small, "", true),
+        ("many threads", wide, "", true),
     ] {
         let client = server.connect().await;
         client.batch_execute(settings).await.expect("settings are known");
-        sides.push(Side { name, client });
+        sides.push(Side { name, client, makes_tables });
     }
     if let Some(postgres) = postgres {
-        sides.push(Side { name: "PostgreSQL", client: postgres.connect().await });
+        sides.push(Side { name: POSTGRESQL, client: postgres.connect().await, makes_tables: true });
     }
-    for (number, side) in sides.iter().enumerate() {
+    for side in &sides {
         let prepare = format!("SET statement_timeout = '60s'; SET search_path = {schema}");
-        if [0, 3, 4].contains(&number) {
+        if side.makes_tables {
             let again = format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}");
             side.client.batch_execute(&again).await.expect("a schema is made");
         }
         side.client.batch_execute(&prepare).await.expect("the schema is set");
-        if [0, 3, 4].contains(&number) {
+        if side.makes_tables {
             let chance = Chance::new(!set);
-            for statement in tables.iter().flat_map(|table| table.statements(&chance, number != 4)) {
+            for statement in tables.iter().flat_map(|table| table.statements(&chance, side.name != POSTGRESQL)) {
                 let made = side.client.batch_execute(&statement).await;
                 made.unwrap_or_else(|error| panic!("{}: {error:?}: {statement}", side.name));
             }
@@ -226,8 +240,8 @@ async fn ask(client: &Client, query: &Query) -> Answer {
 fn shown(value: Option<&str>, kind: Kind) -> String {
     match value {
         None => "NULL".to_owned(),
-        Some("-0") if kind == Kind::Float => "0".to_owned(),
-        Some(digits) if kind == Kind::Exact && digits.contains('.') => {
+        Some("-0") if matches!(kind, Kind::Float | Kind::Real) => "0".to_owned(),
+        Some(digits) if matches!(kind, Kind::Exact | Kind::Wide) && digits.contains('.') => {
             digits.trim_end_matches('0').trim_end_matches('.').to_owned()
         }
         Some(text) => text.to_owned(),

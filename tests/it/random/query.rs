@@ -20,13 +20,16 @@ pub(super) struct Query {
     pub(super) columns: Vec<Kind>,
     pub(super) is_ordered: bool,
     /// Of no more rows than these, roughly.
-    rows: u64,
+    pub(super) rows: u64,
 }
 
 /// What FROM names.
 pub(super) struct Scope {
     pub(super) from: String,
-    fields: Vec<Field>,
+    pub(super) is_join: bool,
+    pub(super) fields: Vec<Field>,
+    /// Columns by which no two rows are the same; none where nothing is known of that.
+    pub(super) key: Vec<String>,
     /// How many rows there are, roughly.
     pub(super) rows: u64,
 }
@@ -34,7 +37,7 @@ pub(super) struct Scope {
 #[derive(Clone)]
 pub(super) struct Field {
     pub(super) sql: String,
-    kind: Kind,
+    pub(super) kind: Kind,
     domain: u64,
 }
 
@@ -60,7 +63,7 @@ impl<'a> Generator<'a> {
         if self.chance.once_in(4) { self.ordered(query) } else { query }
     }
 
-    fn kinds(&self, kinds: Option<&[Kind]>) -> Vec<Kind> {
+    pub(super) fn kinds(&self, kinds: Option<&[Kind]>) -> Vec<Kind> {
         let any = || (0..1 + self.chance.below(4)).map(|_| *self.chance.pick(&Kind::ALL)).collect();
         kinds.map_or_else(any, <[Kind]>::to_vec)
     }
@@ -68,8 +71,20 @@ impl<'a> Generator<'a> {
     fn rows(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
         let (scope, columns) = (self.relation(depth), self.kinds(kinds));
         let values = columns.iter().map(|kind| self.value(&scope, *kind, 2)).collect::<Vec<_>>();
+        if !scope.key.is_empty() && self.chance.once_in(8) {
+            return self.first_rows(&scope, &values, columns);
+        }
         let distinct = if self.chance.once_in(4) { "DISTINCT " } else { "" };
         let sql = format!("SELECT {distinct}{} FROM {}{}", named(&values), scope.from, self.filter(&scope));
+        Query { sql, columns, is_ordered: false, rows: scope.rows }
+    }
+
+    /// DISTINCT ON: of the rows with one value of a column the first, in an order of all rows.
+    fn first_rows(&self, scope: &Scope, values: &[String], columns: Vec<Kind>) -> Query {
+        let of = &self.chance.pick(&scope.fields).sql;
+        let selected = format!("SELECT DISTINCT ON ({of}) {} FROM {}{}", named(values), scope.from, self.filter(scope));
+        let order = std::iter::once(of).chain(&scope.key).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let sql = format!("SELECT * FROM ({selected} ORDER BY {order}) AS {}", self.name());
         Query { sql, columns, is_ordered: false, rows: scope.rows }
     }
 
@@ -80,10 +95,10 @@ impl<'a> Generator<'a> {
             values.push(if self.chance.once_in(2) {
                 keys.push((place + 1).to_string());
                 let key = self.value(&scope, *kind, 1);
-                are_columns &= key.starts_with('a') && !key.contains(' ') && !values.contains(&key);
+                are_columns &= scope.of(*kind).any(|field| field.sql == key) && !values.contains(&key);
                 key
             } else {
-                self.aggregate(&scope, *kind)
+                self.aggregate(&scope, *kind, "")
             });
         }
         let mut sql = format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(&scope));
@@ -101,60 +116,6 @@ impl<'a> Generator<'a> {
         if self.chance.once_in(4) {
             sql += &format!(" HAVING count(*) {} {}", self.chance.pick(&["<", ">", "="]), self.chance.below(20));
         }
-        Query { sql, columns, is_ordered: false, rows: scope.rows }
-    }
-
-    /// An aggregate of the kind.
-    fn aggregate(&self, scope: &Scope, kind: Kind) -> String {
-        let of = |kind| self.value(scope, kind, 1);
-        let is_filtered = self.chance.once_in(6);
-        let filter = if is_filtered { format!(" FILTER (WHERE {})", self.condition(scope, 0)) } else { String::new() };
-        let any = *self.chance.pick(&Kind::ALL);
-        let aggregate = match (kind, self.chance.below(6)) {
-            (Kind::Long, 0) => "count(*)".to_owned(),
-            (Kind::Long, 1) => format!("count({})", of(any)),
-            (Kind::Long, 2) => format!("count(DISTINCT {})", of(any)),
-            (Kind::Long, 3) => format!("sum({})", of(Kind::Int)),
-            (Kind::Exact, 0) => format!("sum({})", of(Kind::Exact)),
-            (Kind::Exact, 1) => format!("sum({})", of(Kind::Long)),
-            (Kind::Exact, 2) => {
-                let argument = of(*self.chance.pick(&[Kind::Int, Kind::Exact]));
-                return format!("round(avg({argument}){filter}, 4)");
-            }
-            (Kind::Float, 0 | 1) => format!("sum({})", of(Kind::Float)),
-            (Kind::Float, 2) => format!("avg({})", of(Kind::Float)),
-            (Kind::Bool, 0..=2) => format!("bool_or({})", of(Kind::Bool)),
-            (Kind::Bool, _) => format!("bool_and({})", of(Kind::Bool)),
-            (_, 4) => format!("min({})", of(kind)),
-            (_, _) => format!("max({})", of(kind)),
-        };
-        format!("{aggregate}{filter}")
-    }
-
-    /// Window functions whose values do not depend on the order of equal rows.
-    fn windows(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
-        let (scope, columns) = (self.relation(depth), self.kinds(kinds));
-        let value = |kind: &Kind| {
-            if self.chance.once_in(2) {
-                return self.value(&scope, *kind, 1);
-            }
-            let function = match kind {
-                Kind::Long => {
-                    let sum = format!("sum({})", self.value(&scope, Kind::Int, 0));
-                    let all = ["rank()".to_owned(), "dense_rank()".to_owned(), "count(*)".to_owned(), sum];
-                    self.chance.pick(&all).clone()
-                }
-                Kind::Exact => format!("sum({})", self.value(&scope, Kind::Exact, 0)),
-                Kind::Float => format!("sum({})", self.value(&scope, Kind::Float, 0)),
-                Kind::Bool => return self.value(&scope, *kind, 1),
-                kind => format!("max({})", self.value(&scope, *kind, 0)),
-            };
-            let partition = self.value(&scope, *self.chance.pick(&Kind::ALL), 0);
-            let order = self.value(&scope, *self.chance.pick(&[Kind::Int, Kind::Date, Kind::Exact, Kind::Text]), 0);
-            format!("{function} OVER (PARTITION BY {partition} ORDER BY {order}{})", self.chance.pick(&["", " DESC"]))
-        };
-        let values = columns.iter().map(value).collect::<Vec<_>>();
-        let sql = format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(&scope));
         Query { sql, columns, is_ordered: false, rows: scope.rows }
     }
 
@@ -187,7 +148,13 @@ impl<'a> Generator<'a> {
     /// The rows of a query that has this name.
     fn reading(&self, query: &str, read: &Query) -> Scope {
         let name = self.name();
-        Scope { from: format!("{query} AS {name}"), fields: outputs(&name, &read.columns), rows: read.rows }
+        Scope {
+            from: format!("{query} AS {name}"),
+            is_join: false,
+            fields: outputs(&name, &read.columns),
+            key: Vec::new(),
+            rows: read.rows,
+        }
     }
 
     /// By all columns, so that rows that compare equal are equal.
@@ -206,11 +173,16 @@ impl<'a> Generator<'a> {
         Query { sql: format!("{} ORDER BY {places}{limit}", query.sql), is_ordered: true, ..query }
     }
 
-    fn filter(&self, scope: &Scope) -> String {
-        if self.chance.once_in(3) { String::new() } else { format!(" WHERE {}", self.condition(scope, 2)) }
+    pub(super) fn filter(&self, scope: &Scope) -> String {
+        if self.chance.once_in(2) { String::new() } else { format!(" WHERE {}", self.condition(scope, 2)) }
     }
 
-    fn relation(&self, depth: u32) -> Scope {
+    pub(super) fn relation(&self, depth: u32) -> Scope {
+        if depth != 0 && self.chance.once_in(9) { self.lateral(depth) } else { self.operand(depth) }
+    }
+
+    /// What is joined.
+    pub(super) fn operand(&self, depth: u32) -> Scope {
         match self.chance.below(8) {
             4..7 if depth != 0 => self.joined(depth),
             7 if depth != 0 => self.nested(depth),
@@ -227,16 +199,18 @@ impl<'a> Generator<'a> {
             domain: column.domain,
         };
         let fields = table.columns.iter().map(field).collect();
-        Scope { from: format!("{} AS {name}", table.name), fields, rows: table.rows }
+        let (from, key) = (format!("{} AS {name}", table.name), vec![format!("{name}.id")]);
+        Scope { from, is_join: false, fields, key, rows: table.rows }
     }
 
     fn nested(&self, depth: u32) -> Scope {
         let (query, name) = (self.query(depth - 1, None), self.name());
-        Scope { from: format!("({}) AS {name}", query.sql), fields: outputs(&name, &query.columns), rows: query.rows }
+        let from = format!("({}) AS {name}", query.sql);
+        Scope { from, is_join: false, fields: outputs(&name, &query.columns), key: Vec::new(), rows: query.rows }
     }
 
     fn joined(&self, depth: u32) -> Scope {
-        let (left, right) = (self.relation(depth - 1), self.relation(depth - 1));
+        let (left, right) = (self.operand(depth - 1), self.operand(depth - 1));
         self.join(&left, &right).unwrap_or(left)
     }
 
@@ -245,13 +219,23 @@ impl<'a> Generator<'a> {
         let condition = self.join_condition(left, right)?;
         let kind = self.chance.pick(&["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
         let fields: Vec<Field> = left.fields.iter().chain(&right.fields).cloned().collect();
-        let scope = Scope { from: String::new(), fields, rows: condition.rows.max(left.rows).max(right.rows) };
+        let key = match (left.key.as_slice(), right.key.as_slice()) {
+            ([], _) | (_, []) => Vec::new(),
+            (left, right) => [left, right].concat(),
+        };
+        let scope = Scope {
+            from: String::new(),
+            is_join: true,
+            fields,
+            key,
+            rows: condition.rows.max(left.rows).max(right.rows),
+        };
         // PostgreSQL has no full join by more than keys.
         let more = match *kind != "FULL JOIN" && self.chance.once_in(4) {
             true => format!(" AND {}", self.condition(&scope, 0)),
             false => String::new(),
         };
-        let from = format!("{} {kind} {} ON {}{more}", left.from, right_side(&right.from), condition.sql);
+        let from = format!("{} {kind} {} ON {}{more}", left.from, right_side(right), condition.sql);
         Some(Scope { from, ..scope })
     }
 
@@ -284,7 +268,7 @@ impl<'a> Generator<'a> {
         })
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         self.names.set(self.names.get() + 1);
         format!("a{}", self.names.get())
     }
@@ -297,18 +281,18 @@ struct JoinCondition {
 }
 
 /// A join on the right needs its parentheses.
-fn right_side(from: &str) -> String {
-    if from.contains(" JOIN ") { format!("({from})") } else { from.to_owned() }
+fn right_side(scope: &Scope) -> String {
+    if scope.is_join { format!("({})", scope.from) } else { scope.from.clone() }
 }
 
 /// The columns `o1`, `o2` … of a relation.
-fn outputs(name: &str, columns: &[Kind]) -> Vec<Field> {
+pub(super) fn outputs(name: &str, columns: &[Kind]) -> Vec<Field> {
     let field = |(place, kind): (usize, &Kind)| Field { sql: format!("{name}.o{}", place + 1), kind: *kind, domain: 2 };
     columns.iter().enumerate().map(field).collect()
 }
 
 /// Values as columns `o1`, `o2` …
-fn named(values: &[String]) -> String {
+pub(super) fn named(values: &[String]) -> String {
     let named = values.iter().enumerate().map(|(place, value)| format!("{value} AS o{}", place + 1));
     named.collect::<Vec<_>>().join(", ")
 }

@@ -12,6 +12,15 @@ pub(super) enum Kind {
     Text,
     Date,
     Bool,
+    /// A moment without a zone.
+    Moment,
+    /// An interval of days and of less than a day, both of one sign: equal ones look alike.
+    Span,
+    /// Of more digits than 64 bits hold.
+    Wide,
+    Real,
+    Uuid,
+    Bytes,
 }
 
 #[derive(Debug)]
@@ -36,8 +45,21 @@ pub(super) struct Column {
 const WORDS: [&str; 12] = ["", "a", "ab", "green", "special", "ÜNÏ", "requests", "x_y", "50%", "the", "Forest", "zz"];
 
 impl Kind {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Int, Self::Long, Self::Exact, Self::Float, Self::Text, Self::Date, Self::Bool];
+    pub(super) const ALL: [Self; 13] = [
+        Self::Int,
+        Self::Long,
+        Self::Exact,
+        Self::Float,
+        Self::Text,
+        Self::Date,
+        Self::Bool,
+        Self::Moment,
+        Self::Span,
+        Self::Wide,
+        Self::Real,
+        Self::Uuid,
+        Self::Bytes,
+    ];
 
     pub(super) fn sql(self) -> &'static str {
         match self {
@@ -48,6 +70,12 @@ impl Kind {
             Self::Text => "text",
             Self::Date => "date",
             Self::Bool => "boolean",
+            Self::Moment => "timestamp",
+            Self::Span => "interval",
+            Self::Wide => "numeric(30,4)",
+            Self::Real => "real",
+            Self::Uuid => "uuid",
+            Self::Bytes => "bytea",
         }
     }
 
@@ -66,6 +94,18 @@ impl Kind {
             }
             Self::Date => format!("(date '1996-02-20' + {number})"),
             Self::Bool => number.is_multiple_of(2).to_string(),
+            Self::Moment => {
+                let (day, minute) = (1 + number % 28, number * 37 % 60);
+                format!("timestamp '1996-{:02}-{day:02} {:02}:{minute:02}:00'", 1 + number % 12, number % 24)
+            }
+            Self::Span => format!("interval '{} days {:02}:00:00'", number / 3, number % 3 * 7),
+            Self::Wide => format!("({}.{:04})::numeric(30,4)", signed * 12_345_678_901_234, number * 371 % 10_000),
+            Self::Real => format!("({}.{})::real", signed, ["0", "25", "5", "75"][number as usize % 4]),
+            // Half of them on either side of what a number's sign is told by.
+            Self::Uuid => {
+                format!("'{}0000000-0000-0000-0000-{number:012x}'::uuid", ["0", "8", "f", "7"][number as usize % 4])
+            }
+            Self::Bytes => format!("'\\x{}'::bytea", "0a".repeat(number as usize % 3) + &format!("{number:04x}")),
         }
     }
 }
@@ -76,7 +116,8 @@ impl Column {
             Kind::Bool => 2,
             _ => *chance.pick(&[2, 9, 40, 700]),
         };
-        let name = format!("{}{number}", ["i", "l", "n", "f", "x", "d", "b"][kind as usize]);
+        let name =
+            format!("{}{number}", ["i", "l", "n", "f", "x", "d", "b", "m", "s", "w", "r", "u", "y"][kind as usize]);
         Self { name, kind, domain, null_in: *chance.pick(&[0, 0, 10, 3]) }
     }
 

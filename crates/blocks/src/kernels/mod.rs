@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 pub use lane::{Lane, Word};
 
-use crate::float::Decimals;
+pub use crate::float::Decimals;
 use crate::{Mask, VECTOR_ROWS};
 
 /// An instruction set that the kernels are compiled for.
@@ -164,13 +164,13 @@ impl Kernels {
     }
 
     /// The numbers that digits stand for.
-    pub(crate) fn decimals(&self, digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
+    pub fn decimals(&self, digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.decimals)(digits, decimals, numbers) }
     }
 
     /// The digits of the numbers of keys, and which of them stand for their number.
-    pub(crate) fn digits(
+    pub fn digits(
         &self,
         keys: &[i64; VECTOR_ROWS],
         decimals: Decimals,

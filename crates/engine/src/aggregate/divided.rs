@@ -1,5 +1,7 @@
 //! The groups of several workers put together in parts by their keys, side by side.
 
+use std::sync::atomic::AtomicBool;
+
 use super::keys::KeyForm;
 use super::table::{SEED, mixed};
 use super::{GroupRows, Groups};
@@ -39,14 +41,15 @@ impl Divided {
     /// A row for each group of a part, all workers' together.
     ///
     /// # Errors
-    /// As [`Groups::add`] and [`Groups::finish`].
-    pub fn together(all: &[Self], part: usize) -> Result<GroupRows> {
+    /// As [`Groups::merge`] and [`Groups::finish`].
+    pub fn together(all: &[Self], part: usize, stop: &AtomicBool) -> Result<GroupRows> {
         let first = all.first().ok_or(Error::Form("groups of nobody"))?;
         let mut together = Groups::new(&first.groups.spec);
         for one in all {
-            together.merge_some(&one.groups, &one.parts[part])?;
+            together.merge_some(&one.groups, &one.parts[part], stop)?;
         }
-        together.finish()
+        // The group that is there without rows is not one of each part.
+        if together.is_empty() { Ok(GroupRows { parts: Vec::new() }) } else { together.finish() }
     }
 }
 

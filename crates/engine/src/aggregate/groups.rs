@@ -1,15 +1,16 @@
 //! The groups of one worker, and of all of them together.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::AggregateSpec;
 use super::carried::Carried;
 use super::keys::{KeyForm, Words};
 use super::sets::{GroupingSet, Level};
-use super::state::{Kept, State};
+use super::state::{Kept, State, ints};
 use super::table::Table;
 use super::totals::Rows;
-use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result};
+use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Result, unless_stopped};
 
 /// Groups and what is kept of them. Gives one row for each group: its keys, what they determine, then its states.
 #[derive(Debug)]
@@ -129,8 +130,8 @@ impl Groups {
     /// Adds the groups of another worker.
     ///
     /// # Errors
-    /// As [`Groups::add`].
-    pub fn merge(&mut self, other: Self) -> Result<()> {
+    /// As [`Groups::add`]; [`Error::Stopped`] once `stop` is set.
+    pub fn merge(&mut self, other: Self, stop: &AtomicBool) -> Result<()> {
         let other = other.whole()?;
         if self.table.is_none() {
             let border = self.border.take();
@@ -139,11 +140,11 @@ impl Groups {
             return Ok(());
         }
         let all: Vec<u32> = (0..).take(other.len()).collect();
-        self.merge_some(&other, &all)
+        self.merge_some(&other, &all, stop)
     }
 
     /// Adds some of another's groups, whose keys have the words of this one's afterwards.
-    pub(super) fn merge_some(&mut self, other: &Self, some: &[u32]) -> Result<()> {
+    pub(super) fn merge_some(&mut self, other: &Self, some: &[u32], stop: &AtomicBool) -> Result<()> {
         let Some(theirs) = &other.table else { return Ok(()) };
         let stride = theirs.stride();
         let mut words = theirs.words_of(some);
@@ -157,6 +158,7 @@ impl Groups {
         let mut found = Vec::with_capacity(some.len());
         let mut part = Vec::new();
         for start in (0..some.len()).step_by(BATCH_ROWS) {
+            unless_stopped(stop)?;
             let end = some.len().min(start + BATCH_ROWS);
             let column = |at: usize| {
                 let values: Vec<i64> = (start..end).map(|group| words[group * stride + at]).collect();
@@ -204,7 +206,7 @@ impl Groups {
         let next = Self::new(&self.spec);
         let ended = std::mem::replace(self, next);
         self.zeros = Arc::clone(&ended.zeros);
-        border.merge_some(&ended, &outer)?;
+        border.merge_some(&ended, &outer, &GOES_ON)?;
         self.border = Some(border);
         if inner.is_empty() {
             return Ok(None);
@@ -217,7 +219,7 @@ impl Groups {
         match self.border.take() {
             None => Ok(self),
             Some(mut border) => {
-                border.merge(self)?;
+                border.merge(self, &GOES_ON)?;
                 Ok(*border)
             }
         }
@@ -229,6 +231,9 @@ impl Groups {
     /// None that well-formed groups meet.
     pub fn finish(self) -> Result<GroupRows> {
         let this = self.whole()?;
+        if let (Some(id), true) = (this.spec.total, this.is_empty()) {
+            return total_of_none(&this.spec, id);
+        }
         let finest = Level::finest(this.keys.len(), this.table, this.states);
         if !this.spec.sets.is_empty() {
             return rows_of_sets(&this.keys, &this.spec, finest);
@@ -241,26 +246,40 @@ impl Groups {
     }
 }
 
+/// The one group of the set without keys, where no row is.
+fn total_of_none(spec: &AggregateSpec, id: i64) -> Result<GroupRows> {
+    let mut columns = vec![Form::Ints.nulls(1); spec.keys.len()];
+    if let Some(number) = columns.last_mut() {
+        *number = ints(vec![id]);
+    }
+    columns.extend(spec.carried.iter().map(|_| Form::Ints.nulls(1)));
+    for state in &spec.states {
+        columns.push(State::new(state.kept).column(1)?);
+    }
+    Ok(GroupRows { parts: vec![Batch { rows: 1, columns }] })
+}
+
 /// The groups of each set, made of the fewest that it can be made of.
 fn rows_of_sets(keys: &[KeyForm], spec: &AggregateSpec, finest: Level) -> Result<GroupRows> {
     let kept: Vec<Kept> = spec.states.iter().map(|state| state.kept).collect();
-    let mut levels: Vec<(Level, i64)> = Vec::with_capacity(spec.sets.len());
+    let mut levels: Vec<(Level, &GroupingSet)> = Vec::with_capacity(spec.sets.len());
     let mut order: Vec<&GroupingSet> = spec.sets.iter().collect();
     order.sort_by_key(|set| set.absent.iter().filter(|absent| **absent).count());
     let Some((all, coarser)) = order.split_first().filter(|(all, _)| !all.absent.contains(&true)) else {
         return Err(Error::Form("grouping sets without one of all keys"));
     };
-    levels.push((finest, all.id));
+    levels.push((finest, all));
     for set in coarser {
         let finer = levels.iter().map(|(level, _)| level).filter(|level| level.has(&set.absent));
         let finer = finer.min_by_key(|level| level.groups()).ok_or(Error::Form("a grouping set"))?;
         let level = finer.coarser(keys, &kept, &set.absent)?;
-        levels.push((level, set.id));
+        levels.push((level, set));
     }
-    let parts = levels.into_iter().map(|(level, id)| {
+    levels.retain(|(_, set)| !set.is_hidden);
+    let parts = levels.into_iter().map(|(level, set)| {
         let rows = level.groups();
         let mut columns = level.columns(keys)?;
-        let ids = Data::Ints { values: Arc::new(vec![id; rows]), bounds: Bounds::of(id.into()) };
+        let ids = Data::Ints { values: Arc::new(vec![set.id; rows]), bounds: Bounds::of(set.id.into()) };
         columns.insert(keys.len(), Column::new(ids));
         Ok(Batch { rows, columns })
     });

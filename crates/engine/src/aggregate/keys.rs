@@ -79,6 +79,8 @@ impl KeyForm {
                 Data::Wide(_) => Self::Wide,
                 Data::Floats(_) => Self::Floats,
                 Data::Codes { .. } | Data::Texts(_) => Self::Texts(Box::default()),
+                // Its words are asked for next, and there are none.
+                Data::Opaque(_) => Self::Unknown,
             };
         }
     }

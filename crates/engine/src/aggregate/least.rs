@@ -14,6 +14,8 @@ use crate::{Bits, Column, Data, Error, Form, Result};
 #[derive(Debug)]
 pub(super) enum Least {
     Unknown(usize),
+    /// False is less.
+    Bools(Vec<Option<bool>>),
     Ints(Vec<Option<i64>>),
     Wide(Vec<Option<i128>>),
     Floats(Vec<Option<f64>>),
@@ -28,6 +30,7 @@ impl Least {
     pub(super) fn resize(&mut self, groups: usize) {
         match self {
             Self::Unknown(count) => *count = groups,
+            Self::Bools(values) => values.resize(groups, None),
             Self::Ints(values) => values.resize(groups, None),
             Self::Wide(values) => values.resize(groups, None),
             Self::Floats(values) => values.resize(groups, None),
@@ -43,7 +46,8 @@ impl Least {
                 Data::Wide(_) => Self::Wide(Vec::new()),
                 Data::Floats(_) => Self::Floats(Vec::new()),
                 Data::Codes { .. } | Data::Texts(_) => Self::Texts { values: Vec::new(), bytes: 0 },
-                Data::Bools(_) => return Err(Error::Form("the least truth value")),
+                Data::Bools(_) => Self::Bools(Vec::new()),
+                Data::Opaque(_) => return Err(Error::Form("the least of values that are not compared")),
             };
             self.resize(groups);
         }
@@ -59,6 +63,9 @@ impl Least {
         let wanted = if is_max { Ordering::Greater } else { Ordering::Less };
         let rows = groups.len();
         match (self, &column.data) {
+            (Self::Bools(least), Data::Bools(values)) => each(counts, rows, |row| {
+                replace(&mut least[groups[row] as usize], values.get(row), |new, old| new.cmp(old) == wanted);
+            }),
             (Self::Ints(least), Data::Ints { values, .. }) => each(counts, rows, |row| {
                 replace(&mut least[groups[row] as usize], values[row], |new, old| new.cmp(old) == wanted);
             }),
@@ -87,6 +94,7 @@ impl Least {
         if let (Self::Unknown(count), known) = (&*self, other) {
             let form = match known {
                 Self::Unknown(_) => return Ok(()),
+                Self::Bools(_) => Self::Bools(vec![None; *count]),
                 Self::Ints(_) => Self::Ints(vec![None; *count]),
                 Self::Wide(_) => Self::Wide(vec![None; *count]),
                 Self::Floats(_) => Self::Floats(vec![None; *count]),
@@ -99,6 +107,9 @@ impl Least {
         }
         match (self, other) {
             (_, Self::Unknown(_)) => {}
+            (Self::Bools(mine), Self::Bools(theirs)) => merge(mine, groups, theirs, some, |least, value| {
+                replace(least, *value, |new, old| new.cmp(old) == wanted);
+            }),
             (Self::Ints(mine), Self::Ints(theirs)) => merge(mine, groups, theirs, some, |least, value| {
                 replace(least, *value, |new, old| new.cmp(old) == wanted);
             }),
@@ -123,6 +134,7 @@ impl Least {
     pub(super) fn part(&self, groups: Range<usize>) -> Self {
         match self {
             Self::Unknown(_) => Self::Unknown(groups.len()),
+            Self::Bools(values) => Self::Bools(values[groups].to_vec()),
             Self::Ints(values) => Self::Ints(values[groups].to_vec()),
             Self::Wide(values) => Self::Wide(values[groups].to_vec()),
             Self::Floats(values) => Self::Floats(values[groups].to_vec()),
@@ -138,6 +150,10 @@ impl Least {
         match self {
             // No row had a value: of whatever form, all are NULL.
             Self::Unknown(groups) => Form::Ints.nulls(groups),
+            Self::Bools(least) => {
+                let values = Bits::of(least.len(), |row| least[row].unwrap_or_default());
+                Column { data: Data::Bools(Arc::new(values)), validity: validity(&least) }
+            }
             Self::Ints(least) => {
                 let validity = validity(&least);
                 Column { validity, ..ints(least.into_iter().map(Option::unwrap_or_default).collect()) }
@@ -164,6 +180,7 @@ impl Least {
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Unknown(_) => 0,
+            Self::Bools(values) => values.capacity(),
             Self::Ints(values) => values.capacity() * 16,
             Self::Wide(values) => values.capacity() * 32,
             Self::Floats(values) => values.capacity() * 16,

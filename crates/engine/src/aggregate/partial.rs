@@ -12,21 +12,27 @@ impl AggregateSpec {
         // The number of a set is one more key.
         let keys = self.keys.len() + usize::from(!self.sets.is_empty());
         let first_state = keys + self.carried.len();
-        let state = |(number, state): (usize, &StateSpec)| StateSpec {
-            kept: match state.kept {
-                Kept::Count | Kept::Sum => Kept::Sum,
-                other => other,
-            },
-            column: Some(first_state + number),
-            filter: None,
-        };
+        let states = self.states.iter().zip(first_state..);
         Self {
             keys: (0..keys).collect(),
             carried: (keys..first_state).collect(),
-            states: self.states.iter().enumerate().map(state).collect(),
+            states: states.map(|(state, column)| state.of_partial(column)).collect(),
             sets: Vec::new(),
+            total: None,
             clustered: None,
         }
+    }
+}
+
+impl StateSpec {
+    /// What makes it of states, which a column has.
+    #[must_use]
+    pub fn of_partial(&self, column: usize) -> Self {
+        let kept = match self.kept {
+            Kept::Count | Kept::Sum => Kept::Sum,
+            other => other,
+        };
+        Self { kept, column: Some(column), filter: None }
     }
 }
 

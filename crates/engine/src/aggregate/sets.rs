@@ -14,6 +14,8 @@ pub struct GroupingSet {
     pub absent: Vec<bool>,
     /// What tells its groups from those of other sets: a column after the keys.
     pub id: i64,
+    /// Others are made of its groups, which are not given themselves.
+    pub is_hidden: bool,
 }
 
 /// The groups of a set, by the keys that it has.

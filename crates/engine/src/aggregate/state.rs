@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::least::Least;
+use super::moments::Moments;
 use super::totals::{BEYOND, Rows, add_counts, add_ints, add_wide};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
@@ -26,6 +27,8 @@ pub enum Kept {
     Sum,
     /// The sum of `float8`; 0 of none.
     FloatSum,
+    /// How `float8` are spread, which [`Moments::of_array`] reads.
+    Moments,
     /// The least value; NULL of none.
     Min,
     /// The greatest value; NULL of none.
@@ -38,6 +41,7 @@ pub(super) enum State {
     Count(Vec<i64>),
     Sum(Vec<i128>),
     FloatSum(Vec<f64>),
+    Moments(Vec<Moments>),
     Least { values: Least, is_max: bool },
 }
 
@@ -47,6 +51,7 @@ impl State {
             Kept::Count => Self::Count(Vec::new()),
             Kept::Sum => Self::Sum(Vec::new()),
             Kept::FloatSum => Self::FloatSum(Vec::new()),
+            Kept::Moments => Self::Moments(Vec::new()),
             Kept::Min => Self::Least { values: Least::Unknown(0), is_max: false },
             Kept::Max => Self::Least { values: Least::Unknown(0), is_max: true },
         }
@@ -58,6 +63,7 @@ impl State {
             Self::Count(counts) => counts.resize(groups, 0),
             Self::Sum(sums) => sums.resize(groups, 0),
             Self::FloatSum(sums) => sums.resize(groups, 0.0),
+            Self::Moments(moments) => moments.resize(groups, Moments::default()),
             Self::Least { values, .. } => values.resize(groups),
         }
     }
@@ -82,6 +88,18 @@ impl State {
                 each(counts, groups.len(), |row| sums[groups[row] as usize] += values[row]);
                 Ok(())
             }
+            Self::Moments(moments) => match &column.ok_or(Error::Form("the spread of nothing"))?.data {
+                Data::Floats(values) => {
+                    each(counts, groups.len(), |row| moments[groups[row] as usize].add(values[row]));
+                    Ok(())
+                }
+                Data::Opaque(array) => {
+                    let others = Moments::of_array(array)?;
+                    each(counts, groups.len(), |row| moments[groups[row] as usize].merge(others[row]));
+                    Ok(())
+                }
+                _ => Err(Error::Form("the spread of what is no float8")),
+            },
             Self::Least { values, is_max } => {
                 values.add(*is_max, groups, column.ok_or(Error::Form("the least of nothing"))?, counts)
             }
@@ -99,6 +117,7 @@ impl State {
                 }
             }
             (Self::FloatSum(mine), Self::FloatSum(theirs)) => pairs().for_each(|(from, to)| mine[to] += theirs[from]),
+            (Self::Moments(mine), Self::Moments(theirs)) => pairs().for_each(|(from, to)| mine[to].merge(theirs[from])),
             (Self::Least { values, is_max }, Self::Least { values: theirs, .. }) => {
                 values.merge(*is_max, groups, theirs, some)?
             }
@@ -113,6 +132,7 @@ impl State {
             Self::Count(counts) => Self::Count(counts[groups].to_vec()),
             Self::Sum(sums) => Self::Sum(sums[groups].to_vec()),
             Self::FloatSum(sums) => Self::FloatSum(sums[groups].to_vec()),
+            Self::Moments(moments) => Self::Moments(moments[groups].to_vec()),
             Self::Least { values, is_max } => Self::Least { values: values.part(groups), is_max: *is_max },
         }
     }
@@ -132,6 +152,7 @@ impl State {
                 return Err(Error::Value("an infinite sum"));
             }
             Self::FloatSum(sums) => Column::new(Data::Floats(Arc::new(sums))),
+            Self::Moments(moments) => Column::new(Data::Opaque(Moments::array(&moments))),
             Self::Least { values, .. } => values.column(),
         })
     }
@@ -141,6 +162,7 @@ impl State {
             Self::Count(counts) => counts.capacity() * 8,
             Self::Sum(sums) => sums.capacity() * 16,
             Self::FloatSum(sums) => sums.capacity() * 8,
+            Self::Moments(moments) => moments.capacity() * size_of::<Moments>(),
             Self::Least { values, .. } => values.memory_bytes(),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use arrow::array::StringViewArray;
 
 use super::{AggregateSpec, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
-use crate::{Batch, Bits, Bounds, Column, Data, Strings};
+use crate::{Batch, Bits, Bounds, Column, Data, GOES_ON, Strings};
 
 /// Numbers that follow from one another.
 struct Chance(u64);
@@ -66,10 +66,12 @@ impl Again {
         }
         if 0 < sides {
             let divided: Vec<Divided> = parts.into_iter().map(|part| part.divide(sides).unwrap()).collect();
-            return GroupRows::of_parts((0..sides).map(|side| Divided::together(&divided, side).unwrap()).collect());
+            return GroupRows::of_parts(
+                (0..sides).map(|side| Divided::together(&divided, side, &GOES_ON).unwrap()).collect(),
+            );
         }
         let mut all = parts.pop().unwrap();
-        parts.into_iter().for_each(|part| all.merge(part).unwrap());
+        parts.into_iter().for_each(|part| all.merge(part, &GOES_ON).unwrap());
         all.finish().unwrap()
     }
 }
@@ -81,6 +83,7 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
         keys: vec![0, 1],
         carried: Vec::new(),
         sets: Vec::new(),
+        total: None,
         clustered: None,
         states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min, Kept::Max]
             .into_iter()
@@ -149,15 +152,21 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
         StateSpec { kept: Kept::Count, column: None, filter: None },
         StateSpec { kept: Kept::Max, column: Some(0), filter: None },
     ];
-    let spec =
-        Arc::new(AggregateSpec { keys: Vec::new(), carried: Vec::new(), states, sets: Vec::new(), clustered: None });
+    let spec = Arc::new(AggregateSpec {
+        keys: Vec::new(),
+        carried: Vec::new(),
+        states,
+        sets: Vec::new(),
+        total: None,
+        clustered: None,
+    });
     let rows = Groups::new(&spec).finish().unwrap();
     let batch = rows.parts[0].clone();
     assert_eq!(rows.rows(), 1);
     assert!(batch.columns[0].is_valid(0) && !batch.columns[1].is_valid(0), "a count of 0, and no greatest value");
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(9)])] }).unwrap();
-    groups.merge(Groups::new(&spec)).unwrap();
+    groups.merge(Groups::new(&spec), &GOES_ON).unwrap();
     let batch = groups.finish().unwrap().parts[0].clone();
     let Data::Ints { values, .. } = &batch.columns[1].data else { panic!("not integers") };
     assert_eq!(values.as_slice(), [9]);
@@ -166,8 +175,14 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
 #[test]
 fn a_sum_of_too_many_digits_is_not_given() {
     let states = vec![StateSpec { kept: Kept::Sum, column: Some(0), filter: None }];
-    let spec =
-        Arc::new(AggregateSpec { keys: Vec::new(), carried: Vec::new(), states, sets: Vec::new(), clustered: None });
+    let spec = Arc::new(AggregateSpec {
+        keys: Vec::new(),
+        carried: Vec::new(),
+        states,
+        sets: Vec::new(),
+        total: None,
+        clustered: None,
+    });
     let most = 10_i128.pow(38) - 1;
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 2, columns: vec![Column::new(Data::Wide(Arc::new(vec![most, 1])))] }).unwrap();
@@ -189,6 +204,7 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
             carried: vec![1],
             states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
             sets: Vec::new(),
+            total: None,
             clustered: Some(0),
         });
         let mut workers = [Groups::new(&spec), Groups::new(&spec), Groups::new(&spec)];
@@ -240,12 +256,15 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
 fn sets_are_the_groups_by_fewer_keys() {
     for seed in 1..30 {
         let mut chance = Chance(seed);
-        let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id };
+        // That of all keys may be there for the others alone.
+        let hides = seed % 2 == 0;
+        let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id, is_hidden: hides && id == 0 };
         let spec = Arc::new(AggregateSpec {
             keys: vec![0, 1],
             carried: Vec::new(),
             states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
             sets: vec![set([true, true], 3), set([false, false], 0), set([true, false], 2), set([false, true], 1)],
+            total: None,
             clustered: None,
         });
         let (mut groups, mut again) = (Groups::new(&spec), Again::new(&spec, seed % 3));
@@ -258,6 +277,9 @@ fn sets_are_the_groups_by_fewer_keys() {
             for row in 0..rows {
                 let (one, other, value) = (one[row], other[row], values[row].unwrap_or(0));
                 for key in [(0, one, other), (1, one, None), (2, None, other), (3, None, None)] {
+                    if hides && key.0 == 0 {
+                        continue;
+                    }
                     *expected.entry(key).or_default() += value;
                 }
             }
@@ -279,4 +301,27 @@ fn sets_are_the_groups_by_fewer_keys() {
         }
         assert_eq!(found, expected, "seed {seed}");
     }
+}
+
+#[test]
+fn the_set_without_keys_has_a_group_of_no_rows() {
+    let states = vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }];
+    let spec = AggregateSpec {
+        keys: vec![0, 1],
+        carried: Vec::new(),
+        states,
+        sets: Vec::new(),
+        total: Some(1),
+        clustered: None,
+    };
+    let spec = Arc::new(spec);
+    let rows = Groups::new(&spec).finish().unwrap();
+    let batch = rows.batch(0).unwrap();
+    assert_eq!(batch.columns.iter().map(numbers).collect::<Vec<_>>(), [[None], [Some(1)], [Some(0)]]);
+    let mut groups = Groups::new(&spec);
+    groups.add(&Batch { rows: 1, columns: vec![ints(&[Some(4)]), ints(&[Some(0)]), ints(&[Some(9)])] }).unwrap();
+    // Its parts have no such group each.
+    let divided = [groups.divide(3).unwrap()];
+    let parts = (0..3).map(|part| Divided::together(&divided, part, &GOES_ON).unwrap()).collect();
+    assert_eq!(GroupRows::of_parts(parts).rows(), 1);
 }

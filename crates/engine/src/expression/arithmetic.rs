@@ -165,15 +165,6 @@ pub(super) fn floats(operation: Operation, left: &Computed, right: &Computed, ro
     Ok(Computed { column, is_scalar })
 }
 
-/// Integers as `float8`.
-pub(super) fn as_float(value: Computed) -> Result<Computed> {
-    let Data::Ints { values, .. } = &value.column.data else { return Err(Error::Form("an integer")) };
-    #[expect(clippy::cast_precision_loss, reason = "as PostgreSQL rounds it")]
-    let floats = values.iter().map(|value| *value as f64).collect();
-    let column = Column { data: Data::Floats(Arc::new(floats)), validity: value.column.validity };
-    Ok(Computed { column, is_scalar: value.is_scalar })
-}
-
 /// One side of an operation.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'a, T> {

@@ -45,6 +45,7 @@ pub(super) fn choose(
         Data::Ints { .. } | Data::Wide(_) => numbers(&chosen, batch.rows)?,
         Data::Floats(_) => floats(&chosen, batch.rows)?,
         Data::Codes { .. } | Data::Texts(_) => texts(&chosen, batch.rows)?,
+        Data::Opaque(_) => return Err(Error::Form("CASE of values that are only carried")),
     };
     let is_whole = left.count() == 0 && chosen.iter().all(|branch| branch.column.validity.is_none());
     let validity = (!is_whole).then(|| {

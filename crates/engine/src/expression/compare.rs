@@ -75,13 +75,25 @@ fn stays_narrow(bounds: Bounds, factor: i64) -> bool {
 
 /// Whether each integer is in a list.
 pub(super) fn among(value: &Computed, list: &[i64], is_negated: bool, rows: usize) -> Result<Computed> {
-    let Data::Ints { values, .. } = &value.column.data else { return Err(Error::Form("an integer")) };
     let rows = if value.is_scalar { 1 } else { rows };
-    let bits = if list.len() <= 8 {
-        Bits::of(rows, |row| list.contains(&values[row]) != is_negated)
-    } else {
-        Bits::of(rows, |row| list.binary_search(&values[row]).is_ok() != is_negated)
+    let bits = match &value.column.data {
+        Data::Ints { values, .. } if list.len() <= 8 => Bits::of(rows, |row| list.contains(&values[row]) != is_negated),
+        Data::Ints { values, .. } => Bits::of(rows, |row| list.binary_search(&values[row]).is_ok() != is_negated),
+        Data::Wide(values) => Bits::of(rows, |row| {
+            i64::try_from(values[row]).is_ok_and(|value| list.binary_search(&value).is_ok()) != is_negated
+        }),
+        _ => return Err(Error::Form("an exact number")),
     };
+    let column = Column { data: Data::Bools(Arc::new(bits)), validity: value.column.validity.clone() };
+    Ok(Computed { column, is_scalar: value.is_scalar })
+}
+
+/// Whether each `float8` is in a list.
+pub(super) fn among_floats(value: &Computed, list: &[f64], is_negated: bool, rows: usize) -> Result<Computed> {
+    let Data::Floats(values) = &value.column.data else { return Err(Error::Form("a float8")) };
+    let rows = if value.is_scalar { 1 } else { rows };
+    let is_in = |value: f64| list.iter().any(|known| float_order(*known, value).is_eq());
+    let bits = Bits::of(rows, |row| is_in(values[row]) != is_negated);
     let column = Column { data: Data::Bools(Arc::new(bits)), validity: value.column.validity.clone() };
     Ok(Computed { column, is_scalar: value.is_scalar })
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use types::DatePart;
 use types::text::US_PER_DAY;
+use types::{DatePart, Interval};
 
 use super::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
@@ -44,9 +44,62 @@ pub(super) fn part(value: Computed, part: DatePart, unit: TimeUnit, is_float: bo
     Ok(Computed { column: Column { data, validity }, is_scalar })
 }
 
+/// The moments that come so much later than dates or moments.
+pub(super) fn later(value: Computed, unit: TimeUnit, by: Interval) -> Result<Computed> {
+    let Computed { column: Column { data: Data::Ints { values, bounds }, validity }, is_scalar } = value else {
+        return Err(Error::Form("a date or a moment"));
+    };
+    let units: i64 = match unit {
+        TimeUnit::Days => US_PER_DAY,
+        TimeUnit::Microseconds => 1,
+    };
+    let later = |us: i64| by.add_to_timestamp(us).ok();
+    let end = |end: i128| i64::try_from(end).ok().and_then(|end| later(end.checked_mul(units)?));
+    let ends = end(bounds.min).zip(end(bounds.max));
+    // The last days of a month all become the last of a shorter one, whatever their hours.
+    let slack = if by.months == 0 { 0 } else { i128::from(US_PER_DAY) };
+    let bounds =
+        ends.map_or(Bounds::I64, |(min, max)| Bounds { min: i128::from(min) - slack, max: i128::from(max) + slack });
+    let shift = (by.months == 0).then(|| i64::from(by.days).checked_mul(US_PER_DAY)?.checked_add(by.microseconds));
+    let values = match (shift.flatten(), ends) {
+        // Between the ends nothing is out of range.
+        (Some(shift), Some(_)) => values.iter().map(|value| value * units + shift).collect(),
+        _ => {
+            let is_null = |row: usize| validity.as_ref().is_some_and(|bits| !bits.get(row));
+            let moment = |(row, value): (usize, &i64)| match value.checked_mul(units).and_then(later) {
+                Some(moment) => Ok(moment),
+                None if is_null(row) => Ok(ends.map_or(0, |(min, _)| min)),
+                None => Err(Error::Value("beyond all moments")),
+            };
+            values.iter().enumerate().map(moment).collect::<Result<Vec<_>>>()?
+        }
+    };
+    Ok(Computed { column: Column { data: Data::Ints { values: Arc::new(values), bounds }, validity }, is_scalar })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn months_are_added_within_bounds() {
+        let hour = US_PER_DAY / 24;
+        // From 30 January 2001, 23:00, to 1 March 2001.
+        let all = [11_352 * US_PER_DAY + 23 * hour, 11_353 * US_PER_DAY + hour, 11_382 * US_PER_DAY];
+        let bounds = Bounds { min: all[0].into(), max: all[2].into() };
+        let value = Column::new(Data::Ints { values: Arc::new(all.to_vec()), bounds });
+        for by in [Interval::new(1, 0, 0), Interval::new(-1, 3, -hour), Interval::new(0, 40, hour)] {
+            let given =
+                later(Computed { column: value.clone(), is_scalar: false }, TimeUnit::Microseconds, by).unwrap();
+            let Data::Ints { values, bounds } = &given.column.data else { panic!("moments") };
+            assert_eq!(values.as_slice(), all.map(|us| by.add_to_timestamp(us).unwrap()), "{by:?}");
+            assert!(values.iter().all(|us| bounds.min <= (*us).into() && i128::from(*us) <= bounds.max), "{by:?}");
+        }
+        let last = Column::new(Data::Ints { values: Arc::new(vec![2_932_896]), bounds: Bounds::of(2_932_896) });
+        let last = || Computed { column: last.clone(), is_scalar: false };
+        assert!(later(last(), TimeUnit::Days, Interval::new(0, 0, hour)).is_ok());
+        assert!(matches!(later(last(), TimeUnit::Days, Interval::new(0, 1, 0)), Err(Error::Value(_))));
+    }
 
     #[test]
     fn parts_of_moments_before_1970() {

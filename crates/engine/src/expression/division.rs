@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use types::numeric::divide_rounding;
 
-use super::arithmetic::{Side, narrowed, widened};
+use super::arithmetic::{Side, narrowed, widened, zipped};
 use super::{Computed, both_valid};
-use crate::{Bits, Bounds, Column, Error, Result};
+use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// How one number is divided by another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,28 @@ pub(super) fn divided(
     Ok(Computed { column: Column { data: narrowed(values), validity }, is_scalar })
 }
 
+/// Quotients of `float8`.
+pub(super) fn floats(left: &Computed, right: &Computed, rows: usize) -> Result<Computed> {
+    let (Data::Floats(x), Data::Floats(y)) = (&left.column.data, &right.column.data) else {
+        return Err(Error::Form("a float8"));
+    };
+    let is_scalar = left.is_scalar && right.is_scalar;
+    let rows = if is_scalar { 1 } else { rows };
+    let validity = both_valid(left, right, rows);
+    let sides = (Side::of(x, left.is_scalar), Side::of(y, right.is_scalar));
+    let values = zipped(sides, rows, |x, y| x / y);
+    // A division by zero is an error, and so are overflow and underflow.
+    let is_odd = |row: usize| {
+        let (x, y, value) = (sides.0.at(row), sides.1.at(row), values[row]);
+        let is_by_zero = y == 0.0 && !x.is_nan();
+        is_by_zero || (value.is_infinite() && x.is_finite()) || (value == 0.0 && x != 0.0 && y.is_finite())
+    };
+    if (0..rows).any(|row| is_odd(row) && validity.as_ref().is_none_or(|bits| bits.get(row))) {
+        return Err(Error::Value("divided by zero, or beyond a float8"));
+    }
+    Ok(Computed { column: Column { data: Data::Floats(Arc::new(values)), validity }, is_scalar })
+}
+
 impl Division {
     /// `None` for a division by zero, and beyond 128 bits.
     fn of(self, value: i128, divisor: i128) -> Option<i128> {
@@ -61,6 +83,28 @@ impl Division {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotients_of_floats_that_are_none_fail_unless_they_are_null() {
+        let column = |value: f64| Column::new(Data::Floats(Arc::new(vec![value])));
+        let computed = |column: Column| Computed { column, is_scalar: false };
+        for (x, y, expected) in [
+            (1.0, 4.0, Some(0.25)),
+            (1.0, 0.0, None),
+            (0.0, 0.0, None),
+            (1e300, 1e-300, None),
+            (1e-300, 1e300, None),
+            (0.0, 3.0, Some(0.0)),
+            (1.0, f64::INFINITY, Some(0.0)),
+            (f64::INFINITY, 2.0, Some(f64::INFINITY)),
+        ] {
+            let given = floats(&computed(column(x)), &computed(column(y)), 1).ok().map(|given| given.column.data);
+            let given = given.map(|data| if let Data::Floats(values) = data { values[0] } else { f64::NAN });
+            assert_eq!(given, expected, "{x} / {y}");
+            let null = Column { validity: Some(Arc::new(Bits::all(1, false))), ..column(y) };
+            assert!(floats(&computed(column(x)), &computed(null), 1).is_ok(), "{x} / NULL");
+        }
+    }
 
     #[test]
     fn quotients_are_rounded_away_from_zero_and_nothing_is_divided_by_it() {

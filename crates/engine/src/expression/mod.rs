@@ -5,9 +5,12 @@ mod case;
 mod compare;
 mod date;
 mod division;
+mod float;
 mod foreign;
 mod logic;
 mod memory;
+mod rounding;
+mod sign;
 mod text;
 mod text_pair;
 
@@ -23,8 +26,10 @@ pub use date::TimeUnit;
 pub use division::Division;
 pub use foreign::Foreign;
 pub use memory::{Calls, Memory, function_id};
+pub use rounding::Rounding;
+pub use sign::Sign;
 pub use text::{TextCall, TextFunction};
-use types::DatePart;
+use types::{DatePart, Interval};
 
 use crate::{Batch, Bits, Bounds, Column, Data, Result};
 
@@ -59,8 +64,47 @@ pub enum Expression {
         /// What the result's type holds.
         limits: Bounds,
     },
-    /// An integer as `float8`.
-    Float(Box<Expression>),
+    /// Of `float8`.
+    FloatQuotient {
+        left: Box<Expression>,
+        right: Box<Expression>,
+    },
+    /// An exact number with so many digits after the point as `float8`.
+    Float {
+        value: Box<Expression>,
+        scale: u8,
+    },
+    /// The nearest whole number of a `float8`.
+    Whole {
+        value: Box<Expression>,
+        /// What the result's type holds.
+        limits: Bounds,
+    },
+    /// A `float8` rounded to a whole one.
+    FloatRounded {
+        rounding: Rounding,
+        value: Box<Expression>,
+    },
+    FloatSigned {
+        sign: Sign,
+        value: Box<Expression>,
+    },
+    /// An integer or digits of a numeric, divided and rounded, then multiplied by a factor.
+    Rounded {
+        rounding: Rounding,
+        value: Box<Expression>,
+        divisor: i128,
+        factor: i128,
+        /// What the result's type holds.
+        limits: Bounds,
+    },
+    /// An integer or digits of a numeric.
+    Signed {
+        sign: Sign,
+        value: Box<Expression>,
+        /// What the result's type holds.
+        limits: Bounds,
+    },
     /// Of numbers: integers, digits of numerics multiplied by their factors, or floats as PostgreSQL orders them.
     Compare {
         comparison: Comparison,
@@ -89,10 +133,22 @@ pub enum Expression {
         /// Whether it is a `float8`.
         is_float: bool,
     },
-    /// Whether an integer is among these, ascending.
+    /// The moment that comes so much later than a date or a moment without a zone.
+    Later {
+        value: Box<Expression>,
+        unit: TimeUnit,
+        by: Interval,
+    },
+    /// Whether an integer, or a numeric by its digits, is among these, ascending.
     In {
         value: Box<Expression>,
         list: Arc<[i64]>,
+        is_negated: bool,
+    },
+    /// Whether a `float8` is among these.
+    FloatIn {
+        value: Box<Expression>,
+        list: Arc<[f64]>,
         is_negated: bool,
     },
     And(Vec<Expression>),
@@ -189,7 +245,19 @@ impl Expression {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
                 division::divided(*division, &left, &right, *limits, batch.rows)
             }
-            Self::Float(value) => arithmetic::as_float(value.compute(batch, memory)?),
+            Self::FloatQuotient { left, right } => {
+                let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
+                division::floats(&left, &right, batch.rows)
+            }
+            Self::Float { value, scale } => float::of_exact(value.compute(batch, memory)?, *scale),
+            Self::Whole { value, limits } => float::whole(value.compute(batch, memory)?, *limits),
+            Self::FloatRounded { rounding, value } => float::rounded(value.compute(batch, memory)?, *rounding),
+            Self::FloatSigned { sign, value } => float::signed(value.compute(batch, memory)?, *sign),
+            Self::Rounded { rounding, value, divisor, factor, limits } => {
+                rounding::rounded(*rounding, value.compute(batch, memory)?, (*divisor, *factor), *limits)
+            }
+            Self::Signed { sign, value, limits } => sign::signed(value.compute(batch, memory)?, *sign, *limits),
+            Self::Later { value, unit, by } => date::later(value.compute(batch, memory)?, *unit, *by),
             Self::CompareTexts { comparison, left, right } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
                 text_pair::compare(*comparison, &left, &right, batch.rows)
@@ -208,6 +276,9 @@ impl Expression {
             }
             Self::In { value, list, is_negated } => {
                 compare::among(&value.compute(batch, memory)?, list, *is_negated, batch.rows)
+            }
+            Self::FloatIn { value, list, is_negated } => {
+                compare::among_floats(&value.compute(batch, memory)?, list, *is_negated, batch.rows)
             }
             Self::And(parts) => logic::all(parts, batch, memory),
             Self::Or(parts) => logic::any(parts, batch, memory),
@@ -240,6 +311,42 @@ impl Expression {
             && self.children().into_iter().all(Self::is_immutable)
     }
 
+    /// Whether it has a value for every row, whatever the values of its columns are.
+    #[must_use]
+    pub fn never_fails(&self) -> bool {
+        let is_safe = match self {
+            Self::Column(_)
+            | Self::Constant(_)
+            | Self::CompareTexts { .. }
+            | Self::Text { .. }
+            | Self::In { .. }
+            | Self::And(_)
+            | Self::Or(_)
+            | Self::Not(_)
+            | Self::IsNull { .. }
+            | Self::Case { .. }
+            | Self::Float { .. }
+            | Self::FloatRounded { .. }
+            | Self::FloatSigned { .. }
+            | Self::FloatIn { .. } => true,
+            // What is multiplied may be beyond what there are bits for.
+            Self::Compare { factors, .. } => *factors == (1, 1),
+            Self::Arithmetic { .. }
+            | Self::FloatArithmetic { .. }
+            | Self::FloatQuotient { .. }
+            | Self::Divide { .. }
+            | Self::Whole { .. }
+            | Self::Rounded { .. }
+            | Self::Signed { .. }
+            | Self::Later { .. }
+            | Self::Joined(_)
+            | Self::DatePart { .. }
+            | Self::Sum { .. }
+            | Self::Foreign { .. } => false,
+        };
+        is_safe && self.children().into_iter().all(Self::never_fails)
+    }
+
     /// Adds the functions over Arrow's arrays that it calls.
     pub fn foreign<'a>(&'a self, functions: &mut Vec<&'a dyn Foreign>) {
         if let Self::Foreign { function, .. } = self {
@@ -256,12 +363,20 @@ impl Expression {
             | Self::Compare { left, right, .. }
             | Self::CompareTexts { left, right, .. }
             | Self::Divide { left, right, .. }
+            | Self::FloatQuotient { left, right }
             | Self::Sum { sum: left, count: right } => vec![left, right],
             Self::In { value, .. }
             | Self::IsNull { value, .. }
             | Self::Text { value, .. }
             | Self::DatePart { value, .. }
-            | Self::Float(value)
+            | Self::Float { value, .. }
+            | Self::Whole { value, .. }
+            | Self::FloatRounded { value, .. }
+            | Self::FloatSigned { value, .. }
+            | Self::Rounded { value, .. }
+            | Self::Signed { value, .. }
+            | Self::Later { value, .. }
+            | Self::FloatIn { value, .. }
             | Self::Not(value) => vec![value],
             Self::And(parts) | Self::Or(parts) | Self::Joined(parts) | Self::Foreign { arguments: parts, .. } => {
                 parts.iter().collect()

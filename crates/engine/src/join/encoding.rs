@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow::array::Array;
 
 use super::NO_WORD;
 use super::numbers::PairNumbers;
-use crate::{Bits, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
+use crate::{Bits, Column, Data, Error, Form, NONE, Result, STRETCH_ROWS, Strings, TextNumbers, unless_stopped};
 
 /// Instead of a string's number: not looked up yet.
 const UNKNOWN: u32 = NONE - 1;
@@ -45,18 +46,18 @@ pub(super) struct Remembered {
 
 impl Encoding {
     /// Learns from the build side's values. Gives the rows' numbers too where it has them.
-    pub(super) fn learn(column: &Column, nulls_are_equal: bool) -> Result<(Self, Option<Vec<u32>>)> {
+    pub(super) fn learn(column: &Column, nulls_are_equal: bool, stop: &AtomicBool) -> Result<(Self, Option<Vec<u32>>)> {
         let valid = column.validity.as_deref();
         let has_null = nulls_are_equal && valid.is_some_and(|bits| bits.count() < bits.rows());
         let (domain, numbers) = match &column.data {
             Data::Bools(_) => (Domain::Range { least: 0, size: 2 }, None),
-            Data::Ints { values, .. } => integers(values, valid, |value| value)?,
-            Data::Floats(values) => integers(values, valid, ordered)?,
-            Data::Wide(values) => wide(values, valid)?,
+            Data::Ints { values, .. } => integers(values, valid, stop, |value| value)?,
+            Data::Floats(values) => integers(values, valid, stop, ordered)?,
+            Data::Wide(values) => wide(values, valid, stop)?,
             Data::Codes { codes, strings } => {
                 let mut numbers = TextNumbers::default();
                 let mut number_of = vec![UNKNOWN; strings.len()];
-                let of_rows = number_rows(codes, valid, |code| {
+                let of_rows = number_rows(codes, valid, stop, |code| {
                     let number = number_of.get_mut(code as usize).ok_or(Error::Form("a code without a string"))?;
                     if *number == UNKNOWN {
                         *number = numbers.number(strings.get(code))?;
@@ -69,11 +70,15 @@ impl Encoding {
                 let mut numbers = TextNumbers::default();
                 let mut of_rows = Vec::with_capacity(texts.len());
                 for row in 0..texts.len() {
+                    if row.is_multiple_of(STRETCH_ROWS) {
+                        unless_stopped(stop)?;
+                    }
                     let is_valid = valid.is_none_or(|bits| bits.get(row));
                     of_rows.push(if is_valid { numbers.number(texts.value(row))? } else { NONE });
                 }
                 (Domain::Texts(numbers), Some(of_rows))
             }
+            Data::Opaque(_) => return Err(Error::Form("a join's key of values that are not compared")),
         };
         Ok((Self { form: Form::of(column), domain, has_null }, numbers))
     }
@@ -103,6 +108,11 @@ impl Encoding {
             Domain::Range { least, .. } if !self.has_null && Form::Ints.is_like(self.form) => Some(*least),
             _ => None,
         }
+    }
+
+    /// Whether its values are strings.
+    pub(super) fn is_of_texts(&self) -> bool {
+        matches!(self.domain, Domain::Texts(_))
     }
 
     /// Whether NULL is a key of the build side that NULL keys match.
@@ -243,12 +253,16 @@ fn rows<T: Copy>(
 fn number_rows<T: Copy>(
     values: &[T],
     valid: Option<&Bits>,
+    stop: &AtomicBool,
     mut number: impl FnMut(T) -> Result<u32>,
 ) -> Result<Vec<u32>> {
     let mut numbers = Vec::with_capacity(values.len());
-    for (row, value) in values.iter().enumerate() {
-        let is_valid = valid.is_none_or(|bits| bits.get(row));
-        numbers.push(if is_valid { number(*value)? } else { NONE });
+    for (stretch, values) in values.chunks(STRETCH_ROWS).enumerate() {
+        unless_stopped(stop)?;
+        for (row, value) in (stretch * STRETCH_ROWS..).zip(values) {
+            let is_valid = valid.is_none_or(|bits| bits.get(row));
+            numbers.push(if is_valid { number(*value)? } else { NONE });
+        }
     }
     Ok(numbers)
 }
@@ -256,6 +270,7 @@ fn number_rows<T: Copy>(
 fn integers<T: Copy>(
     values: &[T],
     valid: Option<&Bits>,
+    stop: &AtomicBool,
     integer: impl Fn(T) -> i64,
 ) -> Result<(Domain, Option<Vec<u32>>)> {
     let Some((least, greatest)) = extremes(values, valid, &integer) else {
@@ -267,17 +282,17 @@ fn integers<T: Copy>(
         return Ok((Domain::Range { least, size: span + 1 }, None));
     }
     let mut numbers = PairNumbers::default();
-    let of_rows = number_rows(values, valid, |value| numbers.number(pair(i128::from(integer(value)))))?;
+    let of_rows = number_rows(values, valid, stop, |value| numbers.number(pair(i128::from(integer(value)))))?;
     Ok((Domain::Wide(numbers), Some(of_rows)))
 }
 
-fn wide(values: &[i128], valid: Option<&Bits>) -> Result<(Domain, Option<Vec<u32>>)> {
+fn wide(values: &[i128], valid: Option<&Bits>, stop: &AtomicBool) -> Result<(Domain, Option<Vec<u32>>)> {
     let is_narrow = |value: i128| i64::try_from(value).is_ok();
     if values.iter().enumerate().all(|(row, value)| is_narrow(*value) || !valid.is_none_or(|bits| bits.get(row))) {
-        return integers(values, valid, |value| value as i64);
+        return integers(values, valid, stop, |value| value as i64);
     }
     let mut numbers = PairNumbers::default();
-    let of_rows = number_rows(values, valid, |value| numbers.number(pair(value)))?;
+    let of_rows = number_rows(values, valid, stop, |value| numbers.number(pair(value)))?;
     Ok((Domain::Wide(numbers), Some(of_rows)))
 }
 

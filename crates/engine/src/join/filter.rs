@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bloom::Bloom;
 use super::ranked;
 use crate::{Bits, Column, Data};
 
@@ -12,12 +13,19 @@ const BITS: u64 = 1 << 27;
 const BITS_SHARE: u64 = 512;
 const BITS_FEW: u64 = 1 << 26;
 
+/// Values far apart are tested of no fewer than so many rows for each of the build side.
+const FEW_SHARE: u64 = 4;
+
 /// The values of one integer key of a build side: for a scan of the probe side to leave rows out that find nothing.
 #[derive(Debug)]
 pub struct KeyFilter {
     bounds: (i64, i64),
     /// A bit for each value from the lower bound on.
     bits: Option<Arc<Vec<u64>>>,
+    /// Of values that are too far apart for that.
+    bloom: Option<Bloom>,
+    /// How many rows have a value.
+    rows: u64,
     is_range: bool,
     keeps_nulls: bool,
 }
@@ -57,8 +65,16 @@ impl KeyFilter {
             count += 1;
         }
         let span = bounds.1.wrapping_sub(bounds.0).cast_unsigned();
-        if count == 0 || span >= most.min(BITS).min((count * BITS_SHARE).max(BITS_FEW)) {
-            return Self { bounds, bits: None, is_range: count > 0 && span == 0, keeps_nulls };
+        let none = Self { bounds, bits: None, bloom: None, rows: count, is_range: count > 0 && span == 0, keeps_nulls };
+        if count == 0 || none.is_range {
+            return none;
+        }
+        if span >= most.min(BITS).min((count * BITS_SHARE).max(BITS_FEW)) {
+            let bloom = Bloom::with_room(count, most).map(|mut bloom| {
+                there().for_each(|row| bloom.add(value(row)));
+                bloom
+            });
+            return Self { bloom, ..none };
         }
         let bits = known.cloned().unwrap_or_else(|| {
             let mut bits = ranked::none(span + 1);
@@ -66,7 +82,7 @@ impl KeyFilter {
             Arc::new(bits)
         });
         let set: u64 = bits.iter().map(|word| u64::from(word.count_ones())).sum();
-        Self { bounds, is_range: set == span + 1, bits: Some(bits), keeps_nulls }
+        Self { is_range: set == span + 1, bits: Some(bits), ..none }
     }
 
     /// The least and the greatest value; the greatest is less where there are none.
@@ -81,6 +97,12 @@ impl KeyFilter {
         self.is_range
     }
 
+    /// Whether it is worth testing so many rows by more than the bounds: a test of values far apart costs about as much as looking them up.
+    #[must_use]
+    pub fn is_worth(&self, rows: u64) -> bool {
+        self.bloom.is_none() || self.rows.saturating_mul(FEW_SHARE) <= rows
+    }
+
     /// Whether a NULL may find something.
     #[must_use]
     pub fn keeps_nulls(&self) -> bool {
@@ -91,11 +113,12 @@ impl KeyFilter {
     #[must_use]
     pub fn keep(&self, values: &[i64], validity: Option<&Bits>) -> Bits {
         let (least, greatest) = self.bounds;
-        let kept = match &self.bits {
-            Some(bits) if !self.is_range => {
+        let kept = match (&self.bits, &self.bloom) {
+            (Some(bits), _) if !self.is_range => {
                 let bits = bits.as_slice();
                 Bits::of(values.len(), |row| ranked::has(bits, values[row].wrapping_sub(least).cast_unsigned()))
             }
+            (None, Some(bloom)) => Bits::of_values(values, |value| bloom.may_have(value)),
             _ => Bits::of(values.len(), |row| (least <= values[row]) & (values[row] <= greatest)),
         };
         match validity {
@@ -108,6 +131,7 @@ impl KeyFilter {
     /// What it takes in memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.bits.as_ref().map_or(0, |bits| bits.capacity() * 8)
+        let bits = self.bits.as_ref().map_or(0, |bits| bits.capacity() * 8);
+        bits + self.bloom.as_ref().map_or(0, Bloom::memory_bytes)
     }
 }

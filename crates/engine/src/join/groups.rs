@@ -1,10 +1,11 @@
 //! The build rows of each group.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 use super::NO_WORD;
 use super::index::Index;
-use crate::NONE;
+use crate::{NONE, Result, STRETCH_ROWS, unless_stopped};
 
 /// Rows by their group.
 #[derive(Debug)]
@@ -23,36 +24,41 @@ const AT_ONCE: usize = 1024;
 impl Groups {
     /// Of the rows with these words. Gives the order too that the rows must be brought into, unless it is the one they are in: rows of
     /// a group are next to each other, and those that match nothing last.
-    pub(super) fn new(words: &[u64], index: &Index, asks_existence: bool) -> (Self, Option<Vec<u32>>) {
+    pub(super) fn new(
+        words: &[u64],
+        index: &Index,
+        asks_existence: bool,
+        stop: &AtomicBool,
+    ) -> Result<(Self, Option<Vec<u32>>)> {
         let there = words.iter().filter(|word| **word != NO_WORD).count();
         let groups = index.groups() as usize;
         let is_unique = groups == there;
         if asks_existence || (is_unique && there == words.len() && index.is_by_appearance()) {
-            return (Self::Same, None);
+            return Ok((Self::Same, None));
         }
         if is_unique {
             let mut rows = vec![0; groups];
-            each(words, index, |row, group| rows[group] = row);
+            each(words, index, stop, |row, group| rows[group] = row)?;
             let is_same = rows.iter().zip(0..).all(|(row, group)| *row == group);
-            return (if is_same { Self::Same } else { Self::One(rows) }, None);
+            return Ok((if is_same { Self::Same } else { Self::One(rows) }, None));
         }
         // Counted one further on, so that a start moves to its group's end, the next one's start, as rows are put.
         let mut starts = vec![0; groups + 2];
-        each(words, index, |_, group| starts[group + 2] += 1);
+        each(words, index, stop, |_, group| starts[group + 2] += 1)?;
         let mut sum = 0;
         for start in &mut starts {
             sum += *start;
             *start = sum;
         }
         let mut rows = vec![0; there];
-        each(words, index, |row, group| {
+        each(words, index, stop, |row, group| {
             let at = &mut starts[group + 1];
             rows[*at as usize] = row;
             *at += 1;
-        });
+        })?;
         starts.truncate(groups + 1);
         rows.extend((0..).zip(words).filter(|(_, word)| **word == NO_WORD).map(|(row, _)| row));
-        (Self::Lists(starts), Some(rows))
+        Ok((Self::Lists(starts), Some(rows)))
     }
 
     /// Whether a group has at most one row.
@@ -87,10 +93,13 @@ impl Groups {
     }
 }
 
-fn each(words: &[u64], index: &Index, mut put: impl FnMut(u32, usize)) {
+fn each(words: &[u64], index: &Index, stop: &AtomicBool, mut put: impl FnMut(u32, usize)) -> Result<()> {
     let (mut found, mut open) = (Vec::new(), Vec::new());
     let mut row = 0;
-    for words in words.chunks(AT_ONCE) {
+    for (chunk, words) in words.chunks(AT_ONCE).enumerate() {
+        if chunk.is_multiple_of(STRETCH_ROWS / AT_ONCE) {
+            unless_stopped(stop)?;
+        }
         index.find(words.len(), |row| words[row], &mut found, &mut open);
         for group in &found {
             if *group != NONE {
@@ -99,4 +108,5 @@ fn each(words: &[u64], index: &Index, mut put: impl FnMut(u32, usize)) {
             row += 1;
         }
     }
+    Ok(())
 }

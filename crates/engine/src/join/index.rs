@@ -1,11 +1,12 @@
 //! From a key's word to its group of build rows.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::NO_WORD;
 use super::ranked::{self, Ranked};
 use super::slots::Slots;
-use crate::NONE;
+use crate::{NONE, Result, STRETCH_ROWS, unless_stopped};
 
 /// Fewer words than this that there may be have an array, however few there are.
 const SMALL: u64 = 1 << 14;
@@ -36,33 +37,36 @@ pub(super) enum Index {
 
 impl Index {
     /// Of words less than `size`.
-    pub(super) fn new(words: &[u64], size: u64, asks_existence: bool) -> Self {
+    pub(super) fn new(words: &[u64], size: u64, asks_existence: bool, stop: &AtomicBool) -> Result<Self> {
         let there = words.iter().filter(|word| **word != NO_WORD).count() as u64;
         let size = if there == 0 { 0 } else { size };
         let has_array = size <= SMALL || (size <= there * ARRAY_SHARE && size <= BITS);
         let has_bits = has_array || (size <= there * BITS_SHARE && size <= BITS);
-        if asks_existence && has_bits {
-            Self::Bits(Arc::new(ranked::bits(words, size)))
+        Ok(if asks_existence && has_bits {
+            Self::Bits(Arc::new(ranked::bits(words, size, stop)?))
         } else if has_array {
-            Self::direct(words, size)
+            Self::direct(words, size, stop)?
         } else if has_bits {
-            Self::Ranked(Ranked::new(words, size))
+            Self::Ranked(Ranked::new(words, size, stop)?)
         } else {
-            Self::Slots(Slots::new(words, there as usize))
-        }
+            Self::Slots(Slots::new(words, there as usize, stop)?)
+        })
     }
 
-    fn direct(words: &[u64], size: u64) -> Self {
+    fn direct(words: &[u64], size: u64, stop: &AtomicBool) -> Result<Self> {
         let mut groups_of = vec![NONE; size as usize + 1];
         let mut groups = 0;
-        for word in words.iter().filter(|word| **word != NO_WORD) {
-            let group = &mut groups_of[*word as usize];
-            if *group == NONE {
-                *group = groups;
-                groups += 1;
+        for words in words.chunks(STRETCH_ROWS) {
+            unless_stopped(stop)?;
+            for word in words.iter().filter(|word| **word != NO_WORD) {
+                let group = &mut groups_of[*word as usize];
+                if *group == NONE {
+                    *group = groups;
+                    groups += 1;
+                }
             }
         }
-        Self::Direct { groups_of, groups }
+        Ok(Self::Direct { groups_of, groups })
     }
 
     /// How many groups there are; one, where it is only known which words are there.

@@ -1,6 +1,7 @@
 //! Batches of the probe side go through the table.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::encoding::Remembered;
 use super::output::{Pairs, probe_column};
@@ -18,19 +19,21 @@ pub struct ProbeScratch {
     seen: Vec<Remembered>,
     words: Vec<u64>,
     /// Each row's group.
-    found: Vec<u32>,
+    pub(super) found: Vec<u32>,
     open: Vec<u32>,
-    probe_rows: Vec<u32>,
-    build_rows: Vec<u32>,
+    pub(super) probe_rows: Vec<u32>,
+    pub(super) build_rows: Vec<u32>,
     /// Of the condition.
-    memory: Memory,
+    pub(super) memory: Memory,
+    /// Set when nobody wants the rows any more.
+    pub(super) stop: Arc<AtomicBool>,
 }
 
 impl ProbeScratch {
-    /// Has the time measured that functions over Arrow's arrays take.
+    /// Ends what takes long once `stop` is set. Has the time measured that functions over Arrow's arrays take.
     #[must_use]
-    pub fn timed_by(now: Option<Arc<Now>>) -> Self {
-        Self { memory: Memory::timed_by(now), ..Self::default() }
+    pub fn new(stop: &Arc<AtomicBool>, now: Option<Arc<Now>>) -> Self {
+        Self { memory: Memory::timed_by(now), stop: Arc::clone(stop), ..Self::default() }
     }
 
     /// What functions over Arrow's arrays have cost so far.
@@ -57,22 +60,26 @@ impl JoinTable {
     /// Joins a batch, gives output batches of up to about [`BATCH_ROWS`] rows to `next`, whose error stops it.
     ///
     /// # Errors
-    /// Those of `next` and of the condition, and where columns have other forms than the build side's keys.
+    /// Those of `next` and of the condition, [`Error::Stopped`], and where columns have other forms than the build side's keys.
     pub fn probe(&self, batch: &Batch, scratch: &mut ProbeScratch, next: &mut Next<'_>) -> Result<()> {
         if batch.rows == 0 {
             return Ok(());
         }
-        if batch.columns.iter().any(|column| column.rows() != batch.rows) || u32::try_from(batch.rows).is_err() {
-            return Err(Error::Form("a batch of a join's probe side has columns of other lengths"));
+        if let Some(not_in) = &self.not_in {
+            let key = self.spec.keys.first().and_then(|(_, probe)| batch.columns.get(*probe));
+            not_in.see(key.ok_or(Error::Form("a join's key is no column of its probe side"))?);
+            if not_in.gives_nothing() {
+                return Ok(());
+            }
         }
         self.find(batch, scratch)?;
-        let ProbeScratch { found, probe_rows, build_rows, memory, .. } = scratch;
+        let ProbeScratch { found, probe_rows, build_rows, memory, stop, .. } = scratch;
         if let Some(residual) = &self.spec.residual {
-            let mut test = PairTest { residual, memory };
+            let mut test = PairTest { residual, memory, stop };
             return self.fulfilling(&mut test, batch, found, probe_rows, build_rows, next);
         }
         match self.spec.kind {
-            JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark => {
+            JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftNotIn | JoinKind::LeftMark => {
                 self.mark_groups(found);
                 Ok(())
             }
@@ -92,7 +99,10 @@ impl JoinTable {
     }
 
     /// The groups of the rows' keys.
-    fn find(&self, batch: &Batch, scratch: &mut ProbeScratch) -> Result<()> {
+    pub(super) fn find(&self, batch: &Batch, scratch: &mut ProbeScratch) -> Result<()> {
+        if batch.columns.iter().any(|column| column.rows() != batch.rows) || u32::try_from(batch.rows).is_err() {
+            return Err(Error::Form("a batch of a join's probe side has columns of other lengths"));
+        }
         if scratch.table != self.id {
             scratch.table = self.id;
             scratch.seen.clear();

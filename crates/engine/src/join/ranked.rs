@@ -1,8 +1,10 @@
 //! Groups of words that are near each other: a bit for each word there may be.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::NO_WORD;
+use crate::{Result, STRETCH_ROWS, unless_stopped};
 
 /// A word's bit says whether it is there; the set bits before it are its group.
 #[derive(Debug)]
@@ -15,15 +17,15 @@ pub(super) struct Ranked {
 
 impl Ranked {
     /// The distinct words, all less than `size`, in their order.
-    pub(super) fn new(words: &[u64], size: u64) -> Self {
-        let bits = bits(words, size);
+    pub(super) fn new(words: &[u64], size: u64, stop: &AtomicBool) -> Result<Self> {
+        let bits = bits(words, size, stop)?;
         let mut groups = 0;
         let mut ranks = Vec::with_capacity(bits.len());
         for word in &bits {
             ranks.push(groups);
             groups += word.count_ones();
         }
-        Self { bits: Arc::new(bits), ranks, groups }
+        Ok(Self { bits: Arc::new(bits), ranks, groups })
     }
 
     /// How many groups there are.
@@ -53,12 +55,13 @@ impl Ranked {
 }
 
 /// A bit for each word less than `size`, set for those that are there, and 64 more, not set.
-pub(super) fn bits(words: &[u64], size: u64) -> Vec<u64> {
+pub(super) fn bits(words: &[u64], size: u64, stop: &AtomicBool) -> Result<Vec<u64>> {
     let mut bits = none(size);
-    for word in words.iter().filter(|word| **word != NO_WORD) {
-        set(&mut bits, *word);
+    for words in words.chunks(STRETCH_ROWS) {
+        unless_stopped(stop)?;
+        words.iter().filter(|word| **word != NO_WORD).for_each(|word| set(&mut bits, *word));
     }
-    bits
+    Ok(bits)
 }
 
 /// As many bits as [`bits`], not set.

@@ -1,15 +1,18 @@
 //! Pairs of rows that fulfil a condition besides their keys.
 
+use std::sync::atomic::AtomicBool;
+
 use super::output::Pairs;
 use super::probe::{Next, Unmatched};
 use super::{JoinKind, JoinTable, Residual};
 use crate::expression::Memory;
-use crate::{BATCH_ROWS, Batch, Bits, Error, NONE, Result};
+use crate::{BATCH_ROWS, Batch, Bits, Error, NONE, Result, unless_stopped};
 
 /// The condition, and what the worker that asks remembers of it.
 pub(super) struct PairTest<'a> {
     pub(super) residual: &'a Residual,
     pub(super) memory: &'a mut Memory,
+    pub(super) stop: &'a AtomicBool,
 }
 
 impl JoinTable {
@@ -24,7 +27,10 @@ impl JoinTable {
         next: &mut Next<'_>,
     ) -> Result<()> {
         match self.spec.kind {
-            kind if kind.gives_pairs() => self.fulfilling_pairs(test, batch, found, probe_rows, build_rows, next),
+            kind if kind.gives_pairs() => {
+                let matched = self.fulfilling_pairs(test, batch, found, probe_rows, build_rows, next)?;
+                if kind.keeps_probe_rows() { self.alone(batch, &matched, next) } else { Ok(()) }
+            }
             JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark => {
                 self.mark_fulfilling(test, batch, found, probe_rows, build_rows)
             }
@@ -35,8 +41,8 @@ impl JoinTable {
         }
     }
 
-    /// Gives the pairs.
-    fn fulfilling_pairs(
+    /// Gives the pairs; the probe rows that they have, of joins that keep the others too.
+    pub(super) fn fulfilling_pairs(
         &self,
         test: &mut PairTest<'_>,
         batch: &Batch,
@@ -44,7 +50,7 @@ impl JoinTable {
         probe_rows: &mut Vec<u32>,
         build_rows: &mut Vec<u32>,
         next: &mut Next<'_>,
-    ) -> Result<()> {
+    ) -> Result<Bits> {
         let mut matched = Bits::all(batch.rows, false);
         self.each_pairs(found, Unmatched::Left, probe_rows, build_rows, &mut |probe_rows, build_rows| {
             self.retain_fulfilling(test, batch, probe_rows, build_rows)?;
@@ -56,7 +62,12 @@ impl JoinTable {
             }
             self.give_pairs(&Pairs { probe: batch, probe_rows: Some(probe_rows), build_rows }, next)
         })?;
-        if !self.spec.kind.keeps_probe_rows() || matched.count() == batch.rows {
+        Ok(matched)
+    }
+
+    /// Gives the probe rows that have no match, with NULLs for the build side.
+    pub(super) fn alone(&self, batch: &Batch, matched: &Bits, next: &mut Next<'_>) -> Result<()> {
+        if matched.count() == batch.rows {
             return Ok(());
         }
         let alone: Vec<u32> = matched.not().ones().map(|row| row as u32).collect();
@@ -83,7 +94,7 @@ impl JoinTable {
     }
 
     /// The probe rows with a match that fulfils a condition. Asks about few matches of each row first: most often they decide.
-    fn first_fulfilling(
+    pub(super) fn first_fulfilling(
         &self,
         test: &mut PairTest<'_>,
         batch: &Batch,
@@ -113,7 +124,7 @@ impl JoinTable {
         Ok(matched)
     }
 
-    /// Keeps the pairs that fulfil a condition.
+    /// Keeps the pairs that fulfil a condition, of a few thousand. Millions may come here of which none is given on.
     fn retain_fulfilling(
         &self,
         test: &mut PairTest<'_>,
@@ -121,11 +132,12 @@ impl JoinTable {
         probe_rows: &mut Vec<u32>,
         build_rows: &mut Vec<u32>,
     ) -> Result<()> {
+        unless_stopped(test.stop)?;
         if build_rows.is_empty() {
             return Ok(());
         }
         let pairs = Pairs { probe: batch, probe_rows: Some(probe_rows), build_rows };
-        let PairTest { residual, memory } = test;
+        let PairTest { residual, memory, .. } = test;
         let is_true = residual.condition.is_true(&self.pairs(&residual.columns, &pairs)?, memory)?;
         if is_true.rows() != build_rows.len() {
             return Err(Error::Form("a condition's answers are not as many as its rows"));

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::not_in::NotIn;
 use super::{JoinKind, JoinTable, OutputColumn};
 use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Form, Result};
 
 impl JoinTable {
     /// Gives build rows to `next` once all probing is done: those without a match with NULLs for the probe side ([`JoinKind::Left`],
-    /// [`JoinKind::Full`]), with a match ([`JoinKind::LeftSemi`]), without ([`JoinKind::LeftAnti`]), or all, marked
-    /// ([`JoinKind::LeftMark`]); nothing of other kinds. Workers divide the rows: each gives a `part` of `parts`.
+    /// [`JoinKind::Full`]), with a match ([`JoinKind::LeftSemi`]), without ([`JoinKind::LeftAnti`]), without for sure
+    /// ([`JoinKind::LeftNotIn`]), or all, marked ([`JoinKind::LeftMark`]); nothing of other kinds. Workers divide the rows: each gives a `part` of `parts`.
     ///
     /// # Errors
     /// Those of `next`, and where `probe_forms` lacks a column of the output.
@@ -20,6 +21,9 @@ impl JoinTable {
         next: &mut dyn FnMut(Batch) -> Result<()>,
     ) -> Result<()> {
         let Some(marks) = &self.marks else { return Ok(()) };
+        if self.not_in.as_ref().is_some_and(NotIn::gives_nothing) {
+            return Ok(());
+        }
         let words = marks.words();
         let share = |part: usize| words * part.min(parts) / parts.max(1);
         let mut rows: Vec<u32> = Vec::with_capacity(BATCH_ROWS);
@@ -29,7 +33,7 @@ impl JoinTable {
                 & match self.spec.kind {
                     JoinKind::LeftSemi => marks.word(at),
                     JoinKind::LeftMark => u64::MAX,
-                    _ => !marks.word(at),
+                    _ => !marks.word(at) & !self.not_in.as_ref().map_or(0, |not_in| not_in.open(at)),
                 };
             while given != 0 {
                 rows.push((at * 64) as u32 + given.trailing_zeros());

@@ -1,7 +1,9 @@
 //! Groups of words that are far apart: a hash table with open addressing.
 
+use std::sync::atomic::AtomicBool;
+
 use super::NO_WORD;
-use crate::NONE;
+use crate::{NONE, Result, STRETCH_ROWS, unless_stopped};
 
 /// Words by their groups, and groups in slots by the words' hashes. What is looked up is small: most look-ups cost two lines of the
 /// cache, and many are under way at the same time.
@@ -33,19 +35,22 @@ pub(super) fn hash(word: u64) -> u64 {
 
 impl Slots {
     /// The distinct words, numbered in the order they come; `there` of them are words.
-    pub(super) fn new(words: &[u64], there: usize) -> Self {
-        Self::with_slots(words, there, ((there + AT_ONCE) * 2).next_power_of_two().min(SLOTS_AT_FIRST))
+    pub(super) fn new(words: &[u64], there: usize, stop: &AtomicBool) -> Result<Self> {
+        Self::with_slots(words, there, stop, ((there + AT_ONCE) * 2).next_power_of_two().min(SLOTS_AT_FIRST))
     }
 
     /// Begins with so many slots, a power of two.
-    pub(super) fn with_slots(words: &[u64], there: usize, size: usize) -> Self {
+    pub(super) fn with_slots(words: &[u64], there: usize, stop: &AtomicBool, size: usize) -> Result<Self> {
         let mut slots = Self {
             slots: vec![NONE; size],
             words: Vec::new(),
             shift: 64 - size.trailing_zeros(),
             group_bits: usize::BITS - (there + 1).leading_zeros(),
         };
-        for words in words.chunks(AT_ONCE) {
+        for (chunk, words) in words.chunks(AT_ONCE).enumerate() {
+            if chunk.is_multiple_of(STRETCH_ROWS / AT_ONCE) {
+                unless_stopped(stop)?;
+            }
             while (slots.words.len() + AT_ONCE) * 2 > slots.slots.len() {
                 slots.grow();
             }
@@ -56,7 +61,7 @@ impl Slots {
                 slots.add(*word);
             }
         }
-        slots
+        Ok(slots)
     }
 
     /// How many groups there are.
@@ -118,7 +123,7 @@ impl Slots {
 
     /// The group of a word that is at a slot or after it, otherwise the free slot there.
     #[inline]
-    fn find_from(&self, start: usize, word: u64, hash: u64) -> Result<u32, usize> {
+    fn find_from(&self, start: usize, word: u64, hash: u64) -> std::result::Result<u32, usize> {
         let (end, mask, tag) = (self.slots.len() - 1, self.group_mask(), self.tag(hash));
         let mut at = start & end;
         loop {

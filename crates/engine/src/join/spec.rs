@@ -20,6 +20,8 @@ pub enum JoinKind {
     RightSemi,
     /// Build rows without a match.
     LeftAnti,
+    /// Build rows whose one key is for sure none of the probe rows' (`not_in.rs`).
+    LeftNotIn,
     /// Probe rows without a match.
     RightAnti,
     /// Build rows, and whether they have a match.
@@ -38,13 +40,19 @@ impl JoinKind {
     /// Whether build rows are given after all probing, by the matches that all probe rows have found.
     #[must_use]
     pub fn gives_rest(self) -> bool {
-        matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti | Self::LeftMark)
+        matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti | Self::LeftNotIn | Self::LeftMark)
     }
 
     /// Whether probe rows without a match are given.
     #[must_use]
     pub fn keeps_probe_rows(self) -> bool {
         matches!(self, Self::Right | Self::Full | Self::RightAnti | Self::RightMark)
+    }
+
+    /// Whether what becomes of a probe row with one piece of the build side depends on the others.
+    #[must_use]
+    pub fn asks_whole_build(self) -> bool {
+        self.keeps_probe_rows() || self == Self::RightSemi
     }
 
     /// Whether output batches may have columns of the build side.
@@ -114,6 +122,10 @@ impl JoinSpec {
         };
         if !self.output.iter().all(fits_output) {
             return Err(Error::Form("a join's output has a column that its kind does not give"));
+        }
+        if self.kind == JoinKind::LeftNotIn && (self.keys.len() != 1 || self.nulls_are_equal || self.residual.is_some())
+        {
+            return Err(Error::Form("NOT IN with more than one key and nothing else"));
         }
         if !self.keys.iter().all(|(build, _)| has_build(*build)) {
             return Err(Error::Form("a join's key is no column of its build side"));

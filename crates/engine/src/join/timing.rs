@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::tests::Chance;
 use super::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch};
-use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, Form};
+use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, Form, GOES_ON};
 
 const PROBES: usize = 10_000_000;
 
@@ -42,7 +42,7 @@ fn measure(name: &str, kind: JoinKind, build: &[i64], probe: &[i64], output: &[O
     let (table, building) = timed(|| {
         let mut side = Build::new(&spec);
         build_batches.into_iter().for_each(|batch| side.push(batch).expect("integers"));
-        JoinTable::finish(Arc::clone(&spec), vec![side], 1 << 20).expect("a table")
+        JoinTable::finish(Arc::clone(&spec), vec![side], 1 << 20, &GOES_ON).expect("a table")
     });
     let mut rows = 0;
     let mut scratch = ProbeScratch::default();

@@ -1,9 +1,11 @@
 //! One word for all keys of a row.
 
+use std::sync::atomic::AtomicBool;
+
 use super::NO_WORD;
 use super::encoding::{Encoding, Remembered};
 use super::numbers::PairNumbers;
-use crate::{Batch, Column, Data, Error, NONE, Result};
+use crate::{Batch, Column, Data, Error, NONE, Result, unless_stopped};
 
 /// How keys become a word: their codes are its digits, each to the base of its key's size. Where a word would be too small for the
 /// next digit, it and the digit are numbered.
@@ -30,11 +32,17 @@ enum Joined {
 
 impl Words {
     /// Learns from the build side's keys, gives their words too: [`NO_WORD`] for rows that match nothing.
-    pub(super) fn learn(columns: &[&Column], rows: usize, nulls_are_equal: bool) -> Result<(Self, Vec<u64>)> {
+    pub(super) fn learn(
+        columns: &[&Column],
+        rows: usize,
+        nulls_are_equal: bool,
+        stop: &AtomicBool,
+    ) -> Result<(Self, Vec<u64>)> {
         let mut learnt = Self { keys: Vec::with_capacity(columns.len()), size: 1 };
         let mut words = vec![0; rows];
         for column in columns {
-            let (encoding, numbers) = Encoding::learn(column, nulls_are_equal)?;
+            let (encoding, numbers) = Encoding::learn(column, nulls_are_equal, stop)?;
+            unless_stopped(stop)?;
             let codes = |each: &mut dyn FnMut(usize, u64)| match &numbers {
                 Some(numbers) => {
                     encoding.known(numbers, &mut |row, code| each(row, code));

@@ -6,7 +6,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use meter::{Busy, Now};
-pub use worker::{Border, Collected, Relief, Room, Spill, SpillSorted, Worker};
+pub use worker::{Border, Collected, Pass, Relief, Room, Spill, SpillSorted, Worker};
 
 use crate::Form;
 use crate::aggregate::AggregateSpec;
@@ -45,6 +45,8 @@ pub enum Step {
     Filter(Vec<Expression>),
     /// Other columns.
     Project(Vec<Expression>),
+    /// All rows as often as there are lists, each time with the columns of one.
+    Repeat(Vec<Vec<Expression>>),
     /// Rows with what they find in the table that an earlier pipeline built.
     Probe {
         spec: Arc<JoinSpec>,

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use types::Conjuncts;
+use types::conjuncts::{Effect, Place};
+
 use super::meter::Meter;
 use super::{Busy, Now, Pipeline, Sink, Step};
 use crate::aggregate::Groups;
-use crate::expression::{Calls, Memory};
-use crate::join::{Build, JoinTable, ProbeScratch};
+use crate::expression::{Calls, Expression, Memory};
+use crate::join::{Build, JoinTable, Matched, ProbeScratch};
 use crate::sort::Sorting;
 use crate::vector::bytes_copied;
 use crate::{Batch, Error, Result, Selection};
@@ -93,9 +96,17 @@ const HELD_MAX: usize = 32;
 
 /// What a step of one worker has to itself.
 enum Local {
-    Expressions(Memory),
+    Filter(Memory, Conjuncts),
+    Project(Memory),
     Probe(Arc<JoinTable>, Box<ProbeScratch>),
     Limit,
+}
+
+/// Which of the pieces of a build side a batch goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    pub is_first: bool,
+    pub is_last: bool,
 }
 
 /// What became of the batches.
@@ -118,10 +129,14 @@ impl Worker {
         border: Border,
     ) -> Result<Self> {
         let local = |step: &Step| match step {
-            Step::Filter(_) | Step::Project(_) => Ok(Local::Expressions(Memory::timed_by(border.now.clone()))),
+            Step::Filter(conditions) => {
+                let places = conditions.iter().map(|condition| Place::of(condition.never_fails()));
+                Ok(Local::Filter(Memory::timed_by(border.now.clone()), Conjuncts::new(places.collect())))
+            }
+            Step::Project(_) | Step::Repeat(_) => Ok(Local::Project(Memory::timed_by(border.now.clone()))),
             Step::Probe { built_by, .. } => {
                 let table = table_of(*built_by).ok_or(Error::Form("a table that is not built yet"))?;
-                Ok(Local::Probe(table, Box::new(ProbeScratch::timed_by(border.now.clone()))))
+                Ok(Local::Probe(table, Box::new(ProbeScratch::new(&border.stop, border.now.clone()))))
             }
             Step::Limit { .. } => Ok(Local::Limit),
         };
@@ -176,6 +191,31 @@ impl Worker {
     pub fn push(&mut self, batch: Batch) -> Result<()> {
         let mut end = End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter };
         let pushed = push(&self.pipeline.steps, &mut self.locals, &mut self.rows, &mut end, batch);
+        self.has_enough |= matches!(pushed, Err(Error::Enough));
+        unless_enough(pushed)
+    }
+
+    /// As [`Worker::push`], where the first step is a join with a piece of its build side, and the batch comes again with the others.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn push_piece(&mut self, batch: &Batch, matched: &Matched, pass: Pass) -> Result<()> {
+        let (Some((Local::Probe(table, scratch), locals)), Some((_, steps)), Some((came, rows))) =
+            (self.locals.split_first_mut(), self.pipeline.steps.split_first(), self.rows.split_first_mut())
+        else {
+            return Err(Error::Form("a piece of what is no join"));
+        };
+        if pass.is_first {
+            *came += batch.rows as u64;
+        }
+        let mut end = End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter };
+        if end.border.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        let outside = end.meter.enter(steps.len() + 1);
+        let mut next = |batch| push(steps, locals, rows, &mut end, batch);
+        let pushed = table.probe_piece(batch, matched, pass.is_last, scratch, &mut next);
+        end.meter.leave(outside);
         self.has_enough |= matches!(pushed, Err(Error::Enough));
         unless_enough(pushed)
     }
@@ -256,7 +296,7 @@ impl Worker {
     /// What functions over Arrow's arrays have cost at each step.
     pub fn calls(&self) -> impl Iterator<Item = Calls> {
         self.locals.iter().map(|local| match local {
-            Local::Expressions(memory) => memory.calls(),
+            Local::Filter(memory, _) | Local::Project(memory) => memory.calls(),
             Local::Probe(_, scratch) => scratch.calls(),
             Local::Limit => Calls::default(),
         })
@@ -371,22 +411,17 @@ fn through(
     batch: Batch,
 ) -> Result<()> {
     match (step, local) {
-        (Step::Filter(conditions), Local::Expressions(memory)) => {
-            let mut batch = batch;
-            for condition in conditions {
-                let passing = condition.is_true(&batch, memory)?;
-                batch = batch.select(&Selection::of(&passing))?;
-                if batch.rows == 0 {
-                    return Ok(());
-                }
-            }
+        (Step::Filter(conditions), Local::Filter(memory, order)) => {
+            let batch = fulfilling(batch, conditions, order, memory, end.border.now.as_deref())?;
             push(steps, locals, rows, end, batch)
         }
-        (Step::Project(expressions), Local::Expressions(memory)) => {
-            let columns = expressions.iter().map(|expression| expression.evaluate(&batch, memory));
-            let columns = columns.collect::<Result<Vec<_>>>()?;
-            push(steps, locals, rows, end, Batch { rows: batch.rows, columns })
+        (Step::Project(expressions), Local::Project(memory)) => {
+            push(steps, locals, rows, end, projected(expressions, &batch, memory)?)
         }
+        (Step::Repeat(lists), Local::Project(memory)) => lists.iter().try_for_each(|expressions| {
+            let batch = projected(expressions, &batch, memory)?;
+            push(steps, locals, rows, end, batch)
+        }),
         (Step::Probe { .. }, Local::Probe(table, scratch)) => {
             table.probe(&batch, scratch, &mut |batch| push(steps, locals, rows, end, batch))
         }
@@ -403,6 +438,40 @@ fn through(
         }
         _ => Err(Error::Form("a step without what it needs")),
     }
+}
+
+/// The rows for which all conditions are true.
+fn fulfilling(
+    batch: Batch,
+    conditions: &[Expression],
+    order: &mut Conjuncts,
+    memory: &mut Memory,
+    now: Option<&Now>,
+) -> Result<Batch> {
+    let mut batch = batch;
+    let now = now.filter(|_| order.learn());
+    for place in 0..order.len() {
+        if batch.rows == 0 {
+            break;
+        }
+        let Some(condition) = order.at(place) else { continue };
+        let (rows_in, began_ns) = (batch.rows as u64, now.map(|now| now()));
+        let passing = conditions[condition].is_true(&batch, memory)?;
+        batch = batch.select(&Selection::of(&passing))?;
+        if let (Some(now), Some(began_ns)) = (now, began_ns) {
+            let ns = now().saturating_sub(began_ns);
+            order.note(condition, Effect { rows_in, rows_out: batch.rows as u64, ns });
+        }
+    }
+    if now.is_some() {
+        order.end_round();
+    }
+    Ok(batch)
+}
+
+fn projected(expressions: &[Expression], batch: &Batch, memory: &mut Memory) -> Result<Batch> {
+    let columns = expressions.iter().map(|expression| expression.evaluate(batch, memory));
+    Ok(Batch { rows: batch.rows, columns: columns.collect::<Result<_>>()? })
 }
 
 /// That a limit has been reached ends what goes through the steps, and is no failure.

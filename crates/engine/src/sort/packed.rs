@@ -57,6 +57,9 @@ impl Packed {
         let mut packed = Self { parts: Vec::new(), free: KEY_BITS, first_open: keys.len() };
         for (place, key) in keys.iter().enumerate() {
             let column = columns.get(key.column).ok_or(Error::Form("a sort key"))?;
+            if matches!(column.data, Data::Opaque(_)) {
+                return Err(Error::Form("a sort key of values that are not compared"));
+            }
             let Some(mut part) = Part::new(*key, column, packed.free) else {
                 packed.first_open = place;
                 break;
@@ -123,6 +126,7 @@ impl Part {
                 }
                 (PartForm::Texts { start, bytes }, (1 << (8 * bytes)) - 1)
             }
+            Data::Opaque(_) => return None,
         };
         // A number more stands for NULL.
         let last = span.checked_add(u128::from(has_nulls))?;

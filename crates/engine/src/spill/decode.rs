@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{StringViewArray, StringViewBuilder};
 
 use super::bytes::{DAMAGED, Reader};
-use super::kind;
+use super::{kind, opaque};
 use crate::{Batch, Bits, Bounds, Column, Data, Result, Strings};
 
 /// Texts are copied to pieces of memory of so many bytes.
@@ -20,12 +20,13 @@ pub fn decode(bytes: &[u8]) -> Result<Batch> {
     let (rows, count) = (reader.count()?, reader.count()?);
     let mut columns = Vec::new();
     for _ in 0..count {
-        columns.push(column(&mut reader, rows)?);
+        columns.push(column(&mut reader, rows, 0)?);
     }
     if reader.0.is_empty() { Ok(Batch { rows, columns }) } else { Err(DAMAGED) }
 }
 
-fn column(reader: &mut Reader<'_>, rows: usize) -> Result<Column> {
+/// A column, which is the elements of so many lists in each other.
+pub(super) fn column(reader: &mut Reader<'_>, rows: usize, depth: u32) -> Result<Column> {
     let (kind, has_null) = (reader.byte()?, reader.byte()?);
     let validity = match has_null {
         0 => None,
@@ -57,6 +58,7 @@ fn column(reader: &mut Reader<'_>, rows: usize) -> Result<Column> {
             }
             Data::Codes { codes: Arc::new(codes), strings: Strings::new(strings) }
         }
+        kind::OPAQUE => Data::Opaque(opaque::read(reader, rows, validity.as_deref(), depth)?),
         _ => return Err(DAMAGED),
     };
     Ok(Column { data, validity })

@@ -1,12 +1,13 @@
 //! Rows as bytes.
 //!
 //! Rows and columns are counted, then each column has its kind, whether there are NULLs and the bits of what is none, and its values:
-//! numbers as distances from the least, strings by their lengths and text, codes with those of their strings that come.
+//! numbers as distances from the least, strings by their lengths and text, codes with those of their strings that come, arrays with their type
+//! (`opaque.rs`).
 
 use std::collections::HashMap;
 
 use super::bytes::{ROWS_MAX, put_count, put_numbers};
-use super::kind;
+use super::{kind, opaque};
 use crate::vector::concat;
 use crate::{Batch, Bits, Column, Data, Error, Form, Result};
 
@@ -30,12 +31,13 @@ pub fn encode(batches: &[Batch]) -> Result<Vec<u8>> {
         let pieces = batches.iter().map(|batch| batch.columns.get(position).cloned());
         let pieces = pieces.collect::<Option<Vec<Column>>>().ok_or(Error::Form("rows of other columns"))?;
         let form = pieces.first().map_or(Form::Ints, Form::of);
-        put_column(&mut bytes, &concat(pieces, form)?);
+        put_column(&mut bytes, &concat(pieces, form)?)?;
     }
     Ok(bytes)
 }
 
-fn put_column(bytes: &mut Vec<u8>, column: &Column) {
+/// Appends a column: its kind, whether there are NULLs and where, its values.
+pub(super) fn put_column(bytes: &mut Vec<u8>, column: &Column) -> Result<()> {
     let start = bytes.len();
     bytes.extend_from_slice(&[0, u8::from(column.validity.is_some())]);
     if let Some(valid) = &column.validity {
@@ -67,7 +69,12 @@ fn put_column(bytes: &mut Vec<u8>, column: &Column) {
             let code = |row: usize| column.is_valid(row).then(|| codes[row]);
             put_codes(bytes, column.rows(), code, |code| strings.get(code))
         }
+        Data::Opaque(array) => {
+            opaque::put(bytes, column, array)?;
+            kind::OPAQUE
+        }
     };
+    Ok(())
 }
 
 fn put_bits(bytes: &mut Vec<u8>, bits: &Bits) {

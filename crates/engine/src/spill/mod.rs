@@ -6,6 +6,7 @@
 mod bytes;
 mod decode;
 mod encode;
+mod opaque;
 mod parting;
 
 #[cfg(test)]
@@ -23,4 +24,5 @@ mod kind {
     pub(super) const FLOATS: u8 = 3;
     pub(super) const TEXTS: u8 = 4;
     pub(super) const CODES: u8 = 5;
+    pub(super) const OPAQUE: u8 = 6;
 }

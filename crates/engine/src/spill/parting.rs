@@ -36,6 +36,12 @@ impl Parting {
         (level < LEVELS && !self.keys.is_empty()).then(|| Self { level, ..self.clone() })
     }
 
+    /// Whether a key of some row is NULL.
+    #[must_use]
+    pub fn has_null(&self, batch: &Batch) -> bool {
+        self.keys.iter().filter_map(|key| batch.columns.get(*key)).any(Column::has_null)
+    }
+
     /// Gives the rows of each part that has some to `take`.
     ///
     /// # Errors
@@ -64,7 +70,7 @@ impl Parting {
         for key in &self.keys {
             let column = batch.columns.get(*key).filter(|column| column.rows() == batch.rows);
             let column = column.ok_or(Error::Form("a key that is no column"))?;
-            add(&mut hashes, column);
+            add(&mut hashes, column)?;
             if let (false, Some(valid)) = (self.nulls_are_equal, &column.validity) {
                 loose.extend(valid.not().ones());
             }
@@ -78,7 +84,7 @@ impl Parting {
 }
 
 /// Adds a column's values, which have the same hash in every form.
-fn add(hashes: &mut [u64], column: &Column) {
+fn add(hashes: &mut [u64], column: &Column) -> Result<()> {
     let valid = column.validity.as_deref();
     let each = |hashes: &mut [u64], word: &dyn Fn(usize) -> u64| {
         for (row, hash) in hashes.iter_mut().enumerate() {
@@ -93,7 +99,9 @@ fn add(hashes: &mut [u64], column: &Column) {
         Data::Floats(values) => each(hashes, &|row| float_word(values[row]).cast_unsigned()),
         Data::Texts(texts) => each(hashes, &|row| xxh3_64(texts.value(row).as_bytes())),
         Data::Codes { codes, strings } => each(hashes, &|row| xxh3_64(strings.get(codes[row]).as_bytes())),
+        Data::Opaque(_) => return Err(Error::Form("a key of values that are not compared")),
     }
+    Ok(())
 }
 
 /// Of what 64 bits hold, these.

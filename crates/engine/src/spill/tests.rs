@@ -1,10 +1,13 @@
 use std::sync::Arc;
 
-use arrow::array::StringViewArray;
+use arrow::array::{
+    ArrayRef, BinaryBuilder, Int32Builder, IntervalMonthDayNanoArray, ListBuilder, StringViewArray, StringViewBuilder,
+};
+use arrow::datatypes::IntervalMonthDayNano;
 use proptest::prelude::*;
 
 use super::{LEVELS, PARTS, Parting, decode, encode};
-use crate::{Batch, Bits, Bounds, Column, Data, Strings};
+use crate::{Batch, Bits, Bounds, Column, Data, Form, Strings, arrow_form};
 
 /// A value of each row, in any form.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +34,7 @@ fn value(column: &Column, row: usize) -> Value {
         Data::Floats(values) => Value::Float(values[row].to_bits()),
         Data::Codes { codes, strings } => Value::Text(strings.get(codes[row]).to_owned()),
         Data::Texts(texts) => Value::Text(texts.value(row).to_owned()),
+        Data::Opaque(array) => Value::Text(format!("{:?}", array.slice(row, 1))),
     }
 }
 
@@ -61,10 +65,48 @@ fn batch(numbers: &[i64], spread: i64, nulls: &[bool]) -> Batch {
         Data::Texts(StringViewArray::from_iter_values(texts(numbers))),
         Data::Codes { codes: Arc::new(few.iter().map(|code| *code as u32).collect()), strings },
     ];
+    let carried = arrays(numbers, nulls);
     let plain = data.iter().map(|data| Column::new(data.clone()));
     let valid = Arc::new(Bits::of(rows, |row| !nulls[row]));
     let partly = data.iter().map(|data| Column { data: data.clone(), validity: Some(Arc::clone(&valid)) });
-    Batch { rows, columns: plain.chain(partly).collect() }
+    Batch { rows, columns: plain.chain(partly).chain(carried).collect() }
+}
+
+/// Columns that are only carried, of each type, some values NULL in the array, others beside it.
+fn arrays(numbers: &[i64], nulls: &[bool]) -> Vec<Column> {
+    let rows = || numbers.iter().zip(nulls);
+    let list = |number: i64| (0..number.rem_euclid(4)).map(move |at| (at != 1).then_some(number as i32));
+    let texts = |number: i64| list(number).map(|value| value.map(|value| format!("element {value}")));
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    let mut text_lists = ListBuilder::new(StringViewBuilder::new());
+    let mut bytes = BinaryBuilder::new();
+    for (number, is_null) in rows() {
+        match is_null {
+            true => {
+                lists.append_null();
+                text_lists.append_null();
+                bytes.append_null();
+            }
+            false => {
+                lists.append_value(list(*number));
+                text_lists.append_value(texts(*number));
+                bytes.append_value(&number.to_le_bytes()[..number.rem_euclid(9) as usize]);
+            }
+        }
+    }
+    let span = |number: i64| IntervalMonthDayNano::new(number as i32, (number >> 32) as i32, number);
+    let spans = rows().map(|(number, is_null)| (!is_null).then(|| span(*number)));
+    let arrays: [ArrayRef; 4] = [
+        Arc::new(lists.finish()),
+        Arc::new(text_lists.finish()),
+        Arc::new(bytes.finish()),
+        Arc::new(spans.collect::<IntervalMonthDayNanoArray>()),
+    ];
+    let mut columns: Vec<Column> = arrays.iter().map(|array| arrow_form::column(array).unwrap()).collect();
+    let fewer = Some(Arc::new(Bits::of(nulls.len(), |row| !nulls[row] && row % 3 != 0)));
+    columns.extend(columns.clone().into_iter().map(|column| Column { validity: fewer.clone(), ..column }));
+    columns.push(Form::Opaque.nulls(numbers.len()));
+    columns
 }
 
 fn any_batch() -> impl Strategy<Value = Batch> {

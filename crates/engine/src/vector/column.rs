@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, StringViewArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array, new_null_array};
 use arrow::compute::take;
 
-use super::{Bits, Form, Strings};
+use super::{Bits, Form, Strings, opaque};
 use crate::Result;
 
 /// The least and the greatest value there may be. Bounds hold of every value of a column, also of what lies where a NULL is; no value
@@ -63,6 +63,8 @@ pub enum Data {
     Codes { codes: Arc<Vec<u32>>, strings: Arc<Strings> },
     /// Other strings.
     Texts(StringViewArray),
+    /// What is only carried, as an array: its own NULLs are among the column's.
+    Opaque(ArrayRef),
 }
 
 impl Column {
@@ -82,6 +84,7 @@ impl Column {
             Data::Floats(values) => values.len(),
             Data::Codes { codes, .. } => codes.len(),
             Data::Texts(texts) => texts.len(),
+            Data::Opaque(array) => array.len(),
         }
     }
 
@@ -90,6 +93,12 @@ impl Column {
     #[must_use]
     pub fn is_valid(&self, row: usize) -> bool {
         self.validity.as_ref().is_none_or(|bits| bits.get(row))
+    }
+
+    /// Whether some row is NULL.
+    #[must_use]
+    pub fn has_null(&self) -> bool {
+        self.validity.as_ref().is_some_and(|bits| bits.count() < bits.rows())
     }
 
     /// The values of these rows, in their order; a row may come more than once. A column without rows, which nobody reads, stays so.
@@ -114,6 +123,7 @@ impl Column {
                 let taken = taken.as_any().downcast_ref::<StringViewArray>().expect("an array of its own type");
                 Data::Texts(taken.clone())
             }
+            Data::Opaque(array) => Data::Opaque(opaque::taken(array, rows)?),
         };
         Ok(Self { data, validity })
     }
@@ -136,6 +146,7 @@ impl Column {
                 Data::Codes { codes: Arc::new(codes[start..end].to_vec()), strings: Arc::clone(strings) }
             }
             Data::Texts(texts) => Data::Texts(texts.slice(start, end - start)),
+            Data::Opaque(array) => Data::Opaque(array.slice(start, end - start)),
         };
         Self { data, validity: self.validity.as_deref().map(bits) }
     }
@@ -158,6 +169,7 @@ impl Column {
                 let data = Data::Codes { codes: Arc::new(vec![0; rows]), strings: Arc::clone(strings) };
                 Self { data, ..nulls }
             }
+            Data::Opaque(array) => Self { data: Data::Opaque(new_null_array(array.data_type(), rows)), ..nulls },
             _ => nulls,
         }
     }
@@ -172,6 +184,7 @@ impl Column {
             Data::Floats(values) => values.len() * 8,
             Data::Codes { codes, .. } => codes.len() * 4,
             Data::Texts(texts) => texts.get_array_memory_size(),
+            Data::Opaque(array) => opaque::memory_bytes(array),
         };
         values + self.validity.as_ref().map_or(0, |bits| bits.words().len() * 8)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
 
+use super::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
 
 /// More distinct strings than this, and more than an eighth of the rows, are no longer few.
@@ -17,7 +18,7 @@ const HEAP_BYTES: u32 = 1 << 22;
 pub(crate) fn concat(pieces: Vec<Column>, form: Form) -> Result<Column> {
     if pieces.len() == 1
         && let Some(piece) = pieces.first()
-        && !matches!(piece.data, Data::Texts(_))
+        && !matches!(piece.data, Data::Texts(_) | Data::Opaque(_))
     {
         return Ok(piece.clone());
     }
@@ -31,6 +32,7 @@ pub(crate) fn concat(pieces: Vec<Column>, form: Form) -> Result<Column> {
             Some(codes) => codes,
             None => texts(&pieces)?,
         },
+        Form::Opaque => arrays(&pieces)?,
     };
     Ok(Column { data, validity })
 }
@@ -168,6 +170,15 @@ fn texts(pieces: &[Column]) -> Result<Data> {
         }
     }
     Ok(Data::Texts(all.finish()))
+}
+
+fn arrays(pieces: &[Column]) -> Result<Data> {
+    let mut arrays = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let Data::Opaque(array) = &piece.data else { return Err(other_form()) };
+        arrays.push(array);
+    }
+    Ok(Data::Opaque(opaque::together(&arrays)?))
 }
 
 fn copy(piece: &Column, texts: &StringViewArray, position: impl Fn(usize) -> usize, all: &mut StringViewBuilder) {

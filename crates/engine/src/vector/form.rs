@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::{Bits, Bounds, Column, Data};
+use super::{Bits, Bounds, Column, Data, opaque};
 
 /// How values of a column are held where no batch tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Form {
     Floats,
     /// Strings, also those with codes.
     Texts,
+    /// Values of any other type, which are neither compared nor computed with.
+    Opaque,
 }
 
 impl Form {
@@ -31,6 +33,7 @@ impl Form {
             Data::Wide(_) => Self::Wide,
             Data::Floats(_) => Self::Floats,
             Data::Codes { .. } | Data::Texts(_) => Self::Texts,
+            Data::Opaque(_) => Self::Opaque,
         }
     }
 
@@ -43,6 +46,7 @@ impl Form {
             Self::Wide => Data::Wide(Arc::new(vec![0; rows])),
             Self::Floats => Data::Floats(Arc::new(vec![0.0; rows])),
             Self::Texts => Data::Texts(StringViewArray::from_iter_values(std::iter::repeat_n("", rows))),
+            Self::Opaque => Data::Opaque(opaque::none(rows)),
         };
         Column { data, validity: Some(Arc::new(Bits::all(rows, false))) }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::StringViewBuilder;
 
+use super::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, Result};
 
 /// Where texts are copied to, so much at a time.
@@ -31,6 +32,10 @@ pub(crate) fn interleave(columns: &[&Column], picks: &[(u32, u32)], form: Form) 
             Data::Floats(Arc::new(picked(&values, picks)))
         }
         Form::Texts => texts(columns, picks)?,
+        Form::Opaque => {
+            let arrays = all(columns, |data| if let Data::Opaque(array) = data { Some(array) } else { None })?;
+            Data::Opaque(opaque::interleaved(&arrays, picks)?)
+        }
     };
     Ok(Column { data, validity })
 }

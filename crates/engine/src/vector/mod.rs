@@ -6,6 +6,7 @@ mod column;
 mod concat;
 mod form;
 mod interleave;
+pub(crate) mod opaque;
 mod strings;
 mod text_numbers;
 

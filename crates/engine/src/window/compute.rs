@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::partition::{partitions, starts};
+use super::pick::Picked;
 use super::{WindowFunction, WindowSpec, pick, place, total};
 use crate::aggregate::Kept;
 use crate::{Bits, Column, Error, Form, Result};
@@ -74,8 +75,12 @@ fn column(function: &WindowFunction, share: &Share<'_>) -> Result<Column> {
         WindowFunction::Shifted { column, before, otherwise } => {
             pick::shifted(share, share.column(*column)?, *before, otherwise.as_ref())
         }
-        WindowFunction::First { column, frame } => pick::edge(share, share.column(*column)?, *frame, false),
-        WindowFunction::Last { column, frame } => pick::edge(share, share.column(*column)?, *frame, true),
+        WindowFunction::First { column, frame } => pick::one(share, share.column(*column)?, *frame, Picked::Number(1)),
+        WindowFunction::Nth { column, number, frame } => {
+            pick::one(share, share.column(*column)?, *frame, Picked::Number(*number))
+        }
+        WindowFunction::Last { column, frame } => pick::one(share, share.column(*column)?, *frame, Picked::Last),
+        WindowFunction::Squares { column, frame } => total::squares(share, share.column(*column)?, *frame),
         WindowFunction::Kept { kept, column, frame } => {
             let column = column.map(|column| share.column(column)).transpose()?;
             total::kept(share, *kept, column, *frame)
@@ -94,11 +99,14 @@ pub(crate) fn form_of(function: &WindowFunction, forms: &[Form]) -> Form {
         WindowFunction::PercentRank | WindowFunction::CumeDist => Form::Floats,
         WindowFunction::Shifted { column, .. }
         | WindowFunction::First { column, .. }
+        | WindowFunction::Nth { column, .. }
         | WindowFunction::Last { column, .. } => of(column),
+        WindowFunction::Squares { .. } => Form::Wide,
         WindowFunction::Kept { kept, column, .. } => match kept {
             Kept::Count => Form::Ints,
             Kept::Sum => Form::Wide,
             Kept::FloatSum => Form::Floats,
+            Kept::Moments => Form::Opaque,
             Kept::Min | Kept::Max => column.as_ref().map_or(Form::Ints, of),
         },
     }

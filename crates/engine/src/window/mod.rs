@@ -1,11 +1,12 @@
 //! Window functions: values of rows that are in order, of the rows around them.
 //!
 //! `partition.rs` finds where partitions and peers begin, `place.rs` tells of places, `pick.rs` takes values of other rows, `total.rs` adds up
-//! frames, which `frame.rs` says the bounds of. A share of the partitions is computed alone; of rows that come from files, partition by
+//! frames, which `frame.rs` says the bounds of, by `distance.rs` where these are of keys. A share of the partitions is computed alone; of rows that come from files, partition by
 //! partition, or by parts of one (`by_partition.rs`, `part.rs`).
 
 mod by_partition;
 mod compute;
+mod distance;
 mod frame;
 mod part;
 mod partition;
@@ -18,6 +19,7 @@ mod tests;
 
 pub use by_partition::ByPartition;
 pub(crate) use compute::{Ordered, columns, form_of};
+pub use distance::{Distance, Near};
 pub use frame::{Edge, Frame, Units};
 pub(crate) use partition::starts;
 
@@ -60,6 +62,17 @@ pub enum WindowFunction {
     },
     /// The value of the frame's last row.
     Last {
+        column: usize,
+        frame: Frame,
+    },
+    /// The value of the frame's row with this number, counted from 1; NULL where it has fewer.
+    Nth {
+        column: usize,
+        number: u64,
+        frame: Frame,
+    },
+    /// The sum of the squares of exact numbers.
+    Squares {
         column: usize,
         frame: Frame,
     },

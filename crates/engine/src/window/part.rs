@@ -1,6 +1,7 @@
 //! Window functions of a part of a partition: what they need of the rows before it is carried on.
 
 use super::compute::Share;
+use super::pick::Picked;
 use super::{Edge, Ordered, Units, WindowFunction, WindowSpec, pick, place, starts, total};
 use crate::aggregate::{Kept, ints};
 use crate::sort::compare;
@@ -48,7 +49,11 @@ impl Reach {
                     let is_running = frame.start == Edge::Partition && frame.end == Edge::At(0);
                     is_running.then_some(Self { peers: frame.units == Units::Peers, ..none })?
                 }
-                WindowFunction::PercentRank | WindowFunction::CumeDist | WindowFunction::Ntile(_) => return None,
+                WindowFunction::PercentRank
+                | WindowFunction::CumeDist
+                | WindowFunction::Ntile(_)
+                | WindowFunction::Nth { .. }
+                | WindowFunction::Squares { .. } => return None,
             };
             Some(Self {
                 before: all.before.max(one.before),
@@ -134,14 +139,14 @@ impl Part<'_> {
             }
             // What is known of the rows before is one more row.
             WindowFunction::First { column, frame } => {
-                self.beginning_with(value, *column, |share, column| pick::edge(share, column, *frame, false))
+                self.beginning_with(value, *column, |share, column| pick::one(share, column, *frame, Picked::Number(1)))
             }
             WindowFunction::Kept { kept, column: Some(column), frame } => {
                 self.beginning_with(value, *column, |share, column| total::kept(share, *kept, Some(column), *frame))
             }
             WindowFunction::Last { column, frame } => {
                 let column = self.values(*column);
-                self.share(0, |share| pick::edge(share, &column, *frame, true))
+                self.share(0, |share| pick::one(share, &column, *frame, Picked::Last))
             }
             _ => Err(Error::Form("a window function of a part of a partition")),
         }

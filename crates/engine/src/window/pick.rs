@@ -29,18 +29,29 @@ pub(super) fn shifted(share: &Share<'_>, column: &Column, before: i64, otherwise
     taken(&column, &picked)
 }
 
-/// The values of the frames' first or last rows.
-pub(super) fn edge(share: &Share<'_>, column: &Column, frame: Frame, is_last: bool) -> Result<Column> {
+/// Which row of a frame is meant.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Picked {
+    /// Counted from 1.
+    Number(u64),
+    Last,
+}
+
+/// The value of one of each frame's rows.
+pub(super) fn one(share: &Share<'_>, column: &Column, frame: Frame, which: Picked) -> Result<Column> {
     let mut picked = Vec::with_capacity(share.range().len());
     for partition in share.within() {
-        let mut frames = Frames::new(frame, partition.clone(), share.peer_starts);
-        picked.extend(partition.map(|place| {
-            let frame = frames.of(place);
-            if frame.is_empty() {
-                return NONE;
-            }
-            number(share.row(if is_last { frame.end - 1 } else { frame.start }))
-        }));
+        let mut frames = Frames::new(frame, partition.clone(), share)?;
+        for place in partition {
+            let mut rows = frames.of(place)?;
+            let row = match which {
+                Picked::Number(which) => {
+                    which.checked_sub(1).and_then(|skipped| rows.nth(usize::try_from(skipped).ok()?))
+                }
+                Picked::Last => rows.next_back(),
+            };
+            picked.push(row.map_or(NONE, |row| number(share.row(row))));
+        }
     }
     taken(column, &picked)
 }

@@ -21,25 +21,43 @@ fn frames() -> Vec<Frame> {
     };
     let rows = rows.filter(|(start, end)| is_fit(*start, *end));
     let rows = rows.map(|(start, end)| Frame { units: Units::Rows, start, end });
+    let near = |by: i128| {
+        let key = SortKey { column: 1, is_descending: false, nulls_first: false };
+        Edge::Near(Near { key, distance: Distance::Exact(by) })
+    };
     let now = [Edge::Partition, Edge::At(0)];
-    let peers = now.iter().flat_map(|start| now.iter().map(move |end| (*start, *end)));
+    let few = now.into_iter().chain([Edge::At(-1), Edge::At(2), near(-2), near(1)]).collect::<Vec<_>>();
+    let peers = few.iter().flat_map(|start| few.iter().map(move |end| (*start, *end)));
+    let peers = peers.filter(|(start, end)| is_fit(*start, *end));
     rows.chain(peers.map(|(start, end)| Frame { units: Units::Peers, start, end })).collect()
 }
 
 /// The rows of the frame, by their places in the partition.
 fn frame_of(frame: Frame, order: &[i64], place: usize) -> Vec<usize> {
+    let changes = order.windows(2).scan(0, |group, pair| {
+        *group += i64::from(pair[0] != pair[1]);
+        Some(*group)
+    });
+    let groups: Vec<i64> = std::iter::once(0).chain(changes).collect();
     let is_in = |other: usize| {
         let distance = i64::try_from(other).unwrap() - i64::try_from(place).unwrap();
-        let is_peer = order[other] == order[place];
+        let groups = groups[other] - groups[place];
+        let further = i128::from(order[other] - order[place]);
+        let by = |near: Near| match near.distance {
+            Distance::Exact(by) => by,
+            other => panic!("{other:?}"),
+        };
         let starts = match (frame.start, frame.units) {
             (Edge::Partition, _) => true,
             (Edge::At(rows), Units::Rows) => rows <= distance,
-            (Edge::At(_), Units::Peers) => is_peer || place < other,
+            (Edge::At(distance), Units::Peers) => distance <= groups,
+            (Edge::Near(near), _) => by(near) <= further,
         };
         let ends = match (frame.end, frame.units) {
             (Edge::Partition, _) => true,
             (Edge::At(rows), Units::Rows) => distance <= rows,
-            (Edge::At(_), Units::Peers) => is_peer || other < place,
+            (Edge::At(distance), Units::Peers) => groups <= distance,
+            (Edge::Near(near), _) => further <= by(near),
         };
         starts && ends
     };
@@ -100,11 +118,18 @@ fn expected(function: &WindowFunction, rows: &[Row], partition: &[usize], place:
         }
         WindowFunction::First { frame, .. } => or_null(in_frame(frame).next().and_then(|row| row.2)),
         WindowFunction::Last { frame, .. } => or_null(in_frame(frame).next_back().and_then(|row| row.2)),
+        WindowFunction::Nth { frame, number, .. } => {
+            or_null(in_frame(frame).nth(usize::try_from(*number).unwrap() - 1).and_then(|row| row.2))
+        }
+        WindowFunction::Squares { frame, .. } => {
+            in_frame(frame).filter_map(|row| row.2).map(|value| i128::from(value * value)).sum::<i128>().to_string()
+        }
         WindowFunction::Kept { kept, column, frame } => match (kept, column) {
             (Kept::Count, None) => in_frame(frame).count().to_string(),
             (Kept::Count, Some(_)) => in_frame(frame).filter(|row| row.2.is_some()).count().to_string(),
             (Kept::Sum, _) => in_frame(frame).filter_map(|row| row.2).map(i128::from).sum::<i128>().to_string(),
             (Kept::FloatSum, _) => in_frame(frame).filter_map(float).fold(0.0, |sum, value| sum + value).to_string(),
+            (Kept::Moments, _) => panic!("nothing says how the values of a frame are spread"),
             (Kept::Min, Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).min()),
             (Kept::Max, Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).max()),
             (Kept::Min, _) => or_null(in_frame(frame).filter_map(float).min_by(|x, y| float_order(*x, *y))),
@@ -133,6 +158,8 @@ fn functions() -> Vec<WindowFunction> {
         [
             WindowFunction::First { column: 2, frame },
             WindowFunction::Last { column: 2, frame },
+            WindowFunction::Nth { column: 2, number: 2, frame },
+            WindowFunction::Squares { column: 2, frame },
             kept(Kept::Count, None),
             kept(Kept::Count, Some(2)),
             kept(Kept::Sum, Some(2)),
@@ -329,4 +356,48 @@ fn shares_of_many_partitions_are_computed_alone() {
         }
     }
     assert_eq!(row, rows);
+}
+
+/// Of keys in an order the rows of each row's frame, by places.
+fn near(keys: &Column, key: SortKey, by: (Distance, Distance)) -> Vec<std::ops::Range<usize>> {
+    let rows = keys.rows();
+    let columns = [keys.clone()];
+    let ordered = Ordered { rows, columns: &columns, order: None };
+    let (starts, all) = (starts(&ordered, &[0], 0..rows).unwrap(), 0..rows);
+    let share = compute::Share { rows: &ordered, partitions: std::slice::from_ref(&all), peer_starts: &starts };
+    let edge = |distance| Edge::Near(Near { key, distance });
+    let frame = Frame { units: Units::Peers, start: edge(by.0), end: edge(by.1) };
+    let mut frames = frame::Frames::new(frame, 0..rows, &share).unwrap();
+    (0..rows).map(|row| frames.of(row).unwrap()).collect()
+}
+
+#[test]
+fn nulls_are_near_each_other_alone() {
+    let column = |values: [Option<i64>; 5]| {
+        let validity = Some(Arc::new(Bits::of(5, |row| values[row].is_some())));
+        let values = Arc::new(values.map(Option::unwrap_or_default).to_vec());
+        Column { data: Data::Ints { values, bounds: Bounds::I64 }, validity }
+    };
+    let by = (Distance::Exact(-1), Distance::Exact(2));
+    let key = |is_descending, nulls_first| SortKey { column: 0, is_descending, nulls_first };
+    let last = near(&column([Some(1), Some(2), Some(4), None, None]), key(false, false), by);
+    assert_eq!(last, [0..2, 0..3, 2..3, 3..5, 3..5]);
+    let first = near(&column([None, None, Some(9), Some(8), Some(i64::MIN)]), key(true, true), by);
+    assert_eq!(first, [0..2, 0..2, 2..4, 2..4, 4..5]);
+}
+
+#[test]
+fn keys_of_other_kinds_are_near_each_other() {
+    let key = SortKey { column: 0, is_descending: false, nulls_first: false };
+    let floats = Column::new(Data::Floats(Arc::new(vec![f64::NEG_INFINITY, -0.5, 0.0, 0.25, f64::NAN])));
+    let by = (Distance::Float(-0.5), Distance::Float(0.0));
+    assert_eq!(near(&floats, key, by), [0..1, 1..2, 1..3, 2..4, 4..5]);
+    // 31 January, 28 February, 1 March and 31 March 2001.
+    let days = [11_353, 11_381, 11_382, 11_412];
+    let moments = Arc::new(days.map(|day| day * types::text::US_PER_DAY).to_vec());
+    let moments = Column::new(Data::Ints { values: moments, bounds: Bounds::I64 });
+    let month = Distance::Span(types::Interval::new(-1, 0, 0));
+    assert_eq!(near(&moments, key, (month, Distance::Span(types::Interval::default()))), [0..1, 0..2, 1..3, 1..4]);
+    let further = near(&moments, key, (month, Distance::Span(types::Interval::new(0, 28, 0))));
+    assert_eq!(further, [0..2, 0..3, 1..3, 1..4]);
 }

@@ -13,6 +13,9 @@ use crate::aggregate::{Kept, ints, narrowest};
 use crate::sort::compare;
 use crate::{Column, Data, Error, NONE, Result};
 
+/// What a sum is whose digits nothing holds.
+const BEYOND: Error = Error::Value("a sum beyond 128 bits");
+
 /// One value for each row.
 pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame: Frame) -> Result<Column> {
     let rows = share.range().len();
@@ -25,7 +28,7 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             Ok(ints(counts))
         }
         Kept::Sum => {
-            let mut sum = Sum { column: value()?, sum: 0 };
+            let mut sum = Sum { column: value()?, is_squared: false, sum: 0 };
             let mut sums = Vec::with_capacity(rows);
             each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(narrowest(sums)))
@@ -36,6 +39,7 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(Data::Floats(Arc::new(sums))))
         }
+        Kept::Moments => Err(Error::Form("the spread of a frame")),
         Kept::Min | Kept::Max => {
             let wanted = if kept == Kept::Min { Ordering::Less } else { Ordering::Greater };
             let mut best = Best { column: value()?, wanted, rows: VecDeque::new() };
@@ -44,6 +48,14 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             taken(value()?, &rows)
         }
     }
+}
+
+/// The sum of the squares of exact numbers, one for each row.
+pub(super) fn squares(share: &Share<'_>, column: &Column, frame: Frame) -> Result<Column> {
+    let mut sum = Sum { column, is_squared: true, sum: 0 };
+    let mut sums = Vec::with_capacity(share.range().len());
+    each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
+    Ok(Column::new(narrowest(sums)))
 }
 
 /// What is kept of a frame.
@@ -63,11 +75,11 @@ trait State {
 /// Tells `give` of the state of each row's frame.
 fn each<S: State>(share: &Share<'_>, frame: Frame, state: &mut S, mut give: impl FnMut(&S)) -> Result<()> {
     for partition in share.within() {
-        let mut frames = Frames::new(frame, partition.clone(), share.peer_starts);
+        let mut frames = Frames::new(frame, partition.clone(), share)?;
         let mut held = partition.start..partition.start;
         state.clear();
         for place in partition {
-            let wanted = frames.of(place);
+            let wanted = frames.of(place)?;
             move_to(share, state, &mut held, wanted)?;
             give(state);
         }
@@ -125,9 +137,10 @@ impl State for Count<'_> {
     }
 }
 
-/// Of exact numbers; 0 of none.
+/// Of exact numbers, or of their squares; 0 of none.
 struct Sum<'a> {
     column: &'a Column,
+    is_squared: bool,
     sum: i128,
 }
 
@@ -136,11 +149,12 @@ impl Sum<'_> {
         if !self.column.is_valid(row) {
             return Ok(0);
         }
-        match &self.column.data {
-            Data::Ints { values, .. } => Ok(values[row].into()),
-            Data::Wide(values) => Ok(values[row]),
-            _ => Err(Error::Form("a sum of what is no exact number")),
-        }
+        let value: i128 = match &self.column.data {
+            Data::Ints { values, .. } => values[row].into(),
+            Data::Wide(values) => values[row],
+            _ => return Err(Error::Form("a sum of what is no exact number")),
+        };
+        if self.is_squared { value.checked_mul(value).ok_or(BEYOND) } else { Ok(value) }
     }
 }
 
@@ -152,12 +166,12 @@ impl State for Sum<'_> {
     }
 
     fn add(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_add(self.value(row)?).ok_or(Error::Value("a sum beyond 128 bits"))?;
+        self.sum = self.sum.checked_add(self.value(row)?).ok_or(BEYOND)?;
         Ok(())
     }
 
     fn remove(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_sub(self.value(row)?).ok_or(Error::Value("a sum beyond 128 bits"))?;
+        self.sum = self.sum.checked_sub(self.value(row)?).ok_or(BEYOND)?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use engine::pipeline::{Collected, Sink};
 use parking_lot::Mutex;
 
 use super::pipelines::{Built, Run};
+use super::plan::Input;
 use super::run::Ended;
 use super::spill::Parts;
 use super::workers::{self, Member};
@@ -35,7 +36,7 @@ impl Run {
         sink: &Sink,
         members: Vec<Member>,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
-        let whole = workers::reservation(&self.context);
+        let whole = workers::reservation(&self.memory_of_sink(number));
         let bytes = match sink {
             Sink::Rows => return Ok((None, None)),
             Sink::Build(_) => {
@@ -79,7 +80,7 @@ impl Run {
         }
         let is_long = LONG_BYTES <= whole.size();
         let _place = if is_long { place().await } else { None };
-        let finish = || self.whole(sink, members, whole);
+        let finish = || self.whole(number, sink, members, whole);
         let (built, held) = if is_long { at_length(finish) } else { finish() }?;
         Ok((Some(built), Some(held)))
     }
@@ -114,7 +115,8 @@ impl Run {
         };
         let divided = workers::all(count, count, &self.stop, divide).await?;
         let divided = divided.into_iter().collect::<engine::Result<Vec<Divided>>>()?;
-        let together = move |part: usize| at_length(|| Divided::together(&divided, part));
+        let stop = Arc::clone(&self.stop);
+        let together = move |part: usize| at_length(|| Divided::together(&divided, part, &stop));
         let parts = workers::all(count, count, &self.stop, together).await?;
         let rows = GroupRows::of_parts(parts.into_iter().collect::<engine::Result<_>>()?);
         drop(held);
@@ -124,6 +126,7 @@ impl Run {
 
     fn whole(
         &self,
+        number: usize,
         sink: &Sink,
         members: Vec<Member>,
         whole: MemoryReservation,
@@ -143,7 +146,7 @@ impl Run {
         let built = match sink {
             Sink::Rows | Sink::Sort(_) => return Err(engine::Error::Form("rows as a whole").into()),
             Sink::Build(spec) => {
-                let table = JoinTable::finish(Arc::clone(spec), builds, self.filter_bytes_max())?;
+                let table = JoinTable::finish(Arc::clone(spec), builds, self.filter_bytes_max(number), &self.stop)?;
                 drop(held);
                 reserve(table.memory_bytes())?;
                 Built::Table(Arc::new(table))
@@ -151,7 +154,7 @@ impl Run {
             Sink::Groups(_) => {
                 groups.sort_by_key(Groups::len);
                 let mut all = groups.pop().ok_or(engine::Error::Form("groups of nobody"))?;
-                groups.into_iter().try_for_each(|part| all.merge(part))?;
+                groups.into_iter().try_for_each(|part| all.merge(part, &self.stop))?;
                 reserve(all.memory_bytes())?;
                 let rows = all.finish()?;
                 drop(held);
@@ -162,8 +165,12 @@ impl Run {
         Ok((built, whole))
     }
 
-    /// What filters of scans may take: little of what there is.
-    fn filter_bytes_max(&self) -> usize {
+    /// What filters of scans by a pipeline's keys may take: little of what there is, and nothing where no scan asks for any.
+    fn filter_bytes_max(&self, number: usize) -> usize {
+        let asks = |input: &Input| matches!(input, Input::Scan(scan) if scan.keys.iter().any(|(_, built_by, _)| *built_by == number));
+        if !self.lowered.inputs.iter().any(asks) {
+            return 0;
+        }
         match self.context.memory_pool().memory_limit() {
             MemoryLimit::Finite(bytes) => bytes / FILTER_SHARE,
             _ => usize::MAX / 8,

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DataFusionError, ScalarValue};
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
+use engine::aggregate::Moments;
 use engine::expression::{Expression, Foreign, function_id};
 
 /// An expression as a function of the columns that it reads.
@@ -29,6 +30,13 @@ pub(super) struct FinishAggregate {
     id: u64,
     aggregate: Arc<AggregateFunctionExpr>,
     takes: Vec<DataType>,
+}
+
+/// The values of an aggregate that says how floats are spread.
+#[derive(Debug)]
+pub(super) struct FinishMoments {
+    id: u64,
+    aggregate: Arc<AggregateFunctionExpr>,
 }
 
 /// A call of the expression, which is over rows of `schema`; `None` where a column that it reads has no form in the engine.
@@ -61,6 +69,13 @@ impl FinishAggregate {
     /// The aggregate's values; its states are of the types `takes`.
     pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, takes: Vec<DataType>) -> Self {
         Self { id: function_id(), aggregate: Arc::clone(aggregate), takes }
+    }
+}
+
+impl FinishMoments {
+    /// The aggregate's values out of its [`Moments`].
+    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>) -> Self {
+        Self { id: function_id(), aggregate: Arc::clone(aggregate) }
     }
 }
 
@@ -109,6 +124,40 @@ impl Foreign for FinishAggregate {
         let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
         accumulator.merge_batch(arguments, &groups, rows).map_err(failed)?;
         accumulator.evaluate(EmitTo::All).map_err(failed)
+    }
+
+    fn is_immutable(&self) -> bool {
+        false
+    }
+
+    fn sql(&self) -> String {
+        self.aggregate.human_display().unwrap_or_else(|| self.aggregate.name()).to_owned()
+    }
+}
+
+impl Foreign for FinishMoments {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &[DataType::Binary]
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
+        let [moments] = arguments else { return Err(engine::Error::Form("moments")) };
+        let value = |moments: &Moments| {
+            let mut accumulator = self.aggregate.create_accumulator()?;
+            let one = |value: f64| Arc::new(Float64Array::from(vec![value])) as ArrayRef;
+            let count = Arc::new(Int64Array::from(vec![moments.count]));
+            accumulator.merge_batch(&[count, one(moments.mean), one(moments.squares)])?;
+            accumulator.evaluate()
+        };
+        if rows == 0 {
+            return Ok(new_empty_array(self.aggregate.field().data_type()));
+        }
+        let values = Moments::of_array(moments)?.iter().map(value).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        ScalarValue::iter_to_array(values).map_err(failed)
     }
 
     fn is_immutable(&self) -> bool {

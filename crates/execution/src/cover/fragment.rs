@@ -54,17 +54,22 @@ impl FragmentExec {
         if self.measured.left_to().is_some() { Vec::new() } else { self.lowered.over_arrays() }
     }
 
-    /// The operators that give rows to its program, beside scans.
-    pub(super) fn foreign(&self) -> impl Iterator<Item = &Arc<dyn ExecutionPlan>> {
+    /// The operators that give rows to its program, beside scans, each with the one that it has in its place among those it stands for.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = (OperatorId, &Arc<dyn ExecutionPlan>)> {
         self.lowered.inputs.iter().filter_map(|input| match input {
             Input::Scan(_) => None,
-            Input::Foreign(operators) => Some(operators),
+            Input::Foreign(input) => Some((input.stands_for, &input.operators)),
         })
     }
 
     /// The operators that it stands for; those that ran, where it left the work to them.
     pub(crate) fn covered(&self) -> Arc<dyn ExecutionPlan> {
-        self.measured.left_to().unwrap_or_else(|| Arc::clone(&self.covered))
+        self.left_to().unwrap_or_else(|| Arc::clone(&self.covered))
+    }
+
+    /// The operators that ran instead, where it left the work to them.
+    pub(crate) fn left_to(&self) -> Option<Arc<dyn ExecutionPlan>> {
+        self.measured.left_to()
     }
 }
 
@@ -110,8 +115,7 @@ impl ExecutionPlan for FragmentExec {
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, 0);
-        let rows =
-            run::start(Arc::clone(&self.lowered), Arc::clone(&self.covered), context, &self.metrics, &self.measured);
+        let rows = run::start(Arc::clone(&self.lowered), Arc::clone(&self.covered), context, &self.measured);
         let counted = rows.inspect_ok(move |batch| baseline.record_output(batch.num_rows()));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted.boxed())))
     }

@@ -6,11 +6,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::physical_plan::ExecutionPlan;
 use engine::expression::Calls;
 use engine::pipeline::{Busy, Now, Source};
 use parking_lot::Mutex;
 
+use super::memory::OperatorMemory;
 use super::pipelines::Run;
 use super::plan::{Input, OperatorId};
 use super::share::Share;
@@ -25,6 +28,7 @@ pub(crate) struct Measured {
     /// When the program began, on the clock of [`Run::now`].
     began_ns: AtomicU64,
     did: Mutex<HashMap<OperatorId, Did>>,
+    memory: Mutex<HashMap<OperatorId, Arc<OperatorMemory>>>,
     /// The operators, where they ran themselves.
     left_to: Mutex<Option<Arc<dyn ExecutionPlan>>>,
 }
@@ -37,6 +41,8 @@ pub(crate) struct Did {
     /// The time of all workers together, and from when to when, counted from the program's start; `None` where there was nothing to do.
     pub(crate) busy: Option<Busy>,
     pub(crate) spilled: Spilled,
+    /// Bytes that were taken at most, at one moment.
+    pub(crate) memory: u64,
     /// Of expressions over Arrow's arrays.
     pub(crate) calls: Calls,
 }
@@ -54,12 +60,27 @@ pub(crate) struct Spilled {
 
 impl Measured {
     pub(crate) fn did(&self) -> HashMap<OperatorId, Did> {
-        self.did.lock().clone()
+        let mut did = self.did.lock().clone();
+        for (operator, memory) in &*self.memory.lock() {
+            if 0 < memory.most() {
+                did.entry(*operator).or_default().memory = memory.most() as u64;
+            }
+        }
+        did
+    }
+
+    /// Where a program takes the memory for an operator.
+    fn memory(&self, operator: Option<OperatorId>, context: &TaskContext) -> Arc<dyn MemoryPool> {
+        let Some(operator) = operator else { return Arc::clone(context.memory_pool()) };
+        let mut memory = self.memory.lock();
+        let own = memory.entry(operator).or_insert_with(|| Arc::new(OperatorMemory::of(context)));
+        Arc::<OperatorMemory>::clone(own)
     }
 
     /// Operators run instead, which count for themselves.
     pub(super) fn leave_to(&self, plan: &Arc<dyn ExecutionPlan>) {
         self.did.lock().clear();
+        self.memory.lock().clear();
         *self.left_to.lock() = Some(Arc::clone(plan));
     }
 
@@ -96,13 +117,18 @@ pub(super) fn now() -> Arc<Now> {
     Arc::new(move || u64::try_from(clock.monotonic().as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Counts what an operator spills.
+/// Counts what an operator spills, and what memory it takes.
 pub(super) struct Spills {
     pub(super) measured: Arc<Measured>,
     pub(super) operator: Option<OperatorId>,
 }
 
 impl Spills {
+    /// Where its memory is taken.
+    pub(super) fn memory(&self, context: &TaskContext) -> Arc<dyn MemoryPool> {
+        self.measured.memory(self.operator, context)
+    }
+
     pub(super) fn add(&self, parts: &Parts) {
         let (bytes, parts) = parts.size();
         self.count(Spilled { bytes, parts, runs: 0 });
@@ -146,6 +172,22 @@ impl Run {
     /// Of the groups that a pipeline makes, or what it sorts.
     pub(super) fn spills_of_sink(&self, number: usize) -> Spills {
         Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_sink(number) }
+    }
+
+    /// Where the memory is taken for what a pipeline makes.
+    pub(super) fn memory_of_sink(&self, number: usize) -> Arc<dyn MemoryPool> {
+        self.measured.memory(self.lowered.operator_of_sink(number), &self.context)
+    }
+
+    /// Where it is taken for what a stage collects: for the join that comes next, or as for the pipeline.
+    pub(super) fn memory_of_stage(&self, number: usize, stage: &Stage) -> Arc<dyn MemoryPool> {
+        match stage.next {
+            Some(_) => {
+                let join = self.lowered.operator_of_step(number, stage.first + stage.pipeline.steps.len());
+                self.measured.memory(join, &self.context)
+            }
+            None => self.memory_of_sink(number),
+        }
     }
 
     /// Counts what has gone through a stage of a pipeline.

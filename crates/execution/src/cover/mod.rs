@@ -11,6 +11,7 @@ mod expression;
 mod foreign;
 mod fragment;
 mod measure;
+mod memory;
 mod output;
 mod pipelines;
 mod plan;
@@ -47,7 +48,6 @@ use crate::scan::ShardScanExec;
 pub(crate) use fragment::FragmentExec;
 pub(crate) use measure::Did;
 pub(crate) use plan::OperatorId;
-pub(crate) use run::FALLBACKS;
 
 /// `plan` with fragments in the place of what the engine can run.
 ///
@@ -60,7 +60,7 @@ pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
 /// Whether programs do all the work of a plan, so that nothing is gained by more partitions of operators.
 pub(crate) fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(fragment) = covered.downcast_ref::<FragmentExec>() {
-        return fragment.foreign().all(is_whole);
+        return fragment.foreign().all(|(_, operators)| is_whole(operators));
     }
     if let Some(shared) = covered.downcast_ref::<SharedScanExec>() {
         return is_whole(shared.rows().operators());

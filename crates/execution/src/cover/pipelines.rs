@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use datafusion::common::ScalarValue;
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
 use engine::Batch;
 use engine::aggregate::{AggregateSpec, GroupRows};
 use engine::join::{JoinSpec, JoinTable};
@@ -175,15 +175,17 @@ impl Run {
         let begun = if stage.next.is_none() { std::mem::take(&mut *self.begun.lock()) } else { Vec::new() };
         let count = count.max(members.len()).max(begun.len());
         let mut begun = begun.into_iter();
+        let memory = self.memory_of_stage(number, stage);
         for number in members.len()..count {
-            members.push(self.member(stage, number, count, false, begun.next())?);
+            members.push(self.member(stage, &memory, number, count, false, begun.next())?);
         }
         let ahead = self.lowered.ahead[number].filter(|_| stage.next.is_none());
         // Rows that come now and then are not for tables in parts.
         let reader = ahead.and_then(|reader| Some((reader, self.uncut(reader)?)));
-        if let Some((_, reader)) = &reader {
+        if let Some((number, reader)) = &reader {
+            let memory = self.memory_of_stage(*number, reader);
             for member in &mut members {
-                let next = self.member(reader, member.number, count, true, None)?;
+                let next = self.member(reader, &memory, member.number, count, true, None)?;
                 member.worker.lead_to(next.worker);
                 member.own_ahead = Some(next.own);
             }
@@ -235,6 +237,7 @@ impl Run {
     fn member(
         &self,
         stage: &Stage,
+        memory: &Arc<dyn MemoryPool>,
         number: usize,
         count: usize,
         is_ahead: bool,
@@ -248,13 +251,13 @@ impl Run {
         let (collected, own) = begun.unzip();
         let (held, spiller, sorter) = match own {
             Some(own) => (own.held, own.spiller, own.sorter),
-            None => (Arc::new(workers::reservation(&self.context)), None, None),
+            None => (Arc::new(workers::reservation(memory)), None, None),
         };
         let sorts = matches!(stage.pipeline.sink, Sink::Sort(_));
         let new = || Arc::new(Mutex::new(RunWriter::new(&self.context, &self.stop)));
         let sorter = sorter.or_else(|| sorts.then(new));
         let parting = parting_of(stage, is_ahead);
-        let new = |parting| Arc::new(Mutex::new(Spiller::new(&self.context, &self.stop, parting, count)));
+        let new = |parting| Arc::new(Mutex::new(Spiller::new(&self.context, memory, &self.stop, parting, count)));
         let spiller = spiller.or_else(|| parting.map(new));
         let to_spiller = || {
             let spiller = Arc::clone(spiller.as_ref()?);
@@ -306,6 +309,7 @@ impl Run {
             let worker = &mut member.worker;
             match given {
                 Given::Rows(batch) => worker.push(batch)?,
+                Given::Piece(batch, matched, pass) => worker.push_piece(&batch, &matched, pass)?,
                 Given::EndOfPage => worker.end_stretch()?,
                 Given::Table(table) => worker.put_table(0, table)?,
                 Given::EndOfTable(none) => {

@@ -11,7 +11,6 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, lit};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
@@ -27,9 +26,6 @@ use super::spill::SpillFailed;
 use super::{Sorts, cover_with};
 use crate::threads::beside;
 
-/// How often the operators that a program stands for ran in its place.
-pub(crate) const FALLBACKS: &str = "engine_fallbacks";
-
 /// Batches that wait for a slow reader.
 const BATCHES_AHEAD: usize = 2;
 
@@ -38,23 +34,17 @@ pub(super) fn start(
     lowered: Arc<Lowered>,
     covered: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
-    metrics: &ExecutionPlanMetricsSet,
     measured: &Arc<Measured>,
 ) -> BoxStream<'static, DfResult<RecordBatch>> {
     let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-    let fallbacks = MetricBuilder::new(metrics).global_counter(FALLBACKS);
-    let driver = AbortOnDropHandle::new(tokio::spawn(beside(drive(
-        lowered,
-        covered,
-        context,
-        sender,
-        fallbacks,
-        Arc::clone(measured),
-    ))));
-    let reading = (receiver, Some(driver));
-    let rows = stream::unfold(reading, async |(mut receiver, driver)| {
+    // With the stream: the driver itself may be busy with a table for long.
+    let stop = StopOnDrop(Arc::default());
+    let driving = drive(lowered, covered, context, sender, Arc::clone(measured), StopOnDrop(Arc::clone(&stop.0)));
+    let driver = AbortOnDropHandle::new(tokio::spawn(beside(driving)));
+    let reading = (receiver, Some(driver), stop);
+    let rows = stream::unfold(reading, async |(mut receiver, driver, stop)| {
         if let Some(batch) = receiver.recv().await {
-            return Some((batch, (receiver, driver)));
+            return Some((batch, (receiver, driver, stop)));
         }
         // All batches are here, unless the driver died.
         let error = driver?.await.err()?;
@@ -62,7 +52,7 @@ pub(super) fn start(
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(error) => DataFusionError::Execution(format!("a program was stopped: {error}")),
         };
-        Some((Err(error), (receiver, None)))
+        Some((Err(error), (receiver, None, stop)))
     });
     rows.boxed()
 }
@@ -72,11 +62,10 @@ async fn drive(
     covered: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     sender: mpsc::Sender<DfResult<RecordBatch>>,
-    fallbacks: Count,
     measured: Arc<Measured>,
+    stop: StopOnDrop,
 ) {
     let sent = Arc::new(AtomicUsize::new(0));
-    let stop = StopOnDrop(Arc::default());
     let (sorts, now) = (lowered.sorts(), measure::now());
     measured.begin(&*now);
     let run = Run {
@@ -112,7 +101,6 @@ async fn drive(
     };
     // Operators sort with less, joins and groups are still programs'.
     let needs_room = sorts && matches!(reason, engine::Error::Memory(_));
-    fallbacks.add(1);
     tracing::debug!(%reason, "the engine leaves a part of a query to its operators");
     let given = sent.load(Ordering::Relaxed);
     // Operators below may have run for the program, and exchanges and joins run once.

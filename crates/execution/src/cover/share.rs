@@ -8,6 +8,7 @@ use datafusion::common::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
 use engine::aggregate::GroupRows;
+use engine::join::JoinTable;
 use engine::pipeline::Source;
 use engine::sort::SortedRows;
 use engine::{BATCH_ROWS, Batch, arrow_form};
@@ -82,9 +83,10 @@ impl Run {
                     let parts = scan.part_count().clamp(1, most);
                     Ok((self.scan(input, scan, has_top), parts))
                 }
-                Input::Foreign(plan) => {
-                    let partitions = plan.properties().output_partitioning().partition_count();
-                    let streams = (0..partitions).map(|number| plan.execute(number, Arc::clone(&self.context)));
+                Input::Foreign(input) => {
+                    let partitions = input.operators.properties().output_partitioning().partition_count();
+                    let execute = |number| input.operators.execute(number, Arc::clone(&self.context));
+                    let streams = (0..partitions).map(execute);
                     let streams = streams.collect::<DfResult<Vec<_>>>()?;
                     Ok((Share::Foreign(Mutex::new(streams)), partitions.max(1)))
                 }
@@ -94,11 +96,13 @@ impl Run {
 
     fn scan(&self, input: &ScanInput, scan: &ShardScanExec, has_top: bool) -> Share {
         let built = self.built.lock();
-        let keys = input.keys.iter().filter_map(|(column, pipeline, key)| match built.get(*pipeline)?.as_ref()? {
-            Built::Table(table) => Some((*column, table.key_filter(*key)?)),
+        let tables = input.keys.iter().filter_map(|(column, pipeline, key)| match built.get(*pipeline)?.as_ref()? {
+            Built::Table(table) => Some((*column, Arc::clone(table), *key)),
             _ => None,
         });
-        let keys: Vec<_> = keys.collect();
+        let texts: Vec<_> = tables.collect();
+        let filter = |(column, table, key): &(usize, Arc<JoinTable>, usize)| Some((*column, table.key_filter(*key)?));
+        let mut keys: Vec<_> = texts.iter().filter_map(filter).collect();
         let columns = &scan.scan.columns;
         let known = keys.iter().filter(|(_, filter)| !filter.keeps_nulls()).map(|(column, filter)| {
             let (min, max) = filter.bounds();
@@ -110,11 +114,13 @@ impl Run {
             Predicate { column: columns[*column].id, test }
         });
         let pages = scan.pages(known.collect(), BATCH_ROWS);
+        let rows = scan.scan.shards.iter().flat_map(|shard| &shard.meta.row_groups).map(|group| group.rows).sum();
+        keys.retain(|(_, filter)| filter.is_worth(rows));
         let pages = if has_top { pages.one_by_one() } else { pages };
         let (filters, wanted) = (input.filters.clone(), input.wanted.clone());
         let (passed, removed) = (AtomicU64::new(0), AtomicU64::new(0));
         let (calls, now) = (Mutex::default(), Arc::clone(&self.now));
-        let work = ScanWork { schema: scan.schema(), filters, keys, wanted, passed, removed, calls, now };
+        let work = ScanWork { schema: scan.schema(), filters, keys, texts, wanted, passed, removed, calls, now };
         Share::Scan(Arc::new(work), pages)
     }
 }

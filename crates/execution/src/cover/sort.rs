@@ -19,7 +19,7 @@ impl Run {
         spec: &Arc<SortSpec>,
         members: Vec<Member>,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
-        let whole = workers::reservation(&self.context);
+        let whole = workers::reservation(&self.memory_of_sink(number));
         if !has_room(&members, &whole) {
             return Ok((Some(self.in_runs(number, spec, members).await?), None));
         }

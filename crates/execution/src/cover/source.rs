@@ -8,12 +8,14 @@ use arrow::datatypes::{DataType, SchemaRef};
 use blocks::{Kind, RowSet};
 use datafusion::common::Result as DfResult;
 use engine::expression::{Calls, Memory};
-use engine::join::{JoinTable, KeyFilter};
-use engine::pipeline::Now;
+use engine::join::{JoinTable, KeyFilter, Matched, TextFilter};
+use engine::pipeline::{Now, Pass};
 use engine::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings, arrow_form};
 use parking_lot::Mutex;
 use shards::Test;
 use shards::cache::{ColumnBlock, PageColumn, PageRows, Piece, take_rows};
+use types::Conjuncts;
+use types::conjuncts::{Effect, Place};
 
 use super::plan::ScanFilter;
 use crate::scan::PageScan;
@@ -23,6 +25,8 @@ pub(super) struct ScanWork {
     pub(super) schema: SchemaRef,
     pub(super) filters: Vec<ScanFilter>,
     pub(super) keys: Vec<(usize, Arc<KeyFilter>)>,
+    /// Columns whose values must be keys of tables, whatever they are: column, table, key.
+    pub(super) texts: Vec<(usize, Arc<JoinTable>, usize)>,
     pub(super) wanted: Vec<bool>,
     /// Rows that went on, and rows that the filters took away.
     pub(super) passed: AtomicU64,
@@ -38,6 +42,10 @@ pub(super) struct ScanBatches {
     work: Arc<ScanWork>,
     scan: PageScan,
     memory: Memory,
+    /// Columns of strings, which find something.
+    texts: Vec<(usize, TextFilter)>,
+    /// Of the keys, then of the strings, then of the filters.
+    order: Conjuncts,
     page: Option<OpenPage>,
     /// Rows have been given that were no page's.
     has_ended: bool,
@@ -46,6 +54,8 @@ pub(super) struct ScanBatches {
 /// What a source gives.
 pub(super) enum Given {
     Rows(Batch),
+    /// Rows that go through all pieces of a build side, as a batch of their own in each.
+    Piece(Batch, Arc<Matched>, Pass),
     /// All rows of a page, or of as many neighbours, have been given.
     EndOfPage,
     /// What the first step is to probe with the next rows.
@@ -65,7 +75,13 @@ struct OpenPage {
 impl ScanBatches {
     pub(super) fn new(work: &Arc<ScanWork>, scan: PageScan) -> Self {
         let memory = Memory::timed_by(Some(Arc::clone(&work.now)));
-        Self { work: Arc::clone(work), scan, memory, page: None, has_ended: false }
+        let filters = work.filters.iter().map(|filter| Place::of(filter.condition.never_fails()));
+        let text =
+            |(column, table, key): &(usize, Arc<JoinTable>, usize)| Some((*column, TextFilter::of(table, *key)?));
+        let texts: Vec<_> = work.texts.iter().filter_map(text).collect();
+        let keys = std::iter::repeat_n(Place::Optional, work.keys.len() + texts.len());
+        let order = Conjuncts::new(keys.chain(filters).collect());
+        Self { work: Arc::clone(work), scan, memory, texts, order, page: None, has_ended: false }
     }
 
     /// What comes next; `None` at the end.
@@ -90,7 +106,7 @@ impl ScanBatches {
                 None => return Ok(Ok(None)),
                 Some(Piece::Page(page)) => {
                     let mut page = OpenPage { page, strings: HashMap::new(), vector: 0 };
-                    if let Err(error) = page.narrow(&self.work, &mut self.memory) {
+                    if let Err(error) = page.narrow(&self.work, &mut self.texts, &mut self.order, &mut self.memory) {
                         return Ok(Err(error));
                     }
                     self.work.passed.fetch_add(page.page.rows.count() as u64, Ordering::Relaxed);
@@ -137,28 +153,48 @@ impl Drop for ScanBatches {
 
 impl OpenPage {
     /// Takes rows away that find nothing, or that do not pass.
-    fn narrow(&mut self, work: &ScanWork, memory: &mut Memory) -> engine::Result<()> {
-        for (column, filter) in &work.keys {
-            self.test(work, &[*column], |batch| {
-                let Data::Ints { values, .. } = &batch.columns[*column].data else {
-                    return Ok(Bits::all(batch.rows, true));
-                };
-                Ok(filter.keep(values, batch.columns[*column].validity.as_deref()))
-            })?;
+    fn narrow(
+        &mut self,
+        work: &ScanWork,
+        texts: &mut [(usize, TextFilter)],
+        order: &mut Conjuncts,
+        memory: &mut Memory,
+    ) -> engine::Result<()> {
+        let (first_text, first_filter) = (work.keys.len(), work.keys.len() + texts.len());
+        let mut removed = 0;
+        for place in 0..order.len() {
+            let Some(condition) = order.at(place) else { continue };
+            let began_ns = (work.now)();
+            let (rows_in, rows_out) = if condition < first_text {
+                let (column, filter) = &work.keys[condition];
+                self.test(work, &[*column], |batch| {
+                    let Data::Ints { values, .. } = &batch.columns[*column].data else {
+                        return Ok(Bits::all(batch.rows, true));
+                    };
+                    Ok(filter.keep(values, batch.columns[*column].validity.as_deref()))
+                })?
+            } else if condition < first_filter {
+                let (column, filter) = &mut texts[condition - first_text];
+                // Other strings would be read for all rows, and again for those that are left.
+                if !matches!(&self.page.columns[*column], PageColumn::Block(block) if block.has_dictionary()) {
+                    continue;
+                }
+                self.test(work, &[*column], |batch| filter.keep(&batch.columns[*column]))?
+            } else {
+                let filter = &work.filters[condition - first_filter];
+                if filter.test.as_ref().is_some_and(|(column, test)| self.tells(*column, test)) {
+                    continue;
+                }
+                let mut columns = Vec::new();
+                filter.condition.columns(&mut columns);
+                let (rows_in, rows_out) = self.test(work, &columns, |batch| filter.condition.is_true(batch, memory))?;
+                removed += rows_in - rows_out;
+                (rows_in, rows_out)
+            };
+            order.note(condition, Effect { rows_in, rows_out, ns: (work.now)().saturating_sub(began_ns) });
         }
-        if work.filters.is_empty() {
-            return Ok(());
-        }
-        let before = self.page.rows.count();
-        for filter in &work.filters {
-            if filter.test.as_ref().is_some_and(|(column, test)| self.tells(*column, test)) {
-                continue;
-            }
-            let mut columns = Vec::new();
-            filter.condition.columns(&mut columns);
-            self.test(work, &columns, |batch| filter.condition.is_true(batch, memory))?;
-        }
-        work.removed.fetch_add((before - self.page.rows.count()) as u64, Ordering::Relaxed);
+        order.end_round();
+        work.removed.fetch_add(removed, Ordering::Relaxed);
         Ok(())
     }
 
@@ -167,24 +203,27 @@ impl OpenPage {
         matches!(&self.page.columns[column], PageColumn::Block(block) if block.tells(test))
     }
 
-    /// Keeps the rows that pass a test of some columns.
+    /// Keeps the rows that pass a test of some columns. How many it was made of, and how many are left.
     fn test(
         &mut self,
         work: &ScanWork,
         columns: &[usize],
         mut test: impl FnMut(&Batch) -> engine::Result<Bits>,
-    ) -> engine::Result<()> {
+    ) -> engine::Result<(u64, u64)> {
         let mut read = vec![false; work.wanted.len()];
         columns.iter().for_each(|column| read[*column] = true);
-        let mut vector = 0;
+        let (mut vector, mut rows_in, mut rows_out) = (0, 0, 0);
         while let Some(rows) = take_rows(&self.page.rows, &mut vector, BATCH_ROWS) {
             let batch = self.batch(&rows, &work.schema, &read)?;
             let kept = test(&batch)?;
-            if kept.count() < kept.rows() {
+            let count = kept.count();
+            if count < kept.rows() {
                 self.page.rows.retain(&rows, kept.words());
             }
+            rows_in += kept.rows() as u64;
+            rows_out += count as u64;
         }
-        Ok(())
+        Ok((rows_in, rows_out))
     }
 
     /// Some rows; the columns that are not asked for are empty.

@@ -1,3 +1,5 @@
+mod tpc;
+
 use std::time::Duration;
 
 use types::{Clock, Condition, SystemClock};
@@ -7,7 +9,7 @@ use crate::fixtures::Warehouse;
 use crate::sql_fixture::Sql;
 
 /// What collects much: groups and tables, some of them of what operators below have made, with exchanges, sorts and windows.
-const HUNGRY: [&str; 30] = [
+const HUNGRY: [&str; 38] = [
     "select x, count(*) from a group by x order by x desc limit 3",
     "select x % 20000 as g, max(x::text), min(t) from a group by 1 order by 1 limit 3",
     "select count(*), sum(x), max(y), min(t) from a join b on x = y",
@@ -33,6 +35,15 @@ const HUNGRY: [&str; 30] = [
     "select count(*), sum(v), max(d) from (select x % 20000 as g, var_samp(x) as v, min(t) as d from a group by 1) as s",
     "select count(*), sum(f) from (select t || x % 9000 as g, sum(x::float8) as f from a group by 1) as s",
     "select count(*), sum(n) from (select a.x, a.t, count(*) as n from a join b on a.x = b.y group by a.x, a.t having count(*) > 0) as s join b on s.x = b.y",
+    // Values that count once.
+    "select x % 20000 as g, count(distinct t), sum(x), count(distinct x % 7) filter (where x % 2 = 0) from a group by 1 order by 1 limit 3",
+    "select count(distinct x), count(distinct t), sum(x), avg(distinct x % 30000) from a",
+    "select x % 500 as g, x % 3 as h, count(distinct t), sum(x) from a group by rollup (1, 2) order by 1, 2, 4 limit 5",
+    "select count(*), min(d), count(v) from (select x % 20000 as g, stddev(x::float8) as d, var_pop((x % 5)::real)::int as v, bool_and(x % 2 = 0) as e from a group by 1) as s",
+    // What is only carried, or compared as numbers.
+    "select c.id, c.b, c.s, c.l, c.r, o.t from c join a as o on o.x = c.id order by o.t, c.id",
+    "select u, count(*), sum(r), min(id) from c join b on y = id group by u order by u desc limit 5",
+    "select id, lag(l) over (order by id), first_value(b) over (partition by u order by id) from c order by id",
     // Sorts, of all types and with limits, and what is read of them.
     "select x, t from a order by t desc, x",
     "select nullif(x % 5, 2) as g, x::numeric(30, 4) / 7 as w, x % 2 = 0 as b, t || x as l from a order by 1 desc nulls last, 3, 2 desc, 4",
@@ -42,12 +53,16 @@ const HUNGRY: [&str; 30] = [
     "select count(*), sum(x * n), sum(m) from (select x, row_number() over (partition by t order by x desc) as n, max(x) over (partition by t) as m from a) as s",
     "select x, t, row_number() over w, sum(x) over w, lag(t) over w from a window w as (order by t desc, x) order by t desc, x",
     "select count(*), sum(r), max(f) from (select dense_rank() over (partition by x % 700 order by t) as r, first_value(t) over (partition by x % 700 order by t) as f from a join b on x = y) as s",
+    "select count(*), sum(s), max(n) from (select sum(x) over (partition by x % 300 order by x range between 900 preceding and 300 following) as s, nth_value(t, 2) over (partition by x % 300 order by t groups between 1 preceding and current row) as n from a) as s",
 ];
 
 async fn tables(memory_bytes: usize) -> Sql {
     let sql = Sql::on(Warehouse::with(Config { memory_bytes, ..Config::default() }));
     sql.run("create table a (x bigint, t text)").await.unwrap();
     sql.run("create table b (y bigint)").await.unwrap();
+    sql.run("create table c (id bigint, r real, u uuid, b bytea, s interval, l int[])").await.unwrap();
+    let values = "i, i / 8.0, lpad((i % 900)::text, 32, '0')::uuid, ('\\x' || repeat('0a', i % 5))::bytea, i * interval '1 second', array[i, null, i % 7]";
+    sql.run(&format!("insert into c select {values} from generate_series(0, 4999) as g(i)")).await.unwrap();
     for start in (0..50_000).step_by(10_000) {
         let series = format!("generate_series({start}, {})", start + 9_999);
         sql.run(&format!("insert into a select i, 'text ' || i % 777 from {series} as g(i)")).await.unwrap();
@@ -99,7 +114,7 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
 }
 
 /// Plans of which no operator is left outside.
-const WHOLE: [&str; 9] = [
+const WHOLE: [&str; 16] = [
     "select x, t from a order by t desc, x",
     "select x, t from a order by t desc, x limit 10 offset 5",
     "select count(*) from (select x from a limit 100) as s join b on x = y",
@@ -108,7 +123,14 @@ const WHOLE: [&str; 9] = [
     "(select x from a union all select y from b) order by 1 limit 3",
     "select x, rank() over (partition by t order by x desc), sum(x) over (partition by t) from a order by x limit 4",
     "select x from (select x, rank() over (partition by t order by x) as r from a) as s where r = 2 order by x",
+    "select t, count(distinct x), sum(x) from a group by t order by t",
+    "select count(distinct x), count(distinct t) filter (where x > 5), avg(x) from a",
+    "select t, x % 3, count(*) from a group by grouping sets ((t), (x % 3)) order by 1, 2",
+    "select id, b, s, l from c order by u desc, r limit 7",
+    "select u, l, s, t from c left join a on x = id where r > 3 and u <> '00000000-0000-0000-0000-000000000005' order by id",
+    "select u, r, max(id), bool_or(id > 5), stddev(r) from c group by u, r order by u, r",
     "select t, lag(x) over (order by x), max(x) over (order by x rows 2 preceding), avg(x) over () from a",
+    "select sum(x) filter (where t > 'text 3') over w, stddev(x) over w, nth_value(t, 3) over w, sum(x::float8) over (order by x rows 2 preceding) from a window w as (order by x range between 5 preceding and 3 following)",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,4 +143,21 @@ async fn sorts_limits_unions_and_windows_are_of_one_program() {
         let outside = before.filter(|line| line.contains("->")).count();
         assert_eq!((ran, outside), (1, 0), "{query}:\n{}", plan.join("\n"));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_workers_put_their_groups_together_side_by_side() {
+    let mut sql = tables(1 << 30).await;
+    // The outer groups are as many as the inner, of which each worker has a part.
+    let groups = "select x + 100000 * n as x, t, count(*) as c from a, generate_series(0, 1) as g(n) group by 1, 2";
+    let query = format!(
+        "select count(*), sum(g), sum(c), min(l), max(l) from (select x * 3 as g, max(t) as l, sum(c) as c from ({groups}) as s group by 1) as u"
+    );
+    let mut answers = Vec::new();
+    for workers in ["1", "3", "7"] {
+        sql.settings.set("kiln.target_partitions", workers).unwrap();
+        answers.push(sql.run(&query).await.unwrap());
+    }
+    assert_eq!(answers[0], ["100000|22499850000|100000|text 0|text 99"]);
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use engine::Batch;
 use engine::aggregate::Groups;
 use engine::join::Build;
@@ -101,9 +101,9 @@ impl Own {
     }
 }
 
-/// Memory of the query's, none yet.
-pub(super) fn reservation(context: &TaskContext) -> MemoryReservation {
-    MemoryConsumer::new("engine").register(context.memory_pool())
+/// Memory, none yet.
+pub(super) fn reservation(memory: &Arc<dyn MemoryPool>) -> MemoryReservation {
+    MemoryConsumer::new("engine").register(memory)
 }
 
 /// What may be taken by what can be spilled, of all memory: of the rest, what was spilled is read again.

@@ -7,10 +7,11 @@ use chrono::{DateTime, Utc};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
-use planner::{ExplainPlan, SharedScanExec};
+use planner::ExplainPlan;
 
 use super::node::{Property, Value};
-use crate::cover::{Did, FragmentExec, OperatorId};
+use super::operators::Operators;
+use crate::cover::{Did, OperatorId};
 use crate::scan::{ShardScanExec, counter};
 
 /// What an operator did, all of its partitions together.
@@ -30,24 +31,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
+    pub(super) fn of(root: &Arc<dyn ExecutionPlan>, operators: &Operators) -> Self {
         let mut clock = Self { start: first_start(root), did: HashMap::new() };
-        clock.collect(root);
-        clock
-    }
-
-    fn collect(&mut self, operator: &Arc<dyn ExecutionPlan>) {
-        if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
-            let began_ms = fragment.metrics().and_then(|metrics| self.since(start(&metrics))).unwrap_or_default();
+        for fragment in operators.fragments() {
+            let began_ms = fragment.metrics().and_then(|metrics| clock.since(start(&metrics))).unwrap_or_default();
             let did = fragment.measured().did();
-            self.did.extend(did.into_iter().map(|(operator, did)| (operator, (did, began_ms))));
-            // What it reads of others is below the operators that it stands for.
-            self.collect(&fragment.covered());
+            clock.did.extend(did.into_iter().map(|(operator, did)| (operator, (did, began_ms))));
         }
-        if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
-            self.collect(shared.rows().operators());
-        }
-        operator.children().into_iter().for_each(|child| self.collect(child));
+        clock
     }
 
     fn since(&self, moment: Option<DateTime<Utc>>) -> Option<f64> {
@@ -60,6 +51,10 @@ impl Clock {
     pub(super) fn engine_properties(&self, operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
         let Some((did, _)) = self.did.get(&OperatorId::of(operator)) else { return Vec::new() };
         let mut properties = Vec::new();
+        // Of a hash join it is shown below its Hash.
+        if 0 < did.memory && !operator.is::<HashJoinExec>() {
+            properties.push(Property::new("Memory", Value::Bytes(did.memory)));
+        }
         if 0 < did.spilled.parts {
             properties.push(Property::new("Spilled Parts", Value::Count(did.spilled.parts)));
         }
@@ -79,6 +74,11 @@ impl Clock {
             properties.push(Property::new("CPU", Value::Milliseconds(milliseconds(busy.own_ns))));
         }
         properties
+    }
+
+    /// The bytes that the engine took for an operator at most.
+    pub(super) fn memory(&self, operator: &dyn ExecutionPlan) -> Option<u64> {
+        self.did.get(&OperatorId::of(operator)).map(|(did, _)| did.memory)
     }
 
     /// `None` where the operator counts nothing.
@@ -128,6 +128,9 @@ pub(super) fn properties(operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Ve
     if operator.is::<ShardScanExec>() {
         properties.extend(pruning(&metrics));
     }
+    if let Some(bytes) = memory(operator).filter(|_| !operator.is::<HashJoinExec>()) {
+        properties.push(Property::new("Memory", Value::Bytes(bytes)));
+    }
     let spills = metrics.spill_count().unwrap_or(0);
     if 0 < spills {
         properties.push(Property::new("Spilled Files", Value::Count(spills as u64)));
@@ -154,8 +157,9 @@ fn pruning(metrics: &MetricsSet) -> Vec<Property> {
     ]
 }
 
-/// Lines about the build side of a join that was run.
-pub(super) fn build_properties(join: &HashJoinExec) -> Vec<Property> {
-    let bytes = join.metrics().and_then(|metrics| metrics.sum_by_name("build_mem_used"));
-    bytes.map(|bytes| Property::new("Memory", Value::Bytes(bytes.as_usize() as u64))).into_iter().collect()
+/// The bytes that an operator took at most, if it counts them: of a join those of its build side.
+pub(super) fn memory(operator: &dyn ExecutionPlan) -> Option<u64> {
+    let metrics = operator.metrics()?;
+    let bytes = metrics.sum_by_name("build_mem_used").or_else(|| metrics.sum_by_name("peak_mem_used"))?;
+    Some(bytes.as_usize() as u64)
 }

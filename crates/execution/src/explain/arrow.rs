@@ -1,12 +1,11 @@
 //! What the engine computes over Arrow's arrays, for want of a loop of its own.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use planner::SharedScanExec;
 
 use super::node::Property;
+use super::operators::Operators;
 use crate::cover::{FragmentExec, OperatorId};
 
 /// Such expressions as SQL, by the operators that they are parts of.
@@ -14,26 +13,15 @@ use crate::cover::{FragmentExec, OperatorId};
 pub(super) struct OverArrays(HashMap<OperatorId, Vec<String>>);
 
 impl OverArrays {
-    pub(super) fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
-        let mut all = Self::default();
-        all.collect(root);
-        all
-    }
-
-    fn collect(&mut self, operator: &Arc<dyn ExecutionPlan>) {
-        if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
-            for (operator, expression) in fragment.over_arrays() {
-                let known = self.0.entry(operator).or_default();
-                if !known.contains(&expression) {
-                    known.push(expression);
-                }
+    pub(super) fn of(operators: &Operators) -> Self {
+        let mut all: HashMap<OperatorId, Vec<String>> = HashMap::new();
+        for (operator, expression) in operators.fragments().flat_map(FragmentExec::over_arrays) {
+            let known = all.entry(operator).or_default();
+            if !known.contains(&expression) {
+                known.push(expression);
             }
-            self.collect(&fragment.covered());
         }
-        if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
-            self.collect(shared.rows().operators());
-        }
-        operator.children().into_iter().for_each(|child| self.collect(child));
+        Self(all)
     }
 
     /// The line about an operator.

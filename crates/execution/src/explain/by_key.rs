@@ -52,6 +52,7 @@ fn looped(mut node: Node, used: &[IndexUse]) -> Node {
             relation,
             properties: scan.properties.clone(),
             estimate: scan.estimate,
+            engine: None,
             actual: None,
             init_plans: Vec::new(),
             children: Vec::new(),
@@ -65,6 +66,7 @@ fn looped(mut node: Node, used: &[IndexUse]) -> Node {
         relation: None,
         properties: Vec::new(),
         estimate,
+        engine: None,
         actual: None,
         init_plans: Vec::new(),
         children: vec![outer, inner],
@@ -87,6 +89,7 @@ fn alone(mut node: Node, is_ordered: bool) -> Node {
     }
     let is_left_out = matches!(node.name.as_str(), "Redistribute" | "Project" | "Gather" | "Gather Merge")
         || (is_ordered && node.name == "Sort");
+    node.engine = None;
     let mut children = std::mem::take(&mut node.children).into_iter().map(|child| alone(child, is_ordered));
     match children.next() {
         Some(only) if is_left_out => only,

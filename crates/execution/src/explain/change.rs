@@ -1,10 +1,8 @@
 //! EXPLAIN of statements that change or lock rows. With ANALYZE they run as ever; what their input's operators did is told afterwards.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::Table;
-use datafusion::physical_plan::ExecutionPlan;
 use planner::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
@@ -15,6 +13,7 @@ use super::node::{self, Node, Property, Value};
 use super::text::milliseconds;
 use super::{Estimate, Explained};
 use crate::modify::{Attempt, Modified, index_name};
+use crate::run::Prepared;
 use crate::{Execution, RunContext};
 
 impl Execution {
@@ -33,16 +32,17 @@ impl Execution {
             };
             ran = Some((changed, self.clock.monotonic().saturating_sub(start)));
         }
-        let (operators, planning) = self.operators_of(&modify.input, context, ran.is_some()).await?;
+        let (prepared, planning) = self.operators_of(&modify.input, context, ran.is_some()).await?;
         let (name, key) = match modify.tag {
             "UPDATE" => ("Update", "Rows Updated"),
             "DELETE" => ("Delete", "Rows Deleted"),
             _ => ("Merge", "Rows Changed"),
         };
         let properties = ran.iter().map(|(changed, _)| Property::new(key, Value::Count(changed.rows))).collect();
-        let input = by_key::shown(node::input(&operators, plan), &plan.inner, context, ran.is_some());
+        let input = by_key::shown(node::input(&prepared, plan, &context.settings), &plan.inner, context, ran.is_some());
         let root = changing(name, &modify.table, input, properties, modify.returning.is_some(), ran.as_ref());
-        Ok(Attempt::Done(Explained { root, planning, execution: ran.map(|(_, time)| time) }))
+        let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().most as u64));
+        Ok(Attempt::Done(Explained { root, planning, execution, memory }))
     }
 
     pub(super) async fn explain_write(
@@ -63,7 +63,7 @@ impl Execution {
             };
             ran = Some((written, self.clock.monotonic().saturating_sub(start)));
         }
-        let (operators, planning) = self.operators_of(query, context, ran.is_some()).await?;
+        let (prepared, planning) = self.operators_of(query, context, ran.is_some()).await?;
         let mut properties = Vec::new();
         if let Some(conflict) = &write.conflict {
             let resolution = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
@@ -72,9 +72,10 @@ impl Execution {
             properties.push(Property::list("Conflict Arbiter Indexes", keys));
         }
         properties.extend(ran.iter().map(|(written, _)| Property::new("Rows Written", Value::Count(written.rows))));
-        let input = node::input(&operators, plan);
+        let input = node::input(&prepared, plan, &context.settings);
         let root = changing("Insert", &write.table, input, properties, write.returning.is_some(), ran.as_ref());
-        Ok(Attempt::Done(Explained { root, planning, execution: ran.map(|(_, time)| time) }))
+        let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().most as u64));
+        Ok(Attempt::Done(Explained { root, planning, execution, memory }))
     }
 
     /// SELECT … FOR UPDATE: LIMIT and OFFSET count the rows that were locked.
@@ -95,8 +96,8 @@ impl Execution {
             let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
             ran = Some((rows, self.clock.monotonic().saturating_sub(start)));
         }
-        let (operators, planning) = self.operators_of(query, context, ran.is_some()).await?;
-        let input = by_key::shown(node::input(&operators, plan), &plan.inner, context, ran.is_some());
+        let (prepared, planning) = self.operators_of(query, context, ran.is_some()).await?;
+        let input = by_key::shown(node::input(&prepared, plan, &context.settings), &plan.inner, context, ran.is_some());
         let estimate = input.estimate;
         let actual = |rows| ran.map(|(_, time)| Actual { rows, time_ms: Some((0.0, milliseconds(time))) });
         let locked = ran.map_or(0, |(rows, _)| rows);
@@ -105,6 +106,7 @@ impl Execution {
             relation: None,
             properties: Vec::new(),
             estimate,
+            engine: None,
             actual: actual(locked),
             init_plans: Vec::new(),
             children: vec![input],
@@ -120,12 +122,14 @@ impl Execution {
                 relation: None,
                 properties: counts.collect(),
                 estimate: Estimate { rows, ..estimate },
+                engine: None,
                 actual: actual(locked),
                 init_plans: Vec::new(),
                 children: vec![lock],
             }
         };
-        Ok(Attempt::Done(Explained { root, planning, execution: ran.map(|(_, time)| time) }))
+        let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().most as u64));
+        Ok(Attempt::Done(Explained { root, planning, execution, memory }))
     }
 
     /// The operators of a statement's input: those that ran, or as they would run.
@@ -134,10 +138,10 @@ impl Execution {
         query: &QueryPlan,
         context: &RunContext,
         ran: bool,
-    ) -> SqlResult<(Arc<dyn ExecutionPlan>, Duration)> {
+    ) -> SqlResult<(Prepared, Duration)> {
         match context.ran.first().filter(|_| ran) {
             Some(noted) => Ok(noted),
-            None => self.operators(query, context).await.map(|(operators, _, planning)| (operators, planning)),
+            None => self.operators(query, context).await.map(|(prepared, _, planning)| (prepared, planning)),
         }
     }
 }
@@ -162,6 +166,7 @@ fn changing(
         relation: Some(table.name.clone()),
         properties,
         estimate,
+        engine: None,
         actual,
         init_plans: Vec::new(),
         children: vec![input],

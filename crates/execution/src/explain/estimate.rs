@@ -1,13 +1,18 @@
 //! What operators are expected to give and to cost, in PostgreSQL's units: a page of 8 KB read is 1.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
-use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::execution_plan::{CardinalityEffect, EmissionType};
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::operators::Operators;
+use crate::cover::OperatorId;
 use crate::scan::ShardScanExec;
 
 const PAGE_BYTES: f64 = 8192.0;
@@ -26,17 +31,35 @@ pub(super) struct Estimate {
     pub(super) width: u64,
 }
 
-/// Makes estimates; remembers statistics that several of them need.
-#[derive(Default)]
-pub(super) struct Estimates {
+/// Makes estimates, each once.
+pub(super) struct Estimates<'a> {
+    operators: &'a Operators,
+    /// By the plan.
+    expected: HashMap<OperatorId, f64>,
+    known: RefCell<HashMap<OperatorId, Estimate>>,
     statistics: StatisticsContext,
 }
 
-impl Estimates {
+impl<'a> Estimates<'a> {
+    pub(super) fn new(operators: &'a Operators, expected: HashMap<OperatorId, f64>) -> Self {
+        Self { operators, expected, known: RefCell::default(), statistics: StatisticsContext::default() }
+    }
+
     pub(super) fn of(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
+        let operator = self.operators.shown(operator);
+        let own = OperatorId::of(operator.as_ref());
+        if let Some(known) = self.known.borrow().get(&own) {
+            return *known;
+        }
+        let estimate = self.estimate(operator, own);
+        self.known.borrow_mut().insert(own, estimate);
+        estimate
+    }
+
+    fn estimate(&self, operator: &Arc<dyn ExecutionPlan>, own: OperatorId) -> Estimate {
         let inputs: Vec<Estimate> = operator.children().into_iter().map(|input| self.of(input)).collect();
         let rows_in = inputs.iter().map(|input| input.rows).max().unwrap_or(0);
-        let rows = self.rows(operator.as_ref()).unwrap_or(rows_in);
+        let rows = self.rows(operator.as_ref(), own, rows_in);
         let below: f64 = inputs.iter().map(|input| input.total).sum();
         let own = own_cost(operator.as_ref(), inputs.iter().map(|input| input.rows).sum(), rows);
         let total = below + own;
@@ -47,9 +70,24 @@ impl Estimates {
         Estimate { startup: startup.clamp(0.0, total), total, rows, width: width(&operator.schema()) }
     }
 
-    fn rows(&self, operator: &dyn ExecutionPlan) -> Option<u64> {
-        let statistics = self.statistics.compute(operator, &StatisticsArgs::new()).ok()?;
-        statistics.num_rows.get_value().map(|rows| *rows as u64)
+    /// By the plan, by what comes in, or else by DataFusion's statistics.
+    fn rows(&self, operator: &dyn ExecutionPlan, own: OperatorId, rows_in: u64) -> u64 {
+        let limit = operator.fetch().map_or(u64::MAX, |fetch| fetch as u64);
+        if let Some(rows) = self.expected.get(&own) {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
+            let rows = rows.round().max(1.0) as u64;
+            return rows.min(limit);
+        }
+        if let Some(global) = operator.downcast_ref::<GlobalLimitExec>() {
+            return rows_in.saturating_sub(global.skip() as u64).min(limit);
+        }
+        let gives_all = matches!(operator.cardinality_effect(), CardinalityEffect::Equal) || operator.fetch().is_some();
+        if gives_all && operator.children().len() == 1 {
+            return rows_in.min(limit);
+        }
+        let statistics = self.statistics.compute(operator, &StatisticsArgs::new()).ok();
+        let rows = statistics.and_then(|statistics| statistics.num_rows.get_value().copied());
+        rows.map_or(rows_in, |rows| rows as u64)
     }
 }
 

@@ -1,6 +1,6 @@
 //! EXPLAIN's JSON, with PostgreSQL's keys.
 
-use planner::ExplainPlan;
+use planner::{ExplainPlan, Phase};
 use serde_json::{Map, Value as Json, json};
 
 use super::Explained;
@@ -12,6 +12,13 @@ pub(super) fn document(explained: &Explained, plan: &ExplainPlan) -> String {
     statement.insert("Plan".to_owned(), node(&explained.root, plan, None));
     if plan.summary {
         statement.insert("Planning Time".to_owned(), rounded(milliseconds(explained.planning)));
+        if let Some(phases) = plan.phases().filter(|_| plan.verbose) {
+            let spent = |phase: Phase| (phase.name().to_owned(), rounded(milliseconds(phases.spent(phase))));
+            statement.insert("Planning Phases".to_owned(), Json::Object(Phase::ALL.into_iter().map(spent).collect()));
+        }
+        if let Some(bytes) = explained.memory {
+            statement.insert("Memory Bytes".to_owned(), json!(bytes));
+        }
         if let Some(execution) = explained.execution {
             statement.insert("Execution Time".to_owned(), rounded(milliseconds(execution)));
         }
@@ -53,6 +60,9 @@ fn node(node: &Node, plan: &ExplainPlan, relationship: Option<&str>) -> Json {
             Value::Bytes(bytes) => put(&format!("{} Bytes", property.key), json!(bytes)),
             Value::Milliseconds(time) => put(&format!("{} Time", property.key), rounded(*time)),
         }
+    }
+    if let Some(engine) = node.engine {
+        put("Engine", json!(engine.in_words()));
     }
     let relationships = ["Outer", "Inner"].into_iter().chain(std::iter::repeat("Member"));
     let init_plans = node.init_plans.iter().map(|plan| (plan, "InitPlan"));

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::execution::TaskContext;
-use datafusion::physical_plan::ExecutionPlan;
 use futures::TryStreamExt;
 use planner::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use crate::modify::Attempt;
-use crate::run::operators;
+use crate::run::{Prepared, operators};
 use crate::{Execution, RunContext};
 
 mod actual;
@@ -24,6 +23,8 @@ mod expressions;
 mod json;
 mod node;
 mod operator;
+mod operators;
+mod rows;
 mod text;
 
 #[cfg(test)]
@@ -39,6 +40,8 @@ struct Explained {
     planning: Duration,
     /// With ANALYZE.
     execution: Option<Duration>,
+    /// With ANALYZE: bytes of memory that it had at most.
+    memory: Option<u64>,
 }
 
 impl Execution {
@@ -71,16 +74,18 @@ impl Execution {
     }
 
     async fn explain_query(&self, plan: &ExplainPlan, query: &QueryPlan, context: &RunContext) -> SqlResult<Explained> {
-        let (operators, task, planning) = self.operators(query, context).await?;
+        let (prepared, task, planning) = self.operators(query, context).await?;
         let mut execution = None;
         if plan.analyze {
             let start = self.clock.monotonic();
-            let rows = self.stream(Arc::clone(&operators), task, context);
+            let rows = self.stream(Arc::clone(&prepared.operators), task, context);
             rows.try_for_each(async |_| Ok(())).await?;
             execution = Some(self.clock.monotonic().saturating_sub(start));
         }
-        let root = by_key::shown(node::tree(&operators, plan), &plan.inner, context, plan.analyze);
-        Ok(Explained { root, planning, execution })
+        let root = node::tree(&prepared, plan, &context.settings);
+        let root = by_key::shown(root, &plan.inner, context, plan.analyze);
+        let memory = plan.analyze.then(|| context.memory.used().most as u64);
+        Ok(Explained { root, planning, execution, memory })
     }
 
     /// The operators of a query, and how long they took to plan.
@@ -88,12 +93,12 @@ impl Execution {
         &self,
         query: &QueryPlan,
         context: &RunContext,
-    ) -> SqlResult<(Arc<dyn ExecutionPlan>, Arc<TaskContext>, Duration)> {
+    ) -> SqlResult<(Prepared, Arc<TaskContext>, Duration)> {
         let start = self.clock.monotonic();
-        let task = query.state.task_ctx();
+        let task = self.task(&query.state, context);
         let (query, stop) = (query.clone(), context.cancel.clone());
         let is_on = context.settings.engine();
-        let operators = self.run(context, async move { operators(&query, &stop, is_on).await }).await?;
-        Ok((operators, task, self.clock.monotonic().saturating_sub(start)))
+        let prepared = self.run(context, async move { operators(&query, &stop, is_on).await }).await?;
+        Ok((prepared, task, self.clock.monotonic().saturating_sub(start)))
     }
 }

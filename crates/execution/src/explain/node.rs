@@ -1,6 +1,7 @@
 //! The tree that is shown: operators that only hand batches on are left out, filters go to the scan below them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -11,13 +12,15 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
-use planner::{ExplainPlan, SharedRows, SharedScanExec};
+use planner::{ExplainPlan, Optimized, Settings, SharedRows, SharedScanExec};
 
 use super::actual::{Actual, Clock};
 use super::arrow::OverArrays;
 use super::estimate::{Estimate, Estimates};
-use super::{actual, expressions, operator};
-use crate::cover::{FALLBACKS, FragmentExec};
+use super::operators::Operators;
+use super::{actual, expressions, operator, rows};
+use crate::cover::FragmentExec;
+use crate::run::Prepared;
 use crate::scan::{ShardScanExec, counter};
 
 /// One operator as it is shown.
@@ -29,11 +32,32 @@ pub(super) struct Node {
     pub(super) relation: Option<String>,
     pub(super) properties: Vec<Property>,
     pub(super) estimate: Estimate,
+    /// What does its work; `None` for what only reads rows.
+    pub(super) engine: Option<Engine>,
     /// With ANALYZE.
     pub(super) actual: Option<Actual>,
     /// Plans that run before the others, for one value.
     pub(super) init_plans: Vec<Node>,
     pub(super) children: Vec<Node>,
+}
+
+/// Whether a program of the engine's does an operator's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Engine {
+    On,
+    Off,
+    /// A program gave up.
+    Left,
+}
+
+impl Engine {
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+            Self::Left => "left to operators",
+        }
+    }
 }
 
 /// A line below an operator.
@@ -66,36 +90,67 @@ impl Property {
     }
 }
 
-/// The tree of `operators`, with what they did if they were run.
-pub(super) fn tree(operators: &Arc<dyn ExecutionPlan>, plan: &ExplainPlan) -> Node {
-    let clock = plan.analyze.then(|| Clock::of(operators));
-    let over_arrays = OverArrays::of(operators);
-    Shower { plan, clock, over_arrays, estimates: Estimates::default(), shared: RefCell::default() }.show(operators)
+/// The tree of a query's operators, with what they did if they were run.
+pub(super) fn tree(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
+    of(&prepared.operators, &prepared.optimized, plan, settings)
+}
+
+fn of(root: &Arc<dyn ExecutionPlan>, optimized: &Optimized, plan: &ExplainPlan, settings: &Settings) -> Node {
+    let operators = Operators::of(root);
+    let clock = plan.analyze.then(|| Clock::of(root, &operators));
+    let over_arrays = OverArrays::of(&operators);
+    // Without Kiln's rules joins are ordered by DataFusion's statistics.
+    let expected = if plan.costs && settings.optimizer() {
+        rows::expected(&optimized.expected(), root, &operators)
+    } else {
+        HashMap::new()
+    };
+    let estimates = Estimates::new(&operators, expected);
+    let engine = Cell::new(Engine::Off);
+    Shower { plan, operators: &operators, clock, over_arrays, estimates, engine, shared: RefCell::default() }.show(root)
 }
 
 /// The tree of what a statement that changes or locks rows reads, without what only says what becomes of the rows.
-pub(super) fn input(operators: &Arc<dyn ExecutionPlan>, plan: &ExplainPlan) -> Node {
-    let mut operators = operators;
+pub(super) fn input(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
+    let mut operators = &prepared.operators;
     while !plan.verbose
         && let Some(projection) = operators.downcast_ref::<ProjectionExec>()
     {
         operators = projection.input();
     }
-    tree(operators, plan)
+    of(operators, &prepared.optimized, plan, settings)
 }
 
 struct Shower<'a> {
     plan: &'a ExplainPlan,
+    operators: &'a Operators,
     /// With ANALYZE.
     clock: Option<Clock>,
     over_arrays: OverArrays,
-    estimates: Estimates,
+    estimates: Estimates<'a>,
+    /// Of the operators that are shown now.
+    engine: Cell<Engine>,
     /// Rows that several read, and that are shown already.
     shared: RefCell<Vec<*const SharedRows>>,
 }
 
 impl Shower<'_> {
     fn show(&self, operator: &Arc<dyn ExecutionPlan>) -> Node {
+        match self.operators.instead(operator) {
+            Some(outside) => self.on(Engine::Off, || self.running(outside)),
+            None => self.running(operator),
+        }
+    }
+
+    fn on(&self, engine: Engine, show: impl FnOnce() -> Node) -> Node {
+        let before = self.engine.replace(engine);
+        let node = show();
+        self.engine.set(before);
+        node
+    }
+
+    /// Likewise, of what has no other in its place.
+    fn running(&self, operator: &Arc<dyn ExecutionPlan>) -> Node {
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
             return self.fragment(fragment);
         }
@@ -131,15 +186,10 @@ impl Shower<'_> {
         vec![self.show(shared.rows().operators())]
     }
 
-    /// What a fragment stands for, as operators; with ANALYZE, the first of them says who ran them.
+    /// What a fragment stands for, as operators.
     fn fragment(&self, fragment: &FragmentExec) -> Node {
-        let mut node = self.show(&fragment.covered());
-        if self.plan.analyze {
-            let fallbacks = fragment.metrics().and_then(|metrics| metrics.sum_by_name(FALLBACKS));
-            let is_left = fallbacks.is_some_and(|count| 0 < count.as_usize());
-            node.properties.push(Property::text("Engine", if is_left { "left to operators" } else { "on" }));
-        }
-        node
+        let engine = if fragment.left_to().is_some() { Engine::Left } else { Engine::On };
+        self.on(engine, || self.running(&fragment.covered()))
     }
 
     fn node(&self, operator: &Arc<dyn ExecutionPlan>, children: Vec<Node>) -> Node {
@@ -161,23 +211,37 @@ impl Shower<'_> {
             name: shown.name,
             relation: shown.relation,
             properties,
-            estimate: self.estimates.of(operator),
+            estimate: self.estimate(operator),
+            engine: self.engine_of(operator.as_ref()),
             actual: self.clock.as_ref().and_then(|clock| clock.actual(operator.as_ref())),
             init_plans: Vec::new(),
             children,
         }
     }
 
+    fn engine_of(&self, operator: &dyn ExecutionPlan) -> Option<Engine> {
+        let only_reads = operator.children().is_empty() && self.engine.get() == Engine::Off;
+        (!only_reads).then(|| self.engine.get())
+    }
+
+    /// Nothing is estimated that is not shown.
+    fn estimate(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
+        if self.plan.costs { self.estimates.of(operator) } else { Estimate::default() }
+    }
+
     /// The build side of a join, as a node of its own.
     fn hash(&self, join: &HashJoinExec) -> Node {
         let input = self.show(join.left());
-        let properties = if self.plan.analyze { actual::build_properties(join) } else { Vec::new() };
+        let taken = self.clock.as_ref().and_then(|clock| clock.memory(join)).or_else(|| actual::memory(join));
+        let taken = taken.filter(|_| self.plan.analyze);
+        let properties = taken.map(|bytes| Property::new("Memory", Value::Bytes(bytes))).into_iter().collect();
         let total = input.estimate.total;
         Node {
             name: "Hash".to_owned(),
             relation: None,
             properties,
             estimate: Estimate { startup: total, ..input.estimate },
+            engine: self.engine_of(join),
             actual: input.actual.clone(),
             init_plans: Vec::new(),
             children: vec![input],
@@ -196,7 +260,7 @@ impl Shower<'_> {
         let output = usize::from(self.plan.verbose);
         node.properties.insert(output, Property::text("Filter", expressions::sql(filter.predicate())));
         node.properties.extend(self.over_arrays.property(operator.as_ref()));
-        node.estimate = self.estimates.of(operator);
+        node.estimate = self.estimate(operator);
         if let Some(clock) = &self.clock {
             node.actual = clock.actual(operator.as_ref());
         }

@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
-use planner::ExplainPlan;
+use planner::{ExplainPlan, Phase};
 
 use super::Explained;
-use super::node::{Node, Property, Value};
+use super::node::{Engine, Node, Property, Value};
 
 pub(super) fn lines(explained: &Explained, plan: &ExplainPlan) -> Vec<String> {
     let mut lines = Vec::new();
-    Writer { plan, lines: &mut lines }.node(&explained.root, 0, "");
+    Writer { plan, lines: &mut lines }.node(&explained.root, (0, ""), Engine::Off);
     if plan.summary {
         lines.push(format!("Planning Time: {:.3} ms", milliseconds(explained.planning)));
+        if let Some(phases) = plan.phases().filter(|_| plan.verbose) {
+            let line = |phase: Phase| format!("  {}: {:.3} ms", phase.name(), milliseconds(phases.spent(phase)));
+            lines.extend(Phase::ALL.map(line));
+        }
+        if let Some(bytes) = explained.memory {
+            lines.push(shown(&Property::new("Memory", Value::Bytes(bytes))));
+        }
         if let Some(execution) = explained.execution {
             lines.push(format!("Execution Time: {:.3} ms", milliseconds(execution)));
         }
@@ -29,8 +36,9 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// `indent` counts the columns before the node's name, `arrow` is what stands there.
-    fn node(&mut self, node: &Node, indent: usize, arrow: &str) {
+    /// `indent` counts the columns before the node's name, `arrow` is what stands there. What does the work is said where it is something else
+    /// than `above`.
+    fn node(&mut self, node: &Node, (indent, arrow): (usize, &str), above: Engine) {
         let arrow_start = indent - arrow.len();
         let mut line = format!("{:arrow_start$}{arrow}{}", "", node.name);
         if let Some(relation) = &node.relation {
@@ -58,12 +66,18 @@ impl Writer<'_> {
         for property in &node.properties {
             self.lines.push(format!("{:inner$}{}", "", shown(property)));
         }
+        // As PostgreSQL does of its JIT compiler, nothing is said where only a plan's shape is asked for.
+        let is_said = self.plan.costs || self.plan.analyze;
+        if let Some(engine) = node.engine.filter(|engine| is_said && *engine != above) {
+            self.lines.push(format!("{:inner$}Engine: {}", "", engine.in_words()));
+        }
+        let engine = node.engine.unwrap_or(Engine::Off);
         for (number, init_plan) in node.init_plans.iter().enumerate() {
             self.lines.push(format!("{:inner$}InitPlan {}", "", number + 1));
-            self.node(init_plan, inner + 6, "->  ");
+            self.node(init_plan, (inner + 6, "->  "), Engine::Off);
         }
         for child in &node.children {
-            self.node(child, indent + 6, "->  ");
+            self.node(child, (indent + 6, "->  "), engine);
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Files of external tables that were opened lately: what their footers say is read again only when they have changed.
+//! Files of external tables that were opened lately: what their footers say is read again only when they have changed. And which files tables
+//! had when they were listed last: what is cached of those stays, whether they are still open or not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use objects::Objects;
 use parking_lot::Mutex;
-use shards::{ForeignPlace, ShardReader};
+use shards::{CacheWishes, ForeignPlace, ShardReader};
 use types::{Oid, ShardId, SqlResult};
 
 /// Memory that opened files may take.
@@ -14,6 +15,7 @@ const MEMORY_BYTES_MAX: usize = 128 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles {
     files: Mutex<Files>,
+    listed: Mutex<Listed>,
     buckets: Mutex<HashMap<String, Objects>>,
 }
 
@@ -23,6 +25,14 @@ struct Files {
     /// Counts uses.
     clock: u64,
     bytes: usize,
+}
+
+/// Under which ids columns of files are cached, by the tables that have them.
+#[derive(Debug, Default)]
+struct Listed {
+    tables: HashMap<Oid, HashSet<ShardId>>,
+    /// Counts listings that were not as the one before.
+    changes: u64,
 }
 
 #[derive(Debug)]
@@ -60,9 +70,27 @@ impl KnownFiles {
         reader
     }
 
-    /// Under which ids columns of the files that are known are cached.
-    pub(crate) fn ids(&self) -> Vec<ShardId> {
-        self.files.lock().entries.values().map(|entry| entry.reader.meta().id).collect()
+    /// Notes which files a table has now, by the ids under which their columns are cached.
+    pub(super) fn note(&self, table: Oid, ids: HashSet<ShardId>) {
+        let mut listed = self.listed.lock();
+        if listed.tables.get(&table) != Some(&ids) {
+            listed.tables.insert(table, ids);
+            listed.changes += 1;
+        }
+    }
+
+    /// How often a table was found to have other files than before.
+    pub(crate) fn changes(&self) -> u64 {
+        self.listed.lock().changes
+    }
+
+    /// Adds what is known of the files of external tables: the ids of those that were listed, or that a table's were not yet. Of other tables
+    /// nothing is known from now on.
+    pub(crate) fn add_to(&self, wishes: &mut CacheWishes, tables: &HashSet<Oid>) {
+        let mut listed = self.listed.lock();
+        listed.tables.retain(|table, _| tables.contains(table));
+        wishes.shards.extend(listed.tables.values().flatten());
+        wishes.unlisted.extend(tables.iter().filter(|table| !listed.tables.contains_key(table)));
     }
 
     /// The storage at a URL, opened once.

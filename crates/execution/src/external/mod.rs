@@ -13,7 +13,7 @@ use std::sync::Arc;
 use catalog::Table;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use planner::{FileColumn, ListedFiles};
-use shards::foreign::fit;
+use shards::foreign::{fit, table_of};
 use shards::{ColumnDef, ForeignFile, ForeignPlace, ShardReader};
 use tokio_util::task::AbortOnDropHandle;
 use types::{Condition, ShardId, SqlError, SqlResult};
@@ -38,7 +38,10 @@ impl Execution {
         let columns: Arc<[ColumnDef]> = column_defs(table).into();
         let readers =
             stream::iter(places).map(|place| self.opened_file(table, &columns, place)).buffered(OPENED_AT_ONCE);
-        Ok(ListedFiles::new(readers.try_collect().await?))
+        let readers: Vec<ShardReader> = readers.try_collect().await?;
+        let ids = readers.iter().map(|reader| reader.meta().id);
+        self.files.note(table.oid, ids.filter(|id| table_of(*id).is_some()).collect());
+        Ok(ListedFiles::new(readers))
     }
 
     /// The columns that all files at a location have, in the order of the first file.
@@ -81,11 +84,11 @@ impl Execution {
         if let Some(known) = self.files.get(table.oid, &place) {
             return Ok(known);
         }
-        let id = ShardId(self.random.uuid());
         let is_settled = place.is_settled(self.clock.now_us());
+        // What may change again without a trace is another file each time, and asked again.
+        let id = if is_settled { place.id(table.oid, columns) } else { ShardId(self.random.uuid()) };
         let (opened, columns) = (place.clone(), Arc::clone(columns));
         let reader = guarded(async move { ShardReader::open_foreign(opened, id, &columns).await }).await?;
-        // What may change again without a trace is asked again next time.
         Ok(if is_settled { self.files.put(table.oid, place, reader) } else { reader })
     }
 }

@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -78,6 +79,56 @@ async fn a_file_is_opened_again_when_it_has_changed() {
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(now()).unwrap();
     let third = ids().await;
     assert!(third[0] != second[0] && third[0] != ids().await[0]);
+}
+
+/// What is cached of a file is found under its id after a restart, by its own table alone.
+#[tokio::test]
+async fn the_id_of_a_file_follows_from_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    put(&folder.path().join("a.parquet"), 0..5).await;
+    let location = folder.path().display().to_string();
+    let id = async |table: Table| {
+        let found = Warehouse::new().execution.listed_files(&Arc::new(table)).await.unwrap();
+        found.readers[0].meta().id
+    };
+    let table = Table::clone(&external(location));
+    let first = id(table.clone()).await;
+    assert_eq!(id(table.clone()).await, first);
+    assert_eq!(table_of(first), Some(table.oid));
+    let other = types::Oid(table.oid.0 + 1);
+    let of_other = id(Table { oid: other, ..table.clone() }).await;
+    assert_eq!((of_other == first, table_of(of_other)), (false, Some(other)));
+    let mut wider = table.clone();
+    wider.columns[0].sql_type = types::SqlType::Int8;
+    assert_ne!(id(wider).await, first, "its values are others");
+}
+
+#[tokio::test]
+async fn files_are_wanted_in_the_cache_as_they_were_listed_last() {
+    let warehouse = Warehouse::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, location) = (folder.path().join("a.parquet"), folder.path().display().to_string());
+    put(&path, 0..5).await;
+    let table = external(location);
+    let files = &warehouse.execution.files;
+    let wishes = || {
+        let mut wishes = shards::CacheWishes::default();
+        files.add_to(&mut wishes, &[table.oid].into());
+        wishes
+    };
+    assert_eq!((wishes().shards.len(), wishes().unlisted.len(), files.changes()), (0, 1, 0));
+    let found = warehouse.execution.listed_files(&table).await.unwrap();
+    warehouse.execution.listed_files(&table).await.unwrap();
+    assert_eq!(wishes().shards, HashSet::from([found.readers[0].meta().id]));
+    assert_eq!((wishes().unlisted.len(), files.changes()), (0, 1));
+    std::fs::remove_file(&path).unwrap();
+    put(&folder.path().join("b.parquet"), 0..5).await;
+    let now = warehouse.execution.listed_files(&table).await.unwrap();
+    assert_eq!(wishes().shards, HashSet::from([now.readers[0].meta().id]));
+    assert_eq!(files.changes(), 2);
+    // Dropped, and made again.
+    files.add_to(&mut shards::CacheWishes::default(), &[].into());
+    assert_eq!((wishes().shards.len(), wishes().unlisted.len()), (0, 1));
 }
 
 fn now() -> std::time::SystemTime {

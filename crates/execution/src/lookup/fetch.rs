@@ -90,6 +90,7 @@ impl Execution {
             batch_rows: PIECE_ROWS as usize,
             fetched_bytes: Arc::default(),
             removed_rows: Arc::default(),
+            order: Arc::default(),
         };
         let mut batches = reader.read(&read).map_err(from_shards)?.batches;
         let mut fetched = Vec::with_capacity(PIECE_ROWS as usize);

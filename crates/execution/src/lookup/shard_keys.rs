@@ -229,6 +229,7 @@ async fn read(
             batch_rows: BATCH_ROWS,
             fetched_bytes: Arc::default(),
             removed_rows: Arc::default(),
+            order: Arc::default(),
         };
         let mut batches = reader.read(&read).map_err(from_shards)?.batches;
         while let Some(batch) = batches.next().await {

@@ -11,7 +11,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use planner::error::from_datafusion;
 use planner::stop::canceled;
-use planner::{Division, OutputColumn, QueryPlan, Settings};
+use planner::{Division, Optimized, OutputColumn, Phase, QueryPlan, Settings};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 use crate::cover::{cover, is_whole};
 use crate::encode::TextStyle;
 use crate::threads::QueryShare;
-use crate::{Execution, Progress, Ran};
+use crate::{Execution, Progress, QueryMemory, Ran};
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +42,7 @@ pub struct RunContext {
     /// What it gets of the threads.
     pub share: Arc<QueryShare>,
     pub ran: Arc<Ran>,
+    pub memory: Arc<QueryMemory>,
 }
 
 impl RunContext {
@@ -66,11 +67,11 @@ impl Execution {
     /// What constant folding and scans find while they are planned; `57014` when cancelled.
     pub async fn query(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
         let columns = plan.columns.clone();
-        let task = plan.state.task_ctx();
+        let task = self.task(&plan.state, context);
         let (plan, stop) = (plan.clone(), context.cancel.clone());
         let is_on = context.settings.engine();
-        let operators = self.run(context, async move { operators(&plan, &stop, is_on).await }).await?;
-        Ok(RowStream { columns, stream: self.stream(operators, task, context) })
+        let prepared = self.run(context, async move { operators(&plan, &stop, is_on).await }).await?;
+        Ok(RowStream { columns, stream: self.stream(prepared.operators, task, context) })
     }
 
     /// All rows of `plan`.
@@ -78,12 +79,12 @@ impl Execution {
         let (plan, stop) = (plan.clone(), context.cancel.clone());
         let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
         let is_on = context.settings.engine();
+        let task = self.task(&plan.state, context);
         self.run(context, async move {
-            let task = plan.state.task_ctx();
             let start = clock.monotonic();
-            let operators = operators(&plan, &stop, is_on).await?;
-            ran.note(&operators, clock.monotonic().saturating_sub(start));
-            datafusion::physical_plan::collect(operators, task).await.map_err(from_datafusion)
+            let prepared = operators(&plan, &stop, is_on).await?;
+            ran.note(&prepared, clock.monotonic().saturating_sub(start));
+            datafusion::physical_plan::collect(prepared.operators, task).await.map_err(from_datafusion)
         })
         .await
     }
@@ -97,7 +98,8 @@ impl Execution {
     ) -> BoxStream<'static, SqlResult<RecordBatch>> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let producer = self.threads.spawn(&context.share, produce(operators, task, sender));
-        let reading = Reading { receiver, producer: Some(producer), cancel: context.cancel.clone() };
+        let (cancel, memory) = (context.cancel.clone(), Arc::clone(&context.memory));
+        let reading = Reading { receiver, producer: Some(producer), cancel, memory };
         stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
     }
 
@@ -111,29 +113,51 @@ impl Execution {
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(canceled()),
-            ended = task => ended.unwrap_or_else(|error| Err(crashed(error))),
+            ended = task => {
+                let ended = ended.unwrap_or_else(|error| Err(crashed(error)));
+                ended.map_err(|error| context.memory.explained(error))
+            }
         }
     }
 }
 
-/// The operators that run a query; what the engine can run of them is its own, if it is on.
-pub(crate) async fn operators(
-    plan: &QueryPlan,
-    stop: &CancellationToken,
-    is_on: bool,
-) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    if !is_on {
-        return plan.physical(stop).await;
+/// A query that is ready to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) operators: Arc<dyn ExecutionPlan>,
+    /// What they were made of: EXPLAIN asks what was expected of it.
+    pub(crate) optimized: Arc<Optimized>,
+}
+
+impl Prepared {
+    fn new(operators: Arc<dyn ExecutionPlan>, optimized: Optimized) -> Self {
+        Self { operators, optimized: Arc::new(optimized) }
     }
+}
+
+/// The operators that run a query; what the engine can run of them is its own, if it is on.
+pub(crate) async fn operators(plan: &QueryPlan, stop: &CancellationToken, is_on: bool) -> SqlResult<Prepared> {
     let optimized = plan.optimized(stop).await?;
+    if !is_on {
+        let operators = plan.operators(&optimized, Division::Threads, stop).await?;
+        return Ok(Prepared::new(operators, optimized));
+    }
     if optimized.has_work() && !optimized.hides_plans().map_err(from_datafusion)? {
         let again = optimized.anew().map_err(from_datafusion)?;
-        let covered = cover(plan.operators(&again, Division::None, stop).await?).map_err(from_datafusion)?;
+        let covered = programs(plan, plan.operators(&again, Division::None, stop).await?)?;
         if is_whole(&covered) {
-            return Ok(covered);
+            return Ok(Prepared::new(covered, again));
         }
     }
-    cover(plan.operators(&optimized, Division::Threads, stop).await?).map_err(from_datafusion)
+    let covered = programs(plan, plan.operators(&optimized, Division::Threads, stop).await?)?;
+    Ok(Prepared::new(covered, optimized))
+}
+
+fn programs(plan: &QueryPlan, operators: Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let begun = plan.phases.begin();
+    let covered = cover(operators);
+    plan.phases.end(Phase::Programs, begun);
+    covered.map_err(from_datafusion)
 }
 
 async fn produce(
@@ -164,6 +188,7 @@ struct Reading {
     /// `None` once the stream has ended.
     producer: Option<AbortOnDropHandle<()>>,
     cancel: CancellationToken,
+    memory: Arc<QueryMemory>,
 }
 
 impl Reading {
@@ -173,7 +198,7 @@ impl Reading {
             biased;
             () = self.cancel.cancelled() => Some(Err(canceled())),
             batch = self.receiver.recv() => match batch {
-                Some(batch) => Some(batch),
+                Some(batch) => Some(batch.map_err(|error| self.memory.explained(error))),
                 // All batches are here, unless the producer died.
                 None => producer.await.err().map(|error| Err(crashed(error))),
             },

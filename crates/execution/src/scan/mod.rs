@@ -9,12 +9,16 @@ use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
 use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
 use planner::{Pin, PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
-use shards::{BlockCache, ColumnDef, Predicate, ShardMeta, ShardReader, TableCache, prune};
+use shards::{
+    BlockCache, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, far_stretch_rows, prune,
+};
 use types::RowId;
 
 use crate::table_columns::{column_defs, place_columns};
@@ -43,7 +47,10 @@ pub(crate) use rows::counter;
 /// Fresh rows of a part of an index that are read when a scan is planned, so that their number is known.
 const FEW_ROWS: usize = 512;
 
-/// A guess at the size of one.
+/// Parts that there are for each thread at least, so that all are done at about the same time.
+const PARTS_OF_THREAD: usize = 4;
+
+/// A guess at the size of a fresh row.
 const FRESH_ROW_BYTES: u64 = 100;
 
 /// Plans scans over one storage.
@@ -121,6 +128,21 @@ impl ScanPlanner {
     pub(crate) fn new(objects: Objects, opened: Arc<OpenedShards>, blocks: Arc<BlockCache>) -> Self {
         Self { objects, opened, blocks }
     }
+
+    /// A few pages are a part. Of far files more, so that requests are worth the way, unless too few parts for all threads would be left.
+    fn parts(&self, scan: &Scan, fresh: usize, limit: Option<usize>, threads: usize) -> Parts {
+        let is_far =
+            |shard: &ScanShard| shard.file.as_ref().map_or_else(|| !self.objects.is_local(), ShardReader::is_far);
+        let of_far = |shard: &ScanShard, row_group: usize| {
+            if is_far(shard) { far_stretch_rows(&shard.meta, row_group, &scan.columns) } else { SEGMENT_ROWS }
+        };
+        let parts = Parts::of(&scan.shards, fresh, limit, |_, _| SEGMENT_ROWS);
+        if limit.is_some() || !scan.shards.iter().any(is_far) {
+            return parts;
+        }
+        let fewer = Parts::of(&scan.shards, fresh, limit, of_far);
+        if fewer.len() < threads.saturating_mul(PARTS_OF_THREAD) { parts } else { fewer }
+    }
 }
 
 impl PlanScan for ScanPlanner {
@@ -161,7 +183,7 @@ impl PlanScan for ScanPlanner {
         let fresh = few.as_ref().map_or(most, Vec::len);
 
         let shard_count = rows.shards.shards.len();
-        let statistics = table.table_statistics().project(projection);
+        let statistics = table.table_statistics(projection);
         let is_whole = shards.len() == shard_count && few.is_none();
         let mut statistics = if is_whole { statistics } else { scaled(statistics, table, &shards, fresh) };
         if let Some(few) = few.as_ref().filter(|_| shards.is_empty()) {
@@ -183,8 +205,9 @@ impl PlanScan for ScanPlanner {
             fresh: few.map_or_else(OnceLock::new, OnceLock::from),
             _pin: table.pin.clone().map(Held),
         };
-        let parts = Parts::of(&scan.shards, fresh, limit);
-        let partitions = session.config().target_partitions().clamp(1, parts.len().max(1));
+        let threads = session.config().target_partitions();
+        let parts = self.parts(&scan, fresh, limit, threads);
+        let partitions = threads.clamp(1, parts.len().max(1));
         Ok(Arc::new(ShardScanExec::new(Arc::new(scan), parts, partitions, limit)))
     }
 }
@@ -205,8 +228,9 @@ fn static_predicates(
     let mut predicates = Vec::new();
     for filter in filters {
         let filter = unqualified(filter.clone())?;
-        // What has no physical form here is filtered above all the same.
-        if let Ok(filter) = session.create_physical_expr(filter, &schema) {
+        // Types are settled. What has no physical form here is filtered above all the same.
+        let context = PhysicalPlanningContext::default();
+        if let Ok(filter) = create_physical_expr(&filter, &schema, session.execution_props(), &context) {
             predicates.extend(predicates::of(&filter, columns));
         }
     }

@@ -4,11 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-use shards::SEGMENT_ROWS;
-
 use super::ScanShard;
 use super::by_key::FreshRows;
+use parking_lot::Mutex;
 
 /// Neighbouring rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,15 +40,26 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The row groups of `shards` in pieces of a few pages, then `fresh` rows; no more of them than hold `limit` rows.
-    pub(crate) fn of(shards: &[ScanShard], fresh: usize, limit: Option<usize>) -> Self {
+    /// The row groups of `shards` in pieces of so many rows, which are all of a few pages, then `fresh` rows; no more of them than hold `limit` rows.
+    pub(crate) fn of(
+        shards: &[ScanShard],
+        fresh: usize,
+        limit: Option<usize>,
+        piece_rows: impl Fn(&ScanShard, usize) -> usize,
+    ) -> Self {
+        let piece_rows = &piece_rows;
         let row_groups = shards.iter().enumerate().flat_map(|(shard, scanned)| {
-            scanned.meta.row_groups.iter().enumerate().map(move |(row_group, group)| (shard, row_group, group.rows))
+            let groups = scanned.meta.row_groups.iter().enumerate();
+            groups.map(move |(row_group, group)| (shard, row_group, group.rows, piece_rows(scanned, row_group)))
         });
-        let pieces = row_groups.flat_map(|(shard, row_group, rows)| {
+        let pieces = row_groups.flat_map(|(shard, row_group, rows, step)| {
             let rows = usize::try_from(rows).expect("a row group's rows fit in memory");
-            let piece = move |start| Part::Settled { shard, row_group, rows: start..rows.min(start + SEGMENT_ROWS) };
-            (0..rows).step_by(SEGMENT_ROWS).map(piece)
+            let piece = move |start: usize| Part::Settled {
+                shard,
+                row_group,
+                rows: start..rows.min(start.saturating_add(step)),
+            };
+            (0..rows).step_by(step).map(piece)
         });
         let fresh = (0..fresh).step_by(FRESH_ROWS).map(|start| Part::Fresh(start..fresh.min(start + FRESH_ROWS)));
         let limit = limit.unwrap_or(usize::MAX);

@@ -15,6 +15,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMe
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use planner::error::to_datafusion;
+use shards::cache::PredicateOrder;
 use shards::prune::Pruning;
 use shards::{ORDINAL_COLUMN, Predicate, RowGroupRead, ShardReader, prune};
 
@@ -22,7 +23,7 @@ use super::by_key::rows_of_lists;
 use super::parts::{Part, Queue};
 use super::{Scan, fresh, predicates};
 use crate::error::from_shards;
-use crate::threads::pause;
+use crate::threads::{clock, pause};
 
 /// Names of the counters in a scan's metrics.
 pub(crate) mod counter {
@@ -74,7 +75,8 @@ impl PartitionScan {
 
     /// Its parts, one after the other.
     pub(super) fn parts(self, metrics: &ExecutionPlanMetricsSet, partition: usize) -> PartsReader {
-        PartsReader { counters: Counters::new(metrics, partition), scan: self }
+        let order = Arc::new(PredicateOrder::new(clock()));
+        PartsReader { counters: Counters::new(metrics, partition), order, scan: self }
     }
 }
 
@@ -82,6 +84,7 @@ impl PartitionScan {
 pub(super) struct PartsReader {
     pub(super) scan: PartitionScan,
     pub(super) counters: Counters,
+    order: Arc<PredicateOrder>,
 }
 
 /// A part that may hold rows.
@@ -197,6 +200,7 @@ impl PartsReader {
                 batch_rows: self.scan.batch_rows,
                 fetched_bytes: Arc::clone(&self.counters.fetched),
                 removed_rows: Arc::clone(&self.counters.left_out),
+                order: Arc::clone(&self.order),
             };
             return Ok(Some(Opened::Settled { reader, read, shard: shard.number }));
         }

@@ -93,6 +93,7 @@ impl Look {
                 batch_rows: 8_192,
                 fetched_bytes: Arc::default(),
                 removed_rows: Arc::default(),
+                order: Arc::default(),
             };
             let read = reader.read(&read).expect("the row group is there").batches;
             for batch in read.try_collect::<Vec<_>>().await.expect("shards read") {

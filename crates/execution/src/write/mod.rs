@@ -28,6 +28,7 @@ use types::{Oid, SqlResult};
 use crate::error::from_txn;
 use crate::modify::{Attempt, Modified, Waits};
 use crate::point::PointRun;
+use crate::run::operators;
 use crate::{Execution, RunContext};
 
 pub(crate) use conform::{in_form_of, with_digits};
@@ -61,15 +62,15 @@ impl Execution {
             return self.write_gathered(plan, rows, None, transaction, context).await;
         }
         let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
-        let task = input.state.task_ctx();
+        let task = self.task(&input.state, context);
         let stop = context.cancel.clone();
         let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
         let loaded = self
             .run(context, async move {
                 let start = clock.monotonic();
-                let operators = input.physical(&stop).await?;
-                ran.note(&operators, clock.monotonic().saturating_sub(start));
-                load.run(operators, task).await
+                let prepared = operators(&input, &stop, false).await?;
+                ran.note(&prepared, clock.monotonic().saturating_sub(start));
+                load.run(prepared.operators, task).await
             })
             .await?;
         let rows = loaded.stage(transaction)?;

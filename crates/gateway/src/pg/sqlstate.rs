@@ -86,6 +86,7 @@ pub(crate) fn sqlstate(condition: Condition) -> &'static str {
         Condition::InvalidRegularExpression => "2201B",
         Condition::InvalidRowCountInLimit => "2201W",
         Condition::InvalidRowCountInOffset => "2201X",
+        Condition::InvalidPrecedingOrFollowingSize => "22013",
         Condition::InvalidArgumentForLogarithm => "2201E",
         Condition::InvalidArgumentForPower => "2201F",
         Condition::ArraySubscriptError => "2202E",

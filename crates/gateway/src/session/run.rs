@@ -370,7 +370,9 @@ impl Session {
             progress: Arc::default(),
             share: Arc::new(QueryShare::new(priority(self.settings()))),
             ran: Arc::default(),
+            memory: Arc::default(),
         };
+        self.seat.backend.doing.lock().memory = Some(Arc::clone(&context.memory));
         let looked_us = self.block.looked_us().unwrap_or(statement.started_us);
         (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view(), looked_us })
     }

@@ -1,6 +1,7 @@
 //! The handle on a storage prefix.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ struct Inner {
 }
 
 /// What a storage knows about an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Object {
     /// Relative to the prefix of the handle.
     pub name: String,
@@ -414,6 +415,12 @@ impl Object {
             _ => self.modified.timestamp() == found.last_modified.timestamp(),
         };
         is_same && self.bytes == found.size
+    }
+}
+
+impl Hash for Version {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.0.e_tag, &self.0.version).hash(state);
     }
 }
 

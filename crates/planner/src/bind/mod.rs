@@ -44,12 +44,12 @@ use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
 pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use self::sql_type::sql_type as written_type;
-pub(crate) use self::state::Base;
+pub(crate) use self::state::{Base, undivided};
 use crate::parse::Parsed;
 use crate::parse::statement::Returning;
 use crate::planned::{OutputColumn, QueryPlan};
 use crate::semantics::Session;
-use crate::{Planner, StatementContext};
+use crate::{Phases, Planner, StatementContext};
 
 /// What binds the queries and expressions of one statement. Cheap to make.
 pub(crate) struct Binder<'a> {
@@ -66,6 +66,7 @@ pub(crate) struct Binder<'a> {
     parameter_types: &'a [Option<SqlType>],
     /// Those that were found where no plan has them.
     noted: RefCell<Vec<Option<SqlType>>>,
+    phases: Phases,
 }
 
 impl<'a> Binder<'a> {
@@ -81,6 +82,7 @@ impl<'a> Binder<'a> {
             text: Text::default(),
             parameter_types: &[],
             noted: RefCell::default(),
+            phases: Phases::by(&context.clock),
         }
     }
 
@@ -264,6 +266,11 @@ impl<'a> Binder<'a> {
     /// Functions, rules and options that this statement's plans are made with and run with.
     pub(crate) fn state(&self) -> Arc<SessionState> {
         Arc::clone(self.state.get_or_init(|| self.planner.base.statement(&self.context.settings, &self.session)))
+    }
+
+    /// What the plan's phases take.
+    pub(crate) fn phases(&self) -> &Phases {
+        &self.phases
     }
 
     /// The surroundings of the statement.

@@ -230,8 +230,8 @@ fn finished(
         columns[width..].to_vec()
     });
     let (state, locks, locked_limit) = (binder.state(), Vec::new(), LockedLimit::default());
-    let optimized = OptimizedOnce::default();
-    (QueryPlan { plan, columns, parameters, state, locks, locked_limit, optimized }, returning)
+    let (optimized, phases) = (OptimizedOnce::default(), binder.phases().clone());
+    (QueryPlan { plan, columns, parameters, state, locks, locked_limit, optimized, phases }, returning)
 }
 
 /// The items of RETURNING as a SELECT without FROM, and its names for old and new rows.

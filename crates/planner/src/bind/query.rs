@@ -15,7 +15,7 @@ use super::resolve::Locked;
 use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count, with_queries};
 use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
-use crate::{rewrite, semantics};
+use crate::{Phase, rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
@@ -72,6 +72,7 @@ fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<Sql
         locks: Vec::new(),
         locked_limit: LockedLimit::default(),
         optimized: OptimizedOnce::default(),
+        phases: binder.phases().clone(),
     })
 }
 
@@ -95,7 +96,10 @@ pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
 
 /// The query in a form that DataFusion plans as PostgreSQL means it, and its output columns.
 pub(super) fn bind(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::Bound> {
-    resolve::query(binder.context, binder.text, prepared(binder, query)?)
+    let begun = binder.phases().begin();
+    let bound = resolve::query(binder.context, binder.text, prepared(binder, query)?);
+    binder.phases().end(Phase::Names, begun);
+    bound
 }
 
 /// The query with its moments decided and its output columns named, in the form in which names are settled.
@@ -128,6 +132,7 @@ pub(super) fn logical_over(
     types: &[Option<SqlType>],
     given: &Given,
 ) -> SqlResult<LogicalPlan> {
+    let begun = binder.phases().begin();
     group_keys::tell_apart(&mut query);
     with_queries::mark(&mut query);
     let provider = Provider::over(binder, given.clone(), NamedColumns::of(&query));
@@ -138,12 +143,17 @@ pub(super) fn logical_over(
             let (error, place) = located(error);
             binder.text.mark_at(error, place)
         })?;
-    row_count::settle(binder, plan)
+    let settled = row_count::settle(binder, plan);
+    binder.phases().end(Phase::Names, begun);
+    settled
 }
 
 /// The plan with every expression's final type.
 pub(super) fn analyze(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let begun = binder.phases().begin();
     let state = binder.state();
     let options: &Arc<ConfigOptions> = state.config_options();
-    state.analyzer().rules.iter().try_fold(plan, |plan, rule| rule.analyze(plan, options)).map_err(from_datafusion)
+    let analyzed = state.analyzer().rules.iter().try_fold(plan, |plan, rule| rule.analyze(plan, options));
+    binder.phases().end(Phase::Types, begun);
+    analyzed.map_err(from_datafusion)
 }

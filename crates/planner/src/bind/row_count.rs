@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{EmptyRelation, Expr, Limit, LogicalPlan, Projection};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -18,6 +18,9 @@ use crate::semantics::typed::type_of;
 
 /// The plan with a number or a parameter in every LIMIT and OFFSET.
 pub(super) fn settle(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    if !has_unsettled(&plan).map_err(from_datafusion)? {
+        return Ok(plan);
+    }
     let settled = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Limit(Limit { skip, fetch, input }) => {
             let skip = count(binder, skip, "OFFSET", Condition::InvalidRowCountInOffset).map_err(to_datafusion)?;
@@ -29,6 +32,22 @@ pub(super) fn settle(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<Logica
     settled.map(|settled| settled.data).map_err(from_datafusion)
 }
 
+/// Whether a count is more than a number or a parameter.
+fn has_unsettled(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            found |= limit.skip.iter().chain(&limit.fetch).any(|count| !is_settled(count));
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn is_settled(count: &Expr) -> bool {
+    matches!(count, Expr::Literal(ScalarValue::Int64(Some(0..)), _) | Expr::Placeholder(_))
+}
+
 fn count(
     binder: &Binder<'_>,
     expr: Option<Box<Expr>>,
@@ -36,9 +55,8 @@ fn count(
     negative: Condition,
 ) -> SqlResult<Option<Box<Expr>>> {
     let Some(expr) = expr else { return Ok(None) };
-    match expr.as_ref() {
-        Expr::Literal(ScalarValue::Int64(Some(0..)), _) | Expr::Placeholder(_) => return Ok(Some(expr)),
-        _ => {}
+    if is_settled(&expr) {
+        return Ok(Some(expr));
     }
     let asks = |expr: &Expr| matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
     let is_asked = expr.exists(|expr| Ok(asks(expr))).map_err(from_datafusion)?;

@@ -1,21 +1,40 @@
 //! What plans are made and run with: options, rules and the few functions that rules look up by name.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::prelude::SessionConfig;
+use parking_lot::Mutex;
 
 use crate::semantics::{self, Session};
 use crate::{Settings, optimize, series};
+
+/// States that are kept: more settings than these nobody changes.
+const MADE_MAX: usize = 16;
 
 /// What is the same for all statements of a server.
 #[derive(Debug)]
 pub(crate) struct Base {
     state: SessionState,
+    /// What was made of it for settings that statements had.
+    made: Mutex<HashMap<Obeyed, SessionState>>,
 }
+
+/// The settings that make a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Obeyed {
+    batch_size: usize,
+    target_partitions: Option<usize>,
+    optimizer: bool,
+}
+
+/// The configuration of the same statement's operators that are not divided.
+#[derive(Debug)]
+struct Undivided(SessionConfig);
 
 impl Base {
     pub(crate) fn new(runtime: Arc<RuntimeEnv>) -> Self {
@@ -42,27 +61,68 @@ impl Base {
             .with_physical_optimizer_rules(optimize::physical_rules(true))
             // What DISTINCT ON becomes.
             .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
+            .with_analyzer_rules(Vec::new())
             .build();
-        Self { state }
+        Self { state, made: Mutex::default() }
+    }
+
+    /// The same with other parts of plans that run at the same time.
+    pub(crate) fn in_parts(mut self, count: usize) -> Self {
+        let config = self.state.config().clone().with_target_partitions(count);
+        *self.state.config_mut() = config;
+        self
     }
 
     /// The state of one statement.
     pub(crate) fn statement(&self, settings: &Settings, session: &Arc<Session>) -> Arc<SessionState> {
-        let mut config = self.state.config().clone().with_batch_size(settings.batch_size());
-        if let Some(partitions) = settings.target_partitions() {
+        let obeyed = Obeyed {
+            batch_size: settings.batch_size(),
+            target_partitions: settings.target_partitions(),
+            optimizer: settings.optimizer(),
+        };
+        let known = self.made.lock().get(&obeyed).cloned();
+        let mut state = known.unwrap_or_else(|| {
+            let state = self.obeying(obeyed);
+            let mut made = self.made.lock();
+            if MADE_MAX <= made.len() {
+                made.clear();
+            }
+            made.insert(obeyed, state.clone());
+            state
+        });
+        for rule in semantics::analyzer_rules(session) {
+            state.add_analyzer_rule(rule);
+        }
+        for planner in semantics::expr_planners(session) {
+            state.register_expr_planner(planner).expect("every state takes them");
+        }
+        Arc::new(state)
+    }
+
+    fn obeying(&self, settings: Obeyed) -> SessionState {
+        let mut config = self.state.config().clone().with_batch_size(settings.batch_size);
+        if let Some(partitions) = settings.target_partitions {
             config = config.with_target_partitions(partitions);
         }
+        let config = optimize::configure(config, settings.optimizer);
+        let undivided = Undivided(config.clone().with_target_partitions(1));
         let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
-        if !settings.optimizer() {
+        if !settings.optimizer {
             state = state
                 .with_optimizer_rules(optimize::rules(false))
                 .with_physical_optimizer_rules(optimize::physical_rules(false));
         }
-        let state = state
-            .with_config(optimize::configure(config, settings.optimizer()))
-            .with_analyzer_rules(semantics::analyzer_rules(session))
-            .with_expr_planners(semantics::expr_planners(session))
-            .build();
-        Arc::new(state)
+        state.with_config(config.with_extension(Arc::new(undivided))).build()
     }
+}
+
+/// `state` for operators of one partition each.
+pub(crate) fn undivided(state: &SessionState) -> SessionState {
+    let config = match state.config().get_extension::<Undivided>() {
+        Some(undivided) => undivided.0.clone(),
+        None => state.config().clone().with_target_partitions(1),
+    };
+    let mut state = state.clone();
+    *state.config_mut() = config;
+    state
 }

@@ -39,6 +39,7 @@ pub(super) fn source(
         text: Text::default(),
         parameter_types: &[],
         noted: RefCell::default(),
+        phases: binder.phases.clone(),
     };
     let bound = query::bind(&inner, &definition(view)?)?;
     let plan = query::analyze(&inner, query::logical(&inner, bound.query, &[])?)?;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub use self::array::{ARRAY_SUBQUERY, array_subquery};
 use datafusion::common::Result as DfResult;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -52,12 +53,29 @@ pub(crate) fn is_dependent(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(ScalarFunction { func, .. }) if func.inner().is::<evaluate::Dependent>())
 }
 
+/// Whether there are subqueries in a plan, in expressions or beside what they read.
+fn has_subqueries(plan: &LogicalPlan) -> DfResult<bool> {
+    plan.exists(|node| {
+        let mut found = matches!(node, LogicalPlan::Subquery(_));
+        node.apply_expressions(|expr| {
+            found = found || expr.exists(|part| Ok(is_subquery(part)))?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        Ok(found)
+    })
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+}
+
 impl AnalyzerRule for DependentSubqueries {
     fn name(&self) -> &str {
         "dependent_subqueries"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        lower::plan(plan, &self.within)
+        // Most plans have none, and to go over a plan is to take it apart.
+        if has_subqueries(&plan)? { lower::plan(plan, &self.within) } else { Ok(plan) }
     }
 }

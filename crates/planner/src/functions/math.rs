@@ -8,7 +8,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::arithmetic::overflow;
 use super::call::Call;
-use super::cast::{float_to_numeric, numeric_to_float};
+use super::cast::float_to_numeric;
 use super::definition::{Definition, Gives, Overload, Takes as T};
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ fn through_float(call: &Call<'_>, apply: impl Fn(f64) -> SqlResult<f64>) -> SqlR
     call.primitive::<Decimal128Type>(|row| {
         values
             .get(row)
-            .map(|value| apply(numeric_to_float(value, scale)).and_then(|value| float_to_numeric(value, 16, result)))
+            .map(|value| apply(numeric::to_float(value, scale)).and_then(|value| float_to_numeric(value, 16, result)))
             .transpose()
     })
 }
@@ -221,8 +221,8 @@ fn log_base(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (base_scale, value_scale, result) = (call.scale(0), call.scale(1), digits(call.gives));
     call.primitive::<Decimal128Type>(|row| {
         let (Some(base), Some(value)) = (base.get(row), value.get(row)) else { return Ok(None) };
-        let base = logarithm(numeric_to_float(base, base_scale), f64::ln)?;
-        let value = logarithm(numeric_to_float(value, value_scale), f64::ln)?;
+        let base = logarithm(numeric::to_float(base, base_scale), f64::ln)?;
+        let value = logarithm(numeric::to_float(value, value_scale), f64::ln)?;
         if base == 0.0 {
             return Err(SqlError::new(Condition::DivisionByZero, "division by zero"));
         }

@@ -45,3 +45,35 @@ pub fn part_call(function: &ScalarUDF, name: &str) -> Option<PartCall> {
     };
     Some(PartCall { part, is_moment, is_float })
 }
+
+/// An interval that is added to a date or to a moment without a zone, or taken from it; the result is such a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShiftCall {
+    /// Whether it is added to a moment, not to a date.
+    pub is_moment: bool,
+    pub is_back: bool,
+    /// Which argument the interval is.
+    pub interval: usize,
+}
+
+/// What the function adds; `None` for all others.
+#[must_use]
+pub fn shift_call(function: &ScalarUDF) -> Option<ShiftCall> {
+    let call = function.inner().downcast_ref::<ResolvedFunction>()?;
+    let is_back = match call.name() {
+        "+" => false,
+        "-" => true,
+        _ => return None,
+    };
+    let (of, interval) = match call.takes() {
+        [of, SqlType::Interval] => (of, 1),
+        [SqlType::Interval, of] if !is_back => (of, 0),
+        _ => return None,
+    };
+    let is_moment = match of {
+        SqlType::Date => false,
+        SqlType::Timestamp => true,
+        _ => return None,
+    };
+    Some(ShiftCall { is_moment, is_back, interval })
+}

@@ -86,8 +86,9 @@ fn is_ambiguous(operator: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 fn has_namesakes(operator: &Arc<dyn ExecutionPlan>) -> bool {
-    let mut seen = HashSet::new();
-    operator.schema().fields().iter().any(|field| !seen.insert(field.name().clone()))
+    let schema = operator.schema();
+    let mut seen = HashSet::with_capacity(schema.fields().len());
+    schema.fields().iter().any(|field| !seen.insert(field.name().as_str()))
 }
 
 /// Stands for an operator while the rule looks at those above it: a leaf, which takes no filter.

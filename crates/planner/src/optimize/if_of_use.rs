@@ -7,6 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use super::passes::computes;
 use crate::any_expression::any_expression;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -54,8 +55,15 @@ impl OptimizerRule for IfOfUse {
         }
         match self.rule.apply_order() {
             None => self.rule.rewrite(plan, config),
-            Some(ApplyOrder::TopDown) => plan.transform_down_with_subqueries(|node| self.rule.rewrite(node, config)),
-            Some(ApplyOrder::BottomUp) => plan.transform_up_with_subqueries(|node| self.rule.rewrite(node, config)),
+            Some(order) => {
+                let rewrite = |node: LogicalPlan| {
+                    if computes(&node) { self.rule.rewrite(node, config) } else { Ok(Transformed::no(node)) }
+                };
+                match order {
+                    ApplyOrder::TopDown => plan.transform_down_with_subqueries(rewrite),
+                    ApplyOrder::BottomUp => plan.transform_up_with_subqueries(rewrite),
+                }
+            }
         }
     }
 }

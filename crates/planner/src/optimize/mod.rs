@@ -9,6 +9,8 @@ mod filter_pushdown;
 mod if_of_use;
 mod join_order;
 mod origin;
+mod passes;
+mod repeats;
 mod totals;
 mod undivided;
 mod union_names;
@@ -23,10 +25,12 @@ use datafusion::execution::config::SessionConfig;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 
 use self::distinct::DistinctWithoutSums;
+pub use self::estimate::{Expected, ExpectedOf};
 pub(crate) use self::estimate::{KnownRows, Relation};
 pub(crate) use self::filter_pushdown::physical_rules;
 use self::if_of_use::IfOfUse;
 use self::join_order::JoinOrder;
+pub(crate) use self::passes::{Passed, passed, with_stack};
 use self::totals::FiltersAboveTotals;
 use self::union_names::UnionNames;
 
@@ -49,8 +53,15 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     if !is_on {
         return rules;
     }
-    // It would put joins back in the order of their inputs; no type has fields that could be taken out of it early.
-    let unwanted = ["eliminate_cross_join", "extract_leaf_expressions", "push_down_leaf_projections"];
+    // They would put joins back in the order of their inputs; no type has fields that could be taken out of it early; and two are asked for by
+    // settings that nobody has.
+    let unwanted = [
+        "eliminate_cross_join",
+        "extract_leaf_expressions",
+        "push_down_leaf_projections",
+        "filter_null_join_keys",
+        "unions_to_filter",
+    ];
     rules.retain(|rule| !unwanted.contains(&rule.name()));
     let named = |name: &str| rules.iter().find(|rule| rule.name() == name).cloned();
     // What a filter decides where it has come to, then joins in their order: filters lie at the scans, and no projections are between the

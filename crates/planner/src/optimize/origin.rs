@@ -34,6 +34,17 @@ pub(super) fn conditions_on(plan: &LogicalPlan, column: &Column) -> Vec<Expr> {
     conditions
 }
 
+/// Whether a column is NULL in no row, because it is a table's that says so. What schemas say on the way is not asked: they have it that a scalar
+/// subquery of such a column is never NULL either, which it is where it has no row.
+pub(super) fn is_never_null(plan: &LogicalPlan, column: &Column) -> bool {
+    let LogicalPlan::TableScan(scan) = plan else {
+        return below(plan, column).is_some_and(|(input, column)| is_never_null(plan.inputs()[input], &column));
+    };
+    let is_table = source_as_provider(&scan.source).is_ok_and(|provider| !provider.is::<SharedTable>());
+    let place = plan.schema().maybe_index_of_column(column);
+    is_table && place.is_some_and(|place| !plan.schema().field(place).is_nullable())
+}
+
 fn on<'a>(conditions: impl IntoIterator<Item = &'a Expr>, column: &Column) -> Vec<Expr> {
     conditions.into_iter().filter_map(|condition| renamed(condition, column)).collect()
 }

@@ -82,9 +82,22 @@ pub(super) fn distinct(distinct: Distinct, session: &Arc<Session>) -> Result<Log
             for key in on.sort_expr.iter_mut().flatten() {
                 key.expr = ordered(key.expr.clone(), &schema, session)?;
             }
+            // A key that comes again decides nothing, and DataFusion does not look for it.
+            let mut known = Vec::new();
+            on.on_expr.retain(|key| is_new(&mut known, key));
+            known.clear();
+            on.sort_expr.iter_mut().for_each(|keys| keys.retain(|key| is_new(&mut known, &key.expr)));
             Ok(LogicalPlan::Distinct(Distinct::On(on)))
         }
     }
+}
+
+fn is_new(known: &mut Vec<Expr>, key: &Expr) -> bool {
+    let is_new = !known.contains(key);
+    if is_new {
+        known.push(key.clone());
+    }
+    is_new
 }
 
 /// What a key is compared by, if not by itself.

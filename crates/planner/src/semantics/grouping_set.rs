@@ -84,7 +84,7 @@ fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
     Projection::try_new(columns, Arc::new(LogicalPlan::Aggregate(grouped))).map(LogicalPlan::Projection)
 }
 
-fn has_sets(aggregate: &Aggregate) -> bool {
+pub(super) fn has_sets(aggregate: &Aggregate) -> bool {
     matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)])
 }
 

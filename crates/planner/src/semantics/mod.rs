@@ -5,8 +5,10 @@
 
 mod aggregate;
 pub(crate) mod cast;
+mod coercion;
 mod compare;
 mod comparison_keys;
+mod concerning;
 mod expr_planner;
 mod fold;
 mod grouping_set;
@@ -19,14 +21,16 @@ mod set_operation;
 pub(crate) mod type_rules;
 pub(crate) mod typed;
 mod unnest;
+mod window;
 
 use std::sync::Arc;
 
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
+use self::coercion::Coercion;
+use self::concerning::Concerning;
 use self::grouping_set::GroupingSetColumns;
 pub(crate) use self::guard::may_fail;
 pub use self::resolve::Resolve;
@@ -40,10 +44,10 @@ use crate::series::StreamedSeries;
 pub fn analyzer_rules(session: &Arc<Session>) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
         Arc::new(Resolve::new(Arc::clone(session))),
-        Arc::new(ResolveGroupingFunction::new()),
-        Arc::new(TypeCoercion::new()),
-        Arc::new(GroupingSetColumns),
-        Arc::new(StreamedSeries { session: Arc::clone(session) }),
+        Concerning::grouping_calls(Arc::new(ResolveGroupingFunction::new())),
+        Arc::new(Coercion),
+        Concerning::grouping_sets(Arc::new(GroupingSetColumns)),
+        Concerning::unnested_lists(Arc::new(StreamedSeries { session: Arc::clone(session) })),
     ]
 }
 

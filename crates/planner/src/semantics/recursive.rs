@@ -108,7 +108,12 @@ fn second_term(
 }
 
 fn work_table(node: LogicalPlan, name: &str, schema: &SchemaRef) -> Result<Transformed<LogicalPlan>> {
-    let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
+    let scan = match &node {
+        LogicalPlan::TableScan(scan) => scan,
+        // They have schemas of their own, of what is below them.
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) => return node.recompute_schema().map(Transformed::yes),
+        _ => return Ok(Transformed::no(node)),
+    };
     let Ok(provider) = source_as_provider(&scan.source) else { return Ok(Transformed::no(node)) };
     match provider.downcast_ref::<CteWorkTable>() {
         Some(table) if table.name() == name => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
-use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, ExprSchema, JoinType, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -67,15 +67,17 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return resolve_recursive(query, outer, session);
     }
+    let before: Vec<DFSchemaRef> = plan.inputs().into_iter().map(|input| Arc::clone(input.schema())).collect();
     let plan = resolve_children(plan, outer, session)?;
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    let is_over_the_same = before.iter().zip(plan.inputs()).all(|(before, input)| Arc::ptr_eq(before, input.schema()));
+    if says_nothing(&plan) {
+        return if is_over_the_same { Ok(plan) } else { plan.recompute_schema() };
     }
+    let mut schema = input_schema(&plan, is_over_the_same)?;
     let plan = match plan {
         LogicalPlan::Aggregate(aggregate) => {
             let written = over_columns(aggregate, |key| rewrite(key, &schema, outer, session))?;
-            schema = merge_schema(&[&written.input]);
+            schema = Arc::clone(written.input.schema());
             LogicalPlan::Aggregate(written)
         }
         plan => plan,
@@ -108,10 +110,15 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
         }
         plan => {
             let names = NamePreserver::new(&plan);
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let rewritten = rewrite(expr, &schema, outer, session)?;
-                Ok(Transformed::yes(name.restore(rewritten)))
+            plan.map_expressions(|expr| match expr {
+                Expr::Column(_) => Ok(Transformed::no(expr)),
+                // It keeps its name by itself.
+                Expr::Alias(_) => rewrite(expr, &schema, outer, session).map(Transformed::yes),
+                expr => {
+                    let name = names.save(&expr);
+                    let rewritten = rewrite(expr, &schema, outer, session)?;
+                    Ok(Transformed::yes(name.restore(rewritten)))
+                }
             })?
             .data
         }
@@ -121,6 +128,35 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
         LogicalPlan::Distinct(distinct) => comparison_keys::distinct(distinct, session),
         LogicalPlan::Unnest(unnest) => mark_elements(unnest),
         plan => Ok(plan),
+    }
+}
+
+/// Whether a node has no expressions, and columns only of its inputs.
+fn says_nothing(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => scan.filters.is_empty(),
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) => true,
+        LogicalPlan::Join(join) => join.on.is_empty() && join.filter.is_none(),
+        _ => false,
+    }
+}
+
+/// The columns that a node's expressions read. To merge those of two inputs is to look at each of them.
+fn input_schema(plan: &LogicalPlan, is_over_the_same: bool) -> Result<DFSchemaRef> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new)
+        }
+        LogicalPlan::Join(join)
+            if is_over_the_same
+                && matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full) =>
+        {
+            Ok(Arc::clone(&join.schema))
+        }
+        plan => Ok(match plan.inputs().as_slice() {
+            [input] => Arc::clone(input.schema()),
+            inputs => Arc::new(merge_schema(inputs)),
+        }),
     }
 }
 

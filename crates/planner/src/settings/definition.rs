@@ -88,6 +88,7 @@ const fn internal(name: &'static str, boot: &'static str, description: &'static 
 
 const ISOLATION: Kind = Kind::Enum(&["read uncommitted", "read committed", "repeatable read", "serializable"]);
 const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 2_147_483_647, unit: Some("ms") };
+const KILOBYTES: Kind = Kind::Integer { min: 0, max: 2_147_483_647, unit: Some("kB") };
 const ON: Kind = Kind::Only(&["on"]);
 const OFF: Kind = Kind::Only(&["off"]);
 
@@ -152,10 +153,16 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "How much of the threads a query gets beside others: one of high priority four times a normal one's, of low a quarter.",
     ),
     setting(
+        "kiln.query_memory",
+        "0",
+        KILOBYTES,
+        "Most memory that the operators of one query have; what needs more goes to files. 0 is as much as all queries share.",
+    ),
+    setting(
         "kiln.target_partitions",
         "0",
         Kind::Integer { min: 0, max: 1024, unit: None },
-        "Parts of a query that run at the same time; 0 is one per core.",
+        "Parts of a query that run at the same time; 0 is one per thread.",
     ),
     internal("lc_collate", "C", "Order of text: by code point."),
     internal("lc_ctype", "C", "Classes of characters."),

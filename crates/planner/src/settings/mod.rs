@@ -339,7 +339,14 @@ impl Settings {
         self.known("plan_cache_mode") == "auto"
     }
 
-    /// `kiln.target_partitions`: how many parts of a query run at the same time; `None` is one per core.
+    /// `kiln.query_memory`: the bytes that one query may have; `None` is no limit of its own.
+    #[must_use]
+    pub fn query_memory(&self) -> Option<usize> {
+        let kilobytes = self.known("kiln.query_memory").parse::<usize>().ok().filter(|kilobytes| *kilobytes > 0);
+        kilobytes.map(|kilobytes| kilobytes.saturating_mul(1024))
+    }
+
+    /// `kiln.target_partitions`: how many parts of a query run at the same time; `None` is one per thread.
     #[must_use]
     pub fn target_partitions(&self) -> Option<usize> {
         self.known("kiln.target_partitions").parse().ok().filter(|count| *count > 0)

@@ -23,6 +23,10 @@ fn values_are_checked_and_shown_in_one_form() {
     check("statement_timeout", "90000", Ok("90s"));
     check("statement_timeout", "1500", Ok("1500ms"));
     check("Statement_Timeout", "2min", Ok("2min"));
+    check("kiln.query_memory", "512MB", Ok("512MB"));
+    check("kiln.query_memory", "1048576", Ok("1GB"));
+    check("kiln.query_memory", "1500kB", Ok("1500kB"));
+    check("kiln.query_memory", "0", Ok("0"));
     check("timezone", "europe/berlin", Ok("Europe/Berlin"));
     check("search_path", "\"A b\", public,x", Ok("\"A b\", public, x"));
     check("datestyle", "iso, dmy", Ok("ISO, DMY"));
@@ -42,6 +46,7 @@ fn what_cannot_be_is_refused() {
         "-2",
         Err((invalid, "-2 ms is outside the valid range for parameter \"statement_timeout\" (0 .. 2147483647)")),
     );
+    check("kiln.query_memory", "5s", Err((invalid, "invalid value for parameter \"kiln.query_memory\": \"5s\"")));
     check("row_security", "maybe", Err((invalid, "parameter \"row_security\" requires a Boolean value")));
     check("TimeZone", "Mars/Olympus", Err((invalid, "invalid value for parameter \"TimeZone\": \"Mars/Olympus\"")));
     check("no_such", "1", Err((Condition::UndefinedObject, "unrecognized configuration parameter \"no_such\"")));

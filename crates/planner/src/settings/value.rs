@@ -81,13 +81,15 @@ impl Definition {
 
     /// A canonical text with its unit, as SHOW prints it.
     pub(super) fn shown(&self, text: &str) -> String {
-        const STEPS: [(&str, i64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
-        let Kind::Integer { unit: Some("ms"), .. } = self.kind else { return text.to_owned() };
+        const TIMES: [(&str, i64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
+        const SIZES: [(&str, i64); 3] = [("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10)];
+        let Kind::Integer { unit: Some(least), .. } = self.kind else { return text.to_owned() };
+        let steps = if least == "kB" { &SIZES[..] } else { &TIMES[..] };
         match text.parse::<i64>() {
-            Ok(ms) if ms > 0 => STEPS
+            Ok(number) if number > 0 => steps
                 .iter()
-                .find(|(_, step)| ms % step == 0)
-                .map_or_else(|| format!("{ms}ms"), |(unit, step)| format!("{}{unit}", ms / step)),
+                .find(|(_, step)| number % step == 0)
+                .map_or_else(|| format!("{number}{least}"), |(unit, step)| format!("{}{unit}", number / step)),
             _ => text.to_owned(),
         }
     }
@@ -113,7 +115,7 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number, with a unit of time where the setting has one; fractions round.
+/// A whole number, with a unit of time or of memory where the setting has one; fractions round.
 fn parse_integer(text: &str, unit: Option<&str>) -> Option<i64> {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
@@ -126,6 +128,11 @@ fn parse_integer(text: &str, unit: Option<&str>) -> Option<i64> {
         ("min", Some("ms")) => 60_000.0,
         ("h", Some("ms")) => 3_600_000.0,
         ("d", Some("ms")) => 86_400_000.0,
+        ("B", Some("kB")) => 1.0 / 1024.0,
+        ("kB", Some("kB")) => 1.0,
+        ("MB", Some("kB")) => 1024.0,
+        ("GB", Some("kB")) => 1_048_576.0,
+        ("TB", Some("kB")) => 1_073_741_824.0,
         _ => return None,
     };
     let value = (number.parse::<f64>().ok()? * factor).round();

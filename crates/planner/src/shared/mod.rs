@@ -37,7 +37,7 @@ use self::parts::{PartId, Parts, Shares, scanned};
 pub use self::rows::SharedRows;
 pub(crate) use self::table::SharedTable;
 use crate::any_expression::any_expression;
-use crate::optimize;
+use crate::optimize::{self, Passed};
 
 /// How often a plan is optimized anew because a part is better computed by each of its readers.
 const ROUNDS: usize = 4;
@@ -186,15 +186,24 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
 }
 
 pub(crate) fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    let mut plan = state.optimizer().optimize(plan, state, |_, _| {})?;
+    let mut passed = pass(plan, state)?;
     // A subquery may have been in the way of another.
     for _ in 1..PASSES {
-        if !has_dependent_subqueries(&plan)? {
+        if !passed.has_subqueries || !has_dependent_subqueries(&passed.plan)? {
             break;
         }
-        plan = state.optimizer().optimize(plan, state, |_, _| {})?;
+        passed = pass(passed.plan, state)?;
     }
-    Ok(plan)
+    Ok(passed.plan)
+}
+
+fn pass(plan: LogicalPlan, state: &SessionState) -> Result<Passed> {
+    let rules = state.optimizer();
+    if optimize::is_on(state) {
+        return optimize::passed(plan, &rules.rules, state);
+    }
+    // The oracle is DataFusion's alone.
+    rules.optimize(plan, state, |_, _| {}).map(|plan| Passed { plan, has_subqueries: true })
 }
 
 /// Whether a subquery is left that is to be a join.

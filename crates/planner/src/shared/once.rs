@@ -45,6 +45,9 @@ impl<'a> Once<'a> {
 
     /// The plan with scans of tables in the place of such queries.
     pub(super) fn taken_out(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        if !asks_for_it(&plan)? {
+            return Ok(plan);
+        }
         let taken = plan.transform_down_with_subqueries(|node| {
             let LogicalPlan::SubqueryAlias(alias) = &node else { return Ok(Transformed::no(node)) };
             if Asked::of(alias.alias.table()) != Some(Asked::Once) {
@@ -112,6 +115,20 @@ impl<'a> Once<'a> {
         tables.extend(optimized.shared);
         Ok(Optimized { plan: optimized.plan, shared: tables })
     }
+}
+
+/// Whether a query in a plan is to be computed once: few plans have such.
+fn asks_for_it(plan: &LogicalPlan) -> Result<bool> {
+    let mut asks = false;
+    plan.apply_with_subqueries(|node| {
+        asks |= is_kept(node);
+        Ok(if asks { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(asks)
+}
+
+fn is_kept(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::SubqueryAlias(alias) if Asked::of(alias.alias.table()) == Some(Asked::Once))
 }
 
 /// Whether a plan is a step of a recursion, or runs one: as far as its rows are asked for.

@@ -110,6 +110,7 @@ pub(super) fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, param
         locks: Vec::new(),
         locked_limit: LockedLimit::default(),
         optimized: OptimizedOnce::default(),
+        phases: binder.phases().clone(),
     }
 }
 

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, StringViewArray, UInt32Array, make_view,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BooleanArray, PrimitiveArray, StringViewArray,
+    UInt32Array, make_view,
 };
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
+    IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt32Type,
 };
-use blocks::{Bitmap, Block, Compression, Dictionary, DictionaryBuilder, RowSet, Value, Values};
+use blocks::{Bitmap, Block, Compression, Dictionary, DictionaryBuilder, RowSet, TextValues, Value, Values};
 
 use super::passing::Passing;
+use super::wide::{UUID_BYTES, intervals_of, of_interval, of_uuid, uuids_of};
 use crate::{Error, Result};
 
 /// Decimals of more digits need 128 bits.
@@ -28,9 +30,11 @@ const TRIED: usize = 1024;
 /// Up to [`blocks::BLOCK_ROWS`] rows of a column.
 #[derive(Debug)]
 pub enum ColumnBlock {
-    /// Truth values, integers, decimals, times and floats.
+    /// Truth values, integers, decimals, times and floats; UUIDs and intervals as `wide.rs` says.
     Numbers(Block),
     Texts(Block),
+    /// Strings of bytes that are no text.
+    Bytes(Block),
     /// Strings of which there are few.
     Codes {
         codes: Block,
@@ -39,7 +43,7 @@ pub enum ColumnBlock {
         views: Vec<u128>,
         heap: Buffer,
     },
-    /// Values of a type that blocks have no form for.
+    /// Values of a type that blocks have no form for: arrays of SQL.
     Arrays(ArrayRef),
     /// Of a page that is not kept.
     Passing(Passing),
@@ -96,6 +100,19 @@ impl ColumnBlock {
             }
             DataType::Float32 => blocks::encode_f32(values.as_primitive::<Float32Type>().values(), validity)?,
             DataType::Float64 => blocks::encode_f64(values.as_primitive::<Float64Type>().values(), validity)?,
+            DataType::FixedSizeBinary(UUID_BYTES) => {
+                let values: Vec<i128> = values.as_fixed_size_binary().iter().map(|id| id.map_or(0, of_uuid)).collect();
+                blocks::encode_i128(&values, validity)?
+            }
+            DataType::Interval(IntervalUnit::MonthDayNano) => {
+                let values = values.as_primitive::<IntervalMonthDayNanoType>().values();
+                let values: Vec<i128> = values.iter().map(of_interval).collect();
+                blocks::encode_i128(&values, validity)?
+            }
+            DataType::Binary => {
+                let values: Vec<&[u8]> = values.as_binary::<i32>().iter().map(Option::unwrap_or_default).collect();
+                return Ok(Self::Bytes(Block::open(blocks::encode_text(&values, validity, Compression::None)?)?));
+            }
             DataType::Utf8View => return Self::of_texts(values.as_string_view(), validity),
             _ => return Ok(Self::Arrays(Arc::clone(values))),
         };
@@ -148,7 +165,7 @@ impl ColumnBlock {
     pub(super) fn memory_bytes(&self) -> u64 {
         const ROOM: usize = 256;
         let bytes = match self {
-            Self::Numbers(block) | Self::Texts(block) => block.bytes().len(),
+            Self::Numbers(block) | Self::Texts(block) | Self::Bytes(block) => block.bytes().len(),
             Self::Codes { codes, strings, views, heap } => {
                 codes.bytes().len() + strings.bytes().len() + views.len() * size_of::<u128>() + heap.len()
             }
@@ -156,6 +173,16 @@ impl ColumnBlock {
             Self::Passing(page) => page.memory_bytes(),
         };
         (bytes + ROOM) as u64
+    }
+
+    /// Whether it has codes of strings.
+    #[must_use]
+    pub fn has_dictionary(&self) -> bool {
+        match self {
+            Self::Codes { .. } => true,
+            Self::Passing(page) => page.has_dictionary(),
+            _ => false,
+        }
     }
 
     /// All strings of a block of codes, by their codes.
@@ -181,6 +208,7 @@ impl ColumnBlock {
                     texts.offsets.windows(2).map(|ends| view(&texts.bytes[ends[0]..ends[1]], ends[0])).collect();
                 Ok(Arc::new(texts_of(views, Buffer::from_vec(texts.bytes), texts.validity)))
             }
+            Self::Bytes(block) => Ok(Arc::new(binary(block.gather_text(rows)?)?)),
             Self::Codes { codes, views, heap, .. } => {
                 let Values { values: codes, validity } = codes.gather::<u32>(rows)?;
                 // A NULL has the code 0, and there may be no string at all.
@@ -246,6 +274,14 @@ pub(super) fn compact(texts: StringViewArray) -> StringViewArray {
     if held <= HEAP_KEPT_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
 }
 
+fn binary(values: TextValues) -> Result<BinaryArray> {
+    let TextValues { offsets, bytes, validity } = values;
+    let nulls = nulls_of(validity, offsets.len() - 1);
+    let offset = |offset: usize| i32::try_from(offset).map_err(|_| blocks::Error::TooLarge("strings of bytes"));
+    let offsets = offsets.into_iter().map(offset).collect::<blocks::Result<Vec<i32>>>()?;
+    Ok(BinaryArray::try_new(OffsetBuffer::new(offsets.into()), Buffer::from_vec(bytes), nulls)?)
+}
+
 fn gather_numbers(block: &Block, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
     Ok(match form {
         DataType::Boolean => {
@@ -267,6 +303,8 @@ fn gather_numbers(block: &Block, rows: &RowSet, form: &DataType) -> Result<Array
         DataType::Time64(_) => primitive::<Time64MicrosecondType, i64>(block, rows, form, |value| value)?,
         DataType::Timestamp(..) => primitive::<TimestampMicrosecondType, i64>(block, rows, form, |value| value)?,
         DataType::Decimal128(..) => primitive::<Decimal128Type, i128>(block, rows, form, |value| value)?,
+        DataType::FixedSizeBinary(_) => Arc::new(uuids_of(block.gather::<i128>(rows)?)?),
+        DataType::Interval(_) => Arc::new(intervals_of(block.gather::<i128>(rows)?)?),
         DataType::Float32 => primitive::<Float32Type, f32>(block, rows, form, |value| value)?,
         _ => primitive::<Float64Type, f64>(block, rows, form, |value| value)?,
     })

@@ -100,6 +100,7 @@ impl Filler {
             deleted: None,
             fetched_bytes: Arc::default(),
             removed_rows: Arc::default(),
+            order: Arc::default(),
             ..read.clone()
         };
         let (table, policy) = (cache.table, cache.policy);

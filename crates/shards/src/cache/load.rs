@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::block::ColumnBlock;
 use super::decode::ChunkPages;
-use crate::reader::{Assembly, Pages, RowGroupRead, SEGMENT_ROWS, ShardReader, Source, fetch};
+use crate::reader::{Assembly, Pages, RowGroupRead, ShardReader, Source, fetch};
 use crate::{Error, Result};
 
 /// What is left to read of a stretch of pages.
@@ -128,6 +128,8 @@ impl Chunk {
 /// Columns whose pages become blocks, fetched some pages ahead.
 struct Chunks {
     reader: ShardReader,
+    /// So many rows are fetched together.
+    stretch_rows: usize,
     chunks: Vec<Chunk>,
     pages: Arc<Pages>,
     /// The rows up to here have been fetched.
@@ -152,19 +154,26 @@ impl Chunks {
         let mut leaves: Vec<usize> = chunks.iter().map(|chunk| chunk.leaf).collect();
         leaves.sort_unstable();
         let pages = Arc::new(Pages::new(reader.file(), read.row_group, &leaves, &read.fetched_bytes));
-        let reader = reader.clone();
-        let mut chunks =
-            Self { reader, chunks, pages, fetched_to: rows.start, end: rows.end, ahead: None, lanes: Vec::new() };
+        let mut chunks = Self {
+            reader: reader.clone(),
+            stretch_rows: reader.stretch_rows(read.row_group, &leaves),
+            chunks,
+            pages,
+            fetched_to: rows.start,
+            end: rows.end,
+            ahead: None,
+            lanes: Vec::new(),
+        };
         chunks.begin_next(rows.start);
         chunks
     }
 
-    /// Has the pages from `start` on fetched, up to the next multiple of [`SEGMENT_ROWS`].
+    /// Has the pages from `start` on fetched, up to where the next stretch begins.
     fn begin_next(&mut self, start: usize) {
         if self.end <= start {
             return;
         }
-        let end = ((start / SEGMENT_ROWS + 1) * SEGMENT_ROWS).min(self.end);
+        let end = (start / self.stretch_rows + 1).saturating_mul(self.stretch_rows).min(self.end);
         let mut wanted = Vec::new();
         for (number, chunk) in self.chunks.iter_mut().enumerate() {
             wanted.extend(chunk.pages.ranges(&(start..end)).into_iter().map(|range| (number, range)));
@@ -223,6 +232,7 @@ impl Arrays {
             batch_rows: BLOCK_ROWS,
             fetched_bytes: Arc::clone(&read.fetched_bytes),
             removed_rows: Arc::default(),
+            order: Arc::default(),
         })?;
         let object = reader.file().meta.object.clone();
         Ok(Self { object, columns, batches: read.batches, held: VecDeque::new() })

@@ -2,7 +2,7 @@
 //! they lie.
 //!
 //! `read.rs` is a scan through the cache, `load.rs` reads what it lacks from the object, `decode/` makes blocks of Parquet's pages,
-//! `block.rs` is what is kept of one, `passing.rs` what is read of one that is not, `select.rs` which rows pass. `first_reads.rs` says what
+//! `block.rs` is what is kept of one, `passing.rs` what is read of one that is not, `select.rs` which rows pass, `order.rs` which predicate is tried first. `first_reads.rs` says what
 //! is read for the first time: where that costs no request it is not kept, and `fill_when_quiet.rs` does so later. `queues.rs` is what stays
 //! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served. Nothing is
 //! ever only here.
@@ -14,10 +14,12 @@ mod disk;
 mod fill_when_quiet;
 mod first_reads;
 mod load;
+mod order;
 mod passing;
 mod queues;
 mod read;
 mod select;
+mod wide;
 mod wishes;
 
 #[cfg(test)]
@@ -37,6 +39,7 @@ pub use self::disk::CacheDisk;
 use self::disk::{Disk, Found};
 use self::fill_when_quiet::{Filler, PassedPage, Reading};
 use self::first_reads::FirstReads;
+pub use self::order::PredicateOrder;
 pub use self::passing::Passing;
 use self::queues::Queues;
 pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};

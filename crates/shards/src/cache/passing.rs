@@ -137,6 +137,11 @@ impl Passing {
         Some(texts_of(words.views.clone(), words.heap.clone(), None))
     }
 
+    /// Whether it has codes of strings.
+    pub(super) fn has_dictionary(&self) -> bool {
+        matches!(self.values, PassingValues::WordCodes { .. })
+    }
+
     #[cfg(test)]
     pub(super) fn rows(&self) -> usize {
         self.rows

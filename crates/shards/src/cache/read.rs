@@ -12,6 +12,7 @@ use blocks::{BLOCK_ROWS, RowSet, VECTOR_ROWS};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use tokio::task::{JoinHandle, spawn_blocking};
+use types::conjuncts::Effect;
 
 use super::block::ColumnBlock;
 use super::fill_when_quiet::PassedPage;
@@ -98,6 +99,9 @@ pub enum PageColumn {
     Same(ArrayRef),
 }
 
+/// Pages that are read from disk before they are asked for.
+const PAGES_AHEAD: usize = 2;
+
 /// Decoded bytes of a column's page from which on it is not kept: it would be decoded whole where few of its rows are wanted.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
 
@@ -160,19 +164,19 @@ struct Page {
 struct Arriving {
     positions: Vec<usize>,
     /// One for each position; `None` for what is not there after all.
-    blocks: JoinHandle<Vec<Option<ColumnBlock>>>,
+    blocks: Vec<JoinHandle<Option<ColumnBlock>>>,
 }
 
 impl Page {
-    /// Has what lies on disk read from now on.
+    /// Has what lies on disk read from now on, its columns side by side.
     fn begin(&mut self) {
         if self.found.is_empty() {
             return;
         }
-        let (rows, found) = (self.rows.len(), std::mem::take(&mut self.found));
-        let positions = found.iter().map(|(position, _)| *position).collect();
-        let read = move || found.iter().map(|(_, found)| found.read(rows)).collect();
-        self.arriving = Some(Arriving { positions, blocks: spawn_blocking(read) });
+        let rows = self.rows.len();
+        let begin = |(position, found): (usize, Found)| (position, spawn_blocking(move || found.read(rows)));
+        let (positions, blocks) = std::mem::take(&mut self.found).into_iter().map(begin).unzip();
+        self.arriving = Some(Arriving { positions, blocks });
     }
 }
 
@@ -244,11 +248,9 @@ impl CachedRows {
         stretches(lacking).into_iter().map(load).collect()
     }
 
-    /// Has the next page read from disk, as far as it lies there.
+    /// Has the next pages read from disk, as far as they lie there.
     fn begin_next(&mut self) {
-        if let Some(next) = self.pages.front_mut() {
-            next.begin();
-        }
+        self.pages.iter_mut().take(PAGES_AHEAD).for_each(Page::begin);
     }
 
     /// The next rows; `None` at the end.
@@ -300,10 +302,9 @@ impl CachedRows {
 
     /// Takes the blocks that were read from disk; what is not there after all comes from the object.
     async fn take_read(&mut self, page: &mut Page, arriving: Arriving) -> Result<()> {
-        let blocks = arriving.blocks.await.unwrap_or_default().into_iter().chain(std::iter::repeat_with(|| None));
         let mut lost = Vec::new();
-        for (position, block) in arriving.positions.into_iter().zip(blocks) {
-            match block.map(Arc::new) {
+        for (position, block) in arriving.positions.into_iter().zip(arriving.blocks) {
+            match block.await.ok().flatten().map(Arc::new) {
                 Some(block) => {
                     self.cache.put_found(self.key_of(page, position), &block);
                     page.blocks[position] = Some(block);
@@ -381,16 +382,27 @@ impl CachedRows {
             deleted.range(first..end).for_each(|place| rows.remove((place - first) as usize));
         }
         let live = rows.count();
-        for predicate in &self.read.predicates {
+        let mut left = live;
+        let mut order = self.read.order.of(self.read.predicates.len());
+        let learns = order.learn();
+        for number in (0..order.len()).filter_map(|place| order.at(place)).collect::<Vec<_>>() {
+            let predicate = &self.read.predicates[number];
             let position = self.read.columns.iter().position(|column| column.id == predicate.column);
-            if rows.is_empty() {
+            if left == 0 {
                 break;
             }
-            if let Some(block) = position.and_then(|position| page.blocks[position].as_ref()) {
-                block.select(&predicate.test, &mut rows)?;
+            let Some(block) = position.and_then(|position| page.blocks[position].as_ref()) else { continue };
+            let began_ns = if learns { self.read.order.now_ns() } else { 0 };
+            block.select(&predicate.test, &mut rows)?;
+            let rows_in = std::mem::replace(&mut left, rows.count());
+            if learns {
+                let ns = self.read.order.now_ns().saturating_sub(began_ns);
+                order.note(number, Effect { rows_in: rows_in as u64, rows_out: left as u64, ns });
             }
         }
-        self.read.removed_rows.fetch_add((live - rows.count()) as u64, Ordering::Relaxed);
+        order.end_round();
+        drop(order);
+        self.read.removed_rows.fetch_add((live - left) as u64, Ordering::Relaxed);
         Ok(rows)
     }
 

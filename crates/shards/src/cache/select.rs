@@ -4,6 +4,7 @@
 use blocks::{Comparison, Condition, RowSet, TextCondition};
 
 use super::block::ColumnBlock;
+use super::wide::of_uuid;
 use crate::{Datum, Op, Result, Test};
 
 impl ColumnBlock {
@@ -15,6 +16,7 @@ impl ColumnBlock {
             (test, Self::Numbers(block)) if block.head().kind.is_float() => condition(test, float).is_some(),
             (test, Self::Numbers(_)) => condition(test, integer).is_some(),
             (test, Self::Texts(_) | Self::Codes { .. }) => text_condition(test).is_some(),
+            (test, Self::Bytes(_)) => bytes_condition(test).is_some(),
             (test, Self::Passing(page)) if page.is_text() => text_condition(test).is_some(),
             (test, Self::Passing(_)) => condition(test, integer).is_some(),
             (_, Self::Arrays(_)) => false,
@@ -59,6 +61,11 @@ impl ColumnBlock {
                     block.filter_text(&condition, rows)?;
                     Ok(true)
                 }
+                Self::Bytes(block) => {
+                    let Some(condition) = bytes_condition(test) else { return Ok(false) };
+                    block.filter_text(&condition, rows)?;
+                    Ok(true)
+                }
                 Self::Codes { codes, strings, .. } => {
                     match text_condition(test) {
                         Some(TextCondition::IsNull) => codes.filter_nulls(true, rows),
@@ -99,13 +106,22 @@ fn text_condition(test: &Test) -> Option<TextCondition> {
     if let Test::Like { pattern, is_negated } = test {
         return Some(TextCondition::Like { pattern: pattern.clone(), is_negated: *is_negated });
     }
-    Some(match condition(test, text)? {
+    condition(test, text).map(of_strings)
+}
+
+/// Patterns are none: in text what stands for a character may be several bytes.
+fn bytes_condition(test: &Test) -> Option<TextCondition> {
+    condition(test, bytes).map(of_strings)
+}
+
+fn of_strings(condition: Condition<Vec<u8>>) -> TextCondition {
+    match condition {
         Condition::Compare(comparison, value) => TextCondition::Compare(comparison, value),
         Condition::In(values) => TextCondition::In(values),
         Condition::Between(low, high) => TextCondition::Between(low, high),
         Condition::IsNull => TextCondition::IsNull,
         Condition::IsNotNull => TextCondition::IsNotNull,
-    })
+    }
 }
 
 fn comparison(op: Op) -> Comparison {
@@ -124,6 +140,8 @@ fn integer(datum: &Datum) -> Option<i128> {
         Datum::Bool(value) => Some(i128::from(*value)),
         Datum::Int(value) => Some(i128::from(*value)),
         Datum::Decimal(value) => Some(*value),
+        // Of bytes only UUIDs are numbers.
+        Datum::Bytes(bytes) if bytes.len() == size_of::<i128>() => Some(of_uuid(bytes)),
         Datum::Float(_) | Datum::Text(_) | Datum::Bytes(_) => None,
     }
 }
@@ -131,6 +149,13 @@ fn integer(datum: &Datum) -> Option<i128> {
 fn float(datum: &Datum) -> Option<f64> {
     match datum {
         Datum::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn bytes(datum: &Datum) -> Option<Vec<u8>> {
+    match datum {
+        Datum::Bytes(value) => Some(value.clone()),
         _ => None,
     }
 }

@@ -1,8 +1,10 @@
-use arrow::array::{AsArray, BooleanArray, Float64Array, Int64Array, StringViewArray};
+use arrow::array::{
+    ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryArray, Float64Array, Int64Array, StringViewArray,
+};
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::Int64Type;
 use arrow::record_batch::RecordBatch;
-use blocks::{BLOCK_ROWS, Pattern};
+use blocks::{BLOCK_ROWS, Pattern, RowSet};
 use futures::TryStreamExt;
 use objects::{FolderDisk, Objects};
 use proptest::prelude::*;
@@ -64,8 +66,7 @@ pub(super) fn many_rows() -> (Vec<ColumnDef>, RecordBatch) {
         .collect();
     let x: Float64Array = (0..rows).map(|row| (row % 5 != 0).then_some((row % 1000) as f64 / 4.0 - 20.0)).collect();
     let late: Int64Array = (0..rows).map(|row| (row > rows / 2).then_some(row)).collect();
-    let arrays: Vec<arrow::array::ArrayRef> =
-        vec![Arc::new(n), Arc::new(name), Arc::new(word), Arc::new(x), Arc::new(late)];
+    let arrays: Vec<ArrayRef> = vec![Arc::new(n), Arc::new(name), Arc::new(word), Arc::new(x), Arc::new(late)];
     (columns.clone(), RecordBatch::try_new(ShardReader::schema(&columns), arrays).unwrap())
 }
 
@@ -141,7 +142,8 @@ async fn pages_of_near_shards_pass_through_at_first() {
     // What is not wanted by then is not kept.
     let reading = cache.of(Oid(2), CachePolicy::Normal).reading();
     assert_eq!(read_cached(&reader, &cache, &all_columns[4..], &[], None).await, all.project(&[4]).unwrap());
-    cache.keep(&Arc::new(CacheWishes { shards: [meta.id].into(), policies: [(Oid(1), CachePolicy::Never)].into() }));
+    let (shards, policies) = ([meta.id].into(), [(Oid(1), CachePolicy::Never)].into());
+    cache.keep(&Arc::new(CacheWishes { shards, policies, ..CacheWishes::default() }));
     drop(reading);
     clock.sleep(std::time::Duration::from_millis(400)).await;
     assert_eq!(cache.usage().blocks, 0);
@@ -336,7 +338,8 @@ async fn a_table_that_wants_none_is_read_around_the_cache() {
 
     // What it had left there goes once it is known that it wants none, and so does what no table has.
     let wishes = |shards: &[ShardId], policy| {
-        Arc::new(CacheWishes { shards: shards.iter().copied().collect(), policies: [(Oid(1), policy)].into() })
+        let (shards, policies) = (shards.iter().copied().collect(), [(Oid(1), policy)].into());
+        Arc::new(CacheWishes { shards, policies, ..CacheWishes::default() })
     };
     cache.keep(&wishes(&[meta.id], CachePolicy::Pin));
     assert_eq!(cache.usage(), before);
@@ -345,4 +348,39 @@ async fn a_table_that_wants_none_is_read_around_the_cache() {
     read_cached(&reader, &cache, &columns, &[], None).await;
     cache.keep(&wishes(&[], CachePolicy::Normal));
     assert_eq!((cache.usage().blocks, cache.usage().bytes), (0, 0));
+}
+
+/// Strings of bytes, and UUIDs, whose order is that of their bytes: what blocks leave is what a comparison of the values does.
+#[test]
+fn bytes_are_compared_as_they_lie() {
+    let rows = 3000_u32;
+    let hash = |row: u32| row.wrapping_mul(0x9e37_79b9);
+    let is_null = |row: u32| row.is_multiple_of(7);
+    let id = |row: u32| u128::from(hash(row)) << 96 | u128::from(row % 3);
+    let ids = (0..rows).map(|row| (!is_null(row)).then(|| id(row).to_be_bytes()));
+    let ids: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(ids, 16).unwrap());
+    let strings = (0..rows).map(|row| (!is_null(row)).then(|| hash(row).to_be_bytes()[..row as usize % 5].to_vec()));
+    let strings: ArrayRef = Arc::new(strings.collect::<BinaryArray>());
+    for values in [ids, strings] {
+        let block = ColumnBlock::of(&values).unwrap();
+        assert_eq!(&block.gather(&RowSet::all(rows as usize), values.data_type()).unwrap(), &values);
+        let at = |row| Datum::at(&values, row);
+        let (five, nine) = (at(5).unwrap(), at(9).unwrap());
+        let (low, high) = if five < nine { (five, nine) } else { (nine, five) };
+        let tests = [Op::Eq, Op::NotEq, Op::Less, Op::LessEq, Op::Greater, Op::GreaterEq]
+            .map(|op| Test::Compare(op, at(5).unwrap()))
+            .into_iter()
+            .chain([
+                Test::Between(low, high),
+                Test::In(vec![at(3).unwrap(), at(2999).unwrap()]),
+                Test::IsNull,
+                Test::IsNotNull,
+            ]);
+        for test in tests {
+            let mut found = RowSet::all(rows as usize);
+            assert!(block.tells(&test) && block.select(&test, &mut found).unwrap(), "{test:?}");
+            let expected: Vec<usize> = (0..rows as usize).filter(|row| passes(&test, at(*row).as_ref())).collect();
+            assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{test:?}");
+        }
+    }
 }

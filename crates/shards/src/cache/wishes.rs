@@ -6,12 +6,15 @@ use std::sync::Arc;
 use types::{CachePolicy, Oid, ShardId};
 
 use super::queues::Fate;
+use crate::foreign::table_of;
 
 /// What tables want of the cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CacheWishes {
-    /// The shards that tables have.
+    /// The shards that tables have, and files of others as they were listed last.
     pub shards: HashSet<ShardId>,
+    /// External tables whose files nobody has listed yet: what an earlier run has kept of them may still be theirs.
+    pub unlisted: HashSet<Oid>,
     /// Those that are not normal, by table.
     pub policies: HashMap<Oid, CachePolicy>,
 }
@@ -19,7 +22,7 @@ pub struct CacheWishes {
 impl CacheWishes {
     /// What becomes of a block of the shard that is held for the table.
     pub(super) fn fate(&self, shard: ShardId, table: Oid) -> Fate {
-        if !self.shards.contains(&shard) {
+        if !self.has(shard) {
             return Fate::Gone;
         }
         match self.policies.get(&table) {
@@ -27,6 +30,11 @@ impl CacheWishes {
             Some(CachePolicy::Pin) => Fate::AsItIs,
             Some(CachePolicy::Normal) | None => Fate::Loose,
         }
+    }
+
+    /// Whether a table has the shard, as far as is known.
+    fn has(&self, shard: ShardId) -> bool {
+        self.shards.contains(&shard) || table_of(shard).is_some_and(|table| self.unlisted.contains(&table))
     }
 }
 
@@ -57,7 +65,7 @@ impl HeldShards {
     /// Takes note of what is wanted from now on; whether something may be held against it.
     pub(super) fn note(&mut self, wishes: &Arc<CacheWishes>) -> bool {
         let before = self.shards.len();
-        self.shards.retain(|shard| wishes.shards.contains(shard));
+        self.shards.retain(|shard| wishes.has(*shard));
         let last = self.wishes.replace(Arc::clone(wishes));
         self.shards.len() < before || last.is_none_or(|last| last.policies != wishes.policies)
     }
@@ -76,6 +84,7 @@ mod tests {
             Arc::new(CacheWishes {
                 shards: shards.iter().map(|number| shard(*number)).collect(),
                 policies: pinned.iter().map(|table| (Oid(*table), CachePolicy::Pin)).collect(),
+                ..CacheWishes::default()
             })
         };
         let mut held = HeldShards::default();
@@ -99,5 +108,24 @@ mod tests {
         assert!(!held.may_hold(shard(5), table) && held.may_hold(shard(5), Oid(8)));
         held.note(&of(&[1], &[]));
         assert!(!held.may_hold(shard(5), Oid(8)), "it is gone");
+    }
+    #[test]
+    fn files_of_others_are_wanted_until_their_table_is_listed() {
+        let file = |table: u32, number: u128| {
+            let bytes = (u128::from(table) << 96 | number).to_be_bytes();
+            ShardId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+        };
+        let mut wishes = CacheWishes { unlisted: [Oid(7)].into(), ..CacheWishes::default() };
+        assert_eq!(wishes.fate(file(7, 1), Oid(7)), Fate::Loose);
+        assert_eq!(wishes.fate(file(8, 1), Oid(8)), Fate::Gone);
+        assert_eq!(wishes.fate(ShardId(Uuid::from_u128(7 << 96)), Oid(7)), Fate::Gone, "a shard");
+        let mut held = HeldShards::default();
+        held.add(file(7, 1));
+        held.add(file(7, 2));
+        held.note(&Arc::new(wishes.clone()));
+        assert!(held.wants(file(7, 1), Oid(7)) && held.wants(file(7, 3), Oid(7)));
+        wishes = CacheWishes { shards: [file(7, 1)].into(), ..CacheWishes::default() };
+        assert!(held.note(&Arc::new(wishes)), "one is not among those that were listed");
+        assert!(held.wants(file(7, 1), Oid(7)) && !held.wants(file(7, 2), Oid(7)));
     }
 }

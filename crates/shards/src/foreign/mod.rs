@@ -2,6 +2,7 @@
 
 mod facts;
 pub mod fit;
+mod id;
 mod object;
 mod open;
 mod place;
@@ -24,6 +25,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 
 pub(crate) use self::facts::is_ordered;
+pub use self::id::table_of;
 use self::object::ObjectFile;
 use self::open::with_hints;
 pub use self::place::ForeignPlace;

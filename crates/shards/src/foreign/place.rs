@@ -20,7 +20,7 @@ pub enum ForeignPlace {
 }
 
 /// What tells one content of a file from the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathState {
     bytes: u64,
     device: u64,

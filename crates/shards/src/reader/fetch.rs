@@ -11,7 +11,9 @@ use super::{File, Origin};
 use crate::{Error, ForeignPlace, Result, page_checksum};
 
 /// Gaps up to this are read along: a request costs more than they do.
-const GAP_BYTES: u64 = 64 * 1024;
+const GAP_BYTES: u64 = 64 << 10;
+/// The same where a request goes over the network.
+const FAR_GAP_BYTES: u64 = 1 << 20;
 
 /// A page: where it lies and what its bytes hash to.
 struct Page {
@@ -26,9 +28,18 @@ pub(crate) enum Place {
     Foreign(ForeignPlace),
 }
 
+impl Place {
+    pub(super) fn is_far(&self) -> bool {
+        match self {
+            Self::Shard(objects) | Self::Foreign(ForeignPlace::Object { objects, .. }) => !objects.is_local(),
+            Self::Foreign(ForeignPlace::Path { .. }) => false,
+        }
+    }
+}
+
 /// The bytes of each of `ranges`, all pages in them verified that have checksums.
 pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-    let merged = merged(ranges);
+    let merged = merged(ranges, if place.is_far() { FAR_GAP_BYTES } else { GAP_BYTES });
     let fetched = match place {
         Place::Shard(objects) => objects.get_ranges(&file.meta.object, &merged).await?,
         Place::Foreign(place) => place.get_ranges(&merged).await?,
@@ -106,16 +117,29 @@ impl Pages {
     }
 }
 
-/// Ranges close to each other as one, ascending.
-fn merged(ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+/// Ranges with no more between them than a gap as one, ascending.
+fn merged(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in sorted {
         match merged.last_mut() {
-            Some(last) if range.start <= last.end.saturating_add(GAP_BYTES) => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end.saturating_add(gap) => last.end = last.end.max(range.end),
             _ => merged.push(range),
         }
     }
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_together_over_small_gaps() {
+        let ranges = [900..1000, 0..100, 150..300, 301..400];
+        assert_eq!(merged(&ranges, 50), [0..400, 900..1000]);
+        assert_eq!(merged(&ranges, 0), [0..100, 150..300, 301..400, 900..1000]);
+        assert_eq!(merged(&ranges, 500), std::iter::once(0..1000).collect::<Vec<_>>());
+    }
 }

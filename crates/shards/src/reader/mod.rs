@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use roaring::RoaringBitmap;
 use types::{ColumnId, SqlType};
 
+use crate::cache::PredicateOrder;
 use crate::prune::{self, Pruning};
 use crate::{Checksums, ColumnDef, Datum, Predicate, Result, ShardMeta};
 
@@ -23,6 +24,7 @@ mod missing;
 mod open;
 mod positions;
 mod segments;
+mod stretch;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -35,7 +37,7 @@ pub(crate) use segments::guarded;
 
 pub use missing::missing_value;
 pub(crate) use positions::{ordinals_of, row_ids_of};
-pub use segments::SEGMENT_ROWS;
+pub use stretch::{SEGMENT_ROWS, far_stretch_rows};
 
 /// An opened shard, or a file of others that is opened like one. Cheap to clone; clones share what was read of the file's tail.
 #[derive(Debug, Clone)]
@@ -85,6 +87,8 @@ pub struct RowGroupRead {
     pub fetched_bytes: Arc<AtomicU64>,
     /// Rows that blocks leave out because they do not pass the predicates are added.
     pub removed_rows: Arc<AtomicU64>,
+    /// In which order blocks try the predicates.
+    pub order: Arc<PredicateOrder>,
 }
 
 /// What a read gives, and how much of the row group it skips.
@@ -127,7 +131,7 @@ impl ShardReader {
     }
 
     /// Reads rows of a row group, skipping the pages that `predicates` rule out. The first pages are fetched from now on, the
-    /// others as batches are asked for: no more than two stretches of [`SEGMENT_ROWS`] at once lie in memory. Belongs on a
+    /// others as batches are asked for: no more than two stretches at once lie in memory (`stretch.rs`). Belongs on a
     /// runtime.
     ///
     /// # Errors
@@ -150,6 +154,12 @@ impl ShardReader {
     /// Whether it is a shard on a disk of this machine.
     pub(crate) fn is_near(&self) -> bool {
         matches!(&self.place, Place::Shard(objects) if objects.is_local())
+    }
+
+    /// Whether reading it takes requests over the network.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        self.place.is_far()
     }
 
     pub(crate) fn place(&self) -> &Place {

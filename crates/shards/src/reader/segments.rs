@@ -21,9 +21,6 @@ use super::positions::Positions;
 use super::{RowGroupRead, ShardReader};
 use crate::{Error, Result};
 
-/// Rows of a stretch: four pages, so that little lies in memory and dictionaries are rarely decoded again.
-pub const SEGMENT_ROWS: usize = 4 * 65_536;
-
 /// What is left to read of a row group.
 pub(super) struct Segments {
     reader: ShardReader,
@@ -60,13 +57,14 @@ impl Segments {
         let is_bare = assembly.leaves().is_empty();
         let bare_rows = if is_bare { kept.iter().map(ExactSizeIterator::len).sum() } else { 0 };
         let pages = Pages::new(reader.file(), read.row_group, assembly.leaves(), &read.fetched_bytes);
+        let rows = reader.stretch_rows(read.row_group, assembly.leaves());
         let mut segments = Self {
             reader: reader.clone(),
             row_group: read.row_group,
             batch_rows: read.batch_rows.max(1),
             assembly,
             pages: Arc::new(pages),
-            left: if is_bare { VecDeque::new() } else { segments(kept) },
+            left: if is_bare { VecDeque::new() } else { segments(kept, rows) },
             current: None,
             next: None,
             bare_rows,
@@ -174,15 +172,15 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Resu
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged)
 }
 
-/// Cuts rows into stretches at multiples of [`SEGMENT_ROWS`].
-pub(super) fn segments(kept: &[Range<usize>]) -> VecDeque<Vec<Range<usize>>> {
+/// Cuts rows into stretches at multiples of so many.
+pub(super) fn segments(kept: &[Range<usize>], rows: usize) -> VecDeque<Vec<Range<usize>>> {
     let mut segments: VecDeque<Vec<Range<usize>>> = VecDeque::new();
     let mut number = None;
     for range in kept {
         let mut start = range.start;
         while start < range.end {
-            let segment = start / SEGMENT_ROWS;
-            let end = range.end.min((segment + 1) * SEGMENT_ROWS);
+            let segment = start / rows;
+            let end = range.end.min((segment + 1).saturating_mul(rows));
             match segments.back_mut() {
                 Some(last) if number == Some(segment) => last.push(start..end),
                 _ => segments.push_back(iter::once(start..end).collect()),

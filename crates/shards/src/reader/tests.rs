@@ -34,6 +34,7 @@ pub(crate) fn read_of(row_group: usize, columns: &[ColumnDef], predicates: &[Pre
         batch_rows: 7,
         fetched_bytes: Arc::default(),
         removed_rows: Arc::default(),
+        order: Arc::default(),
     }
 }
 
@@ -195,7 +196,7 @@ async fn no_damage_goes_unnoticed() {
 #[test]
 fn stretches_end_at_their_multiples() {
     let kept = [0..10, SEGMENT_ROWS - 1..SEGMENT_ROWS + 5, 9_000_000..9_000_001];
-    let cut = segments::segments(&kept);
+    let cut = segments::segments(&kept, SEGMENT_ROWS);
     let expected = [
         vec![0..10, SEGMENT_ROWS - 1..SEGMENT_ROWS],
         iter::once(SEGMENT_ROWS..SEGMENT_ROWS + 5).collect(),

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::datatypes::{DataType, Int64Type};
 
 use crate::expression::{Expression, Foreign};
-use crate::join::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch, Residual, slots};
-use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings};
+use crate::join::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch, Residual, TextFilter, slots};
+use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, NONE, Result, Strings};
 
 fn ints(values: impl IntoIterator<Item = i64>) -> Batch {
     let values: Vec<i64> = values.into_iter().collect();
@@ -35,7 +35,7 @@ fn table(spec: JoinSpec, batch: Batch) -> JoinTable {
     let spec = Arc::new(spec);
     let mut build = Build::new(&spec);
     build.push(batch).expect("a column of the build side's form");
-    JoinTable::finish(spec, vec![build], 1 << 20).expect("a table")
+    JoinTable::finish(spec, vec![build], 1 << 20, &GOES_ON).expect("a table")
 }
 
 /// Counts the rows that are given.
@@ -96,7 +96,9 @@ fn filters_know_bounds_and_values() {
     assert!(filter_of(&[3, 4, 5, 6, 7, 8, 9]).is_exact_range());
     let filter = filter_of(&[i64::MIN, i64::MAX]);
     assert_eq!(filter.bounds(), (i64::MIN, i64::MAX));
-    assert_eq!(filter.keep(&[0, 1], None).count(), 2);
+    assert_eq!(filter.keep(&[i64::MIN, i64::MAX], None).count(), 2);
+    assert!(filter.keep(&(0..1000).collect::<Vec<_>>(), None).count() < 100, "most are known not to be there");
+    assert!(filter.is_worth(8) && !filter.is_worth(7));
     let filter = filter_of(&[]);
     assert!(filter.bounds().0 > filter.bounds().1 && !filter.is_exact_range());
     assert_eq!(filter.keep(&[0, i64::MIN, i64::MAX], None).count(), 0);
@@ -106,6 +108,57 @@ fn filters_know_bounds_and_values() {
 fn joins_that_keep_probe_rows_have_no_filters() {
     for kind in [JoinKind::Right, JoinKind::Full, JoinKind::RightAnti, JoinKind::RightMark] {
         assert!(table(one_key(kind, OutputColumn::Probe(0)), ints([5, 7, 11])).key_filter(0).is_none());
+    }
+}
+
+#[test]
+fn strings_that_find_nothing_are_known() {
+    let strings = Strings::new(StringViewArray::from_iter_values(["a", "b", "c"]));
+    let codes = |codes: Vec<u32>, valid: Option<Vec<bool>>| {
+        let validity = valid.map(|valid| Arc::new(Bits::of(codes.len(), |row| valid[row])));
+        Column { data: Data::Codes { codes: Arc::new(codes), strings: Arc::clone(&strings) }, validity }
+    };
+    let table_of = |kind| {
+        let spec = JoinSpec { build_forms: vec![Form::Texts], ..one_key(kind, OutputColumn::Build(0)) };
+        Arc::new(table(spec, Batch { rows: 2, columns: vec![codes(vec![2, 0], None)] }))
+    };
+    let probe = codes(vec![1, 0, 2, 1, 0], Some(vec![true, true, true, true, false]));
+    for (kind, expected) in [(JoinKind::Inner, vec![1, 2]), (JoinKind::LeftNotIn, vec![1, 2, 4])] {
+        let mut filter = TextFilter::of(&table_of(kind), 0).expect("a filter");
+        assert_eq!(filter.keep(&probe).expect("strings").ones().collect::<Vec<_>>(), expected, "{kind:?}");
+    }
+    assert!(TextFilter::of(&Arc::new(table(one_key(JoinKind::Inner, OutputColumn::Probe(0)), ints([1]))), 0).is_none());
+}
+
+/// Rows that find nothing may go, but not a NULL, and no row at all where it matters that there are rows.
+#[test]
+fn filters_of_not_in_let_nulls_pass() {
+    let keys = |nulls: &[usize]| {
+        let mut batch = ints([5, 7, 11]);
+        if !nulls.is_empty() {
+            batch.columns[0].validity = Some(Arc::new(Bits::of(3, |row| !nulls.contains(&row))));
+        }
+        batch
+    };
+    let filter = table(one_key(JoinKind::LeftNotIn, OutputColumn::Build(0)), keys(&[])).key_filter(0).expect("one");
+    let kept = filter.keep(&[5, 6, 6], Some(&Bits::of(3, |row| row != 2)));
+    assert_eq!((filter.keeps_nulls(), kept.ones().collect::<Vec<_>>()), (true, vec![0, 2]));
+    assert!(table(one_key(JoinKind::LeftNotIn, OutputColumn::Build(0)), keys(&[1])).key_filter(0).is_none());
+}
+
+/// A part of the build side has no probe rows, and others have.
+#[test]
+fn probe_rows_elsewhere_leave_null_keys_open() {
+    for (is_elsewhere, expected) in [(false, 2), (true, 1)] {
+        let mut batch = ints([5, 7]);
+        batch.columns[0].validity = Some(Arc::new(Bits::of(2, |row| row == 0)));
+        let table = table(one_key(JoinKind::LeftNotIn, OutputColumn::Build(0)), batch);
+        if is_elsewhere {
+            table.see_rows_elsewhere();
+        }
+        let mut rows = 0;
+        table.rest(0, 1, &[], &mut count(&mut rows)).expect("the rest");
+        assert_eq!(rows, expected);
     }
 }
 
@@ -122,10 +175,10 @@ fn other_forms_are_errors() {
     }
     for output in [OutputColumn::Mark, OutputColumn::Build(1)] {
         let spec = one_key(JoinKind::Inner, output);
-        assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20), Err(Error::Form(_))));
+        assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20, &GOES_ON), Err(Error::Form(_))));
     }
     let spec = one_key(JoinKind::LeftSemi, OutputColumn::Probe(0));
-    assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20), Err(Error::Form(_))));
+    assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20, &GOES_ON), Err(Error::Form(_))));
 }
 
 /// A worker's memory of codes is of one table, whichever strings come again.
@@ -220,10 +273,48 @@ fn workers_mark_the_same_rows() {
 #[test]
 fn slots_grow() {
     let words: Vec<u64> = (0..3000).map(|word| word % 2000 * 1_000_003).collect();
-    let slots = slots::Slots::with_slots(&words, words.len(), 16);
+    let slots = slots::Slots::with_slots(&words, words.len(), &GOES_ON, 16).expect("it goes on");
     assert_eq!(slots.groups(), 2000);
     let (mut found, mut open) = (vec![0; 4000], Vec::new());
     slots.find(|row| row as u64 * 1_000_003, &mut found, &mut open);
     let is_right = |(row, group): (u32, &u32)| *group == if row < 2000 { row } else { NONE };
     assert!((0..).zip(&found).all(is_right));
+}
+
+/// A join of all rows with all, of which none is given on.
+#[test]
+fn a_join_that_nobody_waits_for_stops() {
+    let column = |position| Box::new(Expression::Column(position));
+    let condition = Expression::Compare {
+        comparison: crate::expression::Comparison::Less,
+        left: column(0),
+        right: column(1),
+        factors: (1, 1),
+    };
+    let residual = Residual { columns: vec![OutputColumn::Build(0), OutputColumn::Probe(0)], condition };
+    for kind in [JoinKind::Inner, JoinKind::RightAnti] {
+        let spec =
+            JoinSpec { keys: Vec::new(), residual: Some(residual.clone()), ..one_key(kind, OutputColumn::Probe(0)) };
+        let table = table(spec, ints(0..10_000));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut scratch = ProbeScratch::new(&stop, None);
+        let mut rows = 0;
+        table.probe(&ints([-1, 0]), &mut scratch, &mut count(&mut rows)).expect("it goes on");
+        assert_eq!(rows, if kind == JoinKind::Inner { 0 } else { 2 });
+        stop.store(true, Ordering::Relaxed);
+        let stopped = table.probe(&ints([-1, 0]), &mut scratch, &mut count(&mut rows));
+        assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    }
+}
+
+#[test]
+fn a_table_that_nobody_waits_for_is_not_made() {
+    let far: Vec<i64> = (0..1000).map(|key| key * 1_000_003).collect();
+    for keys in [vec![1, 2, 3], far, vec![i64::MIN, i64::MAX]] {
+        let spec = Arc::new(one_key(JoinKind::Inner, OutputColumn::Probe(0)));
+        let mut build = Build::new(&spec);
+        build.push(ints(keys)).expect("a column of the build side's form");
+        let stopped = JoinTable::finish(spec, vec![build], 1 << 20, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(Error::Stopped)));
+    }
 }

@@ -8,10 +8,10 @@ use arrow::datatypes::{DataType, Int64Type};
 use super::Chance;
 use super::rows::{Keys, Row, Value, batches, forms, rows, value};
 use crate::expression::{Expression, Foreign};
-use crate::join::{Build, JoinKind, JoinSpec, JoinTable, OutputColumn, ProbeScratch, Residual};
-use crate::{BATCH_ROWS, Batch, Data, Result, Selection};
+use crate::join::{Build, JoinKind, JoinSpec, JoinTable, Matched, OutputColumn, ProbeScratch, Residual, TextFilter};
+use crate::{BATCH_ROWS, Batch, Data, GOES_ON, Result, Selection};
 
-const KINDS: [JoinKind; 10] = [
+const KINDS: [JoinKind; 11] = [
     JoinKind::Inner,
     JoinKind::Left,
     JoinKind::Right,
@@ -19,6 +19,7 @@ const KINDS: [JoinKind; 10] = [
     JoinKind::LeftSemi,
     JoinKind::RightSemi,
     JoinKind::LeftAnti,
+    JoinKind::LeftNotIn,
     JoinKind::RightAnti,
     JoinKind::LeftMark,
     JoinKind::RightMark,
@@ -90,6 +91,13 @@ fn naive(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {
             JoinKind::Left | JoinKind::Full if count == 0 => all.push(row(Some(left), None, false)),
             JoinKind::LeftSemi if count > 0 => all.push(row(Some(left), None, true)),
             JoinKind::LeftAnti if count == 0 => all.push(row(Some(left), None, true)),
+            JoinKind::LeftNotIn => {
+                let (own, theirs) = spec.keys[0];
+                let is_unknown = |right: &Row| right[theirs] == Value::Null || left[own] == Value::Null;
+                if count == 0 && !probe.iter().any(is_unknown) {
+                    all.push(row(Some(left), None, true));
+                }
+            }
             JoinKind::LeftMark => all.push(row(Some(left), None, count > 0)),
             _ => {}
         }
@@ -127,7 +135,8 @@ fn joined(
         let worker = chance.below(workers as u64) as usize;
         builds[worker].push(batch).expect("a batch of the right forms");
     }
-    let table = JoinTable::finish(Arc::clone(&spec), builds, 1 << 20).expect("a table");
+    let table = JoinTable::finish(Arc::clone(&spec), builds, 1 << 20, &GOES_ON).expect("a table");
+    let table = Arc::new(table);
     assert_eq!(table.rows(), build.len());
     let mut all = Vec::new();
     let mut next = |batch: Batch| {
@@ -149,8 +158,35 @@ fn joined(
     all
 }
 
+/// The join's rows, where the build side is in pieces.
+fn joined_in_pieces(spec: &JoinSpec, build: &[Row], probe: &[Row], keys: &[Keys], chance: &mut Chance) -> Vec<Row> {
+    let (spec, forms, pieces) = (Arc::new(spec.clone()), forms(keys), 3);
+    let mut all = Vec::new();
+    let mut next = |batch: Batch| {
+        assert!(batch.rows > 0 && batch.rows <= BATCH_ROWS, "{} rows", batch.rows);
+        all.extend((0..batch.rows).map(|row| batch.columns.iter().map(|column| value(column, row)).collect::<Row>()));
+        Ok(())
+    };
+    let probing = batches(probe, &forms, chance);
+    let matched: Vec<Matched> = probing.iter().map(|batch| Matched::none(batch.rows)).collect();
+    let mut scratch = ProbeScratch::default();
+    for piece in 0..pieces {
+        let mut side = Build::new(&spec);
+        let rows = &build[build.len() * piece / pieces..build.len() * (piece + 1) / pieces];
+        for batch in batches(rows, &spec.build_forms, chance) {
+            side.push(batch).expect("a batch of the right forms");
+        }
+        let table = JoinTable::finish(Arc::clone(&spec), vec![side], 0, &GOES_ON).expect("a table");
+        for (batch, matched) in probing.iter().zip(&matched) {
+            table.probe_piece(batch, matched, piece + 1 == pieces, &mut scratch, &mut next).expect("probing");
+        }
+        table.rest(0, 1, &forms, &mut next).expect("the rest");
+    }
+    all
+}
+
 /// Leaves rows out that the table's filters do not keep.
-fn filtered(table: &JoinTable, spec: &JoinSpec, batch: Batch, chance: &mut Chance) -> Result<Batch> {
+fn filtered(table: &Arc<JoinTable>, spec: &JoinSpec, batch: Batch, chance: &mut Chance) -> Result<Batch> {
     let mut batch = batch;
     for (key, (_, position)) in spec.keys.iter().enumerate() {
         let column = &batch.columns[*position];
@@ -159,6 +195,11 @@ fn filtered(table: &JoinTable, spec: &JoinSpec, batch: Batch, chance: &mut Chanc
             && let Data::Ints { values, .. } = &column.data
         {
             let kept = filter.keep(values, column.validity.as_deref());
+            batch = batch.select(&Selection::of(&kept))?;
+        } else if chance.below(2) == 0
+            && let Some(mut filter) = TextFilter::of(table, key)
+        {
+            let kept = filter.keep(column)?;
             batch = batch.select(&Selection::of(&kept))?;
         }
     }
@@ -180,7 +221,7 @@ fn output(kind: JoinKind, columns: usize) -> Vec<OutputColumn> {
     let build = (0..columns).map(OutputColumn::Build);
     let probe = (0..columns).map(OutputColumn::Probe);
     match kind {
-        JoinKind::LeftSemi | JoinKind::LeftAnti => build.collect(),
+        JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftNotIn => build.collect(),
         JoinKind::RightSemi | JoinKind::RightAnti => probe.collect(),
         JoinKind::LeftMark => build.chain([OutputColumn::Mark]).collect(),
         JoinKind::RightMark => [OutputColumn::Mark].into_iter().chain(probe).collect(),
@@ -216,11 +257,16 @@ fn check_rows(keys: &[Keys], build: &[Row], probe: &[Row], chance: &mut Chance) 
                 residual: has_residual.then(|| residual(keys.len())),
                 build_forms: forms(keys),
             };
+            if kind == JoinKind::LeftNotIn && (keys.len() != 1 || nulls_are_equal || has_residual) {
+                continue;
+            }
             let workers = 1 + chance.below(3) as usize;
             let expected = naive(&spec, build, probe);
             let found = joined(&spec, build, probe, keys, workers, chance);
             let of = format!("{kind:?} on {:?}, NULLs equal {nulls_are_equal}, residual {has_residual}", keys);
             assert_eq!(sorted(&found), sorted(&expected), "{of}");
+            let found = joined_in_pieces(&spec, build, probe, keys, chance);
+            assert_eq!(sorted(&found), sorted(&expected), "{of}, in pieces");
         }
     }
 }
@@ -244,6 +290,23 @@ fn check_keys(keys: &[Keys]) {
     {
         let (build_rows, probe_rows) = (build_rows / fewer, probe_rows / fewer);
         check(&Case { keys, build_rows, probe_rows, spread, nulls, seed: seed as u64 + 1 });
+    }
+}
+
+/// NULLs on one side, on the other, on both, on none; and no rows.
+#[test]
+fn not_in_with_nulls_and_without() {
+    for (seed, (build_rows, probe_rows, nulls)) in
+        [(90, 40, (3, 0)), (90, 40, (0, 2)), (90, 40, (5, 5)), (90, 40, (0, 0)), (90, 0, (9, 0)), (0, 9, (0, 9))]
+            .into_iter()
+            .enumerate()
+    {
+        let mut chance = Chance::new(seed as u64 + 40);
+        for keys in [Keys::Dense, Keys::Sparse, Keys::Texts, Keys::Huge] {
+            let build = rows(&[keys], build_rows, 60, nulls.0, &mut chance);
+            let probe = rows(&[keys], probe_rows, 60, nulls.1, &mut chance);
+            check_rows(&[keys], &build, &probe, &mut chance);
+        }
     }
 }
 

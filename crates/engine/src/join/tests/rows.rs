@@ -94,6 +94,7 @@ pub(super) fn column(values: &[Value], form: Form, chance: &mut Chance) -> Colum
     let number = |value: &Value| if let Value::Number(number) = value { *number } else { 3 };
     let text = |value: &Value| if let Value::Text(text) = value { text.clone() } else { String::new() };
     let data = match form {
+        Form::Opaque => panic!("no values are compared that are only carried"),
         Form::Bools => Data::Bools(Arc::new(Bits::of(values.len(), |row| values[row] != Value::Bool(false)))),
         Form::Wide if chance.below(2) == 0 || values.iter().any(|value| i64::try_from(number(value)).is_err()) => {
             Data::Wide(Arc::new(values.iter().map(number).collect()))
@@ -137,6 +138,7 @@ pub(super) fn value(column: &Column, row: usize) -> Value {
         Data::Floats(values) => Value::Float(values[row]),
         Data::Codes { codes, strings } => Value::Text(strings.get(codes[row]).to_owned()),
         Data::Texts(texts) => Value::Text(texts.value(row).to_owned()),
+        Data::Opaque(_) => panic!("no values are compared that are only carried"),
     }
 }
 

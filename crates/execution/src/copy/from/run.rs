@@ -119,9 +119,8 @@ impl Execution {
         let rows = with_schema(&rows, &schema)?;
         let fed = stream::once(async move { Ok(rows) });
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let stop = context.cancel.clone();
+        let (stop, task) = (context.cancel.clone(), self.task(&input.state, context));
         self.run(context, async move {
-            let task = input.state.task_ctx();
             let mut checked = execute_stream(input.physical(&stop).await?, task).map_err(from_datafusion)?;
             while let Some(batch) = checked.next().await {
                 batch.map_err(from_datafusion)?;

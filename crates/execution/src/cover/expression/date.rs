@@ -1,17 +1,52 @@
 //! Calls of functions of dates and of moments.
 
-use arrow::datatypes::Schema;
-use datafusion::physical_expr::ScalarFunctionExpr;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::expression::{Expression, TimeUnit};
-use planner::functions::part_call;
+use planner::functions::{part_call, shift_call};
+use types::Interval;
 
 use super::lower;
 use super::text::literal;
 
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
-    let [name, value] = call.args() else { return None };
-    let part = part_call(call.fun(), literal(name)?)?;
-    let unit = if part.is_moment { TimeUnit::Microseconds } else { TimeUnit::Days };
-    let value = Box::new(lower(value, schema)?);
-    Some(Expression::DatePart { part: part.part, unit, value, is_float: part.is_float })
+    let [first, second] = call.args() else { return None };
+    if let Some(shift) = shift_call(call.fun()) {
+        let (by, value) = if shift.interval == 0 { (first, second) } else { (second, first) };
+        let by = interval(by)?;
+        let by = if shift.is_back { by.checked_neg().ok()? } else { by };
+        let unit = unit(shift.is_moment);
+        let value = if is_of(value, unit, schema) { Box::new(lower(value, schema)?) } else { return None };
+        return Some(Expression::Later { value, unit, by });
+    }
+    let part = part_call(call.fun(), literal(first)?)?;
+    let value = Box::new(lower(second, schema)?);
+    Some(Expression::DatePart { part: part.part, unit: unit(part.is_moment), value, is_float: part.is_float })
+}
+
+fn unit(is_moment: bool) -> TimeUnit {
+    if is_moment { TimeUnit::Microseconds } else { TimeUnit::Days }
+}
+
+/// Whether the values of an expression are counted in a unit; NULL of no type is not.
+fn is_of(value: &Arc<dyn PhysicalExpr>, unit: TimeUnit, schema: &Schema) -> bool {
+    match value.data_type(schema) {
+        Ok(DataType::Date32) => unit == TimeUnit::Days,
+        Ok(DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, None)) => unit == TimeUnit::Microseconds,
+        _ => false,
+    }
+}
+
+/// An interval that is written out.
+fn interval(expression: &Arc<dyn PhysicalExpr>) -> Option<Interval> {
+    match expression.downcast_ref::<Literal>()?.value() {
+        ScalarValue::IntervalMonthDayNano(Some(by)) => {
+            Some(Interval::from_month_day_nano(by.months, by.days, by.nanoseconds))
+        }
+        _ => None,
+    }
 }

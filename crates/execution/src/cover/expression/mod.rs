@@ -10,11 +10,13 @@ use arrow::datatypes::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NegativeExpr,
+    NotExpr,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use engine::arrow_form;
-use engine::expression::{Comparison, Expression};
+use engine::expression::{Comparison, Expression, Sign};
 
 use super::foreign;
 
@@ -37,6 +39,14 @@ fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Express
     }
     if let Some(not) = expression.downcast_ref::<NotExpr>() {
         return Some(Expression::Not(boxed(not.arg())?));
+    }
+    if let Some(negative) = expression.downcast_ref::<NegativeExpr>() {
+        let is_float = negative.arg().data_type(schema).ok()? == DataType::Float64;
+        return if is_float {
+            Some(Expression::FloatSigned { sign: Sign::Turned, value: boxed(negative.arg())? })
+        } else {
+            None
+        };
     }
     if let Some(test) = expression.downcast_ref::<IsNullExpr>() {
         return Some(Expression::IsNull { value: boxed(test.arg())?, is_negated: false });
@@ -103,7 +113,9 @@ fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
             let scale = x.max(y);
             (power_of_ten(scale - x)?, power_of_ten(scale - y)?)
         }
-        (DataType::Float64, DataType::Float64) => (1, 1),
+        (DataType::Float64, DataType::Float64)
+        | (DataType::Float32, DataType::Float32)
+        | (DataType::FixedSizeBinary(_), DataType::FixedSizeBinary(_)) => (1, 1),
         (x, y) if x == y && is_integer(&x) => (1, 1),
         _ => return None,
     };
@@ -139,6 +151,7 @@ fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
     };
     match (&from, to) {
         (from, to) if from == to => value(),
+        (DataType::Float32, DataType::Float64) => value(),
         (from, to) if width(from).zip(width(to)).is_some_and(|(from, to)| from <= to) => value(),
         (DataType::Decimal128(_, x), DataType::Decimal128(precision, y)) if x <= y => {
             numbers::scaled(value()?, power_of_ten(y - x)?, digits(*precision)?)
@@ -161,29 +174,51 @@ fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
         return text::among(list, schema);
     }
     let data_type = list.expr().data_type(schema).ok()?;
-    let mut values = Vec::with_capacity(list.len());
-    for item in list.list() {
-        let value = item.downcast_ref::<Literal>()?.value();
-        let is_same = value.data_type() == data_type;
-        values.push(match value {
-            ScalarValue::Int16(Some(value)) if is_same => i64::from(*value),
-            ScalarValue::Int32(Some(value)) | ScalarValue::Date32(Some(value)) if is_same => i64::from(*value),
-            ScalarValue::Int64(Some(value)) if is_same => *value,
-            _ => return None,
-        });
+    let items = list.list().iter().map(|item| Some(item.downcast_ref::<Literal>()?.value()));
+    let items = items.collect::<Option<Vec<&ScalarValue>>>()?;
+    if !items.iter().all(|item| item.data_type() == data_type) {
+        return None;
     }
+    let (value, is_negated) = (Box::new(lower(list.expr(), schema)?), list.negated());
+    if data_type == DataType::Float64 {
+        let float = |item: &&ScalarValue| if let ScalarValue::Float64(value) = item { *value } else { None };
+        let list = items.iter().map(float).collect::<Option<Vec<f64>>>()?.into();
+        return Some(Expression::FloatIn { value, list, is_negated });
+    }
+    let mut values = items.into_iter().map(digits_of).collect::<Option<Vec<i64>>>()?;
     values.sort_unstable();
     values.dedup();
-    let value = Box::new(lower(list.expr(), schema)?);
-    Some(Expression::In { value, list: values.into(), is_negated: list.negated() })
+    Some(Expression::In { value, list: values.into(), is_negated })
+}
+
+/// The integer that the engine holds for a value; `None` for NULL and for what has no such form.
+fn digits_of(value: &ScalarValue) -> Option<i64> {
+    match value {
+        ScalarValue::Int16(value) => value.map(i64::from),
+        ScalarValue::Int32(value) | ScalarValue::Date32(value) => value.map(i64::from),
+        ScalarValue::Int64(value) | ScalarValue::TimestampMicrosecond(value, _) => *value,
+        ScalarValue::Decimal128(value, ..) => value.and_then(|value| i64::try_from(value).ok()),
+        _ => None,
+    }
 }
 
 fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
-    if case.expr().is_some() {
+    // What is only carried is chosen over arrays.
+    if !arrow_form::is_compared(&case.data_type(schema).ok()?) {
         return None;
     }
-    let branches = case.when_then_expr().iter();
-    let branches = branches.map(|(condition, value)| Some((lower(condition, schema)?, lower(value, schema)?)));
+    let branches = case.when_then_expr().iter().map(|(condition, value)| {
+        let condition = match case.expr() {
+            // The value that is compared is computed for each branch.
+            Some(compared) if is_volatile(compared) => return None,
+            Some(compared) => {
+                let is_equal = BinaryExpr::new(Arc::clone(compared), Operator::Eq, Arc::clone(condition));
+                operation(&is_equal, schema)?
+            }
+            None => lower(condition, schema)?,
+        };
+        Some((condition, lower(value, schema)?))
+    });
     let otherwise = match case.else_expr() {
         // NULL of no type stands for no value.
         Some(value) if value.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null()) => None,

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
+use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::Bounds;
-use engine::expression::{Division, Expression, Operation};
-use planner::functions::{NumberCall, NumberDivision, NumberOperation, number_call};
+use engine::expression::{Division, Expression, Operation, Rounding, Sign};
+use planner::functions::{NumberCall, NumberDivision, NumberOperation, NumberRounding, NumberSign, number_call};
+use types::numeric::checked_power_of_ten;
 
 use super::{constant, lower};
 
@@ -45,8 +47,57 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
             let (left, right) = (arguments.next()??, arguments.next()??);
             Some(Expression::FloatArithmetic { operation: operation(done), left, right })
         }
-        NumberCall::AsFloat => Some(Expression::Float(arguments.next()??)),
+        NumberCall::FloatQuotient => {
+            let (left, right) = (arguments.next()??, arguments.next()??);
+            Some(Expression::FloatQuotient { left, right })
+        }
+        NumberCall::AsFloat { scale } => Some(Expression::Float { value: arguments.next()??, scale }),
+        NumberCall::FromFloat { limits: (min, max) } => {
+            Some(Expression::Whole { value: arguments.next()??, limits: Bounds { min, max } })
+        }
+        NumberCall::FloatRounded(how) => {
+            Some(Expression::FloatRounded { rounding: rounding(how), value: arguments.next()?? })
+        }
+        NumberCall::Cut { rounding: how, divisor, limits: (min, max) } => {
+            let (rounding, limits) = (rounding(how), Bounds { min, max });
+            Some(Expression::Rounded { rounding, value: arguments.next()??, divisor, factor: 1, limits })
+        }
+        NumberCall::ToPlaces { rounding: how, scale, limits: (min, max) } => {
+            let ScalarValue::Int32(Some(places)) = call.args()[1].downcast_ref::<Literal>()?.value() else {
+                return None;
+            };
+            let value = arguments.next()??;
+            let dropped = u8::try_from(i32::from(scale).saturating_sub(*places).max(0)).ok()?;
+            if dropped == 0 {
+                return Some(*value);
+            }
+            // The type keeps its scale: digits beyond the wanted ones are zero.
+            let (unit, limits) = (checked_power_of_ten(dropped)?, Bounds { min, max });
+            Some(Expression::Rounded { rounding: rounding(how), value, divisor: unit, factor: unit, limits })
+        }
+        NumberCall::Signed { sign: becomes, limits: (min, max) } => {
+            Some(Expression::Signed { sign: sign(becomes), value: arguments.next()??, limits: Bounds { min, max } })
+        }
+        NumberCall::FloatSigned(becomes) => {
+            Some(Expression::FloatSigned { sign: sign(becomes), value: arguments.next()?? })
+        }
         NumberCall::Scaled { factor, limits } => scaled(*arguments.next()??, i64::try_from(factor).ok()?, limits),
+    }
+}
+
+fn rounding(how: NumberRounding) -> Rounding {
+    match how {
+        NumberRounding::Nearest => Rounding::Nearest,
+        NumberRounding::Down => Rounding::Down,
+        NumberRounding::Up => Rounding::Up,
+        NumberRounding::TowardZero => Rounding::TowardZero,
+    }
+}
+
+fn sign(becomes: NumberSign) -> Sign {
+    match becomes {
+        NumberSign::Turned => Sign::Turned,
+        NumberSign::Dropped => Sign::Dropped,
     }
 }
 

@@ -8,10 +8,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, JoinOnRef};
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use engine::Form;
-use engine::arrow_form::form;
+use engine::arrow_form::{form, is_compared};
 use engine::expression::Expression;
 use engine::join::{JoinKind, JoinSpec, OutputColumn, Residual};
 use engine::pipeline::{Sink, Step};
+use planner::stop::unwatched;
 
 use super::{Builder, Chain, SourceColumn};
 use crate::cover::expression;
@@ -31,8 +32,14 @@ impl<'a> JoinOperator<'a> {
     /// `None` for all other operators, and for joins that the engine has not.
     pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return (!join.null_aware).then(|| Self {
-                kind: kind(*join.join_type()),
+            let kind = match (join.null_aware, join.join_type()) {
+                (false, join_type) => kind(*join_type),
+                (true, JoinType::LeftAnti) if join.filter().is_none() && join.on().len() == 1 => JoinKind::LeftNotIn,
+                // A NULL then says something of the rows that fulfil a condition alone.
+                (true, _) => return None,
+            };
+            return Some(Self {
+                kind,
                 left: join.left(),
                 right: join.right(),
                 on: join.on(),
@@ -108,7 +115,7 @@ impl Builder {
         let residual = match join.filter {
             Some(filter) => Some(Residual {
                 columns: kept.moved_all(&filtered),
-                condition: expression::lower(filter.expression(), filter.schema())?,
+                condition: expression::lower(unwatched(filter.expression()), filter.schema())?,
             }),
             None => None,
         };
@@ -172,7 +179,12 @@ impl Builder {
 /// Whether a row of the build side makes rows of its own alone: without it these are missing, and no others are there or changed.
 fn lets_build_rows_go(kind: JoinKind) -> bool {
     match kind {
-        JoinKind::Inner | JoinKind::Left | JoinKind::LeftSemi | JoinKind::LeftAnti | JoinKind::LeftMark => true,
+        JoinKind::Inner
+        | JoinKind::Left
+        | JoinKind::LeftSemi
+        | JoinKind::LeftAnti
+        | JoinKind::LeftNotIn
+        | JoinKind::LeftMark => true,
         JoinKind::Right | JoinKind::Full | JoinKind::RightSemi | JoinKind::RightAnti | JoinKind::RightMark => false,
     }
 }
@@ -232,6 +244,7 @@ fn kind(join_type: JoinType) -> JoinKind {
 fn comparable(left: &DataType, right: &DataType) -> bool {
     match (left, right) {
         (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => x == y,
-        (left, right) => left == right || (form(left) == Some(Form::Texts) && form(right) == Some(Form::Texts)),
+        (left, right) if left == right => is_compared(left),
+        (left, right) => form(left) == Some(Form::Texts) && form(right) == Some(Form::Texts),
     }
 }

@@ -82,8 +82,15 @@ impl OperatorId {
 #[derive(Debug)]
 pub(super) enum Input {
     Scan(ScanInput),
-    /// Operators of DataFusion's.
-    Foreign(Arc<dyn ExecutionPlan>),
+    Foreign(ForeignInput),
+}
+
+/// Operators of DataFusion's, with programs in the place of what the engine can run of them.
+#[derive(Debug)]
+pub(super) struct ForeignInput {
+    /// The operator of the plan that they stand for.
+    pub(super) stands_for: OperatorId,
+    pub(super) operators: Arc<dyn ExecutionPlan>,
 }
 
 /// A scan, and what is done with its pages before rows go on.
@@ -112,7 +119,16 @@ pub(super) struct ScanFilter {
 pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts) -> Option<Lowered> {
     let mut builder = Builder { sorts, ..Builder::default() };
     // A reader may rely on the order of rows.
-    let chain = builder.operator(plan)?.in_order_of(plan)?;
+    let mut chain = builder.operator(plan)?;
+    // Operators sort what a join reads where it is to keep that order, which programs' do not.
+    if let Some(order) = declared_order(plan)
+        && !chain.is_ordered
+        && sorts == Sorts::Programs
+        && JoinOperator::of(plan).is_some()
+    {
+        chain = builder.sorted_by(chain, order, None)?;
+    }
+    let chain = chain.in_order_of(plan)?;
     if !builder.has_work {
         return None;
     }
@@ -246,7 +262,8 @@ impl Builder {
         }
         let covered = cover_with(Arc::clone(plan), self.sorts).ok()?;
         let is_ordered = declared_order(&covered).is_some() && covered.output_partitioning().partition_count() == 1;
-        Some(Chain { is_ordered, ..self.input(Input::Foreign(covered), schema, false) })
+        let input = ForeignInput { stands_for: OperatorId::of(plan.as_ref()), operators: covered };
+        Some(Chain { is_ordered, ..self.input(Input::Foreign(input), schema, false) })
     }
 
     fn input(&mut self, input: Input, schema: SchemaRef, is_scan: bool) -> Chain {

@@ -22,8 +22,11 @@ impl Lowered {
             |reader: usize| self.marks[reader].iter().min_by_key(|mark| mark.step).map(|mark| mark.operator);
         match &pipelines[last].sink {
             Sink::Rows => None,
-            // Its first step finishes the aggregates.
-            Sink::Groups(_) => first_mark(reads(Source::Groups(last))?),
+            // Its first step finishes the aggregates, or groups the groups.
+            Sink::Groups(_) => {
+                let reader = reads(Source::Groups(last))?;
+                first_mark(reader).or_else(|| self.operator_of_sink(reader))
+            }
             Sink::Sort(_) => first_mark(reads(Source::Sorted(last))?),
             Sink::Build(_) => pipelines.iter().enumerate().find_map(|(number, pipeline)| {
                 let probes = |step: &Step| matches!(step, Step::Probe { built_by, .. } if *built_by == last);
@@ -59,6 +62,7 @@ impl Lowered {
 fn expressions(step: &Step) -> Vec<&Expression> {
     match step {
         Step::Filter(expressions) | Step::Project(expressions) => expressions.iter().collect(),
+        Step::Repeat(lists) => lists.iter().flatten().collect(),
         Step::Probe { spec, .. } => spec.residual.iter().map(|residual| &residual.condition).collect(),
         Step::Limit { .. } => Vec::new(),
     }

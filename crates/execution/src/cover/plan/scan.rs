@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, LikeExpr, Literal};
@@ -60,7 +61,10 @@ impl Builder {
     pub(super) fn filter_source(&mut self, probe: &Chain, built_by: usize, keys: &[usize]) {
         for (key, column) in keys.iter().enumerate() {
             for (number, column) in probe.branches.iter().filter_map(|branch| branch.origins[*column]) {
-                if let Input::Scan(scan) = &mut self.inputs[number] {
+                if let Input::Scan(scan) = &mut self.inputs[number]
+                    // Numbers that stand for other values say nothing to the scan.
+                    && !matches!(scan.scan.schema().field(column).data_type(), DataType::FixedSizeBinary(_))
+                {
                     scan.keys.push((column, built_by, key));
                 }
             }
@@ -108,6 +112,10 @@ fn read_first(steps: &[Step]) -> Option<Vec<usize>> {
             Step::Filter(conditions) => conditions.iter().for_each(|condition| condition.columns(&mut columns)),
             Step::Project(expressions) => {
                 expressions.iter().for_each(|expression| expression.columns(&mut columns));
+                return Some(columns);
+            }
+            Step::Repeat(lists) => {
+                lists.iter().flatten().for_each(|expression| expression.columns(&mut columns));
                 return Some(columns);
             }
             Step::Probe { spec, .. } => {

@@ -7,7 +7,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use engine::Form;
-use engine::arrow_form::form;
+use engine::arrow_form::{form, is_compared};
 use engine::pipeline::{Sink, Source};
 use engine::sort::{SortKey, SortSpec};
 use engine::window::WindowSpec;
@@ -47,7 +47,7 @@ impl Builder {
     }
 
     /// The first rows, or all, by keys.
-    fn sorted_by(&mut self, mut chain: Chain, keys: &LexOrdering, fetch: Option<usize>) -> Option<Chain> {
+    pub(super) fn sorted_by(&mut self, mut chain: Chain, keys: &LexOrdering, fetch: Option<usize>) -> Option<Chain> {
         let (schema, columns) = (Arc::clone(&chain.schema), chain.schema.fields().len());
         if fetch.is_some() {
             chain.forget_origins();
@@ -72,6 +72,11 @@ impl Builder {
     ) -> Option<Chain> {
         let forms: Option<Vec<Form>> = chain.schema.fields().iter().map(|field| form(field.data_type())).collect();
         let functions = windows.as_ref().map_or(0, |windows| windows.functions.len());
+        let compared = keys.iter().map(|key| &key.column);
+        let of_windows = windows.iter().flat_map(|windows| windows.partition_by.iter().chain(&windows.order_by));
+        if !compared.chain(of_windows).all(|column| is_compared(chain.schema.field(*column).data_type())) {
+            return None;
+        }
         let spec = SortSpec { keys, fetch, forms: forms?, windows };
         self.has_work = true;
         let (schema, padded) = (Arc::clone(&chain.schema), chain.padded.clone());

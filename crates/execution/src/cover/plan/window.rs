@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::window::{
@@ -17,10 +17,14 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use engine::aggregate::Kept;
 use engine::arrow_form;
 use engine::expression::Expression;
-use engine::window::{Edge, Frame, Units, WindowFunction, WindowSpec};
+use engine::window::{Distance, Edge, Frame, Near, Units, WindowFunction, WindowSpec};
+use types::Interval;
 
-use super::aggregate::{Aggregate, total_of};
+use super::aggregate::{Aggregate, spread_of, total_of};
 use super::{Builder, Chain, OperatorId, ordered, through_exchanges};
+
+/// Rows that are added anew for each row.
+const NEAR_ROWS_MAX: u64 = 1_000;
 
 /// Window functions over one input.
 pub(super) struct Windows<'a> {
@@ -120,6 +124,13 @@ struct Computed {
 /// What a function gives, by the places of the engine's functions.
 enum Given {
     Column(usize),
+    /// A variance or a deviation.
+    Spread {
+        aggregate: Arc<AggregateFunctionExpr>,
+        count: usize,
+        sum: usize,
+        squares: usize,
+    },
     /// A sum or an average, of a total in a form.
     Total {
         aggregate: Arc<AggregateFunctionExpr>,
@@ -136,6 +147,9 @@ impl Given {
         match self {
             Self::Column(place) => column(place),
             Self::Total { aggregate, form, total, count } => total_of(&aggregate, form, column(total), column(count)),
+            Self::Spread { aggregate, count, sum, squares } => {
+                spread_of(&aggregate, [column(count), column(sum), column(squares)])
+            }
         }
     }
 }
@@ -155,8 +169,37 @@ impl Computed {
         if !format!("{function:?}").ends_with("filter: None }") {
             return None;
         }
-        let frame = frame(function.get_window_frame())?;
+        let frame = self.frame(function, chain)?;
         self.aggregate(aggregate, frame, chain)
+    }
+
+    /// The rows that a function is of; `None` where the engine has no such distances.
+    fn frame(&mut self, function: &Arc<dyn WindowExpr>, chain: &Chain) -> Option<Frame> {
+        let frame = function.get_window_frame();
+        let units = match frame.units {
+            WindowFrameUnits::Rows => Units::Rows,
+            WindowFrameUnits::Range | WindowFrameUnits::Groups => Units::Peers,
+        };
+        let mut edge = |bound: &WindowFrameBound| {
+            let (distance, is_after) = match bound {
+                WindowFrameBound::CurrentRow => return Some(Edge::At(0)),
+                WindowFrameBound::Preceding(distance) => (distance, false),
+                WindowFrameBound::Following(distance) => (distance, true),
+            };
+            if distance.is_null() {
+                return Some(Edge::Partition);
+            }
+            if frame.units == WindowFrameUnits::Range {
+                let [by] = function.order_by() else { return None };
+                let key = super::sort::key(by, self.read.place(&by.expr));
+                let of = by.expr.data_type(&chain.schema).ok()?;
+                return Some(Edge::Near(Near { key, distance: away(distance, is_after, &of)? }));
+            }
+            let ScalarValue::UInt64(Some(rows)) = distance else { return None };
+            let rows = i64::try_from(*rows).ok()?;
+            Some(Edge::At(if is_after { rows } else { -rows }))
+        };
+        Some(Frame { units, start: edge(&frame.start_bound)?, end: edge(&frame.end_bound)? })
     }
 
     fn place(&mut self, function: WindowFunction) -> usize {
@@ -172,9 +215,9 @@ impl Computed {
     ) -> Option<WindowFunction> {
         let call = standard.get_standard_func_expr().as_any().downcast_ref::<WindowUDFExpr>()?;
         let arguments = call.args();
-        let mut value = || {
+        let value = |read: &mut Read| {
             let value = arguments.first()?;
-            arrow_form::has_form(&value.data_type(&chain.schema).ok()?).then(|| self.read.place(value))
+            arrow_form::has_form(&value.data_type(&chain.schema).ok()?).then(|| read.place(value))
         };
         Some(match call.fun().name() {
             "row_number" => WindowFunction::RowNumber,
@@ -184,7 +227,7 @@ impl Computed {
             "cume_dist" => WindowFunction::CumeDist,
             "ntile" => WindowFunction::Ntile(integer(arguments.first()?).filter(|parts| 0 < *parts)?),
             name @ ("lag" | "lead") => {
-                let column = value()?;
+                let column = value(&mut self.read)?;
                 let rows = arguments.get(1).map_or(Some(1), integer)?;
                 let before = if name == "lag" { rows } else { rows.checked_neg()? };
                 let data_type = arguments[0].data_type(&chain.schema).ok()?;
@@ -194,8 +237,18 @@ impl Computed {
                 };
                 WindowFunction::Shifted { column, before, otherwise }
             }
-            "first_value" => WindowFunction::First { column: value()?, frame: frame(function.get_window_frame())? },
-            "last_value" => WindowFunction::Last { column: value()?, frame: frame(function.get_window_frame())? },
+            "first_value" => {
+                WindowFunction::First { column: value(&mut self.read)?, frame: self.frame(function, chain)? }
+            }
+            "last_value" => {
+                WindowFunction::Last { column: value(&mut self.read)?, frame: self.frame(function, chain)? }
+            }
+            // Counted from the other end the numbers are others.
+            "nth_value" if !format!("{call:?}").contains("is_reversed: false") => return None,
+            "nth_value" => {
+                let number = u64::try_from(integer(arguments.get(1)?)?).ok().filter(|number| 0 < *number)?;
+                WindowFunction::Nth { column: value(&mut self.read)?, number, frame: self.frame(function, chain)? }
+            }
             _ => return None,
         })
     }
@@ -208,13 +261,18 @@ impl Computed {
             Aggregate::CountRows | Aggregate::Count => Given::Column(place(Kept::Count)),
             Aggregate::Min => Given::Column(place(Kept::Min)),
             Aggregate::Max => Given::Column(place(Kept::Max)),
-            // Operators have no such sums either: floats that leave a frame cannot be taken away exactly.
-            Aggregate::Total { sum: Kept::FloatSum, .. } if frame.start != Edge::Partition => return None,
+            // Floats that leave a frame cannot be taken away exactly: all that are left are added anew.
+            Aggregate::Total { sum: Kept::FloatSum, .. } if !stays_small(frame) => return None,
             Aggregate::Total { sum, form } => {
                 let (total, count) = (place(sum), place(Kept::Count));
                 Given::Total { aggregate: Arc::new(aggregate.clone()), form, total, count }
             }
-            Aggregate::Spread => return None,
+            Aggregate::Spread => {
+                let (count, sum) = (place(Kept::Count), place(Kept::Sum));
+                let squares = self.place(WindowFunction::Squares { column: column?, frame });
+                Given::Spread { aggregate: Arc::new(aggregate.clone()), count, sum, squares }
+            }
+            Aggregate::FloatSpread => return None,
         })
     }
 }
@@ -222,13 +280,25 @@ impl Computed {
 /// With the columns at their places.
 fn moved(mut function: WindowFunction, places: &[usize]) -> WindowFunction {
     match &mut function {
-        WindowFunction::Shifted { column, .. }
-        | WindowFunction::First { column, .. }
-        | WindowFunction::Last { column, .. }
-        | WindowFunction::Kept { column: Some(column), .. } => *column = places[*column],
+        WindowFunction::Shifted { column, .. } => *column = places[*column],
+        WindowFunction::First { column, frame }
+        | WindowFunction::Last { column, frame }
+        | WindowFunction::Nth { column, frame, .. }
+        | WindowFunction::Squares { column, frame }
+        | WindowFunction::Kept { column: Some(column), frame, .. } => {
+            *column = places[*column];
+            *frame = frame.moved(|column| places[column]);
+        }
+        WindowFunction::Kept { column: None, frame, .. } => *frame = frame.moved(|column| places[column]),
         _ => {}
     }
     function
+}
+
+/// Whether all rows of a frame can be added for each row.
+fn stays_small(frame: Frame) -> bool {
+    let is_near = |edge: Edge| matches!(edge, Edge::At(rows) if rows.unsigned_abs() <= NEAR_ROWS_MAX);
+    frame.start == Edge::Partition || (frame.units == Units::Rows && is_near(frame.start) && is_near(frame.end))
 }
 
 fn integer(argument: &Arc<dyn PhysicalExpr>) -> Option<i64> {
@@ -252,25 +322,19 @@ fn constant(value: &ScalarValue, data_type: &DataType) -> Option<Option<engine::
     arrow_form::column(&array).ok().map(Some)
 }
 
-/// `None` for frames by distances of values or by groups of peers.
-fn frame(frame: &WindowFrame) -> Option<Frame> {
-    let units = match frame.units {
-        WindowFrameUnits::Rows => Units::Rows,
-        WindowFrameUnits::Range | WindowFrameUnits::Groups => Units::Peers,
-    };
-    let edge = |bound: &WindowFrameBound| {
-        let (distance, sign) = match bound {
-            WindowFrameBound::CurrentRow => return Some(Edge::At(0)),
-            WindowFrameBound::Preceding(distance) => (distance, -1),
-            WindowFrameBound::Following(distance) => (distance, 1),
-        };
-        match distance {
-            distance if distance.is_null() => Some(Edge::Partition),
-            ScalarValue::UInt64(Some(rows)) if units == Units::Rows => {
-                Some(Edge::At(i64::try_from(*rows).ok()? * sign))
-            }
-            _ => None,
+/// How far after a key another is, of the types whose keys the engine adds to.
+fn away(distance: &ScalarValue, is_after: bool, of: &DataType) -> Option<Distance> {
+    let exact = |distance: i128| Distance::Exact(if is_after { distance } else { -distance });
+    Some(match distance {
+        ScalarValue::Int16(Some(distance)) => exact((*distance).into()),
+        ScalarValue::Int32(Some(distance)) => exact((*distance).into()),
+        ScalarValue::Int64(Some(distance)) => exact((*distance).into()),
+        ScalarValue::Decimal128(Some(distance), ..) => exact(*distance),
+        ScalarValue::Float64(Some(distance)) => Distance::Float(if is_after { *distance } else { -distance }),
+        ScalarValue::IntervalMonthDayNano(Some(by)) if matches!(of, DataType::Timestamp(..)) => {
+            let by = Interval::from_month_day_nano(by.months, by.days, by.nanoseconds);
+            Distance::Span(if is_after { by } else { by.checked_neg().ok()? })
         }
-    };
-    Some(Frame { units, start: edge(&frame.start_bound)?, end: edge(&frame.end_bound)? })
+        _ => return None,
+    })
 }

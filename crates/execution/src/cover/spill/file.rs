@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{SpillFile, SpillWriter};
 use engine::Batch;
 use engine::spill::{PARTS, Parting, decode, encode};
@@ -67,6 +67,8 @@ struct Stored {
 #[derive(Clone)]
 pub(in crate::cover) struct Parts {
     pub(in crate::cover) parts: Vec<Part>,
+    /// Whether some row has a NULL for a key.
+    pub(in crate::cover) has_null_keys: bool,
 }
 
 /// The rows of a part.
@@ -93,6 +95,7 @@ impl Spiller {
     /// Has no file yet. `workers` others may do the same.
     pub(in crate::cover) fn new(
         context: &Arc<TaskContext>,
+        memory: &Arc<dyn MemoryPool>,
         stop: &Arc<AtomicBool>,
         parting: Parting,
         workers: usize,
@@ -108,7 +111,7 @@ impl Spiller {
             waiting: std::iter::repeat_with(Waiting::default).take(PARTS).collect(),
             waiting_bytes: 0,
             waiting_max: most.clamp(WAITING_MIN, WAITING_MAX),
-            held: workers::reservation(context),
+            held: workers::reservation(memory),
             file: None,
             parts: Parts::none(),
         }
@@ -129,6 +132,7 @@ impl Spiller {
             self.held.grow(self.waiting_max);
         }
         let Self { parting, waiting, waiting_bytes, parts, .. } = self;
+        parts.has_null_keys |= parting.has_null(batch);
         parting.divide(batch, |part, batch| {
             let bytes = batch.bytes_copied();
             *waiting_bytes += bytes;
@@ -230,10 +234,10 @@ impl OpenFile {
 
 impl Parts {
     fn none() -> Self {
-        Self { parts: vec![Part::default(); PARTS] }
+        Self { parts: vec![Part::default(); PARTS], has_null_keys: false }
     }
 
-    fn has_rows(&self) -> bool {
+    pub(in crate::cover) fn has_rows(&self) -> bool {
         self.parts.iter().any(|part| part.rows != 0)
     }
 
@@ -244,6 +248,7 @@ impl Parts {
             part.rows += other.rows;
             part.bytes += other.bytes;
         }
+        self.has_null_keys |= others.has_null_keys;
         self
     }
 

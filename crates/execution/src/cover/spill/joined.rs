@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryReservation;
-use engine::join::{Build, JoinKind, JoinSpec, JoinTable};
+use engine::Batch;
+use engine::join::{Build, JoinKind, JoinSpec, JoinTable, Matched};
+use engine::pipeline::Pass;
 use engine::spill::Parting;
 use parking_lot::Mutex;
 
@@ -24,6 +26,8 @@ pub(in crate::cover) struct JoinParts {
     spec: Arc<JoinSpec>,
     /// A table without rows.
     none: Arc<JoinTable>,
+    /// Whether there are probe rows, in whatever part.
+    has_probe_rows: bool,
     open: Mutex<Vec<JoinPart>>,
     turns: Arc<Turns>,
     spills: Spills,
@@ -35,6 +39,16 @@ struct JoinPart {
     probe: Part,
     /// How it was divided; `None` where that was of no use.
     parting: Option<Parting>,
+    /// What the probe rows have found, where others of the build rows had their turn.
+    matches: Option<Matches>,
+}
+
+/// Which probe rows of a part have found a match in the pieces of its build side that had their turn.
+struct Matches {
+    /// By the pieces of the probe side; made when they are first read.
+    of_pieces: Vec<Arc<Matched>>,
+    pass: Pass,
+    _held: MemoryReservation,
 }
 
 /// One worker's way through parts.
@@ -50,6 +64,8 @@ struct Current {
     has_ended: bool,
     /// Build rows for which there was no room beside the others.
     later: Vec<Piece>,
+    /// Where these matter to the rows of this turn.
+    matches: Option<Matches>,
     _turn: Turn,
 }
 
@@ -70,11 +86,17 @@ impl JoinParts {
         spills.add(build);
         spills.add(&probe);
         let parting = partings(spec).0;
-        let open = pairs(spec.kind, build.parts.iter().cloned(), probe, Some(&parting));
+        let has_probe_rows = probe.has_rows();
+        let gives_nothing = spec.kind == JoinKind::LeftNotIn && probe.has_null_keys;
+        let mut open = pairs(spec.kind, build.parts.iter().cloned(), probe, Some(&parting));
+        if gives_nothing {
+            open.clear();
+        }
         Ok(Self {
             context: Arc::clone(context),
             stop: Arc::clone(stop),
             none: Arc::new(no_rows(spec)?),
+            has_probe_rows,
             spec: Arc::clone(spec),
             open: Mutex::new(open),
             turns: Arc::default(),
@@ -91,7 +113,8 @@ impl JoinParts {
     async fn divide(&self, part: JoinPart, finer: &Parting) -> Result<(), Ended> {
         let (_, probe_keys) = partings(&self.spec);
         let divided = async |side: Part, parting: Parting| {
-            let mut spiller = Spiller::new(&self.context, &self.stop, parting, 1);
+            let memory = self.spills.memory(&self.context);
+            let mut spiller = Spiller::new(&self.context, &memory, &self.stop, parting, 1);
             for piece in side.pieces {
                 spiller.push(&piece.read()?)?;
                 tokio::task::yield_now().await;
@@ -113,7 +136,7 @@ impl JoinParts {
 
 /// A table of no rows.
 pub(in crate::cover) fn no_rows(spec: &Arc<JoinSpec>) -> engine::Result<JoinTable> {
-    JoinTable::finish(Arc::clone(spec), Vec::new(), 0)
+    JoinTable::finish(Arc::clone(spec), Vec::new(), 0, &AtomicBool::new(false))
 }
 
 /// The parts that give anything.
@@ -121,13 +144,18 @@ fn pairs(kind: JoinKind, build: impl Iterator<Item = Part>, probe: Parts, partin
     let gives = |part: &JoinPart| {
         (part.build.rows != 0 || kind.keeps_probe_rows()) && (part.probe.rows != 0 || kind.gives_rest())
     };
-    let pair = |(build, probe)| JoinPart { build, probe, parting: parting.cloned() };
+    let pair = |(build, probe)| JoinPart { build, probe, parting: parting.cloned(), matches: None };
     build.zip(probe.parts).map(pair).filter(gives).collect()
 }
 
-/// Whether a build side may be gone through in pieces: what becomes of a probe row with one does not depend on the others.
-fn may_be_in_pieces(kind: JoinKind) -> bool {
-    !kind.keeps_probe_rows() && kind != JoinKind::RightSemi
+impl Matches {
+    /// A piece of the probe side, by its number, with what its rows have found.
+    fn given(&mut self, number: usize, rows: Batch) -> Given {
+        if self.of_pieces.len() == number {
+            self.of_pieces.push(Arc::new(Matched::none(rows.rows)));
+        }
+        Given::Piece(rows, Arc::clone(&self.of_pieces[number]), self.pass)
+    }
 }
 
 impl JoinedBatches {
@@ -140,16 +168,20 @@ impl JoinedBatches {
         loop {
             if let Some(current) = &mut self.current {
                 if let Some(piece) = current.probe.pieces.get(current.next) {
+                    let (number, rows) = (current.next, piece.read()?);
                     current.next += 1;
-                    return Ok(Some(Given::Rows(piece.read()?)));
+                    return Ok(Some(match &mut current.matches {
+                        Some(matches) => matches.given(number, rows),
+                        None => Given::Rows(rows),
+                    }));
                 }
                 if !std::mem::replace(&mut current.has_ended, true) {
                     return Ok(Some(Given::EndOfTable(Arc::clone(&self.shared.none))));
                 }
             }
             let part = match self.current.take() {
-                Some(Current { probe, later, .. }) if !later.is_empty() => {
-                    JoinPart { build: Part { pieces: later, ..Part::default() }, probe, parting: None }
+                Some(Current { probe, later, matches, .. }) if !later.is_empty() => {
+                    JoinPart { build: Part { pieces: later, ..Part::default() }, probe, parting: None, matches }
                 }
                 _ => match self.shared.open.lock().pop() {
                     Some(part) => part,
@@ -163,7 +195,7 @@ impl JoinedBatches {
     }
 
     /// Makes the table of a part; `None` where it is in more parts now.
-    async fn begin(&mut self, part: JoinPart) -> Result<Option<Arc<JoinTable>>, Ended> {
+    async fn begin(&mut self, mut part: JoinPart) -> Result<Option<Arc<JoinTable>>, Ended> {
         let shared = &self.shared;
         let (mut build, mut held, mut loaded) = self.load(&part.build.pieces).await?;
         if loaded < part.build.pieces.len() {
@@ -172,36 +204,53 @@ impl JoinedBatches {
                 shared.divide(part, &finer).await?;
                 return Ok(None);
             }
-            if loaded == 0 || !may_be_in_pieces(shared.spec.kind) {
+            if part.matches.is_none() && shared.spec.kind.asks_whole_build() {
+                drop((build, held));
+                part.matches = Some(self.matches(&part.probe).await?);
+                (build, held, loaded) = self.load(&part.build.pieces).await?;
+            }
+            if loaded == 0 {
                 return Err(engine::Error::Memory("the rows of a join's build side that have one key").into());
             }
-            // The last of them was one too many.
-            drop((build, held));
-            let pieces = loaded;
-            (build, held, loaded) = self.load(&part.build.pieces[..pieces]).await?;
-            if loaded < pieces {
-                return Err(engine::Error::Memory("the build side of a join").into());
-            }
         }
-        let table = JoinTable::finish(Arc::clone(&shared.spec), vec![build], 0)?;
+        let table = JoinTable::finish(Arc::clone(&shared.spec), vec![build], 0, &shared.stop)?;
+        if shared.has_probe_rows {
+            table.see_rows_elsewhere();
+        }
         // Less than what making it took.
         held.shrink(held.size().saturating_sub(table.memory_bytes()));
         let later = part.build.pieces[loaded..].to_vec();
+        let matches = part.matches.map(|matches| {
+            let pass = Pass { is_first: matches.of_pieces.is_empty(), is_last: later.is_empty() };
+            Matches { pass, ..matches }
+        });
         let turn = shared.turns.begin(held);
-        self.current = Some(Current { probe: part.probe, next: 0, has_ended: false, later, _turn: turn });
+        self.current = Some(Current { probe: part.probe, next: 0, has_ended: false, later, matches, _turn: turn });
         Ok(Some(Arc::new(table)))
+    }
+
+    /// Room for what a probe side finds in pieces of the build side.
+    async fn matches(&self, probe: &Part) -> Result<Matches, Ended> {
+        let held = workers::reservation(&self.shared.spills.memory(&self.shared.context));
+        let bytes = Matched::memory_bytes(probe.rows) + Matched::memory_bytes(1) * probe.pieces.len();
+        if !self.shared.turns.has_room(&held, bytes).await {
+            return Err(engine::Error::Memory("the matches of a join's probe side").into());
+        }
+        Ok(Matches { of_pieces: Vec::new(), pass: Pass { is_first: true, is_last: false }, _held: held })
     }
 
     /// Build rows, as many pieces as there is room for, and room for their table.
     async fn load(&self, pieces: &[Piece]) -> Result<(Build, MemoryReservation, usize), Ended> {
-        let held = workers::reservation(&self.shared.context);
+        let held = workers::reservation(&self.shared.spills.memory(&self.shared.context));
         let mut build = Build::new(&self.shared.spec);
         for (number, piece) in pieces.iter().enumerate() {
-            build.push(piece.read()?)?;
-            let bytes = build.memory_bytes() + JoinTable::room_bytes(std::iter::once(&build));
-            if !JoinTable::can_have(build.rows()) || !self.shared.turns.has_room(&held, bytes).await {
+            let rows = piece.read()?;
+            let bytes = JoinTable::room_bytes_with(&build, &rows);
+            let can_be = JoinTable::can_have(build.rows() + rows.rows);
+            if !can_be || !self.shared.turns.has_room(&held, bytes).await {
                 return Ok((build, held, number));
             }
+            build.push(rows)?;
             tokio::task::yield_now().await;
         }
         Ok((build, held, pieces.len()))

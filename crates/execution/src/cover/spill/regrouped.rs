@@ -89,7 +89,8 @@ impl RegroupedBatches {
     /// Groups the rows of a part; `None` where it is in more parts now.
     async fn group(&self, part: Part, parting: &Parting) -> Result<Option<(GroupRows, usize, Turn)>, Ended> {
         let shared = &self.shared;
-        let held = workers::reservation(&shared.context);
+        let memory = shared.spills.memory(&shared.context);
+        let held = workers::reservation(&memory);
         let mut groups = Groups::new(&shared.spec);
         let mut pieces = part.pieces.into_iter();
         while let Some(piece) = pieces.next() {
@@ -100,7 +101,7 @@ impl RegroupedBatches {
                 continue;
             }
             let finer = parting.finer().ok_or(engine::Error::Memory("groups"))?;
-            let mut spiller = Spiller::new(&shared.context, &shared.stop, finer.clone(), 1);
+            let mut spiller = Spiller::new(&shared.context, &memory, &shared.stop, finer.clone(), 1);
             groups.drain(&mut |batch| spiller.push(&batch))?;
             held.free();
             for piece in pieces {

@@ -61,17 +61,22 @@ pub(crate) fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<
     Ok(plan)
 }
 
-/// `42809` for all but another name, schema or owner: what the files hold is not the table's to say.
+/// `42809` for all but another name, schema or owner, and how much its columns are worth keeping: what the files hold is not the table's to say.
 fn refuse_of_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
-    let is_possible = |action: &AlterAction| {
-        matches!(action, AlterAction::RenameTo(_) | AlterAction::SetSchema(_) | AlterAction::OwnerTo(_))
+    let is_possible = |action: &AlterAction| match action {
+        AlterAction::RenameTo(_) | AlterAction::SetSchema(_) | AlterAction::OwnerTo(_) => true,
+        AlterAction::SetParameters(written) | AlterAction::ResetParameters(written) => {
+            written.iter().all(|parameter| parameter.name.value == "cache")
+        }
+        _ => false,
     };
     if actions.iter().all(is_possible) {
         return Ok(());
     }
     let message = format!("ALTER action cannot be performed on relation \"{}\"", table.name);
-    Err(SqlError::new(Condition::WrongObjectType, message)
-        .with_detail("Of an external table only the name, the schema and the owner can be altered."))
+    Err(SqlError::new(Condition::WrongObjectType, message).with_detail(
+        "Of an external table only the name, the schema, the owner and the parameter \"cache\" can be altered.",
+    ))
 }
 
 fn of_table(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {

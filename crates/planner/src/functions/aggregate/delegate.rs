@@ -10,10 +10,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity, Signature,
     StatisticsArgs,
 };
-use types::{SqlError, SqlType};
+use types::SqlType;
 
-use super::span::ExtremeSpan;
-use crate::functions::external;
+use super::span::{ExtremeSpan, MovingExtreme};
 
 /// Another aggregate whose result is of its argument's type.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -76,8 +75,7 @@ impl AggregateUDFImpl for Delegate {
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if is_of_intervals(&args) {
-            let message = format!("{}(interval) over a frame whose start moves", self.name());
-            return Err(external(SqlError::unsupported(message)));
+            return Ok(Box::new(MovingExtreme::new(self.name() == "max")));
         }
         self.inner.create_sliding_accumulator(args)
     }

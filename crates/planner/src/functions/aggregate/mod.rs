@@ -8,10 +8,12 @@ mod gather;
 mod groups;
 mod joined;
 mod json;
+mod moving;
 mod ordered_set;
 mod span;
 mod sum;
 mod total;
+mod truth;
 mod variance;
 
 use std::collections::HashMap;
@@ -28,6 +30,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::n
     let gathered = |plain: Arc<AggregateUDF>| own(AggregateUDF::new_from_impl(gather::Gather::new(plain)));
     let json = |name| gathered(own(AggregateUDF::new_from_impl(json::JsonArray::new(name))));
     let spread = |name, moment| own(AggregateUDF::new_from_impl(variance::Spread::new(name, moment)));
+    let truth = |plain: Arc<AggregateUDF>| own(AggregateUDF::new_from_impl(truth::Truth::new(plain)));
     HashMap::from([
         ("sum", own(AggregateUDF::new_from_impl(sum::Total::new(Kind::Sum)))),
         ("avg", own(AggregateUDF::new_from_impl(sum::Total::new(Kind::Average)))),
@@ -40,9 +43,9 @@ static BY_NAME: LazyLock<HashMap<&'static str, Arc<AggregateUDF>>> = LazyLock::n
         ("variance", spread("variance", Moment::VarianceSample)),
         ("var_samp", spread("var_samp", Moment::VarianceSample)),
         ("var_pop", spread("var_pop", Moment::VariancePopulation)),
-        ("bool_and", f::bool_and_or::bool_and_udaf()),
-        ("bool_or", f::bool_and_or::bool_or_udaf()),
-        ("every", f::bool_and_or::bool_and_udaf()),
+        ("bool_and", truth(f::bool_and_or::bool_and_udaf())),
+        ("bool_or", truth(f::bool_and_or::bool_or_udaf())),
+        ("every", truth(f::bool_and_or::bool_and_udaf())),
         ("bit_and", f::bit_and_or_xor::bit_and_udaf()),
         ("bit_or", f::bit_and_or_xor::bit_or_udaf()),
         ("bit_xor", f::bit_and_or_xor::bit_xor_udaf()),

@@ -1,10 +1,11 @@
 //! Aggregates of intervals: `sum` and `avg` part by part, `min` and `max` by length.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 use types::{Interval, SqlError};
 
@@ -25,12 +26,17 @@ impl SpanAccumulator {
     }
 
     fn add(&mut self, values: &ArrayRef) -> Result<()> {
-        for span in values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten() {
-            let span = Interval::from_month_day_nano(span.months, span.days, span.nanoseconds);
+        for span in spans(values) {
             self.total = self.total.checked_add(span).map_err(external)?;
         }
         Ok(())
     }
+}
+
+/// Those that are not NULL.
+fn spans(values: &ArrayRef) -> impl Iterator<Item = Interval> {
+    let spans = values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten();
+    spans.map(|span| Interval::from_month_day_nano(span.months, span.days, span.nanoseconds))
 }
 
 fn scalar(value: Interval) -> Result<ScalarValue> {
@@ -44,6 +50,18 @@ impl Accumulator for SpanAccumulator {
         self.count += i64::try_from(values[0].len() - values[0].null_count())
             .map_err(|_| external(SqlError::internal("too many rows")))?;
         Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for span in spans(&values[0]) {
+            self.total = self.total.checked_sub(span).map_err(external)?;
+            self.count -= 1;
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -85,15 +103,7 @@ impl ExtremeSpan {
 
 impl Accumulator for ExtremeSpan {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for span in values[0].as_primitive::<IntervalMonthDayNanoType>().iter().flatten() {
-            let span = Interval::from_month_day_nano(span.months, span.days, span.nanoseconds);
-            let is_better = self.best.is_none_or(|best| {
-                if self.longest { best.span_us() < span.span_us() } else { span.span_us() < best.span_us() }
-            });
-            if is_better {
-                self.best = Some(span);
-            }
-        }
+        self.best = spans(&values[0]).fold(self.best, |best, span| Some(better(best, span, self.longest)));
         Ok(())
     }
 
@@ -112,6 +122,65 @@ impl Accumulator for ExtremeSpan {
     fn size(&self) -> usize {
         size_of::<Self>()
     }
+}
+
+fn better(best: Option<Interval>, span: Interval, longest: bool) -> Interval {
+    let is_better = |best: &Interval| match longest {
+        true => best.span_us() < span.span_us(),
+        false => span.span_us() < best.span_us(),
+    };
+    best.filter(|best| !is_better(best)).unwrap_or(span)
+}
+
+/// The same of a frame whose start moves.
+#[derive(Debug)]
+pub(super) struct MovingExtreme {
+    longest: bool,
+    spans: VecDeque<Interval>,
+}
+
+impl MovingExtreme {
+    pub(super) fn new(longest: bool) -> Self {
+        Self { longest, spans: VecDeque::new() }
+    }
+}
+
+impl Accumulator for MovingExtreme {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.spans.extend(spans(&values[0]));
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.spans.drain(..spans(&values[0]).count());
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let best = self.spans.iter().fold(None, |best, span| Some(better(best, *span, self.longest)));
+        best.map_or(Ok(ScalarValue::IntervalMonthDayNano(None)), scalar)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Err(no_stages())
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        Err(no_stages())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.spans.capacity() * size_of::<Interval>()
+    }
+}
+
+/// What a window's accumulator is never asked for.
+pub(super) fn no_stages() -> DataFusionError {
+    external(SqlError::internal("a window's aggregate has no stages"))
 }
 
 /// What a value is told apart by: of an interval the length.

@@ -13,6 +13,7 @@ use types::numeric::Digits;
 
 use super::distinct::DistinctAccumulator;
 use super::groups::TotalGroups;
+use super::moving::MovingTotal;
 use super::span::SpanAccumulator;
 use super::total::Sum;
 use crate::functions::definition::missing_function;
@@ -124,6 +125,15 @@ impl AggregateUDFImpl for Total {
             input => Box::new(TotalAccumulator::<i128>::new(shape, input, output)),
         };
         Ok(if args.is_distinct { Box::new(DistinctAccumulator::new(inner, input.clone())) } else { inner })
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let input = args.expr_fields[0].data_type();
+        let output = args.return_field.data_type().clone();
+        if is_floating(input) {
+            return Ok(Box::new(MovingTotal::new(shape(self.kind, input, &output), output)));
+        }
+        self.accumulator(args)
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {

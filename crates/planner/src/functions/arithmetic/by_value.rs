@@ -81,7 +81,7 @@ impl Arithmetic {
         Some(Self { operation, numbers })
     }
 
-    /// The same over columns; `None` for quotients of floats, and for some of more digits than there are.
+    /// The same over columns; `None` for some of more digits than there are.
     pub(crate) fn on_numbers(&self) -> Option<NumberCall> {
         let operation = match self.operation {
             Operation::Add => NumberOperation::Add,
@@ -104,12 +104,13 @@ impl Arithmetic {
 
     fn division(&self) -> Option<NumberCall> {
         let (division, limits) = match self.numbers {
+            Numbers::Float8 => return Some(NumberCall::FloatQuotient),
             Numbers::Integer { least, greatest, .. } => (NumberDivision::Truncated, (least.into(), greatest.into())),
             Numbers::DecimalQuotient { shift } => {
                 let beyond = power_of_ten(38);
                 (NumberDivision::Rounded { factor: checked_power_of_ten(shift)? }, (1 - beyond, beyond - 1))
             }
-            Numbers::Float8 | Numbers::Decimal { .. } => return None,
+            Numbers::Decimal { .. } => return None,
         };
         Some(NumberCall::Divided { division, limits })
     }

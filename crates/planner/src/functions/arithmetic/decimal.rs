@@ -155,8 +155,7 @@ pub(super) fn power(call: &Call<'_>) -> SqlResult<ArrayRef> {
         if is_whole && let Some(value) = whole_power(base, base_scale, exponent / unit, result.scale) {
             return Ok(value);
         }
-        let to_float = crate::functions::cast::numeric_to_float;
-        let value = to_float(base, base_scale).powf(to_float(exponent, exponent_scale));
+        let value = numeric::to_float(base, base_scale).powf(numeric::to_float(exponent, exponent_scale));
         if !value.is_finite() {
             return Err(overflow());
         }

@@ -1,11 +1,11 @@
 //! Casts of single values.
 
 use rowstore::Value;
-use types::numeric::Digits;
+use types::numeric::{self, Digits};
 use types::{SqlResult, SqlType};
 
 use super::is_text;
-use super::number::{fit, float_to_numeric, integer_to_numeric, numeric_to_float, out_of_range, whole};
+use super::number::{fit, float_to_numeric, integer_to_numeric, out_of_range, whole};
 
 /// A cast between two types.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ impl ValueCast {
             (Self::Float8ToNumeric(digits), Value::Float8(value)) => {
                 Value::Decimal(float_to_numeric(value, 14, digits)?)
             }
-            (Self::NumericToFloat8 { scale }, Value::Decimal(value)) => Value::Float8(numeric_to_float(value, scale)),
+            (Self::NumericToFloat8 { scale }, Value::Decimal(value)) => Value::Float8(numeric::to_float(value, scale)),
             (Self::NumericToNumeric { scale, digits }, Value::Decimal(value)) => {
                 Value::Decimal(fit(value, scale, digits)?)
             }

@@ -19,8 +19,8 @@ use datafusion::logical_expr::{
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 pub(super) use self::by_value::ValueCast;
+pub(crate) use self::number::float_to_numeric;
 pub(super) use self::number::with_digits;
-pub(crate) use self::number::{float_to_numeric, numeric_to_float};
 pub(crate) use self::to_text::TextWriter;
 use super::Settled;
 use super::function::invoke;

@@ -7,7 +7,7 @@ use arrow::datatypes::{
     DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt32Type,
 };
 use types::numeric::{self, Digits};
-use types::text::{format_numeric, parse_numeric};
+use types::text::parse_numeric;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::{arrow_cast, missing_cast};
@@ -116,8 +116,8 @@ fn from_numeric(values: &ArrayRef, scale: u8, to: &SqlType) -> SqlResult<ArrayRe
         SqlType::Int8 => map::<Decimal128Type, Int64Type>(values, |value| {
             i64::try_from(whole(value)).map_err(|_| out_of_range("bigint"))
         }),
-        SqlType::Float8 => map::<Decimal128Type, Float64Type>(values, |value| Ok(numeric_to_float(value, scale))),
-        SqlType::Float4 => map::<Decimal128Type, Float32Type>(values, |value| narrow(numeric_to_float(value, scale))),
+        SqlType::Float8 => map::<Decimal128Type, Float64Type>(values, |value| Ok(numeric::to_float(value, scale))),
+        SqlType::Float4 => map::<Decimal128Type, Float32Type>(values, |value| narrow(numeric::to_float(value, scale))),
         SqlType::Numeric { precision, scale: to_scale } => {
             let digits = Digits::new(*precision, *to_scale);
             decimals(values.as_primitive::<Decimal128Type>(), digits, |value| fit(value, scale, digits))
@@ -153,18 +153,6 @@ pub(in crate::functions) fn with_digits(values: &ArrayRef, sql_type: &SqlType) -
         }
         _ => None,
     }
-}
-
-/// The nearest double of a scaled integer.
-#[expect(clippy::cast_precision_loss, reason = "the fast way is taken only where both parts are exact")]
-pub(crate) fn numeric_to_float(value: i128, scale: u8) -> f64 {
-    // Both parts are exact doubles, so their quotient is rounded once.
-    if value.unsigned_abs() < 1 << 53 && scale <= 22 {
-        return value as f64 / 10_f64.powi(i32::from(scale));
-    }
-    let mut text = String::with_capacity(44);
-    format_numeric(value, scale, &mut text);
-    text.parse().expect("a printed numeric is a number")
 }
 
 /// PostgreSQL goes through 15 significant digits (6 for `real`).

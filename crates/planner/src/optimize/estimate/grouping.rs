@@ -2,11 +2,11 @@
 
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan};
 
-use super::{ColumnFacts, Relation};
+use super::{ColumnFacts, Noted, Relation};
 
 /// One row per group; keys first, then aggregates.
-pub(super) fn aggregate(aggregate: &Aggregate) -> Relation {
-    let input = Relation::of(&aggregate.input);
+pub(super) fn aggregate(aggregate: &Aggregate, noted: &mut Noted) -> Relation {
+    let input = Relation::noted(&aggregate.input, noted);
     let schema = aggregate.input.schema();
     let keys: Vec<&Expr> = match aggregate.group_expr.as_slice() {
         [Expr::GroupingSet(set)] => set.distinct_expr(),
@@ -27,8 +27,8 @@ pub(super) fn aggregate(aggregate: &Aggregate) -> Relation {
 }
 
 /// One row per combination of values.
-pub(super) fn distinct(input: &LogicalPlan) -> Relation {
-    let input = Relation::of(input);
+pub(super) fn distinct(input: &LogicalPlan, noted: &mut Noted) -> Relation {
+    let input = Relation::noted(input, noted);
     let rows = groups(&input.columns, input.rows);
     let columns = input.columns.into_iter().map(|facts| grouped(facts, rows)).collect();
     Relation { rows, columns }

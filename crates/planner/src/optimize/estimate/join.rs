@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::{Join, JoinType};
 
-use super::{ColumnFacts, Relation};
+use super::{ColumnFacts, Noted, Relation};
 
 /// Share of matches that a further condition of a join leaves.
 pub(crate) const FILTER: f64 = 1.0 / 3.0;
@@ -85,9 +85,9 @@ pub(crate) fn absence_share(share: f64) -> f64 {
     (1.0 - share).max(0.1)
 }
 
-pub(super) fn relation(join: &Join) -> Relation {
-    let left = Relation::of(&join.left);
-    let right = Relation::of(&join.right);
+pub(super) fn relation(join: &Join, noted: &mut Noted) -> Relation {
+    let left = Relation::noted(&join.left, noted);
+    let right = Relation::noted(&join.right, noted);
     let left_keys: Vec<ColumnFacts> = join.on.iter().map(|(key, _)| left.facts(key, join.left.schema())).collect();
     let right_keys: Vec<ColumnFacts> = join.on.iter().map(|(_, key)| right.facts(key, join.right.schema())).collect();
     let pairs = composite_selectivity(

@@ -3,6 +3,7 @@
 //! Estimates choose between plans that mean the same; no rewrite's correctness rests on them. Start at [`Relation::of`].
 
 mod column;
+mod expected;
 mod grouping;
 mod join;
 mod predicate;
@@ -16,6 +17,8 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
 
 pub(crate) use self::column::ColumnFacts;
+use self::expected::Noted;
+pub use self::expected::{Expected, ExpectedOf};
 pub(crate) use self::grouping::groups;
 pub(crate) use self::join::{
     FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity, share_in_common,
@@ -36,21 +39,26 @@ const UNKNOWN_ROWS: f64 = 1_000.0;
 impl Relation {
     /// The estimate for `plan`.
     pub(crate) fn of(plan: &LogicalPlan) -> Relation {
+        Relation::noted(plan, &mut Noted::default())
+    }
+
+    /// Likewise; what the parts of `plan` give is noted on the way.
+    fn noted(plan: &LogicalPlan, noted: &mut Noted) -> Relation {
         let relation = match plan {
             LogicalPlan::TableScan(scan) => scan::relation(scan),
-            LogicalPlan::Filter(filter) => filtered(&filter.input, &filter.predicate),
+            LogicalPlan::Filter(filter) => filtered(&filter.input, &filter.predicate, noted),
             LogicalPlan::Projection(projection) => {
-                let input = Relation::of(&projection.input);
+                let input = Relation::noted(&projection.input, noted);
                 let schema = projection.input.schema();
                 let columns = projection.expr.iter().map(|expr| input.facts(expr, schema)).collect();
                 Relation { rows: input.rows, columns }
             }
-            LogicalPlan::Join(join) => join::relation(join),
-            LogicalPlan::Aggregate(aggregate) => grouping::aggregate(aggregate),
-            LogicalPlan::Distinct(Distinct::All(input)) => grouping::distinct(input),
-            LogicalPlan::Distinct(Distinct::On(on)) => Relation::unknown(plan, Relation::of(&on.input).rows),
+            LogicalPlan::Join(join) => join::relation(join, noted),
+            LogicalPlan::Aggregate(aggregate) => grouping::aggregate(aggregate, noted),
+            LogicalPlan::Distinct(Distinct::All(input)) => grouping::distinct(input, noted),
+            LogicalPlan::Distinct(Distinct::On(on)) => Relation::unknown(plan, Relation::noted(&on.input, noted).rows),
             LogicalPlan::Union(union) => {
-                let inputs: Vec<Relation> = union.inputs.iter().map(|input| Relation::of(input)).collect();
+                let inputs: Vec<Relation> = union.inputs.iter().map(|input| Relation::noted(input, noted)).collect();
                 Relation {
                     rows: inputs.iter().map(|input| input.rows).sum(),
                     columns: (0..plan.schema().fields().len())
@@ -59,7 +67,7 @@ impl Relation {
                 }
             }
             LogicalPlan::Limit(limit) => {
-                let input = Relation::of(&limit.input);
+                let input = Relation::noted(&limit.input, noted);
                 let rows = match (limit.get_skip_type(), limit.get_fetch_type()) {
                     (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(Some(fetch)))) => {
                         (input.rows - skip as f64).clamp(0.0, fetch as f64)
@@ -70,17 +78,20 @@ impl Relation {
             }
             LogicalPlan::Values(values) => Relation::unknown(plan, values.values.len() as f64),
             LogicalPlan::EmptyRelation(empty) => Relation::unknown(plan, f64::from(u8::from(empty.produce_one_row))),
-            LogicalPlan::Subquery(subquery) => Relation::of(&subquery.subquery),
+            LogicalPlan::Subquery(subquery) => Relation::noted(&subquery.subquery, noted),
             other => match other.inputs().as_slice() {
                 // Sort, SubqueryAlias, Repartition, Window: the input's rows, its columns first.
-                [input] => Relation::of(input),
+                [input] => Relation::noted(input, noted),
                 inputs => {
-                    let rows = inputs.iter().map(|input| Relation::of(input).rows).fold(f64::NAN, f64::max);
+                    let rows = inputs.iter().map(|input| Relation::noted(input, noted).rows);
+                    let rows = rows.fold(f64::NAN, f64::max);
                     Relation::unknown(plan, if rows.is_nan() { UNKNOWN_ROWS } else { rows })
                 }
             },
         };
-        relation.with_width(plan)
+        let relation = relation.with_width(plan);
+        noted.add(plan, relation.rows);
+        relation
     }
 
     fn unknown(plan: &LogicalPlan, rows: f64) -> Relation {
@@ -135,25 +146,21 @@ impl Relation {
 }
 
 /// A filter right above a scan is tried on the table's sample; elsewhere its conjuncts are guessed one by one.
-fn filtered(input: &LogicalPlan, predicate: &Expr) -> Relation {
-    match input {
-        LogicalPlan::TableScan(scan) => scan::filtered(scan, predicate, || passing(input, predicate)),
-        _ => passing(input, predicate),
-    }
-}
-
-fn passing(input: &LogicalPlan, predicate: &Expr) -> Relation {
-    let relation = Relation::of(input);
-    let schema = input.schema();
-    let guessed = predicate::selectivity(predicate, &relation, schema);
-    let tried = match input {
-        LogicalPlan::TableScan(scan) => sample::try_filter(scan, predicate),
+fn filtered(input: &LogicalPlan, predicate: &Expr, noted: &mut Noted) -> Relation {
+    let known = match input {
+        LogicalPlan::TableScan(scan) => scan::filtered(scan, predicate, |all, schema| {
+            passing(all, schema, predicate, sample::try_filter(scan, predicate))
+        }),
         _ => None,
     };
+    known.unwrap_or_else(|| passing(Relation::noted(input, noted), input.schema(), predicate, None))
+}
+
+fn passing(relation: Relation, schema: &DFSchema, predicate: &Expr, tried: Option<sample::Tried>) -> Relation {
+    let guessed = predicate::selectivity(predicate, &relation, schema);
     let selectivity = tried.as_ref().map_or(guessed, |tried| tried.selectivity(guessed));
+    let Some(tried) = tried else { return predicate::apply(relation, predicate, schema, selectivity) };
     let mut kept = predicate::apply(relation.clone(), predicate, schema, selectivity);
-    if let Some(tried) = tried {
-        tried.narrow(&mut kept, &relation, schema);
-    }
+    tried.narrow(&mut kept, &relation, schema);
     kept
 }

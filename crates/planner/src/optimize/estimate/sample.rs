@@ -35,7 +35,7 @@ pub(super) struct Tried {
 /// `predicate` tried on the sample of the scanned table; `None` if there is no sample or no conjunct can be tried.
 pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
     with_table(scan, |table| {
-        let rows = rows(table)?;
+        let rows = table.known.sample.get_or_init(|| rows(table)).clone()?;
         let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), rows.schema_ref()).ok()?;
         let masks: Vec<BooleanArray> = split_conjunction(predicate)
             .into_iter()

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use catalog::Column;
-use datafusion::common::ScalarValue;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, TableScan};
 use parking_lot::Mutex;
@@ -19,55 +21,74 @@ use crate::shared::SharedTable;
 /// Values of a column of which nothing is known, as its rows are all fresh; PostgreSQL assumes as many.
 const UNKNOWN_DISTINCT: f64 = 200.0;
 
-/// The columns of a scan and the filter above it.
-type Asked = (Option<Vec<usize>>, Expr);
-
 /// What was found out about the rows of a statement's table: rules ask for it again and again.
 #[derive(Debug, Default)]
 pub(crate) struct KnownRows {
     /// Of all columns.
     facts: OnceLock<Vec<ColumnFacts>>,
-    filtered: Mutex<HashMap<Asked, Relation>>,
+    /// By the filter: what passes it, with all columns.
+    filtered: Mutex<HashMap<Expr, Arc<Relation>>>,
+    /// The rows of the sample.
+    pub(super) sample: OnceLock<Option<RecordBatch>>,
 }
 
-/// What passes a filter right above a scan: found out by `estimate` where that was not asked before.
-pub(super) fn filtered(scan: &TableScan, predicate: &Expr, estimate: impl FnOnce() -> Relation) -> Relation {
-    let Ok(provider) = source_as_provider(&scan.source) else { return estimate() };
-    let Some(table) = provider.downcast_ref::<ShardTable>() else { return estimate() };
-    let key = (scan.projection.clone(), predicate.clone());
-    let known = table.known.filtered.lock().get(&key).cloned();
-    known.unwrap_or_else(|| {
-        let relation = estimate();
-        table.known.filtered.lock().insert(key, relation.clone());
-        relation
+/// What passes a filter right above a scan of a table of the catalog: found out by `estimate`, of all columns of the table, where that was not
+/// asked before.
+pub(super) fn filtered(
+    scan: &TableScan,
+    predicate: &Expr,
+    estimate: impl FnOnce(Relation, &DFSchema) -> Relation,
+) -> Option<Relation> {
+    with_table(scan, |table| {
+        let known = table.known.filtered.lock().get(predicate).cloned();
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table.schema()).ok()?;
+                let found = Arc::new(estimate(all(table), &schema));
+                table.known.filtered.lock().insert(predicate.clone(), Arc::clone(&found));
+                found
+            }
+        };
+        Some(projected(known.rows, &known.columns, scan.projection.as_deref()))
     })
+    .flatten()
 }
 
 /// All rows of the table, the scan's projection applied. Its filters are not: they are pruning hints that a filter above repeats.
 pub(super) fn relation(scan: &TableScan) -> Relation {
-    let fields = scan.projected_schema.fields();
     if let Ok(provider) = source_as_provider(&scan.source)
         && let Some(shared) = provider.downcast_ref::<SharedTable>()
     {
         return shared.relation(scan.projection.as_ref());
     }
-    let found = with_table(scan, |table| {
-        let rows = table.rows.len() as f64;
-        let all =
-            table.known.facts.get_or_init(|| table.table.columns.iter().map(|column| facts(table, column)).collect());
-        let columns = match &scan.projection {
-            Some(projection) => {
-                let known = |index: &usize| all.get(*index).cloned().unwrap_or_else(|| ColumnFacts::unknown(rows));
-                projection.iter().map(known).collect()
-            }
-            None => all.clone(),
-        };
-        Relation { rows, columns }
-    });
+    let found =
+        with_table(scan, |table| projected(table.rows.len() as f64, facts_of_all(table), scan.projection.as_deref()));
     found.unwrap_or_else(|| Relation {
         rows: UNKNOWN_ROWS,
-        columns: fields.iter().map(|_| ColumnFacts::unknown(UNKNOWN_ROWS)).collect(),
+        columns: scan.projected_schema.fields().iter().map(|_| ColumnFacts::unknown(UNKNOWN_ROWS)).collect(),
     })
+}
+
+/// All rows and all columns of a table; its places are no columns of which anything is known.
+fn all(table: &ShardTable) -> Relation {
+    let rows = table.rows.len() as f64;
+    let mut columns = facts_of_all(table).to_vec();
+    columns.resize(table.schema().fields().len(), ColumnFacts::unknown(rows));
+    Relation { rows, columns }
+}
+
+fn facts_of_all(table: &ShardTable) -> &[ColumnFacts] {
+    table.known.facts.get_or_init(|| table.table.columns.iter().map(|column| facts(table, column)).collect())
+}
+
+fn projected(rows: f64, all: &[ColumnFacts], projection: Option<&[usize]>) -> Relation {
+    let known = |index: &usize| all.get(*index).cloned().unwrap_or_else(|| ColumnFacts::unknown(rows));
+    let columns = match projection {
+        Some(projection) => projection.iter().map(known).collect(),
+        None => all.to_vec(),
+    };
+    Relation { rows, columns }
 }
 
 /// Calls `read` with the table of the catalog that is scanned, if it is one.

@@ -1,7 +1,11 @@
 //! Estimates against the true counts of small tables.
 
-use crate::optimize::estimate::Relation;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::LogicalPlan;
+
+use crate::optimize::estimate::{Expected, ExpectedOf, Relation};
 use crate::optimize::fixtures::{Rows, Warehouse};
+use crate::shared::Optimized;
 
 fn sales() -> Warehouse {
     let sale: Rows = vec![
@@ -50,4 +54,32 @@ async fn groups_are_combinations() {
 #[tokio::test]
 async fn semi_joins_keep_their_share() {
     check("SELECT * FROM sale WHERE s_day IN (SELECT d_id FROM day WHERE d_weekday = 2)", 1.5).await;
+}
+
+#[tokio::test]
+async fn a_part_is_expected_to_give_what_it_would_alone() {
+    let sql = "SELECT d_weekday, count(*) FROM sale, day WHERE s_day = d_id AND d_year = 6 AND s_item < 50 GROUP BY d_weekday \
+               UNION ALL SELECT s_item, s_day FROM sale ORDER BY 2 LIMIT 3";
+    let plan = sales().plan(sql, true).await;
+    let mut parts = Vec::new();
+    let walked = plan.apply(|part| {
+        let of = match part {
+            LogicalPlan::TableScan(_) => Some(ExpectedOf::Scan),
+            LogicalPlan::Filter(_) => Some(ExpectedOf::Filter),
+            LogicalPlan::Join(_) => Some(ExpectedOf::Join),
+            LogicalPlan::Aggregate(_) => Some(ExpectedOf::Groups),
+            LogicalPlan::Union(_) => Some(ExpectedOf::Union),
+            _ => None,
+        };
+        parts.extend(of.map(|of| (of, Relation::of(part).rows)));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.unwrap();
+    let (mut found, mut left) = (Vec::new(), vec![Optimized { plan, shared: Vec::new() }.expected()]);
+    while let Some(Expected { of, rows, inputs }) = left.pop() {
+        found.push((of, rows));
+        left.extend(inputs.into_iter().rev());
+    }
+    assert!(7 < found.len(), "{found:?}");
+    assert_eq!(found, parts);
 }

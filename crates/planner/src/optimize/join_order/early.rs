@@ -41,11 +41,10 @@ pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     if graph.leaves.iter().any(|leaf| leaf.attachment.is_some()) {
         return Ok(None);
     }
-    let sizes = Sizes::of(&graph);
-    let Some(leaf) = totalled(&graph, &sizes, &calls) else { return Ok(None) };
+    let Some(leaf) = totalled(&graph, &calls) else { return Ok(None) };
     let Some(keys) = keys(&graph, leaf, &aggregate.group_expr) else { return Ok(None) };
     let below = build::leaf(&graph, leaf);
-    if !pays(&graph, &sizes, &below, &keys, leaf) {
+    if !pays(&graph, &below, &keys) {
         return Ok(None);
     }
     let names = names(&calls);
@@ -170,16 +169,18 @@ fn totals(calls: &[AggregateFunction], names: &[String], below: &LogicalPlan) ->
 }
 
 /// The input whose columns alone the aggregates read: the largest, where they read none.
-fn totalled(graph: &Graph, sizes: &Sizes, calls: &[AggregateFunction]) -> Option<usize> {
+fn totalled(graph: &Graph, calls: &[AggregateFunction]) -> Option<usize> {
     let mut read = HashSet::new();
     for call in calls {
         for column in call.params.args.iter().chain(call.params.filter.as_deref()).flat_map(Expr::column_refs) {
             read.insert(graph.leaves.iter().position(|leaf| leaf.plan.schema().has_column(column))?);
         }
     }
-    let rows = |leaf: &usize| sizes.rows(LeafSet::one(*leaf));
     match read.len() {
-        0 => (0..graph.leaves.len()).max_by(|a, b| rows(a).total_cmp(&rows(b))),
+        0 => {
+            let rows = |leaf| (leaf, Relation::of(&build::leaf(graph, leaf)).rows.max(1.0));
+            (0..graph.leaves.len()).map(rows).max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(leaf, _)| leaf)
+        }
         1 => read.into_iter().next(),
         _ => None,
     }
@@ -203,13 +204,13 @@ fn keys(graph: &Graph, leaf: usize, group_keys: &[Expr]) -> Option<Vec<Column>> 
     Some(keys)
 }
 
-fn pays(graph: &Graph, sizes: &Sizes, below: &LogicalPlan, keys: &[Column], leaf: usize) -> bool {
+fn pays(graph: &Graph, below: &LogicalPlan, keys: &[Column]) -> bool {
     let relation = Relation::of(below);
     if relation.rows < ROWS_MIN {
         return false;
     }
     let facts: Vec<_> = keys.iter().map(|key| relation.facts(&Expr::Column(key.clone()), below.schema())).collect();
-    let joined = sizes.rows(LeafSet::first(graph.leaves.len()));
+    // What takes longest to find out last.
     groups(&facts, relation.rows) * ROWS_OF_GROUP_MIN <= relation.rows
-        && sizes.rows(LeafSet::one(leaf)) * JOINED_MIN <= joined
+        && relation.rows * JOINED_MIN <= Sizes::of(graph).rows(LeafSet::first(graph.leaves.len()))
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use datafusion::common::{Column, DFSchema, HashSet, JoinType, NullEquality};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, Projection, build_join_schema,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, Join, LogicalPlan, Operator, Projection, build_join_schema};
 
 use super::leaf_set::LeafSet;
 use super::search::Tree;
+use crate::optimize::origin::is_never_null;
 
 /// Inputs and conditions of a tree of joins.
 #[derive(Debug)]
@@ -260,7 +259,12 @@ impl Leaf {
 }
 
 fn may_be_null(expr: &Expr, plan: &LogicalPlan) -> bool {
-    expr.nullable(plan.schema().as_ref()).unwrap_or(true)
+    match expr {
+        Expr::Alias(alias) => may_be_null(&alias.expr, plan),
+        Expr::Cast(cast) => may_be_null(&cast.expr, plan),
+        Expr::Column(column) => !is_never_null(plan, column),
+        _ => true,
+    }
 }
 
 /// Whether a condition holds for no row in which these columns are NULL.

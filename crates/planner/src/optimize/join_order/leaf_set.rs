@@ -54,8 +54,8 @@ impl LeafSet {
         (self.count() == 1).then(|| self.0.trailing_zeros() as usize)
     }
 
-    pub(super) fn iter(self) -> impl DoubleEndedIterator<Item = usize> {
-        (0..Self::COUNT_MAX).filter(move |leaf| self.has(*leaf))
+    pub(super) fn iter(self) -> Leaves {
+        Leaves(self)
     }
 
     /// All subsets that are not empty, smaller ones before those that contain them.
@@ -68,6 +68,33 @@ impl LeafSet {
             next = (following != 0).then_some(following);
             Some(LeafSet(current))
         })
+    }
+}
+
+/// The leaves of a set in their order.
+pub(super) struct Leaves(LeafSet);
+
+impl Leaves {
+    fn remove(&mut self, leaf: u32) -> usize {
+        let leaf = leaf as usize;
+        self.0 = self.0.minus(LeafSet::one(leaf));
+        leaf
+    }
+}
+
+impl Iterator for Leaves {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let LeafSet(left) = self.0;
+        (left != 0).then(|| self.remove(left.trailing_zeros()))
+    }
+}
+
+impl DoubleEndedIterator for Leaves {
+    fn next_back(&mut self) -> Option<usize> {
+        let LeafSet(left) = self.0;
+        (left != 0).then(|| self.remove(u64::BITS - 1 - left.leading_zeros()))
     }
 }
 

@@ -18,13 +18,14 @@ mod tests;
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::{HashSet, JoinType, Result};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use self::graph::Graph;
 use self::sizes::Sizes;
+use crate::optimize::estimate::Relation;
 
 /// Orders joins so that few rows flow through them. Runs after filters were pushed down.
 #[derive(Debug, Default)]
@@ -55,9 +56,41 @@ fn reorder(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         match Graph::of(&plan) {
             Some(graph) => reorder_joins(plan, graph),
-            None => plan.map_children(reorder),
+            None => plan.map_children(reorder)?.transform_data(smaller_first),
         }
     })
+}
+
+/// A FULL JOIN, which stays where it is, with the smaller input on the left.
+fn smaller_first(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let join = match plan {
+        LogicalPlan::Join(join) if join.join_type == JoinType::Full => join,
+        plan => return Ok(Transformed::no(plan)),
+    };
+    let bytes = |input: &LogicalPlan| {
+        let relation = Relation::of(input);
+        relation.rows * relation.row_bytes()
+    };
+    let columns = join.schema.columns();
+    // What has a name twice cannot be put back in its place.
+    let are_distinct = columns.iter().collect::<HashSet<_>>().len() == columns.len();
+    if !are_distinct || bytes(&join.left) <= bytes(&join.right) {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let on = join.on.into_iter().map(|(left, right)| (right, left)).collect();
+    let swapped = Join::try_new(
+        join.right,
+        join.left,
+        on,
+        join.filter,
+        JoinType::Full,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    )?;
+    let columns = columns.into_iter().map(Expr::Column).collect();
+    let projection = Projection::try_new(columns, Arc::new(LogicalPlan::Join(swapped)))?;
+    Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
 fn reorder_joins(plan: LogicalPlan, mut graph: Graph) -> Result<Transformed<LogicalPlan>> {

@@ -24,7 +24,14 @@ pub(super) struct Sizes {
     factors: Vec<(LeafSet, f64)>,
     /// Per leaf: what it is beside others.
     confined: Vec<Vec<Confined>>,
-    rows: RefCell<HashMap<LeafSet, f64>>,
+    known: RefCell<HashMap<LeafSet, Size>>,
+}
+
+/// A set's rows, and their bytes in memory.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    rows: f64,
+    bytes: f64,
 }
 
 #[derive(Debug)]
@@ -63,23 +70,28 @@ impl Sizes {
             })
             .collect();
         let confined = confined::confined(graph, &relations, &classes);
-        Sizes { leaves, classes, factors, confined, rows: RefCell::default() }
+        Sizes { leaves, classes, factors, confined, known: RefCell::default() }
     }
 
     /// Rows of the leaves joined.
     pub(super) fn rows(&self, set: LeafSet) -> f64 {
-        if let Some(rows) = self.rows.borrow().get(&set) {
-            return *rows;
-        }
-        let rows = self.compute(set).max(1.0);
-        self.rows.borrow_mut().insert(set, rows);
-        rows
+        self.size(set).rows
     }
 
     /// Bytes of these rows in memory.
     pub(super) fn bytes(&self, set: LeafSet) -> f64 {
+        self.size(set).bytes
+    }
+
+    fn size(&self, set: LeafSet) -> Size {
+        if let Some(known) = self.known.borrow().get(&set) {
+            return *known;
+        }
         let row_bytes: f64 = set.iter().map(|leaf| self.leaves[leaf].row_bytes).sum();
-        self.rows(set) * row_bytes
+        let rows = self.compute(set).max(1.0);
+        let size = Size { rows, bytes: rows * row_bytes };
+        self.known.borrow_mut().insert(set, size);
+        size
     }
 
     /// The share of a leaf's rows that lie where the keys of `build` do: its scan is told of these, and leaves the others out.

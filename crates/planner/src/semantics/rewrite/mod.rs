@@ -1,5 +1,6 @@
 //! Syntax that DataFusion reads differently from PostgreSQL, in a form it reads right; what it cannot do, refused.
 
+mod frame;
 mod values;
 mod window;
 
@@ -7,7 +8,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, UnaryOperator, Value, VisitMut, VisitorMut,
+    FunctionArguments, Ident, NamedWindowExpr, ObjectName, ObjectNamePart, Query, Select, UnaryOperator, Value,
+    VisitMut, VisitorMut, WindowType,
 };
 use types::text::{IntervalUnits, format_interval, parse_interval_in};
 use types::{Condition, SqlError, SqlResult};
@@ -62,8 +64,17 @@ impl VisitorMut for Rewriter {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_select(&mut self, _select: &mut Select) -> ControlFlow<SqlError> {
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         self.windows.pop();
+        let specs = select.named_window.iter_mut().filter_map(|window| match &mut window.1 {
+            NamedWindowExpr::WindowSpec(spec) => spec.window_frame.as_mut(),
+            NamedWindowExpr::NamedWindow(_) => None,
+        });
+        for frame in specs {
+            if let Err(error) = frame::complete(frame) {
+                return ControlFlow::Break(error);
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -169,6 +180,11 @@ impl Rewriter {
         }
         if let Some(windows) = self.windows.last() {
             windows.complete(function)?;
+        }
+        if let Some(WindowType::WindowSpec(spec)) = &mut function.over
+            && let Some(frame) = &mut spec.window_frame
+        {
+            frame::complete(frame)?;
         }
         Ok(())
     }

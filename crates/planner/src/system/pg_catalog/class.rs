@@ -100,6 +100,7 @@ impl<'a> Facts<'a> {
                 // How many rows its files hold is known while they are read.
                 facts.rows = -1.0;
                 facts.attributes = table.columns.len();
+                facts.cache = table.cache;
             }
             Body::Table(table) => {
                 let shards = source.state().shards(table.oid);

@@ -237,7 +237,8 @@ mod tests {
     fn of_files_that_are_found_the_newest_counts_and_nothing_unwanted() {
         let mut index = Index::new();
         let other = BlockKey { shard: ShardId(Uuid::from_u128(2)), ..key(1) };
-        let wishes = CacheWishes { shards: [key(0).shard].into(), policies: [(Oid(9), CachePolicy::Never)].into() };
+        let policies = [(Oid(9), CachePolicy::Never)].into();
+        let wishes = CacheWishes { shards: [key(0).shard].into(), policies, ..CacheWishes::default() };
         index.keep(&Arc::new(wishes));
         index.add_found(
             4,

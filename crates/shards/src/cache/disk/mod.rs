@@ -3,11 +3,14 @@
 //! A thread appends blocks to files of some megabytes (`segment.rs`, `record.rs`, `writer.rs`), as they are made: so that what is hot is
 //! there whenever the server ends. Where it cannot keep up it leaves blocks out. The file filled longest ago goes first; what was asked
 //! for there, or is worth its memory, is written again. Files are believed by their checksums alone: who finds another block than the
-//! wanted one, or none, reads the object. Shards never change and their ids are random, so a file from elsewhere is never asked for.
+//! wanted one, or none, reads the object. Shards never change and their ids are random, those of files of others are hashes of what the
+//! files are: a block from elsewhere is never asked for.
 
+mod arrays;
 mod index;
 mod record;
 mod segment;
+mod texts;
 mod writer;
 
 #[cfg(test)]

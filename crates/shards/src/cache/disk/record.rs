@@ -1,6 +1,7 @@
 //! How a block lies in a file: a head that says whose it is, the block, and the dictionary of its codes (`docs/blocks.md`).
 
-use arrow::buffer::Buffer;
+use std::borrow::Cow;
+
 use blocks::{Block, Dictionary, Kind};
 use bytes::Bytes;
 use types::{ColumnId, Oid, ShardId};
@@ -8,13 +9,14 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::super::BlockKey;
-use super::super::block::{ColumnBlock, views_of};
+use super::super::block::ColumnBlock;
+use super::{arrays, texts};
 
 /// Bytes of a head; all parts of a record begin at a multiple of them.
 pub(super) const HEAD_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"KPAG";
 /// Of this layout, and of which blocks stand for which types; blocks have a version of their own.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// No record is longer, however damaged its head.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
@@ -35,20 +37,15 @@ enum Form {
     Numbers = 0,
     Texts = 1,
     Codes = 2,
+    Bytes = 3,
+    Arrays = 4,
+}
+
+impl Form {
+    const ALL: [Self; 5] = [Self::Numbers, Self::Texts, Self::Codes, Self::Bytes, Self::Arrays];
 }
 
 impl RecordHead {
-    /// The head of a block's record; `None` for what is kept in memory alone.
-    fn of(key: BlockKey, table: Oid, block: &ColumnBlock) -> Option<Self> {
-        let (form, block, dictionary_bytes) = match block {
-            ColumnBlock::Numbers(block) => (Form::Numbers, block, 0),
-            ColumnBlock::Texts(block) => (Form::Texts, block, 0),
-            ColumnBlock::Codes { codes, strings, .. } => (Form::Codes, codes, strings.bytes().len() as u64),
-            ColumnBlock::Arrays(_) | ColumnBlock::Passing(_) => return None,
-        };
-        Some(Self { key, table, form, block_bytes: block.bytes().len() as u64, dictionary_bytes })
-    }
-
     /// Bytes of the whole record.
     pub(super) fn record_bytes(&self) -> u64 {
         HEAD_BYTES as u64 + aligned(self.block_bytes) + aligned(self.dictionary_bytes)
@@ -71,7 +68,7 @@ impl RecordHead {
                 number: u32::from_le_bytes(array(head, 40)),
             },
             table: Oid(u32::from_le_bytes(array(head, 44))),
-            form: [Form::Numbers, Form::Texts, Form::Codes].into_iter().find(|form| *form as u8 == head[6])?,
+            form: Form::ALL.into_iter().find(|form| *form as u8 == head[6])?,
             block_bytes: u64::from_le_bytes(array(head, 48)),
             dictionary_bytes: u64::from_le_bytes(array(head, 56)),
         };
@@ -96,18 +93,21 @@ impl RecordHead {
     }
 }
 
-/// Makes `record` the record of a block; `None` for what is kept in memory alone.
+/// Makes `record` the record of a block; `None` for what is not kept.
 pub(super) fn encode(key: BlockKey, table: Oid, block: &ColumnBlock, record: &mut Vec<u8>) -> Option<RecordHead> {
-    let head = RecordHead::of(key, table, block)?;
-    let (block, dictionary) = match block {
-        ColumnBlock::Numbers(block) | ColumnBlock::Texts(block) => (block, None),
-        ColumnBlock::Codes { codes, strings, .. } => (codes, Some(strings)),
-        ColumnBlock::Arrays(_) | ColumnBlock::Passing(_) => return None,
+    let (form, block, dictionary): (_, Cow<'_, [u8]>, &[u8]) = match block {
+        ColumnBlock::Numbers(block) => (Form::Numbers, Cow::Borrowed(block.bytes()), &[]),
+        ColumnBlock::Texts(block) => (Form::Texts, texts::compressed(block)?, &[]),
+        ColumnBlock::Bytes(block) => (Form::Bytes, Cow::Borrowed(block.bytes()), &[]),
+        ColumnBlock::Codes { codes, strings, .. } => (Form::Codes, Cow::Borrowed(codes.bytes()), strings.bytes()),
+        ColumnBlock::Arrays(values) => (Form::Arrays, Cow::Owned(arrays::write(values)?), &[]),
+        ColumnBlock::Passing(_) => return None,
     };
+    let (block_bytes, dictionary_bytes) = (block.len() as u64, dictionary.len() as u64);
+    let head = RecordHead { key, table, form, block_bytes, dictionary_bytes };
     record.clear();
     record.extend_from_slice(&head.write());
-    let parts = [Some(block.bytes()), dictionary.map(Dictionary::bytes)];
-    for part in parts.into_iter().flatten() {
+    for part in [&*block, dictionary] {
         record.extend_from_slice(part);
         record.resize(record.len().next_multiple_of(HEAD_BYTES), 0);
     }
@@ -121,33 +121,24 @@ pub(super) fn decode(record: &Bytes, key: &BlockKey, rows: usize) -> Option<Colu
         return None;
     }
     let part = |at: usize, bytes: u64| Some(record.slice(at..at.checked_add(usize::try_from(bytes).ok()?)?));
-    let block = Block::open(part(HEAD_BYTES, head.block_bytes)?).ok()?;
-    let facts = block.head();
-    if facts.rows != rows {
-        return None;
-    }
+    let first = part(HEAD_BYTES, head.block_bytes)?;
+    let block = || Block::open(first.clone()).ok().filter(|block| block.head().rows == rows);
     match head.form {
-        Form::Numbers => (!matches!(facts.kind, Kind::Text | Kind::Code)).then_some(ColumnBlock::Numbers(block)),
-        Form::Texts => are_texts(&block).then_some(ColumnBlock::Texts(block)),
+        Form::Numbers => {
+            block().filter(|block| !matches!(block.head().kind, Kind::Text | Kind::Code)).map(ColumnBlock::Numbers)
+        }
+        Form::Texts => block().and_then(texts::plain).map(ColumnBlock::Texts),
+        Form::Bytes => block().filter(|block| block.head().kind == Kind::Text).map(ColumnBlock::Bytes),
         Form::Codes => {
+            let codes = block()?;
             let at = HEAD_BYTES + usize::try_from(aligned(head.block_bytes)).ok()?;
             let strings = Dictionary::open(part(at, head.dictionary_bytes)?).ok()?;
             let are_texts = (0..).map_while(|code| strings.get(code)).all(|string| str::from_utf8(string).is_ok());
-            let are_codes = facts.kind == Kind::Code && facts.max < (strings.len() as i128).max(1);
-            if !are_texts || !are_codes {
-                return None;
-            }
-            let (views, heap) = views_of(&strings);
-            Some(ColumnBlock::Codes { codes: block, strings, views, heap: Buffer::from_vec(heap) })
+            let are_codes = codes.head().kind == Kind::Code && codes.head().max < (strings.len() as i128).max(1);
+            (are_texts && are_codes).then(|| ColumnBlock::of_codes(codes, strings))
         }
+        Form::Arrays => arrays::read(&first, rows).map(ColumnBlock::Arrays),
     }
-}
-
-/// Whether all strings of a block are UTF-8: who reads them relies on it.
-fn are_texts(block: &Block) -> bool {
-    let Ok(texts) = block.read_text() else { return false };
-    let Ok(all) = str::from_utf8(&texts.bytes) else { return false };
-    texts.offsets.iter().all(|offset| all.is_char_boundary(*offset))
 }
 
 /// Of all but the checksum itself.

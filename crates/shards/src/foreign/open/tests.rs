@@ -1,5 +1,7 @@
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, DictionaryArray, Float64Array, Int8Array, Int32Array, Int64Array,
@@ -7,8 +9,9 @@ use arrow::array::{
 };
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
-use futures::TryStreamExt;
-use objects::Objects;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryStreamExt};
+use objects::{Objects, Pace};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::data_type::{Int96, Int96Type};
@@ -19,6 +22,7 @@ use types::{ColumnId, ShardId, SqlType, SystemClock, SystemRandom};
 use uuid::Uuid;
 
 use crate::reader::tests::{column, read_of};
+use crate::writer::tests::bucket;
 use crate::{
     BlockCache, ColumnDef, Datum, Error, ForeignPlace, Op, Predicate, Result, RowGroupRead, ShardReader, Test, prune,
 };
@@ -224,6 +228,37 @@ async fn columns_that_do_not_fit_are_told() {
     let full = [ColumnDef { nullable: false, ..column(2, "a", SqlType::Int4) }];
     let read_full = read(&open(full.to_vec()).await.unwrap(), &cache, &full, &[]).await;
     assert!(matches!(read_full, Err(Error::Null { .. })));
+}
+
+/// Requests that take no time.
+#[derive(Debug)]
+struct AtOnce;
+
+impl Pace for AtOnce {
+    fn wait(&self, _what: &'static str) -> BoxFuture<'static, ()> {
+        ready(()).boxed()
+    }
+}
+
+#[tokio::test]
+async fn objects_are_read_by_requests_that_are_worth_their_way() {
+    let (columns, rows) = numbers_and_words(1_000_000);
+    let properties = WriterProperties::builder().set_compression(Compression::UNCOMPRESSED);
+    let bucket = bucket();
+    bucket.put("a.parquet", bytes(&rows, properties).into()).await.unwrap();
+    let (objects, counted) = bucket.with_faults(1, Arc::new(AtOnce), Arc::new(SystemClock::new()));
+    let object = Arc::new(objects.head("a.parquet").await.unwrap());
+    let reader = ShardReader::open_foreign(ForeignPlace::Object { objects, object }, ID, &columns).await.unwrap();
+    let cache = Arc::new(BlockCache::new(64 << 20));
+    for wanted in [&columns[..], &columns[..1], &columns[1..]] {
+        let before = counted.request_count();
+        let read = read_of(0, wanted, &[]);
+        let table = cache.of(types::Oid(1), types::CachePolicy::Never);
+        let batches: Vec<_> = reader.read_cached(&read, &table).unwrap().batches.try_collect().await.unwrap();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1_000_000);
+        let (requests, fetched) = (counted.request_count() - before, read.fetched_bytes.load(Ordering::Relaxed));
+        assert!(requests * (256 << 10) <= fetched, "{requests} requests for {fetched} bytes");
+    }
 }
 
 #[tokio::test]

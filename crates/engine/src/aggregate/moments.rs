@@ -1,0 +1,97 @@
+//! How floats are spread: their count, mean and sum of squared distances from it, value by value (Welford) and together (Chan, Golub, LeVeque).
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
+use arrow::datatypes::DataType;
+
+use crate::{Error, Result};
+
+/// What says how floats are spread.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Moments {
+    pub count: i64,
+    pub mean: f64,
+    /// The sum of squared distances from the mean.
+    pub squares: f64,
+}
+
+/// Bytes of them, one after the other.
+const BYTES: usize = 24;
+
+impl Moments {
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    pub(super) fn add(&mut self, value: f64) {
+        self.count += 1;
+        let distance = value - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (value - self.mean);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    pub(super) fn merge(&mut self, other: Self) {
+        if other.count == 0 {
+            return;
+        }
+        let total = self.count + other.count;
+        let distance = other.mean - self.mean;
+        let (mine, theirs) = (self.count as f64, other.count as f64);
+        self.squares += other.squares + distance * distance * mine * theirs / total as f64;
+        self.mean += distance * theirs / total as f64;
+        self.count = total;
+    }
+
+    /// A binary value of each.
+    pub(super) fn array(all: &[Self]) -> ArrayRef {
+        let bytes = |moments: &Self| {
+            let mut bytes = [0; BYTES];
+            bytes[..8].copy_from_slice(&moments.count.to_le_bytes());
+            bytes[8..16].copy_from_slice(&moments.mean.to_le_bytes());
+            bytes[16..].copy_from_slice(&moments.squares.to_le_bytes());
+            bytes
+        };
+        Arc::new(BinaryArray::from_iter_values(all.iter().map(bytes)))
+    }
+
+    /// Those of a column of them.
+    ///
+    /// # Errors
+    /// Where it is one of something else.
+    pub fn of_array(array: &ArrayRef) -> Result<Vec<Self>> {
+        let other = || Error::Form("moments");
+        if *array.data_type() != DataType::Binary {
+            return Err(other());
+        }
+        let array = array.as_binary::<i32>();
+        let moments = |row: usize| {
+            let bytes = array.value(row);
+            if bytes.len() != BYTES {
+                return Err(other());
+            }
+            let word = |at: usize| -> [u8; 8] { bytes[at..at + 8].try_into().expect("eight bytes") };
+            let (count, mean) = (i64::from_le_bytes(word(0)), f64::from_le_bytes(word(8)));
+            Ok(Self { count, mean, squares: f64::from_le_bytes(word(16)) })
+        };
+        (0..array.len()).map(moments).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_spread_as_the_whole_is() {
+        // Far from zero, where a sum of squares would have lost all digits.
+        let values: Vec<f64> = (0..1_000).map(|number| 1.0e9 + f64::from(number % 10)).collect();
+        let mut parts = [Moments::default(); 3];
+        values.iter().enumerate().for_each(|(at, value)| parts[at % 2].add(*value));
+        let parts = Moments::of_array(&Moments::array(&parts)).unwrap();
+        let mut whole = Moments::default();
+        parts.iter().for_each(|part| whole.merge(*part));
+        assert_eq!(whole.count, 1_000);
+        assert!((whole.mean - 1.0e9 - 4.5).abs() < 1.0e-6, "{whole:?}");
+        assert!((whole.squares - 8_250.0).abs() < 1.0e-3, "{whole:?}");
+        assert!(Moments::of_array(&(Arc::new(BinaryArray::from(vec![b"x".as_slice()])) as ArrayRef)).is_err());
+    }
+}

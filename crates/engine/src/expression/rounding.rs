@@ -1,0 +1,130 @@
+//! Exact numbers with fewer digits.
+
+use std::sync::Arc;
+
+use types::numeric::divide_rounding;
+
+use super::Computed;
+use super::arithmetic::{narrowed, widened};
+use crate::{Bounds, Column, Data, Error, Result};
+
+/// Which whole number stands for one that lies between two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounding {
+    /// The nearest; of two that are as near the one away from zero.
+    Nearest,
+    Down,
+    Up,
+    TowardZero,
+}
+
+impl Rounding {
+    /// `None` beyond 128 bits. The divisor is positive.
+    fn of(self, value: i128, divisor: i128) -> Option<i128> {
+        Some(match self {
+            Self::Nearest => divide_rounding(value, divisor),
+            Self::Down => value.div_euclid(divisor),
+            Self::Up => -value.checked_neg()?.div_euclid(divisor),
+            Self::TowardZero => value / divisor,
+        })
+    }
+
+    /// Likewise, of numbers of 64 bits, none of which is the least of all.
+    fn of_each(self, values: &[i64], divisor: i64, factor: i64) -> Vec<i64> {
+        let values = values.iter().copied();
+        match self {
+            Self::Nearest => values.map(|value| nearest(value, divisor) * factor).collect(),
+            Self::Down => values.map(|value| value.div_euclid(divisor) * factor).collect(),
+            Self::Up => values.map(|value| -(-value).div_euclid(divisor) * factor).collect(),
+            Self::TowardZero => values.map(|value| value / divisor * factor).collect(),
+        }
+    }
+}
+
+fn nearest(value: i64, divisor: i64) -> i64 {
+    let (quotient, rest) = (value / divisor, (value % divisor).abs());
+    if rest < divisor - rest { quotient } else { quotient + value.signum() }
+}
+
+/// Each value divided, rounded and multiplied by a factor.
+pub(super) fn rounded(
+    rounding: Rounding,
+    value: Computed,
+    (divisor, factor): (i128, i128),
+    limits: Bounds,
+) -> Result<Computed> {
+    let Computed { column, is_scalar } = value;
+    if let (Data::Ints { values, bounds }, Ok(by), Ok(times)) =
+        (&column.data, i64::try_from(divisor), i64::try_from(factor))
+        && let Some(given) = given(rounding, *bounds, divisor, factor)
+        && limits.min <= given.min
+        && given.max <= limits.max
+        && given.are_narrow()
+        && i128::from(i64::MIN) < bounds.min
+    {
+        let values = Arc::new(rounding.of_each(values, by, times));
+        return Ok(Computed { column: Column { data: Data::Ints { values, bounds: given }, ..column }, is_scalar });
+    }
+    let values = widened(&column.data)?;
+    let computed = values.iter().enumerate().map(|(row, value)| {
+        let value = rounding.of(*value, divisor).and_then(|value| value.checked_mul(factor));
+        match value.filter(|value| limits.min <= *value && *value <= limits.max) {
+            Some(value) => Ok(value),
+            None if !column.is_valid(row) => Ok(0),
+            None => Err(Error::Value("out of the type's range")),
+        }
+    });
+    let data = narrowed(computed.collect::<Result<_>>()?);
+    Ok(Computed { column: Column { data, ..column }, is_scalar })
+}
+
+/// What values within bounds give: rounding keeps their order.
+fn given(rounding: Rounding, bounds: Bounds, divisor: i128, factor: i128) -> Option<Bounds> {
+    let of = |value| rounding.of(value, divisor)?.checked_mul(factor);
+    Some(Bounds { min: of(bounds.min)?, max: of(bounds.max)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bits;
+
+    fn shown(rounding: Rounding, data: Data, divisor: i128, factor: i128, limits: Bounds) -> Result<Vec<i128>> {
+        let value = Computed { column: Column::new(data), is_scalar: false };
+        let computed = rounded(rounding, value, (divisor, factor), limits)?;
+        Ok(widened(&computed.column.data)?.to_vec())
+    }
+
+    #[test]
+    fn narrow_and_wide_numbers_are_rounded_alike() {
+        let all = [-250, -249, -150, -101, -100, -50, -1, 0, 1, 49, 50, 149, 150, 151, 250];
+        let limits = Bounds { min: -1000, max: 1000 };
+        for (rounding, expected) in [
+            (Rounding::Nearest, [-3, -2, -2, -1, -1, -1, 0, 0, 0, 0, 1, 1, 2, 2, 3]),
+            (Rounding::Down, [-3, -3, -2, -2, -1, -1, -1, 0, 0, 0, 0, 1, 1, 1, 2]),
+            (Rounding::Up, [-2, -2, -1, -1, -1, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3]),
+            (Rounding::TowardZero, [-2, -2, -1, -1, -1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2]),
+        ] {
+            let bounds = Bounds { min: -250, max: 250 };
+            let narrow = Data::Ints { values: Arc::new(all.to_vec()), bounds };
+            let wide = Data::Wide(Arc::new(all.iter().map(|value| i128::from(*value)).collect()));
+            assert_eq!(shown(rounding, narrow.clone(), 100, 1, limits).unwrap(), expected, "{rounding:?}");
+            assert_eq!(shown(rounding, wide, 100, 1, limits).unwrap(), expected, "{rounding:?} of wide ones");
+            let places = expected.map(|value| value * 100);
+            assert_eq!(shown(rounding, narrow, 100, 100, limits).unwrap(), places, "{rounding:?} to places");
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_fails_unless_it_is_null() {
+        let limits = Bounds { min: -9, max: 9 };
+        let data = || Data::Ints { values: Arc::new(vec![94, 95]), bounds: Bounds { min: 94, max: 95 } };
+        assert!(matches!(shown(Rounding::Nearest, data(), 10, 1, limits), Err(Error::Value(_))));
+        assert_eq!(shown(Rounding::Down, data(), 10, 1, limits).unwrap(), [9, 9]);
+        let column = Column { data: data(), validity: Some(Arc::new(Bits::of(2, |row| row == 0))) };
+        let value = Computed { column, is_scalar: false };
+        assert!(rounded(Rounding::Nearest, value, (10, 1), limits).is_ok());
+        let least = Data::Ints { values: Arc::new(vec![i64::MIN]), bounds: Bounds::of(i64::MIN.into()) };
+        assert_eq!(shown(Rounding::Up, least, 1, 1, Bounds::I64).unwrap(), [i64::MIN.into()]);
+    }
+}

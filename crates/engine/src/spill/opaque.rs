@@ -1,0 +1,103 @@
+//! Arrays as bytes: their type as text, then of binary values lengths and bytes, of intervals their parts, of lists lengths and the elements
+//! as a column.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, IntervalMonthDayNanoArray, ListArray, NullArray, UInt32Array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
+
+use super::bytes::{DAMAGED, ROWS_MAX, Reader, put_count, put_numbers};
+use super::decode::column;
+use super::encode::put_column;
+use crate::{Bits, Column, Error, Result, arrow_form};
+
+/// Lists in lists, at most.
+const DEPTH_MAX: u32 = 8;
+
+/// Appends an array; what is there for a NULL of `values` is nothing.
+pub(super) fn put(bytes: &mut Vec<u8>, values: &Column, array: &ArrayRef) -> Result<()> {
+    let name = array.data_type().to_string();
+    put_count(bytes, name.len());
+    bytes.extend_from_slice(name.as_bytes());
+    let rows = array.len();
+    let length = |row: usize, length: usize| if values.is_valid(row) { length as i64 } else { 0 };
+    match array.data_type() {
+        DataType::Null => {}
+        DataType::Binary => {
+            let array = array.as_binary::<i32>();
+            put_numbers(bytes, &(0..rows).map(|row| length(row, array.value(row).len())).collect::<Vec<_>>());
+            let there = (0..rows).filter(|row| values.is_valid(*row));
+            there.for_each(|row| bytes.extend_from_slice(array.value(row)));
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let spans = array.as_primitive::<IntervalMonthDayNanoType>().values();
+            put_numbers(bytes, &spans.iter().map(|span| span.months.into()).collect::<Vec<_>>());
+            put_numbers(bytes, &spans.iter().map(|span| span.days.into()).collect::<Vec<_>>());
+            put_numbers(bytes, &spans.iter().map(|span| span.nanoseconds).collect::<Vec<_>>());
+        }
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            put_numbers(bytes, &(0..rows).map(|row| length(row, lists.value_length(row) as usize)).collect::<Vec<_>>());
+            let places = (0..rows).filter(|row| values.is_valid(*row)).flat_map(|row| {
+                let start = lists.value_offsets()[row];
+                (start..start + lists.value_length(row)).map(|place| place as u32)
+            });
+            let elements = take(lists.values(), &UInt32Array::from_iter_values(places), None)?;
+            if ROWS_MAX < elements.len() {
+                return Err(Error::Form("more elements than are encoded together"));
+            }
+            put_column(bytes, &arrow_form::column(&elements)?)?;
+        }
+        _ => return Err(Error::Form("a type that has no bytes")),
+    }
+    Ok(())
+}
+
+/// What [`put`] has put: so many rows, of which those that are not `valid` are NULL.
+pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, depth: u32) -> Result<ArrayRef> {
+    let name = reader.count()?;
+    let name = std::str::from_utf8(reader.take(name)?).map_err(|_| DAMAGED)?;
+    let data_type: DataType = name.parse().map_err(|_| DAMAGED)?;
+    let nulls =
+        valid.map(|bits| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits.words().to_vec()), 0, bits.rows())));
+    Ok(match &data_type {
+        DataType::Null => Arc::new(NullArray::new(rows)),
+        DataType::Binary => {
+            let (offsets, count) = offsets(reader, rows, i32::MAX as usize)?;
+            let values = Buffer::from_slice_ref(reader.take(count)?);
+            Arc::new(BinaryArray::try_new(offsets, values, nulls)?)
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let mut part = || reader.numbers(rows);
+            let (months, days, nanoseconds) = (part()?, part()?, part()?);
+            let small = |number: i64| i32::try_from(number).map_err(|_| DAMAGED);
+            let span =
+                |row: usize| Ok(IntervalMonthDayNano::new(small(months[row])?, small(days[row])?, nanoseconds[row]));
+            let spans = (0..rows).map(span).collect::<Result<Vec<_>>>()?;
+            Arc::new(IntervalMonthDayNanoArray::try_new(spans.into(), nulls)?)
+        }
+        DataType::List(field) if depth < DEPTH_MAX => {
+            let (offsets, count) = offsets(reader, rows, ROWS_MAX)?;
+            let elements = column(reader, count, depth + 1)?;
+            if elements.rows() != count {
+                return Err(DAMAGED);
+            }
+            let elements = arrow_form::array(&elements, field.data_type())?;
+            Arc::new(ListArray::try_new(Arc::clone(field), offsets, elements, nulls)?)
+        }
+        _ => return Err(DAMAGED),
+    })
+}
+
+/// Where values end, of which there are lengths, and how much there is in all.
+fn offsets(reader: &mut Reader<'_>, rows: usize, most: usize) -> Result<(OffsetBuffer<i32>, usize)> {
+    let lengths = reader.numbers(rows)?.into_iter().map(|length| usize::try_from(length).map_err(|_| DAMAGED));
+    let lengths = lengths.collect::<Result<Vec<usize>>>()?;
+    let all = lengths.iter().try_fold(0_usize, |all, length| all.checked_add(*length));
+    let all = all.filter(|all| *all <= most).ok_or(DAMAGED)?;
+    Ok((OffsetBuffer::from_lengths(lengths), all))
+}

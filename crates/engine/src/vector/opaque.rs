@@ -1,0 +1,67 @@
+//! Values that rows only carry: arrays as they came from outside, of whatever type.
+//!
+//! Where nothing but NULLs is known the type is not known either: an array of Arrow's type of no values.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, NullArray, UInt32Array, new_null_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{cast, concat, interleave, nullif, take};
+use arrow::datatypes::DataType;
+
+use crate::Result;
+
+/// NULLs of a type that is not known yet.
+pub(crate) fn none(rows: usize) -> ArrayRef {
+    Arc::new(NullArray::new(rows))
+}
+
+/// The values of these rows, in memory of their own.
+pub(crate) fn taken(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
+    Ok(take(array, &UInt32Array::from_iter_values(rows.iter().copied()), None)?)
+}
+
+/// All values, in memory of their own.
+pub(crate) fn together(arrays: &[&ArrayRef]) -> Result<ArrayRef> {
+    match arrays {
+        [] => Ok(none(0)),
+        [one] => taken(one, &(0..).take(one.len()).collect::<Vec<u32>>()),
+        _ => Ok(concat(&borrowed(&typed(arrays)))?),
+    }
+}
+
+/// The picked values, each by its array's place and its own.
+pub(crate) fn interleaved(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Result<ArrayRef> {
+    let picks: Vec<(usize, usize)> = picks.iter().map(|(array, row)| (*array as usize, *row as usize)).collect();
+    Ok(interleave(&borrowed(&typed(arrays)), &picks)?)
+}
+
+/// What the values take in memory, of buffers that others may share.
+pub(crate) fn memory_bytes(array: &ArrayRef) -> usize {
+    array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
+}
+
+/// As an array of a type, NULL where `nulls` are, among which the array's own are.
+pub(crate) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
+    let array = if array.data_type() == data_type { Arc::clone(array) } else { cast(array, data_type)? };
+    match nulls {
+        Some(nulls) if array.null_count() != nulls.null_count() => {
+            Ok(nullif(&array, &BooleanArray::new(!nulls.inner(), None))?)
+        }
+        _ => Ok(array),
+    }
+}
+
+/// With the type of the others where one has none.
+fn typed(arrays: &[&ArrayRef]) -> Vec<ArrayRef> {
+    let known = arrays.iter().map(|array| array.data_type()).find(|data_type| **data_type != DataType::Null);
+    let typed = |array: &&ArrayRef| match known {
+        Some(known) if *array.data_type() == DataType::Null => new_null_array(known, array.len()),
+        _ => Arc::clone(*array),
+    };
+    arrays.iter().map(typed).collect()
+}
+
+fn borrowed(arrays: &[ArrayRef]) -> Vec<&dyn Array> {
+    arrays.iter().map(AsRef::as_ref).collect()
+}

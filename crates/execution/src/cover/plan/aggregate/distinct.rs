@@ -1,0 +1,93 @@
+//! Values that count once in a group: rows are grouped by the keys and these values, then the groups by the keys.
+//!
+//! The first groups have the states of rows too, of which the second make those of all. Of several values each has groups of its own, in one
+//! table: a row comes once for each of them, the others being NULL, and once for what is kept of rows.
+
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use engine::aggregate::{AggregateSpec, StateSpec};
+use engine::expression::Expression;
+use engine::pipeline::{Sink, Source, Step};
+use engine::{Bits, Column, Data};
+
+use super::super::{Branch, Builder, Chain};
+use super::states::{Distinct, State, States, square};
+
+impl Builder {
+    /// Groups what a chain gives, whose columns are those of `states`, as `spec` says, whose states are still to come. Gives the number of the
+    /// pipeline that ends in the groups.
+    pub(super) fn grouped_twice(&mut self, mut chain: Chain, states: &States, spec: AggregateSpec) -> usize {
+        let (plain, count) = (states.plain_columns(), states.distinct.len());
+        let mut of_rows = states.of_rows();
+        if 1 < count {
+            chain.push(&Step::Repeat(repeated(plain, &states.distinct, &mut of_rows)));
+        }
+        let AggregateSpec { keys, carried, mut sets, clustered, .. } = spec;
+        let total = sets.iter().find(|set| set.absent.iter().all(|absent| *absent)).map(|set| set.id);
+        let (key_count, carried_count, set_numbers) = (keys.len(), carried.len(), usize::from(!sets.is_empty()));
+        // Values count once in the groups of each set.
+        sets.iter_mut().for_each(|set| set.absent.extend(vec![false; count]));
+        let keys = keys.into_iter().chain(plain..plain + count).collect();
+        let state_count = of_rows.len();
+        let spec = AggregateSpec { keys, carried, states: of_rows.clone(), sets, total: None, clustered };
+        let first = self.end(chain, &Sink::Groups(Arc::new(spec)));
+
+        // What these groups have: keys, values, the number of a set, what keys determine, states of rows.
+        let after_values = key_count + count;
+        let others = after_values..after_values + set_numbers + carried_count + state_count;
+        let mut columns: Vec<Expression> = (0..key_count).chain(others).map(Expression::Column).collect();
+        let mut of_rows = of_rows.iter().zip(columns.len() - state_count..);
+        let mut all = Vec::with_capacity(states.all.len());
+        for state in &states.all {
+            all.extend(match state {
+                State::Rows(_) => of_rows.next().map(|(spec, column)| spec.of_partial(column)),
+                State::Once { kept, distinct, is_of_squares } => {
+                    let value = Expression::Column(key_count + distinct);
+                    columns.push(if *is_of_squares { square(&value) } else { value });
+                    Some(StateSpec { kept: *kept, column: Some(columns.len() - 1), filter: None })
+                }
+            });
+        }
+        let keys = key_count + set_numbers;
+        let spec = AggregateSpec {
+            keys: (0..keys).collect(),
+            carried: (keys..keys + carried_count).collect(),
+            states: all,
+            sets: Vec::new(),
+            total,
+            clustered: None,
+        };
+        let branch = Branch::new(Source::Groups(first), vec![Step::Project(columns)], Vec::new());
+        let (schema, sources, padded) = (Arc::new(Schema::empty()), Vec::new(), Vec::new());
+        let chain = Chain { branches: vec![branch], schema, sources, padded, is_ordered: false };
+        self.end(chain, &Sink::Groups(Arc::new(spec)))
+    }
+}
+
+/// The columns of rows, so many of them, then values; once for the states of rows, and for each of the values. Those states are of rows alone
+/// then.
+fn repeated(plain: usize, values: &[Distinct], of_rows: &mut [StateSpec]) -> Vec<Vec<Expression>> {
+    // A column that tells which are rows.
+    let are_rows = plain + values.len();
+    let filters: Vec<usize> = of_rows.iter().filter_map(|state| state.filter).collect();
+    of_rows.iter_mut().for_each(|state| state.filter = state.filter.or(Some(are_rows)));
+    let of_row = |column: usize| Expression::Column(column);
+    let of_value = |column: usize| if filters.contains(&column) { truth(false) } else { Expression::Column(column) };
+    let value = |number: usize| Expression::Column(plain + number);
+    let none = |number: usize| Expression::Constant(values[number].form.nulls(1));
+    let all = 0..values.len();
+    let mut lists: Vec<Vec<Expression>> = Vec::with_capacity(values.len() + 1);
+    if !of_rows.is_empty() {
+        lists.push((0..plain).map(of_row).chain(all.clone().map(none)).chain([truth(true)]).collect());
+    }
+    lists.extend(all.clone().map(|chosen| {
+        let values = all.clone().map(|number| if number == chosen { value(number) } else { none(number) });
+        (0..plain).map(of_value).chain(values).chain([truth(false)]).collect()
+    }));
+    lists
+}
+
+fn truth(value: bool) -> Expression {
+    Expression::Constant(Column::new(Data::Bools(Arc::new(Bits::all(1, value)))))
+}

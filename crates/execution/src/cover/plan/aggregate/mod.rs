@@ -1,0 +1,120 @@
+//! Aggregates: rows become groups, of which states are kept.
+//!
+//! `kept.rs` says which states an aggregate needs and what is computed of them in the end, `states.rs` gathers those of all aggregates and the
+//! columns that they are of, `distinct.rs` groups rows twice where values count once in a group, `sets.rs` says which sets of keys there are.
+
+mod distinct;
+mod kept;
+mod sets;
+mod states;
+
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use engine::Form;
+use engine::aggregate::AggregateSpec;
+use engine::arrow_form::{form, is_compared};
+use engine::expression::Expression;
+use engine::pipeline::{Sink, Source, Step};
+
+pub(super) use self::kept::{Aggregate, spread_of, total_of};
+use self::sets::grouping_sets;
+use self::states::States;
+use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
+use crate::cover::expression;
+use crate::scan::ShardScanExec;
+
+/// Keys of a group: a word says which of them are NULL.
+const KEYS_MAX: usize = 60;
+
+impl Builder {
+    pub(super) fn aggregate(&mut self, last: &AggregateExec) -> Option<Chain> {
+        let first = match last.mode() {
+            AggregateMode::Single | AggregateMode::SinglePartitioned => last,
+            AggregateMode::Final | AggregateMode::FinalPartitioned => {
+                let below = through_exchanges(last.input()).downcast_ref::<AggregateExec>()?;
+                (*below.mode() == AggregateMode::Partial).then_some(below)?
+            }
+            AggregateMode::Partial | AggregateMode::PartialReduce => return None,
+        };
+        let groups = first.group_expr();
+        let is_plain = first.limit_options().is_none() && last.limit_options().is_none();
+        if !is_plain {
+            return None;
+        }
+        let sets = if groups.has_grouping_set() { grouping_sets(groups)? } else { Vec::new() };
+        let chain = self.below(first.input())?;
+        let count = groups.expr().len();
+        let keys =
+            groups.expr().iter().map(|(key, _)| expression::lower(key, &chain.schema)).collect::<Option<Vec<_>>>()?;
+        // The number of a set comes after the keys.
+        let key_columns = count + usize::from(!sets.is_empty());
+        let mut states = States::new(Arc::clone(&chain.schema), keys, key_columns);
+        let calls = first.aggr_expr().iter().zip(first.filter_expr());
+        let finished = calls
+            .map(|(aggregate, filter)| states.value_of(aggregate, filter.as_ref()))
+            .collect::<Option<Vec<Expression>>>()?;
+        if KEYS_MAX < count + states.distinct.len() {
+            return None;
+        }
+        self.has_work = true;
+        let padded = chain.padded.clone();
+        let schema = last.schema();
+        let chain = chain.projected(states.all_columns(), Arc::new(Schema::empty()));
+        let is_costly = |key: usize| matches!(form(schema.field(key).data_type()), Some(Form::Texts | Form::Opaque));
+        let is_unique = |column| self.is_unique(column);
+        let redundant = match sets.is_empty() {
+            true => self.dependencies.redundant(&chain.sources[..count], is_unique, is_costly),
+            // Without the key that determines it, it does not stay one value.
+            false => vec![false; count],
+        };
+        let (carried, keys): (Vec<usize>, Vec<usize>) = (0..count).partition(|key| redundant[*key]);
+        if !keys.iter().all(|key| is_compared(schema.field(*key).data_type())) {
+            return None;
+        }
+        let clustered = keys.iter().position(|key| sets.is_empty() && self.is_clustered(&chain, *key));
+        let mut output: Vec<Expression> = (0..key_columns).map(Expression::Column).collect();
+        for (place, key) in keys.iter().chain(&carried).enumerate() {
+            output[*key] = Expression::Column(place);
+        }
+        output.extend(finished);
+        // Rows of a group that nobody asks for need not be grouped, unless other groups have them too.
+        let plain = if sets.is_empty() { count } else { 0 };
+        let of_keys = |columns: &[Option<SourceColumn>]| {
+            (0..output.len()).map(|column| columns.get(column).copied().flatten().filter(|_| column < plain)).collect()
+        };
+        let (origins, sources) = match chain.branches.as_slice() {
+            [branch] => (of_keys(&branch.origins), of_keys(&chain.sources)),
+            _ => (of_keys(&[]), of_keys(&[])),
+        };
+        let pipeline = if states.distinct.is_empty() {
+            let states = states.of_rows();
+            let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered };
+            self.end(chain, &Sink::Groups(Arc::new(spec)))
+        } else {
+            let spec = AggregateSpec { keys, carried, states: Vec::new(), sets, total: None, clustered };
+            self.grouped_twice(chain, &states, spec)
+        };
+        let (source, steps) = (Source::Groups(pipeline), vec![Step::Project(output)]);
+        let branches = vec![Branch::new(source, steps, origins)];
+        Some(Chain { branches, schema, sources, padded, is_ordered: false })
+    }
+
+    fn is_unique(&self, (number, column): SourceColumn) -> bool {
+        self.scanned(number).is_some_and(|scan| scan.scan.is_unique(column))
+    }
+
+    fn scanned(&self, number: usize) -> Option<&ShardScanExec> {
+        let Input::Scan(input) = &self.inputs[number] else { return None };
+        input.scan.downcast_ref::<ShardScanExec>()
+    }
+
+    /// Whether a column is one of the scan that its pipeline reads, whose values come in order.
+    fn is_clustered(&self, chain: &Chain, column: usize) -> bool {
+        let [branch] = chain.branches.as_slice() else { return false };
+        let source = chain.sources[column].filter(|(number, _)| branch.source == Source::Input(*number));
+        source.is_some_and(|(number, column)| self.scanned(number).is_some_and(|scan| scan.scan.is_clustered(column)))
+    }
+}

@@ -1,0 +1,95 @@
+//! The rows that operators are expected to give, by the estimates that their plan was made with: plan and operators are gone through side by
+//! side, as far as they have the same shape.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
+use planner::{Expected, ExpectedOf, SharedScanExec};
+
+use super::operators::Operators;
+use crate::cover::OperatorId;
+use crate::scan::ShardScanExec;
+
+/// The rows of the operators that parts of the plan are known for.
+pub(super) fn expected(
+    plan: &Expected,
+    root: &Arc<dyn ExecutionPlan>,
+    operators: &Operators,
+) -> HashMap<OperatorId, f64> {
+    let mut matching = Matching { operators, rows: HashMap::new() };
+    matching.operator(plan, root);
+    matching.rows
+}
+
+struct Matching<'a> {
+    operators: &'a Operators,
+    rows: HashMap<OperatorId, f64>,
+}
+
+impl Matching<'_> {
+    fn operator(&mut self, part: &Expected, operator: &Arc<dyn ExecutionPlan>) {
+        let operator = self.operators.shown(operator);
+        let own = OperatorId::of(operator.as_ref());
+        match does(operator.as_ref()) {
+            Some(does) if does == part.of => {
+                self.rows.insert(own, part.rows);
+                let inputs = inputs(operator);
+                if inputs.len() == part.inputs.len() {
+                    inputs.into_iter().zip(&part.inputs).for_each(|(input, part)| self.operator(part, input));
+                }
+            }
+            // The operator below it has taken the condition.
+            Some(_) if part.of == ExpectedOf::Filter => {
+                part.inputs.iter().for_each(|input| self.operator(input, operator));
+                self.rows.entry(own).and_modify(|rows| *rows = rows.min(part.rows));
+            }
+            // One that the plan does not have, or what changes nothing.
+            Some(ExpectedOf::Filter) | None => {
+                if let [input] = inputs(operator).as_slice() {
+                    self.operator(part, input);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// What an operator stands for; `None` for those that are beside the plan's parts.
+fn does(operator: &dyn ExecutionPlan) -> Option<ExpectedOf> {
+    if operator.is::<ShardScanExec>() || operator.is::<SharedScanExec>() {
+        return Some(ExpectedOf::Scan);
+    }
+    if operator.is::<FilterExec>() {
+        return Some(ExpectedOf::Filter);
+    }
+    if operator.is::<HashJoinExec>()
+        || operator.is::<NestedLoopJoinExec>()
+        || operator.is::<CrossJoinExec>()
+        || operator.is::<SortMergeJoinExec>()
+    {
+        return Some(ExpectedOf::Join);
+    }
+    if operator.is::<UnionExec>() || operator.is::<InterleaveExec>() {
+        return Some(ExpectedOf::Union);
+    }
+    let aggregate = operator.downcast_ref::<AggregateExec>()?;
+    let is_last = !matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::PartialReduce);
+    is_last.then_some(ExpectedOf::Groups)
+}
+
+/// What an operator reads; of shared rows what makes them.
+fn inputs(operator: &Arc<dyn ExecutionPlan>) -> Vec<&Arc<dyn ExecutionPlan>> {
+    if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
+        return vec![shared.rows().operators()];
+    }
+    match operator.downcast_ref::<ScalarSubqueryExec>() {
+        Some(subqueries) => vec![subqueries.input()],
+        None => operator.children(),
+    }
+}

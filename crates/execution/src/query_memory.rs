@@ -1,0 +1,153 @@
+//! Memory of one query: taken from what all queries share, counted, and limited where its session says so.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::Result as DfResult;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::{SessionState, TaskContext};
+use types::{Condition, SqlError};
+
+use crate::{Execution, RunContext};
+
+#[cfg(test)]
+mod tests;
+
+/// What a query has of the memory; nothing before it runs.
+#[derive(Debug, Default)]
+pub struct QueryMemory(OnceLock<Arc<Own>>);
+
+/// The memory of a query at one moment, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryUse {
+    pub now: usize,
+    /// The most so far.
+    pub most: usize,
+    /// What `kiln.query_memory` lets it have.
+    pub limit: Option<usize>,
+}
+
+impl QueryMemory {
+    /// What it has now, and had.
+    #[must_use]
+    pub fn used(&self) -> MemoryUse {
+        let used = |own: &Arc<Own>| MemoryUse {
+            now: own.shares.reserved(),
+            most: own.most.load(Ordering::Relaxed),
+            limit: own.limit,
+        };
+        self.0.get().map(used).unwrap_or_default()
+    }
+
+    /// An error of the query's; where its own limit was in the way, with a word on that.
+    pub(crate) fn explained(&self, error: SqlError) -> SqlError {
+        let is_its_own = self.0.get().is_some_and(|own| own.has_refused.load(Ordering::Relaxed));
+        if error.condition == Condition::OutOfMemory && is_its_own {
+            return error.with_hint("The query has no more memory than \"kiln.query_memory\" says.");
+        }
+        error
+    }
+}
+
+impl Execution {
+    /// What a plan's operators run with: the query's own memory of what all share.
+    pub(crate) fn task(&self, state: &SessionState, context: &RunContext) -> Arc<TaskContext> {
+        let mut runtime = state.runtime_env().as_ref().clone();
+        let limit = context.settings.query_memory();
+        let own = context.memory.0.get_or_init(|| Arc::new(Own::new(&runtime.memory_pool, limit)));
+        runtime.memory_pool = Arc::<Own>::clone(own);
+        Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime)))
+    }
+}
+
+/// A pool over the one of all queries.
+#[derive(Debug)]
+struct Own {
+    all: Arc<dyn MemoryPool>,
+    limit: Option<usize>,
+    /// Gives those who can spill equal shares of the limit.
+    shares: FairSpillPool,
+    most: AtomicUsize,
+    /// Whether something failed to be taken because of the limit.
+    has_refused: AtomicBool,
+}
+
+impl Own {
+    fn new(all: &Arc<dyn MemoryPool>, limit: Option<usize>) -> Self {
+        Self {
+            all: Arc::clone(all),
+            limit,
+            shares: FairSpillPool::new(limit.unwrap_or(usize::MAX)),
+            most: AtomicUsize::new(0),
+            has_refused: AtomicBool::new(false),
+        }
+    }
+
+    fn note(&self) {
+        self.most.fetch_max(self.shares.reserved(), Ordering::Relaxed);
+    }
+}
+
+impl MemoryPool for Own {
+    fn name(&self) -> &'static str {
+        "query"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.shares.register(consumer);
+        self.all.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.shares.unregister(consumer);
+        self.all.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.shares.grow(reservation, additional);
+        self.all.grow(reservation, additional);
+        self.note();
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.shares.shrink(reservation, shrink);
+        self.all.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> DfResult<()> {
+        let own = self.shares.try_grow(reservation, additional);
+        own.inspect_err(|_| self.has_refused.store(true, Ordering::Relaxed))?;
+        let all = self.all.try_grow(reservation, additional);
+        all.inspect_err(|_| self.shares.shrink(reservation, additional))?;
+        self.note();
+        Ok(())
+    }
+
+    /// So that what is left of the limit is what can be taken.
+    fn reserved(&self) -> usize {
+        let (Some(limit), MemoryLimit::Finite(most)) = (self.limit, self.memory_limit()) else {
+            return self.all.reserved();
+        };
+        let own_rest = limit.saturating_sub(self.shares.reserved());
+        let rest = match self.all.memory_limit() {
+            MemoryLimit::Finite(all) => own_rest.min(all.saturating_sub(self.all.reserved())),
+            _ => own_rest,
+        };
+        most.saturating_sub(rest)
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        match (self.limit, self.all.memory_limit()) {
+            (Some(own), MemoryLimit::Finite(all)) => MemoryLimit::Finite(own.min(all)),
+            (Some(own), _) => MemoryLimit::Finite(own),
+            (None, all) => all,
+        }
+    }
+}
+
+impl fmt::Display for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.shares, self.all)
+    }
+}

@@ -1,0 +1,65 @@
+//! Totals of floats over frames that move: what leaves cannot be taken away exactly, so that what is left is added anew.
+
+use std::collections::VecDeque;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Accumulator;
+
+use super::span::no_stages;
+use super::sum::{Finish, Shape};
+use super::total::Sum;
+
+/// The values of one frame, in their order.
+#[derive(Debug)]
+pub(super) struct MovingTotal {
+    shape: Shape,
+    output: DataType,
+    values: VecDeque<f64>,
+}
+
+impl MovingTotal {
+    pub(super) fn new(shape: Shape, output: DataType) -> Self {
+        Self { shape, output, values: VecDeque::new() }
+    }
+}
+
+impl Accumulator for MovingTotal {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        f64::read(&values[0], |_, value| {
+            self.values.push_back(value);
+            Ok(())
+        })
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        f64::read(&values[0], |_, _| {
+            self.values.pop_front();
+            Ok(())
+        })
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let total = self.values.iter().fold(0.0, |total, value| total + value);
+        let count = i64::try_from(self.values.len()).expect("a frame is in memory");
+        let finished = f64::finish(vec![total], &[count], self.shape, &self.output)?;
+        ScalarValue::try_from_array(&finished, 0)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Err(no_stages())
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        Err(no_stages())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.values.capacity() * size_of::<f64>()
+    }
+}

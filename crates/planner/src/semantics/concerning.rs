@@ -1,0 +1,72 @@
+//! Rules that take a plan apart only where it has nodes that they change: most plans have none.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::grouping_set::has_sets;
+
+type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
+
+/// A rule for plans with nodes of some kind.
+#[derive(Debug)]
+pub(super) struct Concerning {
+    rule: Rule,
+    concerns: fn(&LogicalPlan) -> bool,
+    /// Whether nodes above those have columns of another kind then, and are to know it.
+    is_known_above: bool,
+}
+
+impl Concerning {
+    /// Calls of GROUPING().
+    pub(super) fn grouping_calls(rule: Rule) -> Rule {
+        Arc::new(Self { rule, concerns: calls_grouping, is_known_above: true })
+    }
+
+    /// GROUPING SETS.
+    pub(super) fn grouping_sets(rule: Rule) -> Rule {
+        let concerns = |node: &LogicalPlan| matches!(node, LogicalPlan::Aggregate(aggregate) if has_sets(aggregate));
+        Arc::new(Self { rule, concerns, is_known_above: false })
+    }
+
+    /// Lists that become rows.
+    pub(super) fn unnested_lists(rule: Rule) -> Rule {
+        Arc::new(Self { rule, concerns: |node| matches!(node, LogicalPlan::Unnest(_)), is_known_above: false })
+    }
+}
+
+impl AnalyzerRule for Concerning {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut is_there = false;
+        plan.apply_with_subqueries(|node| {
+            is_there |= (self.concerns)(node);
+            Ok(if is_there { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !is_there {
+            return Ok(plan);
+        }
+        let plan = self.rule.analyze(plan, config)?;
+        if !self.is_known_above {
+            return Ok(plan);
+        }
+        plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
+    }
+}
+
+fn calls_grouping(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Aggregate(aggregate) = node else { return false };
+    aggregate.aggr_expr.iter().any(|mut expr| {
+        while let Expr::Alias(alias) = expr {
+            expr = &alias.expr;
+        }
+        matches!(expr, Expr::AggregateFunction(call) if call.func.name() == "grouping")
+    })
+}

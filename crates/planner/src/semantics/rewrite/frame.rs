@@ -1,0 +1,88 @@
+//! Distances of frames: intervals in a spelling that Arrow reads, and none that is negative.
+
+use datafusion::sql::sqlparser::ast::{
+    self, DataType, Expr, UnaryOperator, Value, WindowFrame, WindowFrameBound, WindowFrameUnits,
+};
+use types::text::parse_interval;
+use types::{Condition, Interval, SqlError, SqlResult};
+
+use super::{interval_literal, text};
+
+/// So many rows or groups away there are none.
+const BEYOND: &str = "4294967295";
+
+/// Completes the bounds of a frame.
+pub(super) fn complete(frame: &mut WindowFrame) -> SqlResult<()> {
+    let units = frame.units;
+    bound(&mut frame.start_bound, units, "starting")?;
+    let Some(end) = &mut frame.end_bound else { return Ok(()) };
+    bound(end, units, "ending")?;
+    if units != WindowFrameUnits::Range && is_behind(&frame.start_bound, end) {
+        for bound in [&mut frame.start_bound, end] {
+            if let WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) = bound {
+                *distance = Some(Box::new(Expr::Value(Value::Number(BEYOND.to_owned(), false).into())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a frame ends before it starts: it has no rows, which DataFusion does not take for a frame.
+fn is_behind(start: &WindowFrameBound, end: &WindowFrameBound) -> bool {
+    use WindowFrameBound as B;
+    match (start, end) {
+        (B::Preceding(Some(start)), B::Preceding(Some(end))) => rows(start).zip(rows(end)).is_some_and(|(x, y)| x < y),
+        (B::Following(Some(start)), B::Following(Some(end))) => rows(start).zip(rows(end)).is_some_and(|(x, y)| y < x),
+        _ => false,
+    }
+}
+
+fn rows(distance: &Expr) -> Option<u64> {
+    let Expr::Value(value) = distance else { return None };
+    if let Value::Number(number, _) = &value.value { number.parse().ok() } else { None }
+}
+
+fn bound(bound: &mut WindowFrameBound, units: WindowFrameUnits, which: &str) -> SqlResult<()> {
+    let (WindowFrameBound::Preceding(Some(distance)) | WindowFrameBound::Following(Some(distance))) = bound else {
+        return Ok(());
+    };
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = distance.as_ref()
+        && matches!(expr.as_ref(), Expr::Value(value) if matches!(value.value, Value::Number(..)))
+    {
+        return Err(negative(units, which));
+    }
+    if let Some(span) = interval(distance)? {
+        if span.span_us() < 0 {
+            return Err(negative(units, which));
+        }
+        let Interval { months, days, microseconds } = span;
+        **distance = Expr::Interval(ast::Interval {
+            value: Box::new(text(format!("{months} months {days} days {microseconds} microseconds"))),
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        });
+    }
+    Ok(())
+}
+
+/// The interval that is written out.
+fn interval(expr: &Expr) -> SqlResult<Option<Interval>> {
+    match expr {
+        Expr::Interval(interval) => self::interval(&interval_literal(interval)?),
+        Expr::Cast { expr, data_type: DataType::Interval { .. }, .. } => match expr.as_ref() {
+            Expr::Value(value) => value.value.clone().into_string().map(|text| parse_interval(&text)).transpose(),
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+fn negative(units: WindowFrameUnits, which: &str) -> SqlError {
+    let message = match units {
+        WindowFrameUnits::Range => "invalid preceding or following size in window function".to_owned(),
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => format!("frame {which} offset must not be negative"),
+    };
+    SqlError::new(Condition::InvalidPrecedingOrFollowingSize, message)
+}

@@ -1,0 +1,190 @@
+//! Calls of window functions: what they are refused, and the keys and distances of their frames.
+
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::{Expr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, when};
+use types::numeric::Digits;
+use types::sql_type::NUMERIC_PRECISION_MAX;
+use types::{Condition, SessionZone, SqlError, SqlType};
+
+use super::aggregate::counted;
+use super::cast::lower as lower_cast;
+use super::resolve::{Rewriter, ordered};
+use super::type_rules::plain;
+use super::typed::type_of;
+use crate::functions::cast::{CastKind, is_text};
+use crate::functions::{comparison_key, external};
+
+impl Rewriter<'_> {
+    pub(super) fn window(&self, mut call: WindowFunction) -> Result<Expr> {
+        if call.params.distinct {
+            let message = "DISTINCT is not implemented for window functions";
+            return Err(external(SqlError::new(Condition::FeatureNotSupported, message)));
+        }
+        self.check_range(&call)?;
+        if let ("lag" | "lead", Some(Expr::Literal(offset, _))) = (call.fun.name(), call.params.args.get(1))
+            && offset.is_null()
+        {
+            return Err(external(SqlError::unsupported(format_args!("a NULL offset of {}", call.fun.name()))));
+        }
+        for key in &mut call.params.partition_by {
+            *key = ordered(key.clone(), self.schema, self.session)?;
+        }
+        for key in &mut call.params.order_by {
+            key.expr = ordered(key.expr.clone(), self.schema, self.session)?;
+        }
+        self.make_keys_near(&mut call)?;
+        if let Some(key) = call.params.order_by.first()
+            && call.params.window_frame.units == WindowFrameUnits::Range
+            && has_no_distances(&type_of(&key.expr, self.schema)?)
+        {
+            call.params.window_frame = by_peers(&call.params.window_frame);
+        }
+        if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+            let name = function.name().to_owned();
+            if name == "count" {
+                call.params.args = counted(call.params.args);
+            }
+            call.params.args = self.aggregate_arguments(&name, call.params.args)?;
+            self.filter_arguments(&name, &mut call)?;
+        }
+        Ok(Expr::WindowFunction(Box::new(call)))
+    }
+
+    /// FILTER of what takes no notice of NULLs as a CASE of its argument.
+    fn filter_arguments(&self, name: &str, call: &mut WindowFunction) -> Result<()> {
+        let is_plain = |sql_type: SqlType| {
+            Digits::of(&sql_type).is_some()
+                || matches!(sql_type, SqlType::Float8 | SqlType::Date | SqlType::Timestamp | SqlType::Text)
+        };
+        let Some(argument) = call.params.args.first_mut() else { return Ok(()) };
+        let ignores_nulls = match name {
+            "count" => true,
+            "sum" | "avg" | "min" | "max" | "variance" | "var_samp" | "var_pop" | "stddev" | "stddev_samp"
+            | "stddev_pop" => is_plain(type_of(argument, self.schema)?),
+            _ => false,
+        };
+        if let Some(filter) = call.params.filter.take_if(|_| ignores_nulls) {
+            *argument = when(*filter, argument.clone()).end()?;
+        }
+        Ok(())
+    }
+
+    /// `0A000` for a distance from a text, for one between lengths of intervals, and for one of another kind than the key.
+    fn check_range(&self, call: &WindowFunction) -> Result<()> {
+        let distances = distances(&call.params.window_frame);
+        if distances.is_empty() {
+            return Ok(());
+        }
+        for key in &call.params.order_by {
+            let sql_type = type_of(&key.expr, self.schema)?;
+            let refused = |offset: &str| {
+                let message = format!(
+                    "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}{offset}",
+                    plain(&sql_type)
+                );
+                Err(external(SqlError::new(Condition::FeatureNotSupported, message)))
+            };
+            if is_text(&sql_type) || has_no_distances(&sql_type) || comparison_key(&sql_type).is_some() {
+                return refused("");
+            }
+            let is_time = matches!(sql_type, SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz);
+            for distance in &distances {
+                let Some(offset) = Offset::of(distance) else { continue };
+                match offset {
+                    Offset::Number { decimals } if is_time => {
+                        return refused(if decimals == 0 {
+                            " and offset type integer"
+                        } else {
+                            " and offset type numeric"
+                        });
+                    }
+                    Offset::Number { decimals } if decimals != 0 && is_integer(&sql_type) => {
+                        return refused(" and offset type numeric");
+                    }
+                    Offset::Interval { .. } if !is_time => return refused(" and offset type interval"),
+                    // What days are follows the session's zone, and frames do not know that.
+                    Offset::Interval { is_clock: false }
+                        if sql_type == SqlType::TimestampTz && self.session.zone != SessionZone::UTC =>
+                    {
+                        return Err(external(SqlError::unsupported(
+                            "RANGE with days or months of timestamp with time zone in a zone other than UTC",
+                        )));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the key of a frame with distances a type that holds what lies so far away: moments for dates, and numerics with the digits
+    /// of the distances.
+    fn make_keys_near(&self, call: &mut WindowFunction) -> Result<()> {
+        let distances = distances(&call.params.window_frame);
+        let ([key], false) = (call.params.order_by.as_mut_slice(), distances.is_empty()) else { return Ok(()) };
+        let from = type_of(&key.expr, self.schema)?;
+        let to = match &from {
+            SqlType::Date => SqlType::Timestamp,
+            SqlType::Numeric { scale, .. } => {
+                let decimals = distances.iter().filter_map(Offset::of).map(|offset| match offset {
+                    Offset::Number { decimals } => decimals,
+                    Offset::Interval { .. } => 0,
+                });
+                let scale = decimals.fold(*scale, u8::max);
+                SqlType::Numeric { precision: NUMERIC_PRECISION_MAX, scale }
+            }
+            _ => return Ok(()),
+        };
+        key.expr = lower_cast(key.expr.clone(), &from, &to, CastKind::Explicit, self.session)?;
+        Ok(())
+    }
+}
+
+/// A distance as it is written.
+enum Offset {
+    /// So many digits after the point.
+    Number { decimals: u8 },
+    /// Whether it has neither months nor days.
+    Interval { is_clock: bool },
+}
+
+impl Offset {
+    fn of(distance: &ScalarValue) -> Option<Self> {
+        let text = distance.try_as_str().flatten()?;
+        if text.ends_with("microseconds") {
+            return Some(Self::Interval { is_clock: text.starts_with("0 months 0 days") });
+        }
+        let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        Some(Self::Number { decimals: u8::try_from(decimals).unwrap_or(u8::MAX) })
+    }
+}
+
+/// Those of the edges of a RANGE.
+fn distances(frame: &WindowFrame) -> Vec<ScalarValue> {
+    let distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => Some(distance.clone()),
+        WindowFrameBound::CurrentRow => None,
+    };
+    let edges = [&frame.start_bound, &frame.end_bound].into_iter().filter(|_| frame.units == WindowFrameUnits::Range);
+    edges.filter_map(distance).filter(|distance| !distance.is_null()).collect()
+}
+
+fn is_integer(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
+}
+
+/// Types that DataFusion has no RANGE frames for.
+fn has_no_distances(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::Bytea | SqlType::Uuid | SqlType::Time)
+}
+
+/// A RANGE without distances, which ends with the row's peers, as the GROUPS that it is.
+fn by_peers(frame: &WindowFrame) -> WindowFrame {
+    let end = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+        WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+    };
+    WindowFrame::new_bounds(WindowFrameUnits::Groups, end(&frame.start_bound), end(&frame.end_bound))
+}

@@ -1,0 +1,62 @@
+//! How many rows are fetched together: of files of this machine a few pages, of others so many that a request is worth the way.
+
+use super::ShardReader;
+use crate::{ColumnDef, ShardMeta};
+
+/// Rows of a stretch: four pages, so that little lies in memory and dictionaries are rarely decoded again.
+pub const SEGMENT_ROWS: usize = 4 * 65_536;
+/// Over the network a request takes as long for so many bytes as for fewer.
+const REQUEST_BYTES_MIN: u64 = 256 << 10;
+/// Bytes of a stretch that may lie in memory, those of its requests together.
+const STRETCH_BYTES_MAX: u64 = 16 << 20;
+
+impl ShardReader {
+    /// Rows of the row group that are fetched together, a multiple of [`SEGMENT_ROWS`].
+    pub(crate) fn stretch_rows(&self, row_group: usize, leaves: &[usize]) -> usize {
+        if !self.is_far() {
+            return SEGMENT_ROWS;
+        }
+        let group = self.file().metadata.metadata().row_group(row_group);
+        let bytes = |leaf: &usize| u64::try_from(group.column(*leaf).compressed_size()).unwrap_or_default();
+        of_far(self.file().rows(row_group) as u64, &leaves.iter().map(bytes).collect::<Vec<_>>())
+    }
+}
+
+/// Rows of a far row group that are worth being read together, by what the catalog knows of its columns; a multiple of [`SEGMENT_ROWS`].
+#[must_use]
+pub fn far_stretch_rows(meta: &ShardMeta, row_group: usize, columns: &[ColumnDef]) -> usize {
+    let Some(rows) = meta.row_groups.get(row_group).map(|group| group.rows) else { return SEGMENT_ROWS };
+    let part = |bytes: u64| u128::from(bytes) * u128::from(rows) / u128::from(meta.rows.max(1));
+    let known = columns.iter().filter_map(|column| meta.column(column.id));
+    of_far(rows, &known.map(|known| u64::try_from(part(known.bytes)).unwrap_or(u64::MAX)).collect::<Vec<_>>())
+}
+
+/// So many of the rows of these chunks that each of them gives a request of [`REQUEST_BYTES_MIN`], if it has as much, as far as
+/// [`STRETCH_BYTES_MAX`] go.
+fn of_far(rows: u64, chunks: &[u64]) -> usize {
+    let share = |bytes: u64, of: u64| u128::from(rows) * u128::from(bytes) / u128::from(of.max(1));
+    let narrowest = chunks.iter().copied().filter(|bytes| REQUEST_BYTES_MIN <= *bytes).min();
+    let worth = narrowest.map_or_else(|| u128::from(rows), |narrowest| share(REQUEST_BYTES_MIN, narrowest));
+    let most = share(STRETCH_BYTES_MAX, chunks.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes)));
+    let segments = worth.div_ceil(SEGMENT_ROWS as u128).min(most / SEGMENT_ROWS as u128).max(1);
+    usize::try_from(segments).map_or(usize::MAX, |segments| segments.saturating_mul(SEGMENT_ROWS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn far_requests_are_worth_their_way_as_far_as_memory_goes() {
+        const ROWS: u64 = 4 * SEGMENT_ROWS as u64;
+        let segments = |chunks: &[u64]| of_far(ROWS, chunks) / SEGMENT_ROWS;
+        assert_eq!(segments(&[8 << 20, 1 << 20]), 1, "a quarter of each is enough");
+        assert_eq!(segments(&[8 << 20, 512 << 10]), 2);
+        assert_eq!(segments(&[1 << 20, 300 << 10]), 4);
+        assert_eq!(segments(&[2 << 20, 1 << 10]), 1, "what is less at all counts no more");
+        assert_eq!(segments(&[1 << 10, 100 << 10]), 4, "all of it is one request");
+        assert_eq!(segments(&[20 << 20, 300 << 10]), 3);
+        assert_eq!(segments(&[200 << 20, 300 << 10]), 1);
+        assert_eq!((segments(&[]), of_far(0, &[0])), (4, SEGMENT_ROWS));
+    }
+}

@@ -1,0 +1,209 @@
+//! In which order conditions are tried that must all hold: what leaves most rows out in the least time comes first.
+
+/// After so many rounds the order is looked at again. A round is a page or a batch.
+const ROUNDS: u32 = 16;
+
+/// A condition that may be left out is, for so many rounds, where at least so many of a hundred rows pass it.
+const ROUNDS_WITHOUT: u32 = 128;
+const PASSING_MIN: u64 = 85;
+
+/// What may be done with a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It may fail where those before it leave rows out: it stays where it is, and so do those on either side of it.
+    Fixed,
+    Movable,
+    /// It need not be tried at all: another will leave the same rows out, later.
+    Optional,
+}
+
+impl Place {
+    /// Of a condition that must be tried.
+    #[must_use]
+    pub fn of(never_fails: bool) -> Self {
+        if never_fails { Self::Movable } else { Self::Fixed }
+    }
+}
+
+/// What trying a condition has cost and brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Effect {
+    pub rows_in: u64,
+    pub rows_out: u64,
+    pub ns: u64,
+}
+
+impl Effect {
+    /// What it costs to leave a row out; `None` where it has never been tried.
+    #[expect(clippy::cast_precision_loss, reason = "orders of magnitude decide")]
+    fn cost(self) -> Option<f64> {
+        let left_out = self.rows_in.saturating_sub(self.rows_out) as f64;
+        (self.rows_in != 0).then(|| (self.ns + 1) as f64 / left_out.max(1e-3))
+    }
+
+    fn passes_most(self) -> bool {
+        self.rows_in * PASSING_MIN < self.rows_out * 100
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { rows_in: self.rows_in + other.rows_in, rows_out: self.rows_out + other.rows_out, ns: self.ns + other.ns }
+    }
+
+    /// What is long ago counts less.
+    fn halved(self) -> Self {
+        Self { rows_in: self.rows_in / 2, rows_out: self.rows_out / 2, ns: self.ns / 2 }
+    }
+}
+
+/// The order in which to try conditions, so far tried in `order`: by what it costs to leave a row out, within stretches of those that may
+/// change places. What has not been tried, because no row came to it, stays behind those that have.
+fn best_order(order: &[usize], places: &[Place], effects: &[Effect]) -> Vec<usize> {
+    let mut order = order.to_vec();
+    let cost = |condition: &usize| effects[*condition].cost().unwrap_or(f64::INFINITY);
+    for stretch in order.chunk_by_mut(|one, next| places[*one] != Place::Fixed && places[*next] != Place::Fixed) {
+        stretch.sort_by(|one, other| cost(one).total_cmp(&cost(other)));
+    }
+    order
+}
+
+/// Conditions by their numbers, and what one worker has seen of them.
+#[derive(Debug, Clone, Default)]
+pub struct Conjuncts {
+    places: Vec<Place>,
+    order: Vec<usize>,
+    effects: Vec<Effect>,
+    /// Those that are left out until that round.
+    without: Vec<u32>,
+    round: u32,
+}
+
+impl Conjuncts {
+    /// In the order of their numbers.
+    #[must_use]
+    pub fn new(places: Vec<Place>) -> Self {
+        let count = places.len();
+        let (effects, without) = (vec![Effect::default(); count], vec![0; count]);
+        Self { places, order: (0..count).collect(), effects, without, round: 0 }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Whether it matters what they do: where nothing can change, nobody need measure it.
+    #[must_use]
+    pub fn learn(&self) -> bool {
+        self.places.contains(&Place::Optional)
+            || self.places.windows(2).any(|places| places.iter().all(|place| *place != Place::Fixed))
+    }
+
+    /// The condition at a place of the order; `None` where it is left out in this round.
+    #[must_use]
+    pub fn at(&self, place: usize) -> Option<usize> {
+        let condition = self.order[place];
+        (self.without[condition] <= self.round).then_some(condition)
+    }
+
+    /// Remembers what a condition has done.
+    pub fn note(&mut self, condition: usize, effect: Effect) {
+        self.effects[condition] = self.effects[condition].and(effect);
+    }
+
+    /// Ends a round, after some of which another order may be better.
+    pub fn end_round(&mut self) {
+        self.round += 1;
+        if !self.round.is_multiple_of(ROUNDS) {
+            return;
+        }
+        self.order = best_order(&self.order, &self.places, &self.effects);
+        for (condition, effect) in self.effects.iter_mut().enumerate() {
+            if self.places[condition] == Place::Optional && effect.passes_most() {
+                self.without[condition] = self.round + ROUNDS_WITHOUT;
+                *effect = Effect::default();
+            }
+            *effect = effect.halved();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(rows_in: u64, rows_out: u64, ns: u64) -> Effect {
+        Effect { rows_in, rows_out, ns }
+    }
+
+    #[test]
+    fn what_leaves_most_out_in_the_least_time_comes_first() {
+        use Place::{Fixed, Movable};
+        let effects = [
+            effect(1000, 900, 1000), // 10 ns for each row that it leaves out
+            effect(900, 90, 81_000), // 100
+            effect(90, 9, 81),       // 1
+            effect(9, 9, 1),         // none at all
+            effect(0, 0, 0),         // not tried
+        ];
+        assert_eq!(best_order(&[0, 1, 2, 3, 4], &[Movable; 5], &effects), [2, 0, 1, 3, 4]);
+        assert_eq!(best_order(&[4, 3, 2, 1, 0], &[Movable; 5], &effects), [2, 0, 1, 3, 4]);
+        // What may fail stays behind what was before it, and before what was behind it.
+        let places = [Movable, Movable, Fixed, Movable, Movable];
+        assert_eq!(best_order(&[0, 1, 2, 3, 4], &places, &effects), [0, 1, 2, 3, 4]);
+        assert_eq!(best_order(&[1, 0, 2, 4, 3], &places, &effects), [0, 1, 2, 3, 4]);
+        assert_eq!(best_order(&[0, 1, 2, 3, 4], &[Fixed; 5], &effects), [0, 1, 2, 3, 4]);
+    }
+
+    /// One round, in which each condition lets so many of ten rows pass, at the same cost.
+    fn round(conjuncts: &mut Conjuncts, passing: &[u64]) -> Vec<usize> {
+        let mut tried = Vec::new();
+        let mut rows = 1_000_000;
+        for place in 0..conjuncts.len() {
+            let Some(condition) = conjuncts.at(place) else { continue };
+            tried.push(condition);
+            let left = rows * passing[condition] / 10;
+            conjuncts.note(condition, effect(rows, left, rows));
+            rows = left;
+        }
+        conjuncts.end_round();
+        tried
+    }
+
+    #[test]
+    fn an_order_follows_what_is_seen() {
+        let mut conjuncts = Conjuncts::new(vec![Place::Movable; 2]);
+        assert!(conjuncts.learn());
+        for _ in 0..ROUNDS {
+            assert_eq!(round(&mut conjuncts, &[9, 1]), [0, 1]);
+        }
+        assert_eq!(round(&mut conjuncts, &[9, 1]), [1, 0]);
+        // The rows change.
+        for _ in 0..20 * ROUNDS {
+            round(&mut conjuncts, &[1, 9]);
+        }
+        assert_eq!(round(&mut conjuncts, &[1, 9]), [0, 1]);
+    }
+
+    #[test]
+    fn what_lets_most_rows_pass_is_left_out_for_a_while() {
+        let mut conjuncts = Conjuncts::new(vec![Place::Optional, Place::Fixed]);
+        for _ in 0..ROUNDS {
+            assert_eq!(round(&mut conjuncts, &[9, 5]), [0, 1]);
+        }
+        for _ in 0..ROUNDS_WITHOUT {
+            assert_eq!(round(&mut conjuncts, &[9, 5]), [1]);
+        }
+        // Then it is tried again, and stays where it is of use by now.
+        for _ in 0..ROUNDS_WITHOUT {
+            assert_eq!(round(&mut conjuncts, &[5, 5]), [0, 1]);
+        }
+        assert!(!Conjuncts::new(vec![Place::Movable, Place::Fixed, Place::Movable]).learn());
+    }
+}

@@ -1,0 +1,125 @@
+//! Random window functions: what they give does not depend on the order of rows that are equal by the window's.
+
+use super::query::{Generator, Query, Scope, named};
+use super::tables::Kind;
+
+/// Frames that a row comes into by itself, and whose rows are added anew for each, have no more rows.
+const FRAME_ROWS_MAX: u64 = 2_500;
+
+/// Where frames begin and end, in the order in which that may be.
+const EDGES: [&str; 5] = ["UNBOUNDED PRECEDING", "{} PRECEDING", "CURRENT ROW", "{} FOLLOWING", "UNBOUNDED FOLLOWING"];
+
+impl Generator<'_> {
+    pub(super) fn windows(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
+        let (scope, columns) = (self.relation(depth), self.kinds(kinds));
+        let value = |kind: &Kind| match self.chance.below(2) {
+            0 => self.value(&scope, *kind, 1),
+            _ => self.windowed(&scope, *kind),
+        };
+        let values = columns.iter().map(value).collect::<Vec<_>>();
+        let sql = format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(&scope));
+        Query { sql, columns, is_ordered: false, rows: scope.rows }
+    }
+
+    fn windowed(&self, scope: &Scope, kind: Kind) -> String {
+        if !scope.key.is_empty() && self.chance.once_in(2) {
+            return self.of_places(scope, kind);
+        }
+        let over = self.window(scope, self.by_peers(scope));
+        match (kind, self.chance.below(4)) {
+            (Kind::Long, 0) => format!("rank(){over}"),
+            (Kind::Long, 1) => format!("dense_rank(){over}"),
+            (Kind::Float, 0) => format!("floor(16 * percent_rank(){over})"),
+            (Kind::Float, 1) => format!("floor(16 * cume_dist(){over})"),
+            _ => self.aggregate(scope, kind, &over),
+        }
+    }
+
+    /// Of rows that the window tells apart.
+    fn of_places(&self, scope: &Scope, kind: Kind) -> String {
+        let mut order = self.order(scope);
+        order.extend(scope.key.iter().map(|key| format!("{key}{}", self.chance.pick(&["", " DESC"]))));
+        let order = format!("ORDER BY {}", order.join(", "));
+        let frame = match self.chance.below(3) {
+            0 => String::new(),
+            _ => self.frame(self.chance.pick::<&str>(&["ROWS", "ROWS", "GROUPS"]), scope, || {
+                self.chance.below(4).to_string()
+            }),
+        };
+        let over = self.window(scope, format!("{order}{frame}"));
+        let value = || self.value(scope, kind, 0);
+        let rows = self.chance.below(4);
+        match (kind, self.chance.below(8)) {
+            (Kind::Long, 0) => format!("row_number(){over}"),
+            (Kind::Int, 0) => format!("ntile({}){over}", 1 + rows),
+            (_, 1) => format!("lag({}, {rows}){over}", value()),
+            (_, 2) => format!("lead({}, {rows}, {}){over}", value(), self.constant(kind)),
+            (_, 3) => format!("first_value({}){over}", value()),
+            (_, 4) => format!("last_value({}){over}", value()),
+            (_, 5) => format!("nth_value({}, {}){over}", value(), 1 + rows),
+            _ => self.aggregate(scope, kind, &over),
+        }
+    }
+
+    /// An order, and a frame that has of rows that are equal by it all or none.
+    fn by_peers(&self, scope: &Scope) -> String {
+        if self.chance.once_in(4) {
+            return self.by_distance(scope);
+        }
+        let order = self.order(scope);
+        if order.is_empty() {
+            return String::new();
+        }
+        let frame = match self.chance.below(3) {
+            0 => self.frame("GROUPS", scope, || self.chance.below(3).to_string()),
+            _ => String::new(),
+        };
+        format!("ORDER BY {}{frame}", order.join(", "))
+    }
+
+    /// A frame of the rows whose key is not further away.
+    fn by_distance(&self, scope: &Scope) -> String {
+        let kinds = [Kind::Int, Kind::Long, Kind::Exact, Kind::Float, Kind::Date, Kind::Moment];
+        let key = *self.chance.pick(&kinds);
+        let distance = || match key {
+            Kind::Exact | Kind::Float => format!("{}.5", self.chance.below(20)),
+            Kind::Date | Kind::Moment => {
+                let parts = ["0 days", "3 days", "1 month", "2 months 36 hours", "10 days 12 hours"];
+                format!("interval '{}'", self.chance.pick::<&str>(&parts))
+            }
+            _ => self.chance.below(5).to_string(),
+        };
+        let frame = self.frame("RANGE", scope, distance);
+        format!("ORDER BY {}{frame}", self.key(scope, key))
+    }
+
+    fn frame(&self, units: &str, scope: &Scope, distance: impl Fn() -> String) -> String {
+        let start = self.chance.below(4);
+        let mut end = start.max(1) + self.chance.below(5 - start.max(1));
+        if end == 4 && start != 0 && units == "ROWS" && FRAME_ROWS_MAX < scope.rows {
+            end = 3;
+        }
+        // It refuses distances that leave nothing between them where it does not know how far values lie.
+        if units == "RANGE" && start == end {
+            end += 1;
+        }
+        let edge = |edge: u64| EDGES[usize::try_from(edge).expect("a few")].replace("{}", &distance());
+        format!(" {units} BETWEEN {} AND {}", edge(start), edge(end))
+    }
+
+    fn window(&self, scope: &Scope, order: String) -> String {
+        let of = |_| self.value(scope, *self.chance.pick(&Kind::ALL), 0);
+        let parts = (0..self.chance.below(3)).map(of).collect::<Vec<_>>();
+        let parts = if parts.is_empty() { String::new() } else { format!("PARTITION BY {} ", parts.join(", ")) };
+        format!(" OVER ({parts}{order})")
+    }
+
+    fn order(&self, scope: &Scope) -> Vec<String> {
+        (0..self.chance.below(3)).map(|_| self.key(scope, *self.chance.pick(&Kind::ALL))).collect()
+    }
+
+    fn key(&self, scope: &Scope, kind: Kind) -> String {
+        let direction = self.chance.pick(&["", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+        format!("{}{direction}", self.value(scope, kind, 0))
+    }
+}

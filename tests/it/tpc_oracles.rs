@@ -1,0 +1,115 @@
+//! The 22 TPC-H and 99 TPC-DS queries, at a small scale and without their last LIMIT (of rows that tie, each may give others): the rows of
+//! the engine are those of the operators, of the operators without the optimizer, and of a real PostgreSQL.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bench::answers::Row;
+use bench::{Suite, load, run};
+use tokio_postgres::Client;
+use types::{Clock, SystemClock};
+
+use crate::postgres::Postgres;
+use crate::server::Server;
+use crate::tpc::same;
+
+/// Gigabytes, roughly: plans that nobody has ordered end, and PostgreSQL has no indexes.
+const SCALE: f64 = 0.02;
+
+/// How long one of the others may take for a query. What takes longer is told and not compared.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Of the 121 queries, how many of an oracle may be left out for that: a machine under load is slower, not wrong.
+const SLOW_MAX: usize = 12;
+
+/// How Kiln answers by itself, and how it does to be compared with that.
+const OWN: &str = "SET kiln.engine = on";
+const MODES: [(&str, &str); 2] = [
+    ("the operators", "SET kiln.engine = off"),
+    ("the operators without the optimizer", "SET kiln.engine = off; SET kiln.optimizer = off"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tpch_answers_are_those_of_all_oracles() {
+    compare_suite(Suite::Tpch).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tpcds_answers_are_those_of_all_oracles() {
+    compare_suite(Suite::Tpcds).await;
+}
+
+async fn compare_suite(suite: Suite) {
+    let server = Server::start();
+    let own = server.connect().await;
+    load::load(&own, suite, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    own.batch_execute(OWN).await.expect("the engine can be turned on");
+
+    let mut oracles = Vec::new();
+    for (name, set) in MODES {
+        let client = server.connect().await;
+        client.batch_execute(set).await.expect("modes can be set");
+        oracles.push((name, client));
+    }
+    let postgres = Postgres::start();
+    if let Some(postgres) = &postgres {
+        let client = postgres.connect().await;
+        load::load(&client, suite, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+        client.batch_execute("ANALYZE").await.expect("PostgreSQL counts its rows");
+        oracles.push(("PostgreSQL", client));
+    } else {
+        println!("skipped: PostgreSQL is not installed, answers are compared with those of operators alone");
+    }
+
+    let (mut wrong, mut slow) = (Vec::new(), BTreeMap::<&str, Vec<usize>>::new());
+    for (index, sql) in suite.queries().iter().enumerate() {
+        let number = index + 1;
+        let sql = without_last_limit(sql);
+        let answer = run::query(&own, sql).await.map_err(|error| told(&error));
+        for (name, oracle) in &oracles {
+            let Some(theirs) = ask(oracle, sql).await else {
+                slow.entry(name).or_default().push(number);
+                continue;
+            };
+            let compared = match (&theirs, &answer) {
+                (Ok(theirs), Ok(rows)) => same(theirs, rows, suite, number),
+                // So few rows have sums that are zero, by which some queries divide.
+                (Err(theirs), Err(own)) if theirs == own => Ok(()),
+                (Ok(_), Err(own)) => Err(format!("it has rows, the engine fails: {own}")),
+                (Err(theirs), _) => Err(format!("it fails: {theirs}")),
+            };
+            wrong.extend(compared.err().map(|difference| format!("q{number:02}, {name}: {difference}")));
+        }
+    }
+    for (name, numbers) in &slow {
+        println!("{suite}: {name} took more than {} s for {numbers:?}, which are not compared", PATIENCE.as_secs());
+    }
+    assert!(wrong.is_empty(), "{suite} answers that differ:\n{}", wrong.join("\n"));
+    assert!(slow.values().all(|numbers| numbers.len() <= SLOW_MAX), "most are compared: {slow:?}");
+}
+
+/// The rows of `sql` or what is wrong with it, unless it takes too long.
+async fn ask(oracle: &Client, sql: &str) -> Option<Result<Vec<Row>, String>> {
+    let clock = SystemClock::new();
+    tokio::select! {
+        rows = run::query(oracle, sql) => Some(rows.map_err(|error| told(&error))),
+        () = clock.sleep(PATIENCE) => {
+            oracle.cancel_token().cancel_query(tokio_postgres::NoTls).await.expect("the server takes a cancellation");
+            // It is over when the next statement is answered, which a cancellation that comes late may hit.
+            let _ = oracle.batch_execute("ROLLBACK").await;
+            None
+        }
+    }
+}
+
+fn told(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned())
+}
+
+/// The query without the LIMIT that ends it.
+fn without_last_limit(sql: &str) -> &str {
+    let trimmed = sql.trim_end().trim_end_matches(';').trim_end();
+    match trimmed.rsplit_once("LIMIT ") {
+        Some((query, count)) if count.bytes().all(|byte| byte.is_ascii_digit()) => query,
+        _ => sql,
+    }
+}
