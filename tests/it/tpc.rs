@@ -68,7 +68,7 @@ async fn ask_all(server: &Server, suite: Suite, answers: &Path, engine: &str) ->
         let expected = answers::read_reference(&std::fs::read_to_string(&path).expect("each query has its answer"));
         match run::query(&client, sql).await {
             Ok(found) => {
-                if let Err(difference) = same(&expected, &found, suite, number) {
+                if let Err(difference) = same(&expected, &found, suite, number, Beside::Reference) {
                     wrong.push(format!("q{number:02}, engine {engine}: {difference}"));
                 }
             }
@@ -98,9 +98,17 @@ async fn spilled_queries(server: &Server, suite: Suite) -> Vec<usize> {
     spilled
 }
 
+/// Whose answers Kiln's are compared with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Those that lie beside the project.
+    Reference,
+    Postgres,
+}
+
 /// Five digits in averages and quotients, which follow PostgreSQL's scale; every other column text for text.
-pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize) -> Result<(), String> {
-    let approximate = approximate_columns(suite, query);
+pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize, beside: Beside) -> Result<(), String> {
+    let approximate = approximate_columns(suite, query, beside);
     for column in &approximate {
         if let Some(unit) = column.unit {
             same_to_one_unit(&numbers(expected, column.index), &numbers(found, column.index), unit)?;
@@ -121,16 +129,21 @@ struct Approximate {
     unit: Option<f64>,
 }
 
-fn approximate_columns(suite: Suite, query: usize) -> Vec<Approximate> {
+fn approximate_columns(suite: Suite, query: usize, beside: Beside) -> Vec<Approximate> {
     let text = include_str!("approximate_columns.txt");
     let key = format!("{suite} {query} ");
     let columns = text.lines().find_map(|line| line.strip_prefix(&key)).unwrap_or_default();
     let column = |word: &str| {
+        let word = match word.strip_suffix('~') {
+            Some(_) if beside == Beside::Reference => return None,
+            Some(word) => word,
+            None => word,
+        };
         let (index, decimals) = word.split_once('/').map_or((word, None), |(index, decimals)| (index, Some(decimals)));
         let unit = decimals.map(|decimals| 10_f64.powi(-decimals.parse::<i32>().expect("decimals are a number")));
-        Approximate { index: index.parse().expect("columns are numbers"), unit }
+        Some(Approximate { index: index.parse().expect("columns are numbers"), unit })
     };
-    columns.split_whitespace().map(column).collect()
+    columns.split_whitespace().filter_map(column).collect()
 }
 
 fn without(rows: &[Row], is_left_out: impl Fn(usize) -> bool) -> Vec<Row> {

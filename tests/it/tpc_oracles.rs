@@ -11,7 +11,7 @@ use types::{Clock, SystemClock};
 
 use crate::postgres::Postgres;
 use crate::server::Server;
-use crate::tpc::same;
+use crate::tpc::{Beside, same};
 
 /// Gigabytes, roughly: plans that nobody has ordered end, and PostgreSQL has no indexes.
 const SCALE: f64 = 0.02;
@@ -71,7 +71,7 @@ async fn compare_suite(suite: Suite) {
                 continue;
             };
             let compared = match (&theirs, &answer) {
-                (Ok(theirs), Ok(rows)) => same(theirs, rows, suite, number),
+                (Ok(theirs), Ok(rows)) => same(theirs, rows, suite, number, Beside::Postgres),
                 // So few rows have sums that are zero, by which some queries divide.
                 (Err(theirs), Err(own)) if theirs == own => Ok(()),
                 (Ok(_), Err(own)) => Err(format!("it has rows, the engine fails: {own}")),

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use shards::ShardMeta;
 use types::{RowId, ShardId};
 
-use crate::RowPlace;
+use crate::{RowPlace, Sample};
 
 /// The rows of a sealed layer, written to shards.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Settled {
     pub shards: Vec<Arc<ShardMeta>>,
     /// For each row its shard's position in `shards` and its place there; ascending by row.
     pub places: Vec<(RowId, u32, u32)>,
+    /// The table's sample with these rows; `None` where the one it has will do.
+    pub sample: Option<Arc<Sample>>,
 }
 
 /// Shards whose rows were written to other shards.

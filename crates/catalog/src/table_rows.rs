@@ -178,7 +178,7 @@ impl TableRows {
         let mut next = self.clone();
         let committed = next.committed_mut();
         committed.fresh.settled();
-        committed.shards = committed.shards.append(&settled.shards, None);
+        committed.shards = committed.shards.append(&settled.shards, settled.sample.as_ref());
         for (shard, places) in self.deleted_when_settled(settled) {
             committed.shards.delete(shard, &places);
         }

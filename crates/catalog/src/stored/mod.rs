@@ -83,6 +83,9 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
         Change::Seal { table } => rows::write_sealed(before.rows(*table), *table, batch),
         Change::Settle { table, settled } => {
             put_shards(before, *table, &settled.shards, commit, batch);
+            if let Some(sample) = &settled.sample {
+                put(batch, ObjectKind::Sample, *table, sample);
+            }
             rows::write_settled(before.rows(*table), *table, settled, batch);
         }
         Change::Clone { table, rows } => {

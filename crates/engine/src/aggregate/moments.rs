@@ -33,6 +33,11 @@ impl Moments {
         if other.count == 0 {
             return;
         }
+        if self.count == 0 {
+            // Nothing is far from no mean: the square of a mean may be infinite, and no times infinite is not a number.
+            *self = other;
+            return;
+        }
         let total = self.count + other.count;
         let distance = other.mean - self.mean;
         let (mine, theirs) = (self.count as f64, other.count as f64);
@@ -92,6 +97,11 @@ mod tests {
         assert_eq!(whole.count, 1_000);
         assert!((whole.mean - 1.0e9 - 4.5).abs() < 1.0e-6, "{whole:?}");
         assert!((whole.squares - 8_250.0).abs() < 1.0e-3, "{whole:?}");
+        let mut far = Moments::default();
+        far.add(1.0e200);
+        whole = Moments::default();
+        whole.merge(far);
+        assert_eq!(whole, far, "nothing and a value whose square is infinite");
         assert!(Moments::of_array(&(Arc::new(BinaryArray::from(vec![b"x".as_slice()])) as ArrayRef)).is_err());
     }
 }

@@ -44,8 +44,8 @@ pub(super) fn divided(
     Ok(Computed { column: Column { data: narrowed(values), validity }, is_scalar })
 }
 
-/// Quotients of `float8`.
-pub(super) fn floats(left: &Computed, right: &Computed, rows: usize) -> Result<Computed> {
+/// Quotients of `float8`; those that are none, and those beyond what one holds, are errors if they are to be checked.
+pub(super) fn floats(left: &Computed, right: &Computed, is_checked: bool, rows: usize) -> Result<Computed> {
     let (Data::Floats(x), Data::Floats(y)) = (&left.column.data, &right.column.data) else {
         return Err(Error::Form("a float8"));
     };
@@ -54,13 +54,12 @@ pub(super) fn floats(left: &Computed, right: &Computed, rows: usize) -> Result<C
     let validity = both_valid(left, right, rows);
     let sides = (Side::of(x, left.is_scalar), Side::of(y, right.is_scalar));
     let values = zipped(sides, rows, |x, y| x / y);
-    // A division by zero is an error, and so are overflow and underflow.
     let is_odd = |row: usize| {
         let (x, y, value) = (sides.0.at(row), sides.1.at(row), values[row]);
         let is_by_zero = y == 0.0 && !x.is_nan();
         is_by_zero || (value.is_infinite() && x.is_finite()) || (value == 0.0 && x != 0.0 && y.is_finite())
     };
-    if (0..rows).any(|row| is_odd(row) && validity.as_ref().is_none_or(|bits| bits.get(row))) {
+    if is_checked && (0..rows).any(|row| is_odd(row) && validity.as_ref().is_none_or(|bits| bits.get(row))) {
         return Err(Error::Value("divided by zero, or beyond a float8"));
     }
     Ok(Computed { column: Column { data: Data::Floats(Arc::new(values)), validity }, is_scalar })
@@ -98,11 +97,12 @@ mod tests {
             (1.0, f64::INFINITY, Some(0.0)),
             (f64::INFINITY, 2.0, Some(f64::INFINITY)),
         ] {
-            let given = floats(&computed(column(x)), &computed(column(y)), 1).ok().map(|given| given.column.data);
+            let given = floats(&computed(column(x)), &computed(column(y)), true, 1).ok().map(|given| given.column.data);
             let given = given.map(|data| if let Data::Floats(values) = data { values[0] } else { f64::NAN });
             assert_eq!(given, expected, "{x} / {y}");
             let null = Column { validity: Some(Arc::new(Bits::all(1, false))), ..column(y) };
-            assert!(floats(&computed(column(x)), &computed(null), 1).is_ok(), "{x} / NULL");
+            assert!(floats(&computed(column(x)), &computed(null), true, 1).is_ok(), "{x} / NULL");
+            assert!(floats(&computed(column(x)), &computed(column(y)), false, 1).is_ok(), "{x} / {y}, not checked");
         }
     }
 

@@ -68,6 +68,8 @@ pub enum Expression {
     FloatQuotient {
         left: Box<Expression>,
         right: Box<Expression>,
+        /// Whether division by zero, overflow and underflow are errors: not in an average, as in PostgreSQL.
+        is_checked: bool,
     },
     /// An exact number with so many digits after the point as `float8`.
     Float {
@@ -245,9 +247,9 @@ impl Expression {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
                 division::divided(*division, &left, &right, *limits, batch.rows)
             }
-            Self::FloatQuotient { left, right } => {
+            Self::FloatQuotient { left, right, is_checked } => {
                 let (left, right) = (left.compute(batch, memory)?, right.compute(batch, memory)?);
-                division::floats(&left, &right, batch.rows)
+                division::floats(&left, &right, *is_checked, batch.rows)
             }
             Self::Float { value, scale } => float::of_exact(value.compute(batch, memory)?, *scale),
             Self::Whole { value, limits } => float::whole(value.compute(batch, memory)?, *limits),
@@ -363,7 +365,7 @@ impl Expression {
             | Self::Compare { left, right, .. }
             | Self::CompareTexts { left, right, .. }
             | Self::Divide { left, right, .. }
-            | Self::FloatQuotient { left, right }
+            | Self::FloatQuotient { left, right, .. }
             | Self::Sum { sum: left, count: right } => vec![left, right],
             Self::In { value, .. }
             | Self::IsNull { value, .. }

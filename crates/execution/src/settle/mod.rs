@@ -10,6 +10,7 @@ use types::{Failpoint, Oid, ShardId, SqlResult};
 
 use crate::Execution;
 use crate::error::from_txn;
+use crate::write::sample;
 
 mod choose;
 mod keep;
@@ -43,8 +44,10 @@ impl Execution {
         places.sort_unstable();
         let count = places.len() as u64;
         Failpoint::SettleWritten.pass();
-        let settled = Arc::new(Settled { generation, shards: rewritten.shards, places });
         transaction.refresh().map_err(from_txn)?;
+        let view = transaction.view();
+        let sample = sample::next(view.state.shards(table), &rewritten.sample, count, &definition)?;
+        let settled = Arc::new(Settled { generation, shards: rewritten.shards, places, sample });
         match transaction.stage(vec![Change::Settle { table, settled }]) {
             // Dropped or emptied meanwhile: there is nothing to settle any more.
             Err(txn::Error::Catalog(_)) => return Ok(0),

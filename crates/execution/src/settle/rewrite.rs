@@ -4,26 +4,29 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use catalog::{Table, TableRows};
+use catalog::{Sample, Table, TableRows};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 use planner::ShardTable;
 use planner::error::from_datafusion;
-use shards::{RowIds, ShardMeta};
+use shards::{RowIds, RowSample, ShardMeta};
 use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};
 
 use crate::Execution;
+use crate::error::from_shards;
 use crate::modify::columns_from;
 use crate::threads::{Priority, QueryShare};
-use crate::write::{Load, ShardsOf, ordered};
+use crate::write::{Load, ShardsOf, ordered, sample};
 
 /// What became of the rows.
 pub(super) struct Rewritten {
     pub(super) shards: Vec<Arc<ShardMeta>>,
     /// In the order in which they lie in the shards: each row's id, and its place as the scan told it.
     pub(super) rows: Vec<(RowId, i64)>,
+    /// Some of them.
+    pub(super) sample: RecordBatch,
 }
 
 impl Rewritten {
@@ -57,17 +60,21 @@ impl Execution {
             let mut stream = execute_stream(operators, task).map_err(from_datafusion)?;
             let mut shards = ShardsOf::rest(Arc::new(load));
             let mut rows = Vec::new();
+            let mut drawn = RowSample::new(sample::schema(&table), Sample::ROW_COUNT_MAX);
             let width = table.columns.len();
             while let Some(batch) = stream.next().await {
                 let batch = batch.map_err(from_datafusion)?;
                 add(&batch, width, &mut rows);
+                let columns = columns_from(&batch, 0, width)?;
+                drawn.add(&sample::renamed(&columns, &table)?).map_err(from_shards)?;
                 shards.push(columns_from(&batch, 0, width + 1)?).await?;
             }
             let mut shards = shards.finish().await?.shards;
             for shard in &mut shards {
                 Arc::make_mut(shard).row_ids = RowIds::Stored;
             }
-            Ok(Rewritten { shards, rows })
+            let sample = drawn.finish().map_err(from_shards)?;
+            Ok(Rewritten { shards, rows, sample })
         };
         let ended = self.threads.spawn(&Arc::new(QueryShare::new(Priority::Low)), work).await;
         ended.map_err(|error| SqlError::internal(format!("settling stopped: {error}")))?

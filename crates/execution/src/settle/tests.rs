@@ -25,6 +25,24 @@ async fn rows_are_the_same_before_and_after_they_settle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rows_that_settle_are_in_the_sample_and_few_more_leave_it_alone() {
+    let (sql, table) = filled().await;
+    let settled = async |rows: u64| {
+        assert_eq!(sql.warehouse.execution.settle(table).await.unwrap(), rows);
+        let state = sql.warehouse.transactions.current().state;
+        let sample = state.shards(table).sample.clone().expect("a table with shards has a sample");
+        let batch = sample.batch().expect("it is a stream of rows");
+        assert_eq!((batch.num_rows() as u64, batch.num_columns()), (sample.rows, 2));
+        (sample.rows, sample.of)
+    };
+    assert_eq!(settled(1_000).await, (1_000, 1_000));
+    sql.run("insert into t values (0, 'one more')").await.unwrap();
+    assert_eq!(settled(1).await, (1_000, 1_000), "a sample of nearly as many rows");
+    sql.run("insert into t select i, 'later' from generate_series(1, 5000) as g(i)").await.unwrap();
+    assert_eq!(settled(5_000).await, (4_096, 6_001));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_old_snapshot_goes_on_seeing_what_it_saw() {
     let (sql, table) = filled().await;
     let old = sql.warehouse.transactions.current();

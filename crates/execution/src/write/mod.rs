@@ -5,11 +5,12 @@
 
 mod cluster;
 mod conform;
+mod dealt;
 mod gathered;
 mod hilbert;
 mod load;
 mod order;
-mod sample;
+pub(crate) mod sample;
 mod shards_of;
 mod with_ids;
 
@@ -32,6 +33,7 @@ use crate::run::operators;
 use crate::{Execution, RunContext};
 
 pub(crate) use conform::{in_form_of, with_digits};
+use dealt::dealt;
 use gathered::Gathered;
 #[cfg(test)]
 pub(crate) use gathered::stage_rows;
@@ -65,12 +67,14 @@ impl Execution {
         let task = self.task(&input.state, context);
         let stop = context.cancel.clone();
         let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
+        let is_on = context.settings.engine();
         let loaded = self
             .run(context, async move {
                 let start = clock.monotonic();
-                let prepared = operators(&input, &stop, false).await?;
+                let prepared = operators(&input, &stop, is_on).await?;
                 ran.note(&prepared, clock.monotonic().saturating_sub(start));
-                load.run(prepared.operators, task).await
+                let rows = dealt(prepared.operators, task.session_config().target_partitions())?;
+                load.run(rows, task).await
             })
             .await?;
         let rows = loaded.stage(transaction)?;

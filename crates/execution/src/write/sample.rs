@@ -21,19 +21,19 @@ const BYTES_MAX: usize = 4 << 20;
 const GROWTH_PARTS: u64 = 4;
 
 /// The schema of samples: columns of the table, named by their ids.
-pub(super) fn schema(table: &Table) -> SchemaRef {
+pub(crate) fn schema(table: &Table) -> SchemaRef {
     let field = |column: &catalog::Column| column.sql_type.arrow_field(&column.id.to_string(), true);
     Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()))
 }
 
 /// A batch of the table's rows with the schema of samples.
-pub(super) fn renamed(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
+pub(crate) fn renamed(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema(table), batch.columns().to_vec(), &options).map_err(failed)
 }
 
 /// The table's sample once `rows` rows more are in it, of which `added` is a sample; `None` where the old one will do.
-pub(super) fn next(
+pub(crate) fn next(
     shards: &TableShards,
     added: &RecordBatch,
     rows: u64,

@@ -8,6 +8,7 @@ mod estimate;
 mod filter_pushdown;
 mod if_of_use;
 mod join_order;
+mod lateral;
 mod origin;
 mod passes;
 mod repeats;
@@ -30,6 +31,7 @@ pub(crate) use self::estimate::{KnownRows, Relation};
 pub(crate) use self::filter_pushdown::physical_rules;
 use self::if_of_use::IfOfUse;
 use self::join_order::JoinOrder;
+use self::lateral::AllLateralJoins;
 pub(crate) use self::passes::{Passed, passed, with_stack};
 use self::totals::FiltersAboveTotals;
 use self::union_names::UnionNames;
@@ -48,6 +50,7 @@ const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
 pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     let rules = rules.map(DistinctWithoutSums::instead_of).map(FiltersAboveTotals::instead_of);
+    let rules = rules.map(AllLateralJoins::instead_of);
     let names: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(UnionNames);
     let mut rules: Vec<_> = std::iter::once(names).chain(rules).collect();
     if !is_on {

@@ -13,6 +13,7 @@ mod expr_planner;
 mod fold;
 mod grouping_set;
 mod guard;
+mod no_row;
 mod recursive;
 mod resolve;
 mod rewrite;

@@ -24,6 +24,7 @@ use super::comparison_keys;
 use super::fold::fold;
 use super::grouping_set::over_columns;
 use super::guard::{guarded, lazy_if_needed};
+use super::no_row::null_without_row;
 use super::recursive::resolve_recursive;
 use super::set_operation::{resolve_union, resolve_values};
 use super::type_rules::{common_type, plain};
@@ -241,7 +242,11 @@ impl Rewriter<'_> {
             Expr::Case(case) => self.case(case),
             Expr::AggregateFunction(call) => self.aggregate(call),
             Expr::WindowFunction(call) => self.window(*call),
-            Expr::ScalarSubquery(subquery) => Ok(Expr::ScalarSubquery(self.subquery(subquery)?)),
+            Expr::ScalarSubquery(subquery) => {
+                let mut subquery = self.subquery(subquery)?;
+                subquery.subquery = Arc::new(null_without_row(Arc::unwrap_or_clone(subquery.subquery))?);
+                Ok(Expr::ScalarSubquery(subquery))
+            }
             Expr::Exists(mut exists) => {
                 exists.subquery = self.subquery(exists.subquery)?;
                 Ok(Expr::Exists(exists))

@@ -43,7 +43,7 @@ async fn settle(transactions: &Arc<Transactions>, generation: u64, id: u128) {
 }
 
 async fn finish(transactions: &Arc<Transactions>, generation: u64, id: u128) {
-    let settled = Settled { generation, shards: vec![shard(TABLE.0, id)], places: vec![(ROW, 0, 3)] };
+    let settled = Settled { generation, shards: vec![shard(TABLE.0, id)], places: vec![(ROW, 0, 3)], sample: None };
     commit(transactions, vec![Change::Settle { table: TABLE, settled: Arc::new(settled) }]).await;
 }
 

@@ -49,7 +49,7 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
         }
         NumberCall::FloatQuotient => {
             let (left, right) = (arguments.next()??, arguments.next()??);
-            Some(Expression::FloatQuotient { left, right })
+            Some(Expression::FloatQuotient { left, right, is_checked: true })
         }
         NumberCall::AsFloat { scale } => Some(Expression::Float { value: arguments.next()??, scale }),
         NumberCall::FromFloat { limits: (min, max) } => {

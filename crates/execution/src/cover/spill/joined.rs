@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::MemoryReservation;
 use engine::Batch;
 use engine::join::{Build, JoinKind, JoinSpec, JoinTable, Matched};
 use engine::pipeline::Pass;
@@ -12,7 +11,7 @@ use engine::spill::Parting;
 use parking_lot::Mutex;
 
 use super::file::Piece;
-use super::turns::{Turn, Turns};
+use super::room::{Room, Rooms};
 use super::{Part, Parts, Spiller};
 use crate::cover::measure::Spills;
 use crate::cover::run::Ended;
@@ -29,7 +28,7 @@ pub(in crate::cover) struct JoinParts {
     /// Whether there are probe rows, in whatever part.
     has_probe_rows: bool,
     open: Mutex<Vec<JoinPart>>,
-    turns: Arc<Turns>,
+    rooms: Arc<Rooms>,
     spills: Spills,
 }
 
@@ -48,13 +47,13 @@ struct Matches {
     /// By the pieces of the probe side; made when they are first read.
     of_pieces: Vec<Arc<Matched>>,
     pass: Pass,
-    _held: MemoryReservation,
 }
 
 /// One worker's way through parts.
 pub(in crate::cover) struct JoinedBatches {
     shared: Arc<JoinParts>,
     current: Option<Current>,
+    room: Room,
 }
 
 /// A part whose table is made.
@@ -66,7 +65,6 @@ struct Current {
     later: Vec<Piece>,
     /// Where these matter to the rows of this turn.
     matches: Option<Matches>,
-    _turn: Turn,
 }
 
 /// How the rows of a build side are divided, and those of the probe side alike.
@@ -99,7 +97,7 @@ impl JoinParts {
             has_probe_rows,
             spec: Arc::clone(spec),
             open: Mutex::new(open),
-            turns: Arc::default(),
+            rooms: Arc::default(),
             spills,
         })
     }
@@ -160,7 +158,8 @@ impl Matches {
 
 impl JoinedBatches {
     pub(in crate::cover) fn new(shared: &Arc<JoinParts>) -> Self {
-        Self { shared: Arc::clone(shared), current: None }
+        let held = workers::reservation(&shared.spills.memory(&shared.context));
+        Self { shared: Arc::clone(shared), current: None, room: shared.rooms.room(held) }
     }
 
     /// What comes next: a table, the rows that go through it, its end; `None` after the last part.
@@ -181,12 +180,14 @@ impl JoinedBatches {
             }
             let part = match self.current.take() {
                 Some(Current { probe, later, matches, .. }) if !later.is_empty() => {
+                    self.room.shrink(0);
                     JoinPart { build: Part { pieces: later, ..Part::default() }, probe, parting: None, matches }
                 }
-                _ => match self.shared.open.lock().pop() {
-                    Some(part) => part,
-                    None => return Ok(None),
-                },
+                _ => {
+                    self.room.clear();
+                    let Some(part) = self.shared.open.lock().pop() else { return Ok(None) };
+                    part
+                }
             };
             if let Some(table) = self.begin(part).await? {
                 return Ok(Some(Given::Table(table)));
@@ -196,18 +197,20 @@ impl JoinedBatches {
 
     /// Makes the table of a part; `None` where it is in more parts now.
     async fn begin(&mut self, mut part: JoinPart) -> Result<Option<Arc<JoinTable>>, Ended> {
-        let shared = &self.shared;
-        let (mut build, mut held, mut loaded) = self.load(&part.build.pieces).await?;
+        let shared = Arc::clone(&self.shared);
+        let (mut build, mut loaded) = self.load(&part.build.pieces).await?;
         if loaded < part.build.pieces.len() {
             if let Some(finer) = part.parting.as_ref().and_then(Parting::finer) {
-                drop((build, held));
+                drop(build);
+                self.room.clear();
                 shared.divide(part, &finer).await?;
                 return Ok(None);
             }
             if part.matches.is_none() && shared.spec.kind.asks_whole_build() {
-                drop((build, held));
+                drop(build);
+                self.room.shrink(0);
                 part.matches = Some(self.matches(&part.probe).await?);
-                (build, held, loaded) = self.load(&part.build.pieces).await?;
+                (build, loaded) = self.load(&part.build.pieces).await?;
             }
             if loaded == 0 {
                 return Err(engine::Error::Memory("the rows of a join's build side that have one key").into());
@@ -218,41 +221,38 @@ impl JoinedBatches {
             table.see_rows_elsewhere();
         }
         // Less than what making it took.
-        held.shrink(held.size().saturating_sub(table.memory_bytes()));
+        self.room.shrink(table.memory_bytes());
         let later = part.build.pieces[loaded..].to_vec();
         let matches = part.matches.map(|matches| {
             let pass = Pass { is_first: matches.of_pieces.is_empty(), is_last: later.is_empty() };
             Matches { pass, ..matches }
         });
-        let turn = shared.turns.begin(held);
-        self.current = Some(Current { probe: part.probe, next: 0, has_ended: false, later, matches, _turn: turn });
+        self.current = Some(Current { probe: part.probe, next: 0, has_ended: false, later, matches });
         Ok(Some(Arc::new(table)))
     }
 
     /// Room for what a probe side finds in pieces of the build side.
-    async fn matches(&self, probe: &Part) -> Result<Matches, Ended> {
-        let held = workers::reservation(&self.shared.spills.memory(&self.shared.context));
+    async fn matches(&mut self, probe: &Part) -> Result<Matches, Ended> {
         let bytes = Matched::memory_bytes(probe.rows) + Matched::memory_bytes(1) * probe.pieces.len();
-        if !self.shared.turns.has_room(&held, bytes).await {
+        if !self.room.keep(bytes).await {
             return Err(engine::Error::Memory("the matches of a join's probe side").into());
         }
-        Ok(Matches { of_pieces: Vec::new(), pass: Pass { is_first: true, is_last: false }, _held: held })
+        Ok(Matches { of_pieces: Vec::new(), pass: Pass { is_first: true, is_last: false } })
     }
 
     /// Build rows, as many pieces as there is room for, and room for their table.
-    async fn load(&self, pieces: &[Piece]) -> Result<(Build, MemoryReservation, usize), Ended> {
-        let held = workers::reservation(&self.shared.spills.memory(&self.shared.context));
+    async fn load(&mut self, pieces: &[Piece]) -> Result<(Build, usize), Ended> {
         let mut build = Build::new(&self.shared.spec);
         for (number, piece) in pieces.iter().enumerate() {
             let rows = piece.read()?;
             let bytes = JoinTable::room_bytes_with(&build, &rows);
             let can_be = JoinTable::can_have(build.rows() + rows.rows);
-            if !can_be || !self.shared.turns.has_room(&held, bytes).await {
-                return Ok((build, held, number));
+            if !can_be || !self.room.has(bytes).await {
+                return Ok((build, number));
             }
             build.push(rows)?;
             tokio::task::yield_now().await;
         }
-        Ok((build, held, pieces.len()))
+        Ok((build, pieces.len()))
     }
 }

@@ -6,8 +6,8 @@ mod file;
 mod joined;
 mod merged;
 mod regrouped;
+mod room;
 mod runs;
-mod turns;
 
 #[cfg(test)]
 mod tests;

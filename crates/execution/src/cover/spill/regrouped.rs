@@ -8,7 +8,7 @@ use engine::aggregate::{AggregateSpec, GroupRows, Groups};
 use engine::spill::Parting;
 use parking_lot::Mutex;
 
-use super::turns::{Turn, Turns};
+use super::room::{Room, Rooms};
 use super::{Part, Parts, Spiller};
 use crate::cover::measure::Spills;
 use crate::cover::run::Ended;
@@ -22,14 +22,14 @@ pub(in crate::cover) struct GroupParts {
     /// Groups what was given away.
     spec: Arc<AggregateSpec>,
     open: Mutex<Vec<(Part, Parting)>>,
-    turns: Arc<Turns>,
+    rooms: Arc<Rooms>,
     spills: Spills,
 }
 
 /// One worker's way through parts.
 pub(in crate::cover) struct RegroupedBatches {
     shared: Arc<GroupParts>,
-    current: Option<(GroupRows, usize, Turn)>,
+    current: Option<(GroupRows, usize, Room)>,
 }
 
 /// How groups that are given away are divided.
@@ -54,7 +54,7 @@ impl GroupParts {
             stop: Arc::clone(stop),
             spec: Arc::new(spec.of_partial()),
             open: Mutex::new(there.map(|part| (part.clone(), parting.clone())).collect()),
-            turns: Arc::default(),
+            rooms: Arc::default(),
             spills,
         }
     }
@@ -87,23 +87,23 @@ impl RegroupedBatches {
     }
 
     /// Groups the rows of a part; `None` where it is in more parts now.
-    async fn group(&self, part: Part, parting: &Parting) -> Result<Option<(GroupRows, usize, Turn)>, Ended> {
+    async fn group(&self, part: Part, parting: &Parting) -> Result<Option<(GroupRows, usize, Room)>, Ended> {
         let shared = &self.shared;
         let memory = shared.spills.memory(&shared.context);
-        let held = workers::reservation(&memory);
+        let mut room = shared.rooms.room(workers::reservation(&memory));
         let mut groups = Groups::new(&shared.spec);
         let mut pieces = part.pieces.into_iter();
         while let Some(piece) = pieces.next() {
             groups.add(&piece.read()?)?;
             // Beside the groups, their rows.
-            if shared.turns.has_room(&held, groups.memory_bytes() * 2).await {
+            if room.has(groups.memory_bytes() * 2).await {
                 tokio::task::yield_now().await;
                 continue;
             }
             let finer = parting.finer().ok_or(engine::Error::Memory("groups"))?;
             let mut spiller = Spiller::new(&shared.context, &memory, &shared.stop, finer.clone(), 1);
             groups.drain(&mut |batch| spiller.push(&batch))?;
-            held.free();
+            room.clear();
             for piece in pieces {
                 spiller.push(&piece.read()?)?;
                 tokio::task::yield_now().await;
@@ -115,7 +115,7 @@ impl RegroupedBatches {
             return Ok(None);
         }
         let rows = groups.finish()?;
-        held.resize(rows.memory_bytes());
-        Ok(Some((rows, 0, shared.turns.begin(held))))
+        room.resize(rows.memory_bytes());
+        Ok(Some((rows, 0, room)))
     }
 }

@@ -147,6 +147,11 @@ impl Accumulator for FloatSpread {
             if count == 0 {
                 continue;
             }
+            if self.count == 0 {
+                // Nothing is far from no mean: the square of a mean may be infinite, and no times infinite is not a number.
+                (self.count, self.mean, self.squares) = (count, means.value(row), squares.value(row));
+                continue;
+            }
             let total = self.count + count;
             let distance = means.value(row) - self.mean;
             self.squares +=

@@ -139,7 +139,7 @@ pub(in crate::cover::plan) fn total_of(
     }
     if (&form, gives.data_type()) == (&DataType::Float64, &DataType::Float64) {
         let values = Expression::Float { value: Box::new(count.clone()), scale: 0 };
-        return Expression::FloatQuotient { left: Box::new(sum(total)), right: Box::new(values) };
+        return Expression::FloatQuotient { left: Box::new(sum(total)), right: Box::new(values), is_checked: false };
     }
     let digits = match (&form, gives.data_type()) {
         (DataType::Decimal128(_, has), DataType::Decimal128(_, gets)) => gets.checked_sub(*has),
