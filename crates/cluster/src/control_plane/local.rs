@@ -1,0 +1,234 @@
+//! The control plane of one machine: the desired state in a store of its own, workers by hosts of each kind, and passes that make the one
+//! true of the other.
+//!
+//! It has no thread: whoever owns it calls [`LocalControlPlane::pass`] about once a second, and when its revisions grow.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use types::{Clock, Oid};
+
+use super::{ControlPlane, PlaneError, StartWorker, WorkerHost, observed};
+use crate::admission::Activity;
+use crate::desired::stored::{decode, encode};
+use crate::desired::{Author, Change, ClusterId, DesiredState, HardwareKind, Inventory};
+use crate::events::{ClusterEvent, History};
+use crate::reconcile::{Action, Settings, reconcile, suspend_idle};
+use crate::revisions::Revisions;
+use crate::serving::{Phase, phase, serving};
+use crate::worker::{Worker, WorkerId};
+
+/// Where the desired state is kept: one value, replaced as a whole.
+pub trait StateStore: Send + Sync + fmt::Debug {
+    /// What was last kept; `None` where nothing was.
+    fn load(&self) -> io::Result<Option<Vec<u8>>>;
+    /// Keeps the bytes, durably and as a whole: after a failure or a crash there is what was kept before, or all of these.
+    fn save(&self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// The control plane of one machine.
+#[derive(Debug)]
+pub struct LocalControlPlane {
+    store: Box<dyn StateStore>,
+    hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>>,
+    inventory: Inventory,
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    revisions: Revisions,
+    /// Held while a change is made and kept: readers do not wait for the store.
+    changing: Mutex<()>,
+    /// Held during a pass: two at a time would start everything twice.
+    passing: Mutex<()>,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    desired: Arc<DesiredState>,
+    workers: Arc<[Worker]>,
+    /// Who serves which cluster, as far as somebody has asked since the two above were new.
+    serving: HashMap<ClusterId, Arc<[Worker]>>,
+    /// What happened to workers; what happened to clusters is in the desired state.
+    history: History,
+}
+
+impl LocalControlPlane {
+    /// A control plane that goes on with what the store has; where it has nothing, with the cluster `default`, which `owner` owns then.
+    ///
+    /// # Errors
+    /// The store cannot be read, or has what was not written.
+    ///
+    /// # Panics
+    /// Where the inventory has hardware of a kind without a host.
+    pub fn open(
+        store: Box<dyn StateStore>,
+        hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>>,
+        inventory: Inventory,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        owner: Oid,
+    ) -> Result<LocalControlPlane, PlaneError> {
+        for hardware in inventory.all_hardware() {
+            assert!(hosts.contains_key(&hardware.kind), "hardware \"{}\" has a host", hardware.name);
+        }
+        let kept = store.load().map_err(|source| PlaneError::Store { action: "read", source })?;
+        let desired = if let Some(bytes) = kept {
+            decode(&bytes)?
+        } else {
+            let fresh = DesiredState::fresh(owner, clock.now_us());
+            store.save(&encode(&fresh)).map_err(|source| PlaneError::Store { action: "keep", source })?;
+            fresh
+        };
+        let known = Known {
+            desired: Arc::new(desired),
+            workers: Arc::from([]),
+            serving: HashMap::new(),
+            history: History::default(),
+        };
+        Ok(LocalControlPlane {
+            store,
+            hosts,
+            inventory,
+            settings,
+            clock,
+            revisions: Revisions::default(),
+            changing: Mutex::default(),
+            passing: Mutex::default(),
+            known: RwLock::new(known),
+        })
+    }
+
+    /// Lets clusters that were idle for long fall asleep, looks at the workers and does what makes them what they should be. Returns what
+    /// was done; nothing where all was well.
+    pub fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {
+        let _one = self.passing.lock();
+        for change in suspend_idle(&self.desired(), activity, self.clock.now_us()) {
+            if let Err(error) = self.apply(&change, &Author::Instance) {
+                tracing::warn!(%error, "an idle cluster stays awake");
+            }
+        }
+        let found = self.observe();
+        let actions = reconcile(&self.desired(), &self.workers(), self.clock.monotonic(), &self.settings);
+        for action in &actions {
+            self.act(action, &found);
+        }
+        if !actions.is_empty() {
+            // Who drains or has begun to start is known before the next pass.
+            self.observe();
+        }
+        actions
+    }
+
+    /// How patient this one is.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Looks at all workers, and says which host has each.
+    fn observe(&self) -> HashMap<WorkerId, HardwareKind> {
+        let mut workers = Vec::new();
+        let mut found = HashMap::new();
+        for (kind, host) in &self.hosts {
+            let hosted = host.observe();
+            found.extend(hosted.iter().map(|worker| (worker.id, *kind)));
+            workers.extend(hosted);
+        }
+        workers.sort_by_key(|worker| (worker.cluster, worker.slot, worker.since, worker.id));
+        let at = self.clock.now_us();
+        let mut known = self.known.write();
+        let is_same = observed::is_same(&known.workers, &workers);
+        if !is_same {
+            for event in observed::events(&known.workers, &workers, &known.desired, at) {
+                known.history.push(event, History::WORKERS_KEPT);
+            }
+        }
+        known.workers = workers.into();
+        known.serving.clear();
+        drop(known);
+        if !is_same {
+            self.revisions.advance();
+        }
+        found
+    }
+
+    fn act(&self, action: &Action, found: &HashMap<WorkerId, HardwareKind>) {
+        let host = |worker: &WorkerId| &self.hosts[&found[worker]];
+        match action {
+            Action::Start { cluster, slot, spec } => match self.inventory.hardware(&spec.hardware_instance) {
+                Ok(hardware) => {
+                    self.hosts[&hardware.kind].start(&StartWorker {
+                        cluster: *cluster,
+                        slot: *slot,
+                        spec: spec.clone(),
+                    });
+                }
+                // An earlier version offered it.
+                Err(error) => tracing::warn!(%error, %cluster, slot, "a worker cannot be started"),
+            },
+            Action::Configure { worker, spec } => host(worker).configure(*worker, spec),
+            Action::Drain { worker } => host(worker).drain(*worker),
+            Action::Stop { worker, reason } => host(worker).stop(*worker, *reason),
+            Action::MarkHung { worker } => host(worker).mark_hung(*worker),
+            Action::Forget { worker } => host(worker).forget(*worker),
+        }
+    }
+}
+
+impl ControlPlane for LocalControlPlane {
+    fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, PlaneError> {
+        let _one = self.changing.lock();
+        let desired = self.desired();
+        let (state, events) = desired.change(&self.inventory, change, author, self.clock.now_us())?;
+        if events.is_empty() {
+            return Ok(events);
+        }
+        self.store.save(&encode(&state)).map_err(|source| PlaneError::Store { action: "keep", source })?;
+        let mut known = self.known.write();
+        known.desired = Arc::new(state);
+        known.serving.clear();
+        drop(known);
+        self.revisions.advance();
+        Ok(events)
+    }
+
+    fn desired(&self) -> Arc<DesiredState> {
+        Arc::clone(&self.known.read().desired)
+    }
+
+    fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    fn workers(&self) -> Arc<[Worker]> {
+        Arc::clone(&self.known.read().workers)
+    }
+
+    fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
+        if let Some(serving) = self.known.read().serving.get(&cluster) {
+            return Arc::clone(serving);
+        }
+        let mut known = self.known.write();
+        let Some(state) = known.desired.cluster(cluster) else { return Arc::from([]) };
+        let found = serving(state, &known.workers, self.clock.monotonic(), &self.settings);
+        let found: Arc<[Worker]> = found.into_iter().cloned().collect();
+        known.serving.insert(cluster, Arc::clone(&found));
+        found
+    }
+
+    fn phase(&self, cluster: ClusterId) -> Option<Phase> {
+        phase(&self.desired(), cluster, &self.workers(), self.clock.monotonic(), &self.settings)
+    }
+
+    fn events(&self) -> Vec<ClusterEvent> {
+        let known = self.known.read();
+        known.desired.history().merged(&known.history)
+    }
+
+    fn revisions(&self) -> &Revisions {
+        &self.revisions
+    }
+}

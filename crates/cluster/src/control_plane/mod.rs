@@ -1,0 +1,158 @@
+//! Who is asked about clusters, and told to change them: the one thing about them that differs between a laptop, a machine and Kubernetes.
+//!
+//! A control plane owns the desired state, observes the workers and makes the one true of the other. Start at [`ControlPlane`] for what a
+//! session sees of it and [`WorkerHost`] for what workers are made by; `local.rs` is the control plane of one machine, `conformance.rs`
+//! what each must fulfil.
+
+#[doc(hidden)]
+pub mod conformance;
+mod local;
+mod observed;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use types::Condition;
+
+use crate::desired::{Author, Change, ClusterId, DesiredState, Error, Inventory};
+use crate::events::ClusterEvent;
+use crate::revisions::Revisions;
+use crate::serving::Phase;
+use crate::worker::{Worker, WorkerId, WorkerSpec};
+
+pub use local::{LocalControlPlane, StateStore};
+
+/// What is asked about clusters and what changes them. Questions are answered from memory and never wait.
+pub trait ControlPlane: Send + Sync + fmt::Debug {
+    /// Makes a change durable, and says what happened; nothing where everything was so before. The workers follow later: whoever wants to
+    /// see them waits for [`ControlPlane::revisions`].
+    ///
+    /// May wait for a disk or another server: not to be called where that is not allowed.
+    ///
+    /// # Errors
+    /// The change is refused or cannot be kept, and has not been made.
+    fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, PlaneError>;
+
+    /// What should be.
+    fn desired(&self) -> Arc<DesiredState>;
+
+    /// What clusters can be made of here.
+    fn inventory(&self) -> &Inventory;
+
+    /// All workers as they were last observed, with those that have gone lately.
+    fn workers(&self) -> Arc<[Worker]>;
+
+    /// The workers that a new statement on the cluster is given to, by slot; see [`crate::serving::serving`]. Cheap enough for each
+    /// statement.
+    fn serving(&self, cluster: ClusterId) -> Arc<[Worker]>;
+
+    /// How far the cluster is on its way to what it should be; `None` where it does not exist.
+    fn phase(&self, cluster: ClusterId) -> Option<Phase>;
+
+    /// What happened to clusters and workers, oldest first, as far back as it is kept.
+    fn events(&self) -> Vec<ClusterEvent>;
+
+    /// Grows when something that can be asked here is different: the desired state, or who the workers are and what state they are in.
+    fn revisions(&self) -> &Revisions;
+}
+
+/// What workers of one kind of hardware are made by: threads of the process, child processes. Nothing here waits; what an action comes
+/// to is seen by [`WorkerHost::observe`].
+///
+/// All actions may be repeated, and come to nothing for a worker that is not there or that they have been done to.
+pub trait WorkerHost: Send + Sync + fmt::Debug {
+    /// Starts a worker under an id that no other ever had. It is observed from now on: as starting, or as gone where it cannot be started.
+    fn start(&self, worker: &StartWorker);
+
+    /// Tells a worker what it has now.
+    fn configure(&self, worker: WorkerId, spec: &WorkerSpec);
+
+    /// Lets a worker end what it does. It is observed as draining from now on.
+    fn drain(&self, worker: WorkerId);
+
+    /// Observes a worker as hung from now on, until it answers again.
+    fn mark_hung(&self, worker: WorkerId);
+
+    /// Ends a worker, with all that runs on it. It is observed as gone as soon as it is; as failed where the reason is a failure.
+    fn stop(&self, worker: WorkerId, reason: StopReason);
+
+    /// Observes a worker that is gone no longer.
+    fn forget(&self, worker: WorkerId);
+
+    /// All workers that were started here, or found by a new instance, and not forgotten.
+    fn observe(&self) -> Vec<Worker>;
+}
+
+/// A worker that is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartWorker {
+    pub cluster: ClusterId,
+    pub slot: u32,
+    pub spec: WorkerSpec,
+}
+
+/// Why a worker is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// Nothing runs on it any more.
+    Drained,
+    /// What runs on it has had its time to end.
+    GraceOver,
+    /// It is not needed, and had not come up yet.
+    Unwanted,
+    /// It runs another version, and had not come up yet.
+    OtherVersion,
+    /// It did not join in time.
+    NotStarted,
+    /// It does not answer.
+    Hung,
+}
+
+impl StopReason {
+    /// Whether the worker failed, so that its slot waits before the next one.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::NotStarted | Self::Hung)
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Drained => "drained",
+            Self::GraceOver => "drained for as long as it may",
+            Self::Unwanted => "not needed",
+            Self::OtherVersion => "another version",
+            Self::NotStarted => "did not join in time",
+            Self::Hung => "did not answer",
+        })
+    }
+}
+
+/// Why a control plane did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    #[error(transparent)]
+    Refused(#[from] Error),
+    /// The desired state cannot be read or kept.
+    #[error("could not {action} the desired clusters")]
+    Store { action: &'static str, source: std::io::Error },
+    /// What was kept is not what was written.
+    #[error(transparent)]
+    Stored(#[from] crate::desired::stored::StoredError),
+}
+
+impl PlaneError {
+    /// What a client is told that it is.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        match self {
+            Self::Refused(error) => error.condition(),
+            Self::Store { .. } => Condition::IoError,
+            Self::Stored(_) => Condition::DataCorrupted,
+        }
+    }
+}

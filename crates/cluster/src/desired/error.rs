@@ -1,0 +1,92 @@
+//! Why a change to the clusters is refused.
+
+use types::{Condition, Oid};
+
+/// Result of asking for, or changing, clusters.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What is wrong with a change, or with who asks for it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("cluster \"{name}\" does not exist")]
+    UndefinedCluster { name: String },
+    #[error("cluster \"{name}\" already exists")]
+    DuplicateCluster { name: String },
+    #[error("hardware instance \"{name}\" does not exist")]
+    UndefinedHardware { name: String, known: Vec<String> },
+    #[error("WLM profile \"{name}\" does not exist")]
+    UndefinedProfile { name: String, known: Vec<String> },
+    /// As PostgreSQL words it for settings.
+    #[error("{value} is outside the valid range for parameter \"{option}\" ({min} .. {max})")]
+    OutOfRange { option: &'static str, value: i64, min: i64, max: i64 },
+    #[error("clusters can have at most {max} workers together, they would have {workers}")]
+    TooManyWorkers { workers: u32, max: u32 },
+    #[error("a cluster cannot be called \"{name}\"")]
+    InvalidName { name: String },
+    #[error("the cluster name \"{name}\" is longer than {max} bytes")]
+    NameTooLong { name: String, max: usize },
+    #[error("cannot drop cluster \"{name}\" because it is required by the database system")]
+    CannotDrop { name: String },
+    #[error("cannot rename cluster \"{name}\" because it is required by the database system")]
+    CannotRename { name: String },
+    /// A statement needs it and may not wake it.
+    #[error("cluster \"{name}\" is suspended")]
+    Suspended { name: String },
+    #[error("must be owner of cluster {name}")]
+    NotOwner { name: String },
+    #[error("permission denied for cluster {name}")]
+    NoPrivilege { name: String },
+    #[error("permission denied to create cluster")]
+    NoCreate,
+    #[error("permission denied to change the clusters of role \"{role}\"")]
+    NoAlterRole { role: String },
+    /// A role goes only when it owns nothing.
+    #[error("role with id {role} cannot be dropped because it owns clusters")]
+    OwnsClusters { role: Oid, clusters: Vec<String> },
+}
+
+impl Error {
+    /// What a client is told that it is.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        match self {
+            Self::UndefinedCluster { .. } | Self::UndefinedHardware { .. } | Self::UndefinedProfile { .. } => {
+                Condition::UndefinedObject
+            }
+            Self::DuplicateCluster { .. } => Condition::DuplicateObject,
+            Self::OutOfRange { .. } => Condition::InvalidParameterValue,
+            Self::TooManyWorkers { .. } => Condition::ConfigurationLimitExceeded,
+            Self::InvalidName { .. } => Condition::InvalidName,
+            Self::NameTooLong { .. } => Condition::NameTooLong,
+            Self::CannotDrop { .. } | Self::OwnsClusters { .. } => Condition::DependentObjectsStillExist,
+            Self::CannotRename { .. } => Condition::ObjectInUse,
+            Self::Suspended { .. } => Condition::ObjectNotInPrerequisiteState,
+            Self::NotOwner { .. } | Self::NoPrivilege { .. } | Self::NoCreate | Self::NoAlterRole { .. } => {
+                Condition::InsufficientPrivilege
+            }
+        }
+    }
+
+    /// What may help, for a client to show beside the message.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::UndefinedHardware { known, .. } => Some(format!("There are: {}.", known.join(", "))),
+            Self::UndefinedProfile { known, .. } => Some(format!("There are: {}.", known.join(", "))),
+            Self::OutOfRange { option: "NODE_COUNT", value: 0, .. } => {
+                Some("A cluster has no workers while it is suspended: ALTER CLUSTER … SUSPEND.".to_owned())
+            }
+            Self::OutOfRange { option: "AUTO_SUSPEND", .. } => {
+                Some("AUTO_SUSPEND = NULL keeps a cluster awake.".to_owned())
+            }
+            Self::TooManyWorkers { .. } => {
+                Some("Workers of suspended clusters count, because waking one is never refused.".to_owned())
+            }
+            Self::Suspended { name } => Some(format!("ALTER CLUSTER {name} RESUME wakes it.")),
+            Self::OwnsClusters { clusters, .. } => {
+                Some(format!("Drop them first, or give them another owner: {}.", clusters.join(", ")))
+            }
+            _ => None,
+        }
+    }
+}

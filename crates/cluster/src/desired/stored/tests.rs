@@ -1,0 +1,88 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::desired::{Change, ClusterOptions, Grantee, Privilege};
+use crate::fixtures::{after, create, fresh, nodes, role};
+
+/// A state that has everything.
+fn full() -> DesiredState {
+    let options = ClusterOptions {
+        auto_suspend: Some(Some(300)),
+        auto_resume: Some(false),
+        max_spill_pct: Some(Some(50)),
+        max_cache_pct: Some(Some(80)),
+        ..nodes(4)
+    };
+    let grant = Change::Grant {
+        clusters: vec!["etl \"ü\"\n".to_owned()],
+        privileges: vec![Privilege::Usage, Privilege::Operate],
+        to: vec![Grantee::Public, Grantee::Role(role(16_400, "u"))],
+    };
+    let names = vec!["bi".to_owned(), "default".to_owned()];
+    let set = Change::SetDefaultClusters { role: role(16_400, "u"), clusters: names };
+    let suspend = Change::Suspend { name: "bi".to_owned() };
+    after(&fresh(), &[create("etl \"ü\"\n", options), create("bi", nodes(2)), grant, set, suspend])
+}
+
+/// Bytes of every format ever released must read: the file is never rewritten, a new format gets a new file.
+#[test]
+fn clusters_are_stored_as_ever() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/clusters.v{FORMAT}.json"));
+    let bytes = encode(&full());
+    if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
+        std::fs::write(&path, &bytes).unwrap();
+    }
+    let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(decode(&golden).unwrap(), full(), "{} reads", path.display());
+    assert!(golden == bytes, "{} is what is written now", path.display());
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for state in [fresh(), full()] {
+        assert_eq!(decode(&encode(&state)), Ok(state));
+    }
+}
+
+#[test]
+fn every_damaged_byte_is_noticed() {
+    let bytes = encode(&full());
+    for index in 0..bytes.len() {
+        for flip in [0x01, 0x20, 0x80] {
+            let mut damaged = bytes.clone();
+            damaged[index] ^= flip;
+            let error = decode(&damaged).expect_err("no byte is idle").to_string();
+            assert!(error.starts_with("the stored clusters "), "{error}");
+        }
+    }
+    for length in 0..bytes.len() {
+        decode(&bytes[..length]).expect_err("no byte is missing");
+    }
+    decode(&[&bytes[..], b" "].concat()).expect_err("no byte is too many");
+}
+
+#[test]
+fn a_later_format_is_told_from_damage() {
+    let text = String::from_utf8(encode(&fresh())).unwrap();
+    let later = text.replacen("format 1,", "format 12,", 1);
+    assert_eq!(decode(later.as_bytes()), Err(StoredError::Format { found: 12, supported: 1 }));
+    for never in ["format 0,", "format 01,", "format ,", "format 99999999999,", "format +1,"] {
+        let changed = text.replacen("format 1,", never, 1);
+        assert!(matches!(decode(changed.as_bytes()), Err(StoredError::Damaged { .. })), "{never}");
+    }
+}
+
+#[test]
+fn what_a_state_cannot_be_is_not_read() {
+    let text = String::from_utf8(encode(&full())).unwrap();
+    let json = text.split_once('\n').unwrap().1;
+    let sealed = |json: &str| format!("{MAGIC}1{CHECKSUM}{:016x}\n{json}", xxh3_64(json.as_bytes()));
+    assert_eq!(decode(sealed(json).as_bytes()), Ok(full()));
+    let broken = json.replacen("\"node_count\": 4", "\"node_count\": 4000", 1);
+    assert_ne!(broken, json);
+    let error = decode(sealed(&broken).as_bytes()).expect_err("no cluster is so large");
+    assert!(error.to_string().contains("NODE_COUNT"), "{error}");
+    for broken in ["", "null", "[]", "{}", &json[1..], &json.replacen("\"clusters\"", "\"klusters\"", 1)] {
+        assert!(matches!(decode(sealed(broken).as_bytes()), Err(StoredError::Damaged { .. })));
+    }
+}

@@ -1,0 +1,123 @@
+use super::*;
+use crate::fixtures::{BOOTSTRAP, after, create, fresh, nodes, role, superuser, user};
+
+fn actor(oid: u32) -> Actor {
+    match user(oid, "u") {
+        Author::Role(actor) => actor,
+        Author::Instance => unreachable!("a user is a role"),
+    }
+}
+
+fn grant(cluster: &str, privilege: Privilege, to: Grantee) -> Change {
+    Change::Grant { clusters: vec![cluster.to_owned()], privileges: vec![privilege], to: vec![to] }
+}
+
+fn set_clusters(oid: u32, names: &[&str]) -> Change {
+    let clusters = names.iter().map(|name| (*name).to_owned()).collect();
+    Change::SetDefaultClusters { role: role(oid, "u"), clusters }
+}
+
+fn names(clusters: &[&ClusterState]) -> Vec<String> {
+    clusters.iter().map(|cluster| cluster.spec.name.clone()).collect()
+}
+
+#[test]
+fn an_instance_starts_with_one_cluster_in_its_own_process() {
+    let state = fresh();
+    state.check().expect("a fresh state is right");
+    let default = state.named(DEFAULT).expect("it is there");
+    assert_eq!((default.spec.node_count, default.spec.hardware_instance.as_str()), (1, "embedded"));
+    assert_eq!((default.spec.owner, default.suspended), (BOOTSTRAP, false));
+    assert_eq!(state.clusters().len(), 1);
+    assert_eq!(state.awake_workers(), 1);
+    assert_eq!(state.named("c"), Err(Error::UndefinedCluster { name: "c".to_owned() }));
+}
+
+#[test]
+fn usage_and_operation_are_granted_apart() {
+    let state = after(
+        &fresh(),
+        &[
+            create("c", nodes(1)),
+            grant("c", Privilege::Usage, Grantee::Role(role(20, "u"))),
+            grant("c", Privilege::Operate, Grantee::Public),
+        ],
+    );
+    let cluster = state.named("c").expect("it was made");
+    assert!(cluster.allows(&actor(20), Privilege::Usage));
+    assert!(!cluster.allows(&actor(21), Privilege::Usage));
+    assert!(cluster.allows(&actor(21), Privilege::Operate), "PUBLIC is everybody");
+    assert!(cluster.allows(&actor(10), Privilege::Usage), "who made it owns it");
+    let default = state.named(DEFAULT).expect("it is there");
+    assert!(default.allows(&actor(21), Privilege::Usage), "`default` can be used by all");
+    assert!(!default.allows(&actor(21), Privilege::Operate), "but not operated");
+}
+
+#[test]
+fn statements_run_on_the_clusters_that_were_set_and_may_be_used() {
+    let public = |name| grant(name, Privilege::Usage, Grantee::Public);
+    let mut state = after(
+        &fresh(),
+        &[create("a", nodes(1)), create("b", nodes(1)), create("c", nodes(1)), public("a"), public("c")],
+    );
+    let user = actor(20);
+    assert_eq!(names(&state.usable(&user, None).expect("default")), ["default"]);
+    state = after(&state, &[set_clusters(20, &["c", "b", "a", "c"])]);
+    assert_eq!(state.default_clusters(Oid(20)).len(), 3, "twice is once");
+    assert_eq!(names(&state.usable(&user, None).expect("two of three")), ["c", "a"]);
+    assert_eq!(names(&state.usable(&user, Some("a")).expect("it may")), ["a"]);
+    assert_eq!(state.usable(&user, Some("b")), Err(Error::NoPrivilege { name: "b".to_owned() }));
+    assert_eq!(state.usable(&user, Some("d")), Err(Error::UndefinedCluster { name: "d".to_owned() }));
+    state = after(&state, &[set_clusters(20, &["b"])]);
+    assert_eq!(state.usable(&user, None), Err(Error::NoPrivilege { name: "b".to_owned() }));
+    state = after(&state, &[set_clusters(20, &[])]);
+    assert_eq!(names(&state.usable(&user, None).expect("default again")), ["default"]);
+}
+
+#[test]
+fn a_list_follows_renames_and_drops() {
+    let mut state = after(&fresh(), &[create("a", nodes(1)), create("b", nodes(1)), set_clusters(20, &["a", "b"])]);
+    state = after(&state, &[Change::Rename { name: "a".to_owned(), to: "z".to_owned() }]);
+    assert_eq!(names(&state.default_clusters(Oid(20)).collect::<Vec<_>>()), ["z", "b"]);
+    state = after(&state, &[Change::Drop { name: "z".to_owned(), if_exists: false }]);
+    assert_eq!(names(&state.default_clusters(Oid(20)).collect::<Vec<_>>()), ["b"]);
+    state = after(&state, &[Change::Drop { name: "b".to_owned(), if_exists: false }]);
+    assert_eq!(state.default_clusters(Oid(20)).len(), 0);
+    assert!(state.default_clusters.is_empty(), "nothing is left of an empty list");
+}
+
+#[test]
+fn a_broken_state_is_noticed() {
+    let good = after(&fresh(), &[create("c", nodes(2)), set_clusters(20, &["c"])]);
+    good.check().expect("it is right");
+    let id = good.named("c").expect("it was made").id;
+    let broken = |breaks: &dyn Fn(&mut DesiredState)| {
+        let mut state = good.clone();
+        breaks(&mut state);
+        state.check().expect_err("it is broken")
+    };
+    let cluster = |state: &mut DesiredState, change: &dyn Fn(&mut ClusterState)| {
+        change(state.clusters.get_mut(&id).expect("it is there"));
+    };
+    assert!(broken(&|state| cluster(state, &|one| one.spec.node_count = 65)).contains("NODE_COUNT"));
+    assert!(broken(&|state| cluster(state, &|one| one.spec.node_count = 0)).contains("NODE_COUNT"));
+    assert!(broken(&|state| cluster(state, &|one| one.spec.max_spill_pct = Some(101))).contains("MAX_SPILL_PCT"));
+    assert!(broken(&|state| cluster(state, &|one| one.spec.auto_suspend = Some(0))).contains("AUTO_SUSPEND"));
+    assert!(broken(&|state| cluster(state, &|one| one.spec.name.clear())).contains("cannot be called"));
+    assert!(broken(&|state| cluster(state, &|one| DEFAULT.clone_into(&mut one.spec.name))).contains("twice"));
+    assert!(broken(&|state| cluster(state, &|one| one.generation = 9)).contains("later generation"));
+    assert!(broken(&|state| cluster(state, &|one| one.id = ClusterId(9))).contains("not its own"));
+    assert!(broken(&|state| state.next_cluster = id).contains("not its own"));
+    assert!(broken(&|state| drop(state.clusters.remove(&id))).contains("does not exist"));
+    assert!(broken(&|state| drop(state.clusters.remove(&ClusterId(1)))).contains("\"default\" is missing"));
+}
+
+#[test]
+fn hints_say_what_there_is() {
+    let error = Inventory::built_in().hardware("gpu").expect_err("there is none");
+    assert_eq!(error.hint().as_deref(), Some("There are: embedded, local."));
+    assert_eq!(Inventory::built_in().usual_hardware().name, "local");
+    assert_eq!(Inventory::built_in().profile(DEFAULT).expect("it is there").max_running, 100);
+    assert_eq!(superuser().name(), Some("kiln"));
+    assert_eq!(Author::Instance.name(), None);
+}

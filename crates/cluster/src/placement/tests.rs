@@ -1,0 +1,210 @@
+use std::collections::BTreeMap;
+
+use types::Random;
+use types::random::SeededRandom;
+
+use super::*;
+
+const CLUSTER: ClusterId = ClusterId(3);
+
+fn placement(slots: u32) -> Placement {
+    Placement::new(CLUSTER, 0..slots)
+}
+
+/// Parts of random shards, some of several parts.
+fn parts(count: u32) -> Vec<Part> {
+    let random = SeededRandom::new(7);
+    let shards = std::iter::repeat_with(|| random.next_u64());
+    shards.flat_map(|shard| (0..4).map(move |index| Part { shard, index })).take(count as usize).collect()
+}
+
+/// Parts of shards that are numbered: hashes must not need random ids.
+fn numbered(count: u32) -> Vec<Part> {
+    (0..count).map(|at| Part { shard: u64::from(at / 4), index: at % 4 }).collect()
+}
+
+fn counts(owners: &[u32]) -> BTreeMap<u32, usize> {
+    let mut counts = BTreeMap::new();
+    for owner in owners {
+        *counts.entry(*owner).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn one_more_slot_takes_its_share_and_nothing_else_moves() {
+    for parts in [parts(200_000), numbered(200_000)] {
+        for slots in [1, 2, 3, 4, 7, 8, 15, 31, 63] {
+            let (before, after) = (placement(slots), placement(slots + 1));
+            let moved: Vec<Move> = moves(&before, &after, parts.iter().copied()).collect();
+            let share = moved.len() as f64 / parts.len() as f64 * f64::from(slots + 1);
+            assert!((0.9..=1.1).contains(&share), "{slots} slots: {share} of what the new one should get");
+            assert!(moved.iter().all(|one| one.to == Some(slots) && one.from < Some(slots)));
+            // All others give alike.
+            let given = counts(&moved.iter().map(|one| one.from.expect("all had an owner")).collect::<Vec<_>>());
+            assert_eq!(given.len(), slots as usize);
+            let mean = moved.len() as f64 / f64::from(slots);
+            let room = 6.0 * mean.sqrt();
+            assert!(given.values().all(|count| (*count as f64 - mean).abs() < room), "{slots} slots: {given:?}");
+        }
+    }
+}
+
+#[test]
+fn a_slot_that_goes_leaves_only_its_own_and_to_all_others() {
+    let parts = parts(100_000);
+    let before = placement(8);
+    for gone in 0..8 {
+        let after = Placement::new(CLUSTER, (0..8).filter(|slot| *slot != gone));
+        let moved: Vec<Move> = moves(&before, &after, parts.iter().copied()).collect();
+        assert!(moved.iter().all(|one| one.from == Some(gone)));
+        assert_eq!(moved.len(), counts(&before.owners(&parts))[&gone]);
+        let heirs = counts(&moved.iter().map(|one| one.to.expect("others are there")).collect::<Vec<_>>());
+        assert_eq!(heirs.len(), 7);
+        let mean = moved.len() as f64 / 7.0;
+        assert!(heirs.values().all(|count| (*count as f64) < mean * 1.1), "{heirs:?}");
+        // Who comes second is who stands in.
+        for one in &moved {
+            assert_eq!(before.ranked(one.part)[..2], [gone, one.to.expect("others are there")]);
+        }
+    }
+}
+
+#[test]
+fn slots_own_alike() {
+    for parts in [parts(640_000), numbered(640_000)] {
+        for slots in [2, 4, 16, 64] {
+            let counts = counts(&placement(slots).owners(&parts));
+            let most = *counts.values().max().expect("somebody owns something") as f64;
+            let least = *counts.values().min().expect("somebody owns something") as f64;
+            let mean = parts.len() as f64 / f64::from(slots);
+            assert_eq!(counts.len(), slots as usize);
+            assert!(most / mean < 1.05 && 0.95 < least / mean, "{slots} slots: {least} to {most}, {mean} in the mean");
+        }
+    }
+}
+
+#[test]
+fn what_moves_is_what_has_another_owner() {
+    let parts = parts(20_000);
+    let sets: [&[u32]; 7] = [&[], &[0], &[5], &[0, 1, 2], &[2, 3, 9, 40], &[0, 1, 2, 3, 4, 5], &[63, 9, 40]];
+    for before in sets {
+        for after in sets {
+            for cluster in [CLUSTER, ClusterId(4)] {
+                let before = Placement::new(CLUSTER, before.iter().copied());
+                let after = Placement::new(cluster, after.iter().copied());
+                let changed = parts.iter().filter_map(|part| {
+                    let (from, to) = (before.owner(*part), after.owner(*part));
+                    // The same slot of another cluster is another worker.
+                    let differs = from != to || (from.is_some() && cluster != CLUSTER);
+                    differs.then_some(Move { part: *part, from, to })
+                });
+                let expected: Vec<Move> = changed.collect();
+                let found: Vec<Move> = moves(&before, &after, parts.iter().copied()).collect();
+                if cluster == CLUSTER {
+                    assert_eq!(found, expected, "{:?} to {:?}", before.slots(), after.slots());
+                } else {
+                    assert_eq!(found.len(), expected.len(), "{:?} to {:?}", before.slots(), after.slots());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn owners_depend_on_nothing_but_the_set() {
+    let parts = parts(1_000);
+    let one = Placement::new(CLUSTER, [3, 1, 2, 1]);
+    let other = Placement::new(CLUSTER, [1, 2, 3]);
+    assert_eq!(one, other);
+    assert_eq!(one.owners(&parts), other.owners(&parts));
+    for part in &parts {
+        let ranked = one.ranked(*part);
+        assert_eq!(ranked.first().copied(), one.owner(*part));
+        let mut slots = ranked.clone();
+        slots.sort_unstable();
+        assert_eq!(slots, one.slots());
+    }
+    assert_eq!(Placement::new(CLUSTER, []).owner(parts[0]), None);
+    assert_eq!(Placement::new(CLUSTER, []).owners(&parts), [0_u32; 0]);
+}
+
+/// Placements are not stored, but caches are: a version that places otherwise would find them all cold.
+#[test]
+fn parts_are_placed_as_ever() {
+    let owners = placement(16).owners(&numbered(32));
+    let expected =
+        [0, 6, 6, 3, 4, 1, 14, 4, 2, 10, 12, 13, 1, 14, 7, 2, 11, 9, 7, 13, 8, 9, 6, 15, 6, 2, 14, 5, 14, 14, 6, 5];
+    assert_eq!(owners, expected);
+}
+
+#[test]
+fn who_is_gone_or_has_enough_is_stood_in_for() {
+    let placement = placement(5);
+    for part in parts(500) {
+        let ranked = placement.ranked(part);
+        let route = |load: &dyn Fn(u32) -> Option<u64>| placement.route(part, load, 10);
+        let rank = |rank: usize| Some(Route { slot: ranked[rank], rank });
+        assert_eq!(route(&|_| Some(9)), rank(0));
+        assert_eq!(route(&|slot| (slot != ranked[0]).then_some(0)), rank(1));
+        assert_eq!(route(&|slot| Some(if slot == ranked[0] { 10 } else { 9 })), rank(1));
+        assert_eq!(route(&|slot| (slot == ranked[3]).then_some(99)), rank(3));
+        assert_eq!(route(&|slot| Some(if slot == ranked[2] { 11 } else { 12 })), rank(2));
+        assert_eq!(route(&|_| Some(12)), rank(0), "where all have as much, the owner has it");
+        assert_eq!(route(&|_| None), None);
+    }
+}
+
+#[test]
+fn no_slot_has_much_more_than_the_mean() {
+    let random = SeededRandom::new(3);
+    let sized: Vec<(Part, u64)> = parts(5_000).into_iter().map(|part| (part, 1 + random.next_u64() % 1_000)).collect();
+    let total: u64 = sized.iter().map(|(_, size)| size).sum();
+    let placement = placement(16);
+    let mut kept = Vec::new();
+    for percent in [100, 105, 125, 200] {
+        let placed = placement.bounded(&sized, percent);
+        let mut loads = [0; 16];
+        for (slot, (_, size)) in placed.iter().zip(&sized) {
+            loads[*slot as usize] += size;
+        }
+        let limit = total * percent / 100 / 16 + 1_000;
+        assert!(loads.iter().all(|load| *load <= limit), "{percent} %: {loads:?}");
+        let owners = sized.iter().zip(&placed).filter(|((part, _), slot)| placement.owner(*part) == Some(**slot));
+        kept.push(owners.count());
+
+        let mut reversed = sized.clone();
+        reversed.reverse();
+        let mut again = placement.bounded(&reversed, percent);
+        again.reverse();
+        assert_eq!(again, placed, "the order of the parts makes no difference");
+    }
+    assert!(kept.is_sorted(), "{kept:?}");
+    assert_eq!(kept.last(), Some(&5_000), "with enough room all are at their owner's");
+    assert_eq!(placement.bounded(&[], 100), [0_u32; 0]);
+    assert_eq!(Placement::new(CLUSTER, []).bounded(&sized, 100), [0_u32; 0]);
+    let empty = [(Part { shard: 1, index: 0 }, 0)];
+    assert_eq!(placement.bounded(&empty, 100).len(), 1);
+}
+
+#[test]
+fn an_epoch_is_another_set_of_slots() {
+    let first = Ownership::new(placement(4));
+    assert_eq!(first.next(placement(4)), None);
+    let second = first.next(placement(5)).expect("one more");
+    assert_eq!((first.epoch, second.epoch), (1, 2));
+    assert_eq!(second.next(placement(4)).expect("one less").epoch, 3, "an epoch does not come back");
+}
+
+#[test]
+fn a_shard_id_is_used_whole() {
+    let random = SeededRandom::new(1);
+    let one = random.uuid();
+    let (high, low) = one.as_u64_pair();
+    let part = |uuid| Part::new(ShardId(uuid), 0);
+    assert_eq!(part(one), part(one));
+    for other in [(high ^ 1, low), (high, low ^ 1), (low, high)] {
+        let other = u128::from(other.0) << 64 | u128::from(other.1);
+        assert_ne!(part(one), Part::new(ShardId::from(other.to_be_bytes()), 0));
+    }
+}

@@ -1,0 +1,97 @@
+use super::*;
+use crate::desired::{Change, ClusterOptions};
+use crate::fixtures::{MACHINE, VERSION, after, create, fresh, nodes, settings};
+use crate::worker::{WorkerId, WorkerSpec};
+
+const NOW: Duration = Duration::from_secs(1_000);
+
+fn worker(id: u64, slot: u32) -> Worker {
+    Worker {
+        id: WorkerId(id),
+        cluster: ClusterId(2),
+        slot,
+        spec: WorkerSpec {
+            hardware_instance: "local".to_owned(),
+            share: MACHINE,
+            max_spill_pct: None,
+            max_cache_pct: None,
+        },
+        state: WorkerState::Ready,
+        since: Duration::from_secs(id),
+        heard: NOW,
+        hung: false,
+        failed: false,
+        version: Some(VERSION.to_owned()),
+        address: None,
+        running: 0,
+        cache_bytes: 0,
+        detail: None,
+    }
+}
+
+fn two() -> DesiredState {
+    after(&fresh(), &[create("c", nodes(2))])
+}
+
+fn slots(desired: &DesiredState, workers: &[Worker]) -> Vec<(u32, u64)> {
+    let cluster = desired.named("c").expect("it was made");
+    serving(cluster, workers, NOW, &settings()).iter().map(|worker| (worker.slot, worker.id.0)).collect()
+}
+
+#[test]
+fn who_is_able_and_in_a_slot_gets_work() {
+    let desired = two();
+    assert_eq!(slots(&desired, &[worker(1, 1), worker(2, 0), worker(3, 2)]), [(0, 2), (1, 1)]);
+    let foreign = Worker { cluster: ClusterId(1), ..worker(1, 0) };
+    assert_eq!(slots(&desired, &[foreign]), []);
+    let silent = Worker { heard: NOW - Duration::from_secs(5), ..worker(1, 0) };
+    let unable = [
+        Worker { state: WorkerState::Starting, ..worker(1, 0) },
+        Worker { state: WorkerState::Draining, ..worker(1, 0) },
+        Worker { state: WorkerState::Gone, ..worker(1, 0) },
+        Worker { hung: true, ..worker(1, 0) },
+        Worker { version: Some("1".to_owned()), ..worker(1, 0) },
+        silent,
+    ];
+    for one in unable {
+        assert_eq!(slots(&desired, &[one.clone(), worker(2, 1)]), [(1, 2)], "{one:?}");
+    }
+    let asleep = after(&desired, &[Change::Suspend { name: "c".to_owned() }]);
+    assert_eq!(slots(&asleep, &[worker(1, 0), worker(2, 1)]), []);
+}
+
+#[test]
+fn one_worker_of_a_slot_gets_work() {
+    let desired = two();
+    assert_eq!(slots(&desired, &[worker(5, 0), worker(3, 0), worker(4, 0)]), [(0, 3)], "the oldest");
+    let hardware = ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() };
+    let desired = after(&desired, &[Change::Alter { name: "c".to_owned(), options: hardware }]);
+    let mut new = worker(9, 0);
+    new.spec.hardware_instance = "embedded".to_owned();
+    assert_eq!(
+        slots(&desired, &[worker(1, 0), new, worker(2, 1)]),
+        [(0, 9), (1, 2)],
+        "the new hardware's, if it is there"
+    );
+}
+
+#[test]
+fn a_cluster_is_as_far_as_its_workers() {
+    let of = |desired: &DesiredState, workers: &[Worker]| phase(desired, ClusterId(2), workers, NOW, &settings());
+    let desired = two();
+    let gone = Worker { state: WorkerState::Gone, ..worker(8, 0) };
+    let drains = Worker { state: WorkerState::Draining, ..worker(9, 2) };
+    assert_eq!(of(&desired, &[]), Some(Phase::Starting));
+    assert_eq!(of(&desired, &[worker(1, 0)]), Some(Phase::Resizing));
+    assert_eq!(of(&desired, &[worker(1, 0), worker(2, 1), drains.clone()]), Some(Phase::Resizing));
+    assert_eq!(of(&desired, &[worker(1, 0), worker(2, 1), gone.clone()]), Some(Phase::Running));
+    let mut old = worker(2, 1);
+    old.spec.hardware_instance = "embedded".to_owned();
+    assert_eq!(of(&desired, &[worker(1, 0), old]), Some(Phase::Resizing), "it is exchanged");
+    let asleep = after(&desired, &[Change::Suspend { name: "c".to_owned() }]);
+    assert_eq!(of(&asleep, &[drains.clone(), gone.clone()]), Some(Phase::Suspending));
+    assert_eq!(of(&asleep, std::slice::from_ref(&gone)), Some(Phase::Suspended));
+    let dropped = after(&desired, &[Change::Drop { name: "c".to_owned(), if_exists: false }]);
+    assert_eq!(of(&dropped, &[drains]), Some(Phase::Dropping));
+    assert_eq!(of(&dropped, &[gone]), None);
+}
