@@ -1,55 +1,175 @@
-//! The groups of several workers put together in parts by their keys, side by side.
+//! The groups of several workers put together part by part, side by side: each group is made once, in a table that a cache holds.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::common::{Common, Translation};
 use super::keys::KeyForm;
-use super::table::{SEED, mixed};
-use super::{GroupRows, Groups};
-use crate::{Error, Result};
+use super::pieces::{Aside, PARTS, Piece};
+use super::sets::Level;
+use super::table::Table;
+use super::{AggregateSpec, GroupRows, Groups};
+use crate::{BATCH_ROWS, Result};
 
-/// One worker's groups, divided by their keys.
+/// Groups of a part, about.
+const PART_GROUPS: usize = 1 << 14;
+
+/// The groups of all workers, divided by their keys.
 #[derive(Debug)]
 pub struct Divided {
-    groups: Groups,
-    /// The groups of each part.
-    parts: Vec<Vec<u32>>,
-}
-
-impl Groups {
-    /// Divides them into so many parts; those of equal keys are in the same part, whichever worker has them.
-    ///
-    /// # Errors
-    /// As [`Groups::finish`].
-    pub fn divide(self, parts: usize) -> Result<Divided> {
-        let groups = self.whole()?;
-        if groups.keys.is_empty() {
-            return Err(Error::Form("parts of what is one group"));
-        }
-        let mut divided = vec![Vec::new(); parts.max(1)];
-        if let Some(table) = &groups.table {
-            let stride = table.stride().max(1);
-            for (group, key) in (0..).zip(table.words().chunks_exact(stride)) {
-                let part = part_of(&groups.keys, key, parts.max(1))?;
-                divided[part].push(group);
-            }
-        }
-        Ok(Divided { groups, parts: divided })
-    }
+    /// Of the keys that there are, no sets of them.
+    spec: Arc<AggregateSpec>,
+    /// Of all keys, whether it is not there.
+    absent: Vec<bool>,
+    /// Of the words of the keys that there are, all workers', once they are translated.
+    keys: Vec<KeyForm>,
+    /// What each worker has put aside, and how its keys' words are translated.
+    workers: Vec<(Vec<Piece>, Vec<Option<Translation>>)>,
+    groups: usize,
+    parts: usize,
 }
 
 impl Divided {
-    /// A row for each group of a part, all workers' together.
+    /// What workers have put aside, who have grouped by one `spec`, without others that help with their strings.
     ///
     /// # Errors
-    /// As [`Groups::merge`] and [`Groups::finish`].
-    pub fn together(all: &[Self], part: usize, stop: &AtomicBool) -> Result<GroupRows> {
-        let first = all.first().ok_or(Error::Form("groups of nobody"))?;
-        let mut together = Groups::new(&first.groups.spec);
-        for one in all {
-            together.merge_some(&one.groups, &one.parts[part], stop)?;
+    /// As [`Common::of`] and [`Common::divided`].
+    pub fn of(spec: &Arc<AggregateSpec>, workers: Vec<Aside>) -> Result<Self> {
+        let common = Common::of(spec, workers.into_iter().map(Aside::sorted).collect())?;
+        let shards = (0..common.shards()).map(|shard| common.shard(shard)).collect::<Result<_>>()?;
+        common.divided(shards)
+    }
+
+    /// Groups of a coarser set, made of parts of a finer one, whose words are one's.
+    pub(super) fn of_coarser(spec: &AggregateSpec, absent: &[bool], keys: &[KeyForm], parts: Vec<Vec<Piece>>) -> Self {
+        let there = keys.iter().zip(absent).filter(|(_, absent)| !**absent).map(|(form, _)| form.empty());
+        let pieces = parts.into_iter().flatten().collect();
+        let keys: Vec<KeyForm> = there.collect();
+        let translations = keys.iter().map(|_| None).collect();
+        Self::of_words(spec, absent.to_vec(), keys, vec![(pieces, translations)])
+    }
+
+    /// Groups whose words are one's once they are translated.
+    pub(super) fn of_words(
+        spec: &AggregateSpec,
+        absent: Vec<bool>,
+        keys: Vec<KeyForm>,
+        workers: Vec<(Vec<Piece>, Vec<Option<Translation>>)>,
+    ) -> Self {
+        let groups: usize = workers.iter().flat_map(|(pieces, _)| pieces).map(Piece::len).sum();
+        let parts = (groups / PART_GROUPS).clamp(1, PARTS);
+        let spec = AggregateSpec {
+            keys: (0..keys.len()).collect(),
+            sets: Vec::new(),
+            total: None,
+            clustered: None,
+            ..spec.clone()
+        };
+        Self { spec: Arc::new(spec), absent, keys, workers, groups, parts }
+    }
+
+    /// The forms of the keys that there are.
+    pub(super) fn keys(&self) -> Vec<KeyForm> {
+        self.keys.iter().map(KeyForm::empty).collect()
+    }
+
+    /// How many groups workers have put aside; several may have the same.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// How many parts there are.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The groups of a part, all workers' together.
+    ///
+    /// # Errors
+    /// As [`Groups::merge`].
+    pub fn together(&self, part: usize, stop: &AtomicBool) -> Result<Level> {
+        let parts = part * PARTS / self.parts..(part + 1) * PARTS / self.parts;
+        let all = || self.workers.iter().flat_map(|(pieces, _)| pieces);
+        let most = all().map(|piece| piece.groups_of(parts.clone()).len()).sum();
+        let mut together = Groups::all_in_one(&self.spec);
+        together.keys = self.keys.iter().map(KeyForm::empty).collect();
+        // The last word is that of the NULLs.
+        let words = self.keys.iter().map(KeyForm::words).sum::<usize>();
+        let stride = if words == 0 { 0 } else { words + 1 };
+        together.table = Some(Table::with_room(stride, most));
+        for (pieces, translations) in &self.workers {
+            let mut some = Waiting::default();
+            for piece in pieces {
+                let groups = piece.groups_of(parts.clone());
+                if groups.is_empty() {
+                    continue;
+                }
+                some.words.extend_from_slice(&piece.words[groups.start * stride..groups.end * stride]);
+                some.count += groups.len();
+                some.groups.push((piece, groups));
+                if BATCH_ROWS <= some.count {
+                    together.take_in(&mut some, translations, stride, stop)?;
+                }
+            }
+            together.take_in(&mut some, translations, stride, stop)?;
         }
-        // The group that is there without rows is not one of each part.
-        if together.is_empty() { Ok(GroupRows { parts: Vec::new() }) } else { together.finish() }
+        Ok(Level {
+            absent: self.absent.clone(),
+            table: together.table,
+            carried: together.carried,
+            states: together.states,
+        })
+    }
+}
+
+/// Groups of several pieces of one worker, and the words of all of them.
+#[derive(Default)]
+struct Waiting<'a> {
+    words: Vec<i64>,
+    count: usize,
+    groups: Vec<(&'a Piece, std::ops::Range<usize>)>,
+}
+
+impl Groups {
+    /// Takes groups in that were put aside.
+    fn take_in(
+        &mut self,
+        some: &mut Waiting<'_>,
+        translations: &[Option<Translation>],
+        stride: usize,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let mut at = 0;
+        for (number, (form, translation)) in self.keys.iter().zip(translations).enumerate() {
+            if let Some(translation) = translation {
+                translation.translate(&mut some.words, stride, at, |nulls| nulls >> number & 1 == 1)?;
+            }
+            at += form.words();
+        }
+        let (found, new) = self.find_words(&some.words, stride, some.count, stop)?;
+        let mut start = 0;
+        for (piece, groups) in some.groups.drain(..) {
+            let end = start + groups.len();
+            let first = u32::try_from(groups.start).expect("a piece has few groups");
+            let some: Vec<u32> = (first..).take(groups.len()).collect();
+            let new_of_piece =
+                new.partition_point(|row| (*row as usize) < start)..new.partition_point(|row| (*row as usize) < end);
+            if !new_of_piece.is_empty() && !self.carried.is_empty() {
+                let new: Vec<u32> = new[new_of_piece].iter().map(|row| some[*row as usize - start]).collect();
+                for (carried, column) in self.carried.iter_mut().zip(&piece.carried) {
+                    carried.add(column, &new)?;
+                }
+            }
+            for (mine, theirs) in self.states.iter_mut().zip(&piece.states) {
+                mine.merge(&found[start..end], theirs, &some)?;
+            }
+            start = end;
+        }
+        some.words.clear();
+        some.count = 0;
+        Ok(())
     }
 }
 
@@ -59,22 +179,4 @@ impl GroupRows {
     pub fn of_parts(parts: Vec<Self>) -> Self {
         Self { parts: parts.into_iter().flat_map(|part| part.parts).collect() }
     }
-}
-
-/// The part of a key, by its values: numbers of strings are each worker's own.
-fn part_of(forms: &[KeyForm], key: &[i64], parts: usize) -> Result<usize> {
-    let nulls = key.last().copied().unwrap_or_default();
-    let (mut hash, mut at) = (mixed(SEED, nulls), 0);
-    for (number, form) in forms.iter().enumerate() {
-        let words = &key[at..at + form.words()];
-        at += form.words();
-        hash = match form.hash_of_text(words[0]) {
-            // The word of a NULL stands for no string.
-            Some(_) if nulls >> number & 1 == 1 => hash,
-            Some(text) => mixed(hash, text?.cast_signed()),
-            None => words.iter().fold(hash, |hash, word| mixed(hash, *word)),
-        };
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "a product's upper half is less than the number of parts")]
-    Ok(((u128::from(hash) * parts as u128) >> 64) as usize)
 }

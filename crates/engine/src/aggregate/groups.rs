@@ -1,16 +1,19 @@
 //! The groups of one worker, and of all of them together.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::AggregateSpec;
 use super::carried::Carried;
+use super::divided::Divided;
 use super::keys::{KeyForm, Words};
-use super::sets::{GroupingSet, Level};
+use super::merge::firsts;
+use super::pieces::{Aside, Piece};
+use super::reduction::{FEW_GROUPS, Reduction};
+use super::sets::{GroupingSet, Level, finest_first};
 use super::state::{Kept, State, ints};
 use super::table::Table;
 use super::totals::Rows;
-use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Result, unless_stopped};
+use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Result};
 
 /// Groups and what is kept of them. Gives one row for each group: its keys, what they determine, then its states.
 #[derive(Debug)]
@@ -21,10 +24,18 @@ pub struct Groups {
     pub(super) table: Option<Table>,
     pub(super) carried: Vec<Carried>,
     pub(super) states: Vec<State>,
-    rows: usize,
+    /// Those whose groups are in the table.
+    pub(super) rows: usize,
     groups: Vec<u32>,
+    /// Groups that are not in the table any more; a group may be in several.
+    pub(super) pieces: Vec<Piece>,
+    /// Those that others have put aside.
+    pub(super) others: Vec<Aside>,
+    /// What both take in memory.
+    pub(super) aside_bytes: usize,
+    pub(super) reduction: Reduction,
     /// Groups that other stretches of rows may have too, of stretches that have ended.
-    border: Option<Box<Groups>>,
+    pub(super) border: Option<Box<Groups>>,
     /// What rows without NULLs have for NULLs, as many as a batch ever had rows.
     zeros: Arc<Vec<i64>>,
 }
@@ -40,11 +51,24 @@ impl Groups {
     /// No groups yet.
     #[must_use]
     pub fn new(spec: &Arc<AggregateSpec>) -> Self {
+        Self::looking_at(spec, FEW_GROUPS)
+    }
+
+    /// None yet, and all of them stay in one table.
+    pub(super) fn all_in_one(spec: &Arc<AggregateSpec>) -> Self {
+        Self::looking_at(spec, usize::MAX)
+    }
+
+    /// None yet. Where a table of so many makes rows no fewer they are put aside, unless they leave early.
+    pub(super) fn looking_at(spec: &Arc<AggregateSpec>, few: usize) -> Self {
+        let reduction = Reduction::of(if spec.clustered.is_some() { usize::MAX } else { few });
         let keys = spec.keys.iter().map(|_| KeyForm::default()).collect();
         let carried = spec.carried.iter().map(|_| Carried::default()).collect();
         let states = spec.states.iter().map(|state| State::new(state.kept)).collect();
         let (spec, groups, zeros) = (Arc::clone(spec), Vec::new(), Arc::default());
-        Self { spec, keys, table: None, carried, states, rows: 0, groups, border: None, zeros }
+        let (pieces, others) = (Vec::new(), Vec::new());
+        let (table, border, rows, aside_bytes) = (None, None, 0, 0);
+        Self { spec, keys, table, carried, states, rows, groups, pieces, others, aside_bytes, reduction, border, zeros }
     }
 
     /// Adds the rows of a batch.
@@ -77,6 +101,23 @@ impl Groups {
             let counts = counts(column, spec.filter.map(|filter| &batch.columns[filter]))?;
             state.add(&rows, column, counts.as_deref())?;
         }
+        if self.reduction.is_due(groups) { self.look() } else { Ok(()) }
+    }
+
+    /// Puts the table's groups aside if it makes rows no fewer, and keys seldom come again.
+    fn look(&mut self) -> Result<()> {
+        let Some(table) = &self.table else { return Ok(()) };
+        let groups = table.len();
+        let has_texts = self.keys.iter().any(|key| key.texts().is_some());
+        if !table.is_narrow(has_texts) && !self.reduction.reduces(self.rows, groups) {
+            let hashes = self.hashes()?;
+            self.reduction.learn(&hashes);
+            if self.reduction.has_new(groups) {
+                self.reduction.begin_again(groups);
+                return self.put_table_aside(&hashes);
+            }
+        }
+        self.reduction.go_on(self.rows, groups);
         Ok(())
     }
 
@@ -113,76 +154,27 @@ impl Groups {
             + self.keys.iter().map(KeyForm::memory_bytes).sum::<usize>()
             + self.carried.iter().map(Carried::memory_bytes).sum::<usize>()
             + self.states.iter().map(State::memory_bytes).sum::<usize>()
+            + self.aside_bytes
     }
 
-    /// How many groups there are.
+    /// How many groups there are; those that have been put aside as often as they were.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.table.as_ref().map_or_else(|| usize::from(self.spec.keys.is_empty()), Table::len)
+        let others = self.others.iter().flat_map(|other| &other.pieces);
+        let aside: usize = self.pieces.iter().chain(others).map(Piece::len).sum();
+        aside + self.table.as_ref().map_or_else(|| usize::from(self.spec.keys.is_empty()), Table::len)
+    }
+
+    /// Whether some have been put aside.
+    #[must_use]
+    pub fn is_aside(&self) -> bool {
+        !self.pieces.is_empty() || !self.others.is_empty()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Adds the groups of another worker.
-    ///
-    /// # Errors
-    /// As [`Groups::add`]; [`Error::Stopped`] once `stop` is set.
-    pub fn merge(&mut self, other: Self, stop: &AtomicBool) -> Result<()> {
-        let other = other.whole()?;
-        if self.table.is_none() {
-            let border = self.border.take();
-            *self = other;
-            self.border = border;
-            return Ok(());
-        }
-        let all: Vec<u32> = (0..).take(other.len()).collect();
-        self.merge_some(&other, &all, stop)
-    }
-
-    /// Adds some of another's groups, whose keys have the words of this one's afterwards.
-    pub(super) fn merge_some(&mut self, other: &Self, some: &[u32], stop: &AtomicBool) -> Result<()> {
-        let Some(theirs) = &other.table else { return Ok(()) };
-        let stride = theirs.stride();
-        let mut words = theirs.words_of(some);
-        let mut at = 0;
-        for (number, (mine, form)) in self.keys.iter_mut().zip(&other.keys).enumerate() {
-            mine.translate(form, &mut words, stride, at, |nulls| nulls >> number & 1 == 1)?;
-            at += mine.words();
-        }
-        let table = self.table.get_or_insert_with(|| Table::new(stride));
-        let before = table.len();
-        let mut found = Vec::with_capacity(some.len());
-        let mut part = Vec::new();
-        for start in (0..some.len()).step_by(BATCH_ROWS) {
-            unless_stopped(stop)?;
-            let end = some.len().min(start + BATCH_ROWS);
-            let column = |at: usize| {
-                let values: Vec<i64> = (start..end).map(|group| words[group * stride + at]).collect();
-                let bounds = values.iter().fold(None, |bounds: Option<Bounds>, value| {
-                    let one = Bounds::of((*value).into());
-                    Some(bounds.map_or(one, |bounds| bounds.or(one)))
-                });
-                Words { values: Arc::new(values), bounds }
-            };
-            let words: Vec<Words> = (0..stride).map(column).collect();
-            table.groups_of(&words, end - start, self.rows + start, &mut part);
-            found.extend_from_slice(&part);
-        }
-        self.rows += (other.rows as u128 * some.len() as u128 / theirs.len().max(1) as u128) as usize;
-        let count = table.len();
-        let new: Vec<u32> = firsts(&found, before).into_iter().map(|at| some[at as usize]).collect();
-        for (mine, theirs) in self.carried.iter_mut().zip(&other.carried) {
-            mine.merge(theirs, &new)?;
-        }
-        for (mine, theirs) in self.states.iter_mut().zip(&other.states) {
-            mine.resize(count);
-            mine.merge(&found, theirs, some)?;
-        }
-        Ok(())
     }
 
     /// Ends a stretch of rows. Gives the groups that no other stretch has, which are forgotten; `None` where the key has no order here or
@@ -214,35 +206,24 @@ impl Groups {
         ended.finish()?.selected(&inner).map(Some)
     }
 
-    /// With the groups at the borders of stretches that have ended.
-    pub(super) fn whole(mut self) -> Result<Self> {
-        match self.border.take() {
-            None => Ok(self),
-            Some(mut border) => {
-                border.merge(self, &GOES_ON)?;
-                Ok(*border)
-            }
-        }
-    }
-
     /// One row for each group. Without keys there is one, also of no rows.
     ///
     /// # Errors
     /// None that well-formed groups meet.
     pub fn finish(self) -> Result<GroupRows> {
         let this = self.whole()?;
+        if this.is_aside() {
+            let spec = Arc::clone(&this.spec);
+            return Divided::of(&spec, this.put_aside()?)?.all(&spec, &GOES_ON);
+        }
         if let (Some(id), true) = (this.spec.total, this.is_empty()) {
             return total_of_none(&this.spec, id);
         }
-        let finest = Level::finest(this.keys.len(), this.table, this.states);
+        let finest = Level::finest(this.keys.len(), this.table, this.carried, this.states);
         if !this.spec.sets.is_empty() {
             return rows_of_sets(&this.keys, &this.spec, finest);
         }
-        let rows = finest.groups();
-        let mut columns = finest.columns(&this.keys)?;
-        let carried = this.carried.iter().map(Carried::column).collect::<Result<Vec<_>>>()?;
-        columns.splice(this.keys.len()..this.keys.len(), carried);
-        Ok(GroupRows { parts: vec![Batch { rows, columns }] })
+        Ok(GroupRows { parts: vec![finest.rows(&this.keys, None)?] })
     }
 }
 
@@ -262,27 +243,16 @@ fn total_of_none(spec: &AggregateSpec, id: i64) -> Result<GroupRows> {
 /// The groups of each set, made of the fewest that it can be made of.
 fn rows_of_sets(keys: &[KeyForm], spec: &AggregateSpec, finest: Level) -> Result<GroupRows> {
     let kept: Vec<Kept> = spec.states.iter().map(|state| state.kept).collect();
-    let mut levels: Vec<(Level, &GroupingSet)> = Vec::with_capacity(spec.sets.len());
-    let mut order: Vec<&GroupingSet> = spec.sets.iter().collect();
-    order.sort_by_key(|set| set.absent.iter().filter(|absent| **absent).count());
-    let Some((all, coarser)) = order.split_first().filter(|(all, _)| !all.absent.contains(&true)) else {
-        return Err(Error::Form("grouping sets without one of all keys"));
-    };
-    levels.push((finest, all));
+    let (all, coarser) = finest_first(&spec.sets)?;
+    let mut levels: Vec<(Level, &GroupingSet)> = vec![(finest, all)];
     for set in coarser {
-        let finer = levels.iter().map(|(level, _)| level).filter(|level| level.has(&set.absent));
+        let finer = levels.iter().filter(|(_, finer)| finer.has(&set.absent)).map(|(level, _)| level);
         let finer = finer.min_by_key(|level| level.groups()).ok_or(Error::Form("a grouping set"))?;
         let level = finer.coarser(keys, &kept, &set.absent)?;
         levels.push((level, set));
     }
     levels.retain(|(_, set)| !set.is_hidden);
-    let parts = levels.into_iter().map(|(level, set)| {
-        let rows = level.groups();
-        let mut columns = level.columns(keys)?;
-        let ids = Data::Ints { values: Arc::new(vec![set.id; rows]), bounds: Bounds::of(set.id.into()) };
-        columns.insert(keys.len(), Column::new(ids));
-        Ok(Batch { rows, columns })
-    });
+    let parts = levels.into_iter().map(|(level, set)| level.rows(keys, Some(set.id)));
     Ok(GroupRows { parts: parts.collect::<Result<_>>()? })
 }
 
@@ -323,19 +293,6 @@ impl GroupRows {
         }
         None
     }
-}
-
-/// Where the groups from a number on, which are in the order of their first rows, begin.
-fn firsts(groups: &[u32], number: usize) -> Vec<u32> {
-    let mut next = u32::try_from(number).expect("fewer than 2^32 groups");
-    let mut firsts = Vec::new();
-    for (row, group) in (0..).zip(groups) {
-        if *group == next {
-            firsts.push(row);
-            next += 1;
-        }
-    }
-    firsts
 }
 
 /// The rows that count; `None` for all of them.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, StringViewArray, StringViewBuilder};
+use arrow::array::{Array, StringViewArray};
 
 use crate::{Bits, Bounds, Column, Data, Error, NONE, Result, Strings, TextNumbers};
 
@@ -18,6 +18,8 @@ pub(super) enum KeyForm {
     Wide,
     Floats,
     Texts(Box<Numbered>),
+    /// Codes of strings that all groups share; no batch has this form.
+    Codes(Arc<Strings>),
 }
 
 /// One word of each row, and the least and greatest there may be.
@@ -49,7 +51,7 @@ const REMEMBERED_MAX: usize = 1_024;
 
 impl KeyForm {
     /// The same form, without a value yet.
-    fn empty(&self) -> Self {
+    pub(super) fn empty(&self) -> Self {
         match self {
             Self::Unknown => Self::Unknown,
             Self::Bools => Self::Bools,
@@ -57,6 +59,7 @@ impl KeyForm {
             Self::Wide => Self::Wide,
             Self::Floats => Self::Floats,
             Self::Texts(_) => Self::Texts(Box::default()),
+            Self::Codes(strings) => Self::Codes(Arc::clone(strings)),
         }
     }
 
@@ -123,12 +126,9 @@ impl KeyForm {
         })
     }
 
-    /// The hash of the string that a word stands for; `None` where words are no numbers of strings.
-    #[inline]
-    pub(super) fn hash_of_text(&self, word: i64) -> Option<Result<u64>> {
-        let Self::Texts(numbered) = self else { return None };
-        let hash = usize::try_from(word).ok().and_then(|number| numbered.numbers.hash_of(number));
-        Some(hash.ok_or(Error::Form("a string's number")))
+    /// The strings whose numbers words are; `None` where words are no numbers of strings.
+    pub(super) fn texts(&self) -> Option<&TextNumbers> {
+        if let Self::Texts(numbered) = self { Some(&numbered.numbers) } else { None }
     }
 
     /// The words of the values that another's words stand for; `is_null` tells of a key's last word whether its value here is NULL.
@@ -190,13 +190,9 @@ impl KeyForm {
             #[expect(clippy::cast_sign_loss, reason = "a word is the bits of a number")]
             Self::Floats => Data::Floats(Arc::new(firsts().map(|word| f64::from_bits(word as u64)).collect())),
             Self::Texts(numbered) => {
-                let mut builder = StringViewBuilder::with_capacity(numbered.numbers.len());
-                numbered.numbers.iter().for_each(|string| builder.append_value(string));
-                let strings: StringViewArray = builder.finish();
-                let code = |word| u32::try_from(word).map_err(|_| Error::Form("a string's number"));
-                let codes = firsts().map(code).collect::<Result<Vec<u32>>>()?;
-                Data::Codes { codes: Arc::new(codes), strings: Strings::new(strings) }
+                Data::Codes { codes: codes(firsts())?, strings: Strings::new(numbered.numbers.array()) }
             }
+            Self::Codes(strings) => Data::Codes { codes: codes(firsts())?, strings: Arc::clone(strings) },
         })
     }
 
@@ -217,6 +213,11 @@ impl KeyForm {
             _ => 0,
         }
     }
+}
+
+fn codes(words: impl Iterator<Item = i64>) -> Result<Arc<Vec<u32>>> {
+    let code = |word| u32::try_from(word).map_err(|_| Error::Form("a string's number"));
+    Ok(Arc::new(words.map(code).collect::<Result<_>>()?))
 }
 
 /// Words with 0 where there is a NULL, which the null word tells from a value of 0.

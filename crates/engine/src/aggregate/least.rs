@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{StringViewArray, StringViewBuilder};
 
-use super::state::{each, ints, narrowest};
+use super::state::{each, ints, narrowest, picked};
 use crate::expression::float_order;
 use crate::{Bits, Column, Data, Error, Form, Result};
 
@@ -128,6 +128,22 @@ impl Least {
             _ => return Err(Error::Form("values of several types")),
         }
         Ok(())
+    }
+
+    /// Takes those of some groups away, in their order.
+    pub(super) fn take(&mut self, groups: &[u32]) -> Self {
+        match self {
+            Self::Unknown(_) => Self::Unknown(groups.len()),
+            Self::Bools(values) => Self::Bools(picked(values, groups)),
+            Self::Ints(values) => Self::Ints(picked(values, groups)),
+            Self::Wide(values) => Self::Wide(picked(values, groups)),
+            Self::Floats(values) => Self::Floats(picked(values, groups)),
+            Self::Texts { values, .. } => {
+                let values: Vec<Option<Box<str>>> = groups.iter().map(|group| values[*group as usize].take()).collect();
+                let bytes = values.iter().flatten().map(|text| text.len()).sum();
+                Self::Texts { values, bytes }
+            }
+        }
     }
 
     /// Those of some neighbouring groups.

@@ -1,16 +1,23 @@
 //! Grouping: rows to groups by their keys, and what is kept of each group.
 //!
-//! A worker has [`Groups`] of its own (`table.rs` finds a row's group by the words that `keys.rs` makes of its keys, `state.rs` adds its
-//! values, `totals.rs`, `least.rs` and `moments.rs` are its loops); at the end they are merged (many groups in parts side by side, `divided.rs`), and give one row for each group. Where they have no room, what they have is taken away, to be grouped
-//! again later (`partial.rs`).
+//! A worker has [`Groups`] of its own (`table.rs` and `hashed.rs` find a row's group by the words that `keys.rs` makes of its keys, `state.rs` adds its
+//! values, `totals.rs`, `least.rs` and `moments.rs` are its loops); at the end they are merged (`merge.rs`), and give one row for each group. Where a table makes rows no fewer (`reduction.rs`) its groups are put aside
+//! by parts of their keys (`pieces.rs`), and these are put together part by part, side by side (`divided.rs`, `common.rs`). Where they have no
+//! room, what they have is taken away, to be grouped again later (`partial.rs`).
 
 mod carried;
+mod common;
 mod divided;
 mod groups;
+mod hashed;
 mod keys;
 mod least;
+mod levels;
+mod merge;
 mod moments;
 mod partial;
+mod pieces;
+mod reduction;
 mod sets;
 mod state;
 mod table;
@@ -18,12 +25,17 @@ mod totals;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timing;
 
+pub use common::{Common, Shard, Sorted};
 pub use divided::Divided;
 pub use groups::{GroupRows, Groups};
 pub(crate) use keys::float_word;
+pub use levels::{Coarser, Levels, PartOfSet};
 pub use moments::Moments;
-pub use sets::GroupingSet;
+pub use pieces::{Aside, Piece};
+pub use sets::{GroupingSet, Level};
 pub use state::{Kept, StateSpec};
 pub(crate) use state::{ints, narrowest};
 

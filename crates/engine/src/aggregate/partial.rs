@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{AggregateSpec, Groups, Kept, StateSpec};
+use super::keys::KeyForm;
+use super::state::State;
+use super::{AggregateSpec, Aside, Groups, Kept, StateSpec};
 use crate::{BATCH_ROWS, Batch, Bits, Column, Result};
 
 impl AggregateSpec {
@@ -47,32 +49,58 @@ impl Groups {
             Some(_) => Arc::new(AggregateSpec { clustered: None, ..(*self.spec).clone() }),
             None => Arc::clone(&self.spec),
         };
-        let all = std::mem::replace(self, Self::new(&spec)).whole()?;
-        let Some(table) = &all.table else { return Ok(()) };
+        let next = Self::looking_at(&spec, self.reduction.few());
+        let all = std::mem::replace(self, next).whole()?;
         if !all.spec.sets.is_empty() {
-            let rows = all.finish()?;
+            let rows = if all.is_empty() { return Ok(()) } else { all.finish()? };
             return (0..).map_while(|number| rows.batch(number)).try_for_each(take);
         }
+        if all.is_aside() {
+            return all.put_aside()?.into_iter().try_for_each(|aside| aside.drain(take));
+        }
+        let Some(table) = &all.table else { return Ok(()) };
         let carried = all.carried.iter().map(|carried| carried.column()).collect::<Result<Vec<_>>>()?;
-        let (groups, stride) = (table.len(), table.stride().max(1));
-        for start in (0..groups).step_by(BATCH_ROWS) {
-            let end = groups.min(start + BATCH_ROWS);
-            let words = if table.stride() == 0 { &[][..] } else { &table.words()[start * stride..end * stride] };
-            let mut columns = Vec::with_capacity(all.keys.len() + carried.len() + all.states.len());
-            let mut at = 0;
-            for (key, form) in all.keys.iter().enumerate() {
-                let is_null = |row: usize| words[row * stride + stride - 1] >> key & 1 == 1;
-                let has_null = (0..end - start).any(is_null);
-                let validity = has_null.then(|| Arc::new(Bits::of(end - start, |row| !is_null(row))));
-                columns.push(Column { data: form.few_values(words, stride, at)?, validity });
-                at += form.words();
-            }
-            columns.extend(carried.iter().map(|column| column.slice(start, end)));
-            for state in &all.states {
-                columns.push(state.part(start..end).column(end - start)?);
-            }
-            take(Batch { rows: end - start, columns })?;
+        drain(&all.keys, (table.words(), table.stride()), table.len(), &carried, &all.states, take)
+    }
+}
+
+impl Aside {
+    /// As [`Groups::drain`].
+    fn drain(self, take: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
+        let stride = self.keys.iter().map(KeyForm::words).sum::<usize>() + 1;
+        for piece in self.pieces {
+            drain(&self.keys, (&piece.words, stride), piece.len(), &piece.carried, &piece.states, take)?;
         }
         Ok(())
     }
+}
+
+/// Gives so many groups a batch at a time: the words of their keys, of which each has as many, what they determine, and their states.
+fn drain(
+    keys: &[KeyForm],
+    (words, stride): (&[i64], usize),
+    groups: usize,
+    carried: &[Column],
+    states: &[State],
+    take: &mut dyn FnMut(Batch) -> Result<()>,
+) -> Result<()> {
+    for start in (0..groups).step_by(BATCH_ROWS) {
+        let end = groups.min(start + BATCH_ROWS);
+        let words = &words[start * stride..end * stride];
+        let mut columns = Vec::with_capacity(keys.len() + carried.len() + states.len());
+        let mut at = 0;
+        for (key, form) in keys.iter().enumerate() {
+            let is_null = |row: usize| words[row * stride + stride - 1] >> key & 1 == 1;
+            let has_null = (0..end - start).any(is_null);
+            let validity = has_null.then(|| Arc::new(Bits::of(end - start, |row| !is_null(row))));
+            columns.push(Column { data: form.few_values(words, stride, at)?, validity });
+            at += form.words();
+        }
+        columns.extend(carried.iter().map(|column| column.slice(start, end)));
+        for state in states {
+            columns.push(state.part(start..end).column(end - start)?);
+        }
+        take(Batch { rows: end - start, columns })?;
+    }
+    Ok(())
 }

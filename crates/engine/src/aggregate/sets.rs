@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::carried::Carried;
 use super::keys::{KeyForm, Words};
 use super::state::{Kept, State};
 use super::table::Table;
-use crate::{BATCH_ROWS, Bits, Bounds, Column, Data, Result};
+use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result};
 
 /// Keys that rows are grouped by together, others being NULL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,32 +20,45 @@ pub struct GroupingSet {
 }
 
 /// The groups of a set, by the keys that it has.
-pub(super) struct Level {
-    absent: Vec<bool>,
-    table: Option<Table>,
-    states: Vec<State>,
+#[derive(Debug)]
+pub struct Level {
+    pub(super) absent: Vec<bool>,
+    pub(super) table: Option<Table>,
+    pub(super) carried: Vec<Carried>,
+    pub(super) states: Vec<State>,
+}
+
+impl GroupingSet {
+    /// Whether a set of these keys can be made of it.
+    pub(super) fn has(&self, absent: &[bool]) -> bool {
+        self.absent.iter().zip(absent).all(|(here, there)| *there || !*here)
+    }
+}
+
+/// The set of all keys, and the others, those of more keys first.
+pub(super) fn finest_first(sets: &[GroupingSet]) -> Result<(&GroupingSet, Vec<&GroupingSet>)> {
+    let mut order: Vec<&GroupingSet> = sets.iter().collect();
+    order.sort_by_key(|set| set.absent.iter().filter(|absent| **absent).count());
+    let finest = order.split_first().filter(|(all, _)| !all.absent.contains(&true));
+    let (all, coarser) = finest.ok_or(Error::Form("grouping sets without one of all keys"))?;
+    Ok((all, coarser.to_vec()))
 }
 
 impl Level {
     /// The groups by all keys.
-    pub(super) fn finest(keys: usize, table: Option<Table>, states: Vec<State>) -> Self {
-        Self { absent: vec![false; keys], table, states }
+    pub(super) fn finest(keys: usize, table: Option<Table>, carried: Vec<Carried>, states: Vec<State>) -> Self {
+        Self { absent: vec![false; keys], table, carried, states }
     }
 
     pub(super) fn groups(&self) -> usize {
         self.table.as_ref().map_or_else(|| usize::from(self.absent.iter().all(|absent| *absent)), Table::len)
     }
 
-    /// Whether a set of these keys can be made of it.
-    pub(super) fn has(&self, absent: &[bool]) -> bool {
-        self.absent.iter().zip(absent).all(|(here, there)| *there || !*here)
-    }
-
     /// The groups without more of the keys.
     pub(super) fn coarser(&self, forms: &[KeyForm], kept: &[Kept], absent: &[bool]) -> Result<Self> {
         let mut states: Vec<State> = kept.iter().map(|kept| State::new(*kept)).collect();
         let Some(finer) = &self.table else {
-            return Ok(Self { absent: absent.to_vec(), table: None, states });
+            return Ok(Self { absent: absent.to_vec(), table: None, carried: Vec::new(), states });
         };
         let (places, mask) = self.words_of(forms, absent);
         let mut table = Table::new(places.len());
@@ -69,7 +83,7 @@ impl Level {
             mine.resize(table.len());
             mine.merge(&found, theirs, &all)?;
         }
-        Ok(Self { absent: absent.to_vec(), table: Some(table), states })
+        Ok(Self { absent: absent.to_vec(), table: Some(table), carried: Vec::new(), states })
     }
 
     /// Which words of its groups are those of fewer keys, that of the NULLs last, and which of its bits they have.
@@ -88,8 +102,8 @@ impl Level {
         (places, mask)
     }
 
-    /// One row for each group: all keys, then the states. `None` without a group.
-    pub(super) fn columns(self, forms: &[KeyForm]) -> Result<Vec<Column>> {
+    /// One row for each group: all keys, the number of the set if it is asked for, what keys determine, then the states.
+    pub(super) fn rows(self, forms: &[KeyForm], id: Option<i64>) -> Result<Batch> {
         let rows = self.groups();
         let words = self.table.as_ref().map_or(&[][..], Table::words);
         let stride = self.table.as_ref().map_or(1, Table::stride).max(1);
@@ -108,9 +122,15 @@ impl Level {
             columns.push(Column { data, validity });
             at += form.words();
         }
+        if let Some(id) = id {
+            columns.push(Column::new(Data::Ints { values: Arc::new(vec![id; rows]), bounds: Bounds::of(id.into()) }));
+        }
+        for carried in &self.carried {
+            columns.push(carried.column()?);
+        }
         for state in self.states {
             columns.push(state.column(rows)?);
         }
-        Ok(columns)
+        Ok(Batch { rows, columns })
     }
 }

@@ -126,6 +126,17 @@ impl State {
         Ok(())
     }
 
+    /// Takes the states of some groups away, in their order.
+    pub(super) fn take(&mut self, groups: &[u32]) -> Self {
+        match self {
+            Self::Count(counts) => Self::Count(picked(counts, groups)),
+            Self::Sum(sums) => Self::Sum(picked(sums, groups)),
+            Self::FloatSum(sums) => Self::FloatSum(picked(sums, groups)),
+            Self::Moments(moments) => Self::Moments(picked(moments, groups)),
+            Self::Least { values, is_max } => Self::Least { values: values.take(groups), is_max: *is_max },
+        }
+    }
+
     /// The states of some neighbouring groups.
     pub(super) fn part(&self, groups: Range<usize>) -> Self {
         match self {
@@ -166,6 +177,10 @@ impl State {
             Self::Least { values, .. } => values.memory_bytes(),
         }
     }
+}
+
+pub(super) fn picked<T: Copy>(values: &[T], groups: &[u32]) -> Vec<T> {
+    groups.iter().map(|group| values[*group as usize]).collect()
 }
 
 /// The least sum that has too many digits.

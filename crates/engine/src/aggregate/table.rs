@@ -2,6 +2,7 @@
 
 use blocks::kernels::Kernels;
 
+use super::hashed::{Hash, SEED, hash_of, mixed};
 use super::keys::Words;
 use crate::NONE;
 
@@ -16,6 +17,8 @@ pub(super) struct Table {
     index: Index,
     /// Of each word the least and the greatest there may have been; `None` where one had no bounds.
     ends: Option<Vec<(i64, i128)>>,
+    /// Groups at which a hash table may be better as direct places.
+    look_at: usize,
 }
 
 #[derive(Debug)]
@@ -33,22 +36,14 @@ struct Direct {
     places: Vec<u32>,
 }
 
-/// Open addressing: a group and 32 bits of its hash in each place.
-#[derive(Debug)]
-struct Hash {
-    places: Vec<u64>,
-    mask: usize,
-}
-
-const EMPTY: u64 = u64::MAX;
 /// Places that are always few.
 const DIRECT_MIN: usize = 1 << 18;
+/// Places that the last level of a cache holds.
+const DIRECT_NARROW: usize = 1 << 21;
 /// Places that are too many whatever the rows.
 const DIRECT_MAX: usize = 1 << 26;
 /// Places for each row that was seen, at most.
 const DIRECT_SPREAD: usize = 8;
-/// Steps from a probe to the memory that it will need.
-const AHEAD: usize = 8;
 
 impl Table {
     pub(super) fn new(stride: usize) -> Self {
@@ -58,12 +53,38 @@ impl Table {
             groups: 0,
             index: Index::Direct(Direct { ranges: Vec::new(), places: Vec::new() }),
             ends: Some(Vec::new()),
+            look_at: 0,
         };
         if stride == 0 {
             // All rows are one group, which is there without any.
             table.groups = 1;
         }
         table
+    }
+
+    /// With room for so many groups, which are hashed.
+    pub(super) fn with_room(stride: usize, groups: usize) -> Self {
+        let index = Index::Hash(Hash::with_room(groups));
+        Self { index, look_at: usize::MAX, words: Vec::with_capacity(groups * stride), ..Self::new(stride) }
+    }
+
+    /// Forgets all groups; keeps the memory of few.
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.groups = 0;
+        self.look_at = 0;
+        match &mut self.index {
+            Index::Direct(direct) if direct.places.len() <= DIRECT_MIN => direct.places.fill(NONE),
+            Index::Direct(direct) => *direct = Direct { ranges: Vec::new(), places: Vec::new() },
+            Index::Hash(hash) => hash.clear(),
+        }
+    }
+
+    /// Whether there are so few places for all keys that a group is found without a look at much memory, however many there are. Numbers of
+    /// strings become more, other words seldom do.
+    pub(super) fn is_narrow(&self, has_texts: bool) -> bool {
+        let most = if has_texts { DIRECT_MIN } else { DIRECT_NARROW };
+        self.ends.as_ref().and_then(|ends| places(&counts(ends)?)).is_some_and(|places| places <= most)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -89,7 +110,7 @@ impl Table {
     pub(super) fn memory_bytes(&self) -> usize {
         let index = match &self.index {
             Index::Direct(direct) => direct.places.capacity() * 4,
-            Index::Hash(hash) => hash.places.capacity() * 8,
+            Index::Hash(hash) => hash.memory_bytes(),
         };
         self.words.capacity() * 8 + index
     }
@@ -104,13 +125,13 @@ impl Table {
         debug_assert_eq!(words.len(), self.stride, "a word of each row for each of a key");
         self.bound(words);
         let groups_max = self.groups + rows;
-        let may_change = match &self.index {
-            Index::Direct(_) => true,
-            Index::Hash(hash) => hash.is_small(groups_max),
-        };
+        let is_direct = matches!(self.index, Index::Direct(_));
         // Of many rows more places may be had than of the few there were.
-        if may_change && !self.widen(rows_seen + rows) {
-            self.index = Index::Hash(self.hashed(groups_max.max(512) * 4));
+        if (is_direct || self.look_at <= groups_max) && !self.widen(rows_seen + rows) {
+            self.look_at = groups_max * 2;
+            if is_direct {
+                self.index = Index::Hash(self.hashed());
+            }
         }
         match &mut self.index {
             Index::Direct(direct) => direct.find(words, rows, groups, &mut self.words, &mut self.groups),
@@ -147,9 +168,8 @@ impl Table {
             return true;
         }
         let most = DIRECT_MIN.max(rows_seen.saturating_mul(DIRECT_SPREAD)).min(DIRECT_MAX);
-        let counts = ends.iter().map(|(min, max)| usize::try_from(max - i128::from(*min) + 1).ok());
-        let Some(counts) = counts.collect::<Option<Vec<usize>>>() else { return false };
-        let Some(places) = counts.iter().try_fold(1_usize, |all, count| all.checked_mul(*count)) else { return false };
+        let Some(counts) = counts(ends) else { return false };
+        let Some(places) = places(&counts) else { return false };
         if most < places {
             return false;
         }
@@ -169,9 +189,9 @@ impl Table {
         true
     }
 
-    /// A hash table of the groups there are, with room for at least so many places.
-    fn hashed(&self, places: usize) -> Hash {
-        let mut hash = Hash::with_room(places);
+    /// A hash table of the groups there are.
+    fn hashed(&self) -> Hash {
+        let mut hash = Hash::with_room(self.groups);
         if 0 < self.stride {
             for (group, key) in self.words.chunks_exact(self.stride).enumerate() {
                 hash.put(hash_of(key), group);
@@ -249,88 +269,12 @@ impl Direct {
     }
 }
 
-impl Hash {
-    /// With room for at least so many places.
-    fn with_room(places: usize) -> Self {
-        let places = places.next_power_of_two();
-        Self { places: vec![EMPTY; places], mask: places - 1 }
-    }
-
-    /// Whether places would have to move while rows are looked up, if so many groups came to be.
-    fn is_small(&self, groups: usize) -> bool {
-        self.places.len() < groups * 2
-    }
-
-    /// Adds a group whose key is not there.
-    fn put(&mut self, hash: u64, group: usize) {
-        let mut at = place_of(hash) & self.mask;
-        while self.places[at] != EMPTY {
-            at = (at + 1) & self.mask;
-        }
-        self.places[at] = entry(hash, group);
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of a table that are borrowed apart")]
-    fn find(
-        &mut self,
-        hashes: &[u64],
-        groups: &mut Vec<u32>,
-        stored: &mut Vec<i64>,
-        count: &mut usize,
-        is_equal: impl Fn(usize, &[i64]) -> bool,
-        add: impl Fn(usize, &mut Vec<i64>),
-        stride: usize,
-    ) {
-        groups.reserve(hashes.len());
-        // Touched ahead of need: the memory of several rows comes at once.
-        let mut touched = 0;
-        for (row, hash) in hashes.iter().enumerate() {
-            if let Some(ahead) = hashes.get(row + AHEAD) {
-                touched ^= self.places[place_of(*ahead) & self.mask];
-            }
-            let mut at = place_of(*hash) & self.mask;
-            let group = loop {
-                let found = self.places[at];
-                if found == EMPTY {
-                    let group = *count;
-                    self.places[at] = entry(*hash, group);
-                    add(row, stored);
-                    *count += 1;
-                    break group;
-                }
-                let group = (found & u64::from(u32::MAX)) as usize;
-                if found >> 32 == *hash >> 32 && is_equal(row, &stored[group * stride..(group + 1) * stride]) {
-                    break group;
-                }
-                at = (at + 1) & self.mask;
-            };
-            groups.push(u32::try_from(group).expect("fewer than 2^32 groups"));
-        }
-        std::hint::black_box(touched);
-    }
+/// Of each word how many there may be.
+fn counts(ends: &[(i64, i128)]) -> Option<Vec<usize>> {
+    ends.iter().map(|(min, max)| usize::try_from(max - i128::from(*min) + 1).ok()).collect()
 }
 
-/// The tag in the upper half, the group in the lower.
-fn entry(hash: u64, group: usize) -> u64 {
-    hash >> 32 << 32 | group as u64
-}
-
-pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A hash with one more word. A product's upper and lower halves both depend on all bits.
-#[inline]
-pub(super) fn mixed(hash: u64, word: i64) -> u64 {
-    let product = u128::from(hash ^ word.cast_unsigned()) * u128::from(0xa076_1d64_78bd_642f_u64);
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    let (low, high) = (product as u64, (product >> 64) as u64);
-    low ^ high
-}
-
-fn hash_of(key: &[i64]) -> u64 {
-    key.iter().fold(SEED, |hash, word| mixed(hash, *word))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the lower bits choose the place, the upper are the tag")]
-fn place_of(hash: u64) -> usize {
-    hash as usize
+/// A place for each key, of so many of each word.
+fn places(counts: &[usize]) -> Option<usize> {
+    counts.iter().try_fold(1_usize, |all, count| all.checked_mul(*count))
 }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use arrow::array::StringViewArray;
 
-use super::{AggregateSpec, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
+use super::{AggregateSpec, Aside, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
 use crate::{Batch, Bits, Bounds, Column, Data, GOES_ON, Strings};
 
 /// Numbers that follow from one another.
-struct Chance(u64);
+pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -41,14 +41,15 @@ type Expected = BTreeMap<(Option<i64>, Option<String>), (i64, i64, i128, Option<
 
 /// Takes groups away from workers, now and then or always, to group them again.
 struct Again {
+    spec: Arc<AggregateSpec>,
     groups: Groups,
     once_in: u64,
 }
 
 impl Again {
     /// Never, where it is once in 0 times.
-    fn new(spec: &AggregateSpec, once_in: u64) -> Self {
-        Self { groups: Groups::new(&Arc::new(spec.of_partial())), once_in }
+    fn new(spec: &Arc<AggregateSpec>, once_in: u64) -> Self {
+        Self { spec: Arc::clone(spec), groups: Groups::new(&Arc::new(spec.of_partial())), once_in }
     }
 
     fn may_take(&mut self, part: &mut Groups, chance: &mut Chance) {
@@ -57,18 +58,16 @@ impl Again {
         }
     }
 
-    /// The groups of all workers; where nobody takes groups away, by all of them side by side if there are `sides`.
-    fn all(self, mut parts: Vec<Groups>, sides: usize) -> GroupRows {
-        let Self { mut groups, once_in } = self;
+    /// The groups of all workers; where nobody takes groups away, put together part by part or one after the other.
+    fn all(self, mut parts: Vec<Groups>, is_divided: bool) -> GroupRows {
+        let Self { spec, mut groups, once_in } = self;
         if once_in != 0 {
             parts.iter_mut().for_each(|part| part.drain(&mut |batch| groups.add(&batch)).unwrap());
             return groups.finish().unwrap();
         }
-        if 0 < sides {
-            let divided: Vec<Divided> = parts.into_iter().map(|part| part.divide(sides).unwrap()).collect();
-            return GroupRows::of_parts(
-                (0..sides).map(|side| Divided::together(&divided, side, &GOES_ON).unwrap()).collect(),
-            );
+        if is_divided {
+            let aside: Vec<Aside> = parts.into_iter().flat_map(|part| part.put_aside().unwrap()).collect();
+            return Divided::of(&spec, aside).unwrap().all(&spec, &GOES_ON).unwrap();
         }
         let mut all = parts.pop().unwrap();
         parts.into_iter().for_each(|part| all.merge(part, &GOES_ON).unwrap());
@@ -93,7 +92,9 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
     });
     let mut expected = Expected::new();
     let mut again = Again::new(&spec, seed % 3);
-    let mut parts: Vec<Groups> = (0..workers).map(|_| Groups::new(&spec)).collect();
+    // Tables that are looked at soon, whose groups are put aside then.
+    let few = [1, 100, 2_000, usize::MAX][chance.below(4) as usize];
+    let mut parts: Vec<Groups> = (0..workers).map(|_| Groups::looking_at(&spec, few)).collect();
     for part in &mut parts {
         for _ in 0..chance.below(6) {
             let rows = chance.below(3000) as usize + 1;
@@ -118,7 +119,7 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
             again.may_take(part, &mut chance);
         }
     }
-    let rows = again.all(parts, chance.below(4) as usize);
+    let rows = again.all(parts, chance.below(2) == 0);
     let mut found = Expected::new();
     for batch in &rows.parts {
         let number = |column: usize, row: usize| {
@@ -245,7 +246,7 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
             }
         }
         let is_whole = again.once_in == 0;
-        let rows = again.all(workers.into(), 0);
+        let rows = again.all(workers.into(), false);
         (0..).map_while(|number| rows.batch(number)).for_each(|batch| take(&batch));
         assert_eq!(found, expected, "seed {seed}");
         assert!(!is_whole || expected.len() < 200 || 0 < ended, "most groups are within a stretch");
@@ -267,12 +268,16 @@ fn sets_are_the_groups_by_fewer_keys() {
             total: None,
             clustered: None,
         });
-        let (mut groups, mut again) = (Groups::new(&spec), Again::new(&spec, seed % 3));
+        // Of one worker or two, with all groups in a table, or put aside as soon as there are some.
+        let few = [1, 1_000, usize::MAX][chance.below(3) as usize];
+        let mut workers: Vec<Groups> = (0..1 + seed % 2).map(|_| Groups::looking_at(&spec, few)).collect();
+        let mut again = Again::new(&spec, seed % 3);
         let mut expected = HashMap::<(i64, Option<i64>, Option<i64>), i64>::new();
         for _ in 0..chance.below(4) {
             let rows = 1 + chance.below(6_000) as usize;
             let mut key = |end: u64| (0 < chance.below(9)).then(|| chance.below(end) as i64);
-            let (one, other): (Vec<_>, Vec<_>) = (0..rows).map(|_| (key(5), key(3_000))).unzip();
+            let far = if seed % 7 < 4 { 1 << 40 } else { 1 };
+            let (one, other): (Vec<_>, Vec<_>) = (0..rows).map(|_| (key(5), key(3_000).map(|key| key * far))).unzip();
             let values: Vec<Option<i64>> = (0..rows).map(|_| key(100)).collect();
             for row in 0..rows {
                 let (one, other, value) = (one[row], other[row], values[row].unwrap_or(0));
@@ -283,13 +288,14 @@ fn sets_are_the_groups_by_fewer_keys() {
                     *expected.entry(key).or_default() += value;
                 }
             }
+            let groups = &mut workers[chance.below(1 + seed % 2) as usize];
             groups.add(&Batch { rows, columns: vec![ints(&one), ints(&other), ints(&values)] }).unwrap();
-            again.may_take(&mut groups, &mut chance);
+            again.may_take(groups, &mut chance);
         }
         if again.once_in == 0 || !expected.is_empty() {
             expected.entry((3, None, None)).or_default();
         }
-        let rows = again.all(vec![groups], 0);
+        let rows = again.all(workers, seed % 5 == 0 && !expected.is_empty());
         let mut found = HashMap::new();
         for batch in (0..).map_while(|number| rows.batch(number)) {
             let columns: Vec<_> = batch.columns.iter().map(numbers).collect();
@@ -321,7 +327,6 @@ fn the_set_without_keys_has_a_group_of_no_rows() {
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 1, columns: vec![ints(&[Some(4)]), ints(&[Some(0)]), ints(&[Some(9)])] }).unwrap();
     // Its parts have no such group each.
-    let divided = [groups.divide(3).unwrap()];
-    let parts = (0..3).map(|part| Divided::together(&divided, part, &GOES_ON).unwrap()).collect();
-    assert_eq!(GroupRows::of_parts(parts).rows(), 1);
+    let divided = Divided::of(&spec, groups.put_aside().unwrap()).unwrap();
+    assert_eq!(divided.all(&spec, &GOES_ON).unwrap().rows(), 1);
 }

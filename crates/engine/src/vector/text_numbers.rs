@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use arrow::array::{StringViewArray, StringViewBuilder};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Error, NONE, Result};
@@ -41,17 +42,33 @@ impl TextNumbers {
         self.ends.get(number).map(|(_, hash)| *hash)
     }
 
+    /// The hashes of all strings, in the order of their numbers.
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = u64> {
+        self.ends.iter().map(|(_, hash)| *hash)
+    }
+
     /// The strings, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|number| self.get(number))
     }
 
+    /// The same as an array.
+    pub(crate) fn array(&self) -> StringViewArray {
+        let mut builder = StringViewBuilder::with_capacity(self.len());
+        self.iter().for_each(|string| builder.append_value(string));
+        builder.finish()
+    }
+
     /// A string's number, a new one where it has none.
     pub(crate) fn number(&mut self, text: &str) -> Result<u32> {
+        self.number_hashed(text, xxh3_64(text.as_bytes()))
+    }
+
+    /// As [`TextNumbers::number`], of a string with this hash.
+    pub(crate) fn number_hashed(&mut self, text: &str, hash: u64) -> Result<u32> {
         if self.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let hash = xxh3_64(text.as_bytes());
         let slot = self.slot(text, hash);
         if self.slots[slot].number != NONE {
             return Ok(self.slots[slot].number);

@@ -1,9 +1,10 @@
 //! What the workers of a pipeline have collected, put together: as a whole where there is room, and else in parts.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
-use engine::aggregate::{Divided, GroupRows, Groups};
+use engine::aggregate::{AggregateSpec, Aside, Common, Divided, GroupRows, Groups, Levels, PartOfSet, Sorted};
 use engine::join::{Build, JoinTable};
 use engine::pipeline::{Collected, Sink};
 use parking_lot::Mutex;
@@ -21,7 +22,10 @@ const FILTER_SHARE: usize = 64;
 /// Of so much a table is made, or groups are put together, in more than a few turns.
 const LONG_BYTES: usize = 16 << 20;
 
-/// So many groups are put together side by side.
+/// A part of so many groups is put together in more than a turn.
+const LONG_GROUPS: usize = 1 << 17;
+
+/// So many groups are put together side by side, where tables made rows fewer.
 const DIVIDED_MIN: usize = 1 << 16;
 
 /// By so many workers. Of two the smaller half is put into the larger, where both halves would be put into new tables side by side: q16 of
@@ -44,11 +48,17 @@ impl Run {
                 let can_be = JoinTable::can_have(builds().map(Build::rows).sum());
                 can_be.then(|| JoinTable::room_bytes(builds()))
             }
-            Sink::Groups(_) => {
+            Sink::Groups(spec) => {
                 // The largest takes the others in, whose keys are translated in a copy, and may all be new.
                 let sizes = members.iter().filter_map(Member::groups).map(Groups::memory_bytes);
                 let (all, largest) = sizes.fold((0, 0), |(all, largest), size| (all + size, size.max(largest)));
-                Some((all - largest) * 2 + largest)
+                // Put together part by part they are rows at once, beside what these are made of and the tables of some parts; those of
+                // coarser sets come on top.
+                Some(match is_aside(&members) {
+                    true if spec.sets.is_empty() => all + all / 4,
+                    true => all * 2,
+                    false => (all - largest) * 2 + largest,
+                })
             }
             Sink::Sort(spec) => return self.in_order(number, spec, members).await,
         };
@@ -68,14 +78,18 @@ impl Run {
             };
             return Ok((built, None));
         }
-        if let Sink::Groups(spec) = sink
-            && spec.sets.is_empty()
-            && DIVIDED_WORKERS_MIN <= members.len()
-            && DIVIDED_MIN <= members.iter().filter_map(Member::groups).map(Groups::len).sum()
-        {
+        if let Sink::Groups(spec) = sink {
+            if is_aside(&members) {
+                return self.side_by_side(spec, members, whole).await;
+            }
+            let groups: usize = members.iter().filter_map(Member::groups).map(Groups::len).sum();
             let all = members.iter().filter_map(Member::groups).map(Groups::memory_bytes).sum::<usize>();
-            if whole.try_resize(all * 2).is_ok() {
-                return self.side_by_side(members, whole).await;
+            if spec.sets.is_empty()
+                && DIVIDED_WORKERS_MIN <= members.len()
+                && DIVIDED_MIN <= groups
+                && whole.try_resize(all * 2).is_ok()
+            {
+                return self.side_by_side(spec, members, whole).await;
             }
         }
         let is_long = LONG_BYTES <= whole.size();
@@ -94,9 +108,10 @@ impl Run {
         workers::each(members, &self.stop, spill).await
     }
 
-    /// The groups of all workers, put together in as many parts as there are workers.
+    /// The groups of all workers, put together part by part by as many tasks as there are workers.
     async fn side_by_side(
         &self,
+        spec: &Arc<AggregateSpec>,
         members: Vec<Member>,
         whole: MemoryReservation,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
@@ -109,19 +124,85 @@ impl Run {
             held.push(member.own);
         }
         let count = groups.len();
-        let divide = move |number: usize| {
+        let put_aside = move |number: usize| {
             let part = groups[number].lock().take().ok_or(engine::Error::Form("groups that are gone"))?;
-            at_length(|| part.divide(count))
+            at_length(|| Ok(part.put_aside()?.into_iter().map(Aside::sorted).collect::<Vec<_>>()))
         };
-        let divided = workers::all(count, count, &self.stop, divide).await?;
-        let divided = divided.into_iter().collect::<engine::Result<Vec<Divided>>>()?;
-        let stop = Arc::clone(&self.stop);
-        let together = move |part: usize| at_length(|| Divided::together(&divided, part, &stop));
-        let parts = workers::all(count, count, &self.stop, together).await?;
-        let rows = GroupRows::of_parts(parts.into_iter().collect::<engine::Result<_>>()?);
+        let aside = workers::all(count, count, &self.stop, put_aside).await?;
+        let aside = aside.into_iter().collect::<engine::Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let divided = self.in_common(spec, aside, count).await?;
+        let rows = if spec.sets.is_empty() {
+            self.of_parts(&divided, count, Divided::rows).await?
+        } else {
+            self.of_sets(spec, divided, count).await?
+        };
+        let rows = GroupRows::of_parts(rows);
         drop(held);
         whole.try_resize(rows.memory_bytes()).map_err(|_| engine::Error::Memory("groups"))?;
         Ok((Some(Built::Groups(Arc::new(rows))), Some(whole)))
+    }
+
+    /// The groups that workers have put aside, with one numbering of strings for all.
+    async fn in_common(
+        &self,
+        spec: &Arc<AggregateSpec>,
+        aside: Vec<Sorted>,
+        tasks: usize,
+    ) -> Result<Arc<Divided>, Ended> {
+        let common = Arc::new(Common::of(spec, aside)?);
+        let shard = {
+            let common = Arc::clone(&common);
+            move |number: usize| common.shard(number)
+        };
+        let shards = workers::all(common.shards(), tasks, &self.stop, shard).await?;
+        let shards = shards.into_iter().collect::<engine::Result<_>>()?;
+        let common = Arc::into_inner(common).ok_or(engine::Error::Form("strings that are still numbered"))?;
+        Ok(Arc::new(at_length(|| common.divided(shards))?))
+    }
+
+    /// What `make` makes of each part, by so many tasks.
+    async fn of_parts<T: Send + 'static>(
+        &self,
+        divided: &Arc<Divided>,
+        tasks: usize,
+        make: fn(&Divided, usize, &AtomicBool) -> engine::Result<T>,
+    ) -> Result<Vec<T>, Ended> {
+        let is_long = LONG_GROUPS <= divided.groups() / divided.parts();
+        let (divided, stop) = (Arc::clone(divided), Arc::clone(&self.stop));
+        let (parts, of_part) = (divided.parts(), move |part: usize| {
+            let make = || make(&divided, part, &stop);
+            if is_long { at_length(make) } else { make() }
+        });
+        let made = workers::all(parts, tasks, &self.stop, of_part).await?;
+        Ok(made.into_iter().collect::<engine::Result<_>>()?)
+    }
+
+    /// The rows of all sets of keys, one made of another, each part by part.
+    async fn of_sets(
+        &self,
+        spec: &Arc<AggregateSpec>,
+        finest: Arc<Divided>,
+        tasks: usize,
+    ) -> Result<Vec<GroupRows>, Ended> {
+        let together = self.of_parts(&finest, tasks, Divided::together).await?;
+        let mut levels = Levels::new(spec, &finest, together)?;
+        drop(finest);
+        while let Some(coarser) = levels.next_set()? {
+            let coarser = Arc::new(coarser);
+            let (parts, of_part) = (coarser.parts(), Arc::clone(&coarser));
+            let pieces = workers::all(parts, tasks, &self.stop, move |part| of_part.pieces(part)).await?;
+            let divided = Arc::new(coarser.divided(pieces.into_iter().collect::<engine::Result<_>>()?));
+            let made = self.of_parts(&divided, tasks, Divided::together).await?;
+            levels.add(&coarser, made);
+        }
+        let parts: Vec<_> = levels.finish()?.into_iter().map(|part| Mutex::new(Some(part))).collect();
+        let count = parts.len();
+        let rows = move |number: usize| {
+            let part: Option<PartOfSet> = parts[number].lock().take();
+            part.ok_or(engine::Error::Form("groups that are gone"))?.rows()
+        };
+        let rows = workers::all(count, tasks, &self.stop, rows).await?;
+        Ok(rows.into_iter().collect::<engine::Result<_>>()?)
     }
 
     fn whole(
@@ -176,4 +257,9 @@ impl Run {
             _ => usize::MAX / 8,
         }
     }
+}
+
+/// Whether some worker's table made rows no fewer.
+fn is_aside(members: &[Member]) -> bool {
+    members.iter().filter_map(Member::groups).any(Groups::is_aside)
 }

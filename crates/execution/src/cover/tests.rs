@@ -9,7 +9,7 @@ use crate::fixtures::Warehouse;
 use crate::sql_fixture::Sql;
 
 /// What collects much: groups and tables, some of them of what operators below have made, with exchanges, sorts and windows.
-const HUNGRY: [&str; 38] = [
+const HUNGRY: [&str; 40] = [
     "select x, count(*) from a group by x order by x desc limit 3",
     "select x % 20000 as g, max(x::text), min(t) from a group by 1 order by 1 limit 3",
     "select count(*), sum(x), max(y), min(t) from a join b on x = y",
@@ -35,6 +35,8 @@ const HUNGRY: [&str; 38] = [
     "select count(*), sum(v), max(d) from (select x % 20000 as g, var_samp(x) as v, min(t) as d from a group by 1) as s",
     "select count(*), sum(f) from (select t || x % 9000 as g, sum(x::float8) as f from a group by 1) as s",
     "select count(*), sum(n) from (select a.x, a.t, count(*) as n from a join b on a.x = b.y group by a.x, a.t having count(*) > 0) as s join b on s.x = b.y",
+    "select count(*), sum(c), max(d) from (select x * 1000003 + n as g, t, count(*) as c, max(t) as d from a, generate_series(0, 2) as r(n) group by 1, 2) as s",
+    "select count(*), sum(c), max(d) from (select x * 1000003 + n as g, t, count(*) as c, max(t) as d from a, generate_series(0, 2) as r(n) group by rollup (1, 2)) as s",
     // Values that count once.
     "select x % 20000 as g, count(distinct t), sum(x), count(distinct x % 7) filter (where x % 2 = 0) from a group by 1 order by 1 limit 3",
     "select count(distinct x), count(distinct t), sum(x), avg(distinct x % 30000) from a",
@@ -160,4 +162,30 @@ async fn many_workers_put_their_groups_together_side_by_side() {
     }
     assert_eq!(answers[0], ["100000|22499850000|100000|text 0|text 99"]);
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+}
+
+/// Groups that are nearly as many as rows, so that workers put them aside: by numbers far apart, texts and NULLs, sets of them, with values that
+/// count once.
+const MANY: [&str; 4] = [
+    "select x * 1000003 + n as g, t as u, count(*) as c, sum(x) as s, max(t) as m from a, generate_series(0, 3) as r(n) group by 1, 2",
+    "select nullif(x % 40000, 7) * 1000003 + n as g, nullif(t, 'text 5') as u, count(*) filter (where x % 2 = 0) as c, min(x) as s, min(t) as m from a, generate_series(0, 3) as r(n) group by 1, 2",
+    "select x * 1000003 as g, t || n as u, count(*) as c, sum(x) as s, max(t) as m from a, generate_series(0, 3) as r(n) group by rollup (1, 2)",
+    "select x % 30000 * 1000003 as g, n::text as u, count(distinct x * 7000003) as c, sum(x) as s, max(t) as m from a, generate_series(0, 5) as r(n) group by grouping sets ((1, 2), (2))",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_are_nearly_as_many_as_rows_are_those_of_operators() {
+    let mut sql = tables(1 << 30).await;
+    for query in MANY {
+        let query = format!(
+            "select count(*), count(g), count(u), sum(g::numeric), sum(c), sum(s), min(u), max(u), min(m), max(m) from ({query}) as r"
+        );
+        sql.settings.set("kiln.engine", "off").unwrap();
+        let expected = sql.run(&query).await.unwrap();
+        sql.settings.set("kiln.engine", "on").unwrap();
+        for workers in ["1", "2", "7"] {
+            sql.settings.set("kiln.target_partitions", workers).unwrap();
+            assert_eq!(sql.run(&query).await.unwrap(), expected, "{query} by {workers} workers");
+        }
+    }
 }

@@ -1,0 +1,111 @@
+//! Groups put into others: those of another worker, or of stretches that have ended.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::Groups;
+use super::keys::Words;
+use super::pieces::Aside;
+use super::table::Table;
+use crate::{BATCH_ROWS, Bounds, GOES_ON, Result, unless_stopped};
+
+impl Groups {
+    /// Adds the groups of another worker.
+    ///
+    /// # Errors
+    /// As [`Groups::add`]; [`Error::Stopped`] once `stop` is set.
+    pub fn merge(&mut self, other: Self, stop: &AtomicBool) -> Result<()> {
+        let other = other.whole()?;
+        if other.is_aside() {
+            let aside = other.put_aside()?;
+            self.aside_bytes += aside.iter().map(Aside::memory_bytes).sum::<usize>();
+            self.others.extend(aside);
+            return Ok(());
+        }
+        if self.table.is_none() && !self.is_aside() {
+            let border = self.border.take();
+            *self = other;
+            self.border = border;
+            return Ok(());
+        }
+        let all: Vec<u32> = (0..).take(other.len()).collect();
+        self.merge_some(&other, &all, stop)
+    }
+
+    /// Adds some of another's groups, whose keys have the words of this one's afterwards.
+    pub(super) fn merge_some(&mut self, other: &Self, some: &[u32], stop: &AtomicBool) -> Result<()> {
+        let Some(theirs) = &other.table else { return Ok(()) };
+        let stride = theirs.stride();
+        let mut words = theirs.words_of(some);
+        let mut at = 0;
+        for (number, (mine, form)) in self.keys.iter_mut().zip(&other.keys).enumerate() {
+            mine.translate(form, &mut words, stride, at, |nulls| nulls >> number & 1 == 1)?;
+            at += mine.words();
+        }
+        let (found, new) = self.find_words(&words, stride, some.len(), stop)?;
+        self.rows += (other.rows as u128 * some.len() as u128 / theirs.len().max(1) as u128) as usize;
+        let new: Vec<u32> = new.into_iter().map(|at| some[at as usize]).collect();
+        for (mine, theirs) in self.carried.iter_mut().zip(&other.carried) {
+            mine.merge(theirs, &new)?;
+        }
+        for (mine, theirs) in self.states.iter_mut().zip(&other.states) {
+            mine.merge(&found, theirs, some)?;
+        }
+        Ok(())
+    }
+
+    /// The groups of `count` keys whose words these are, and which keys are the first of theirs. States have room for all of them.
+    pub(super) fn find_words(
+        &mut self,
+        words: &[i64],
+        stride: usize,
+        count: usize,
+        stop: &AtomicBool,
+    ) -> Result<(Vec<u32>, Vec<u32>)> {
+        let table = self.table.get_or_insert_with(|| Table::new(stride));
+        let before = table.len();
+        let mut found = Vec::with_capacity(count);
+        let mut part = Vec::new();
+        for start in (0..count).step_by(BATCH_ROWS) {
+            unless_stopped(stop)?;
+            let end = count.min(start + BATCH_ROWS);
+            let column = |at: usize| {
+                let values: Vec<i64> = (start..end).map(|group| words[group * stride + at]).collect();
+                let ends =
+                    values.iter().fold((i64::MAX, i64::MIN), |(min, max), word| (min.min(*word), max.max(*word)));
+                Words { values: Arc::new(values), bounds: Some(Bounds { min: ends.0.into(), max: ends.1.into() }) }
+            };
+            let words: Vec<Words> = (0..stride).map(column).collect();
+            table.groups_of(&words, end - start, self.rows + start, &mut part);
+            found.extend_from_slice(&part);
+        }
+        let groups = table.len();
+        self.states.iter_mut().for_each(|state| state.resize(groups));
+        let new = firsts(&found, before);
+        Ok((found, new))
+    }
+
+    /// With the groups at the borders of stretches that have ended.
+    pub(super) fn whole(mut self) -> Result<Self> {
+        match self.border.take() {
+            None => Ok(self),
+            Some(mut border) => {
+                border.merge(self, &GOES_ON)?;
+                Ok(*border)
+            }
+        }
+    }
+}
+
+/// Where the groups from a number on, which are in the order of their first rows, begin.
+pub(super) fn firsts(groups: &[u32], number: usize) -> Vec<u32> {
+    let mut next = u32::try_from(number).expect("fewer than 2^32 groups");
+    let mut firsts = Vec::new();
+    for (row, group) in (0..).zip(groups) {
+        if *group == next {
+            firsts.push(row);
+            next += 1;
+        }
+    }
+    firsts
+}

@@ -1,0 +1,163 @@
+//! What a row costs that is grouped by two workers. Run as: `cargo test --release -p engine -- --ignored --nocapture grouped_row`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::StringViewArray;
+
+use super::reduction::FEW_GROUPS;
+use super::tests::Chance;
+use super::{AggregateSpec, Aside, Common, Groups, Kept, StateSpec};
+use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, GOES_ON, Strings};
+
+/// Rows of each worker.
+const ROWS: usize = 2_000_000;
+const WORKERS: usize = 2;
+
+/// The time that this thread ran: others may be running too.
+fn running() -> Duration {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    Duration::from_nanos(statistics.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"))
+}
+
+fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
+    let start = running();
+    let result = run();
+    (result, (running() - start).as_secs_f64() * 1e9 / (ROWS * WORKERS) as f64)
+}
+
+/// Integers, whose bounds are those of all.
+fn numbers(values: Vec<i64>, bounds: Bounds) -> Column {
+    Column::new(Data::Ints { values: Arc::new(values), bounds })
+}
+
+/// The rows of a worker: keys, and a value.
+fn batches(keys: &[Keys], worker: usize, chance: &mut Chance) -> Vec<Batch> {
+    let mut all = Vec::new();
+    for start in (0..ROWS).step_by(BATCH_ROWS) {
+        let rows = start..ROWS.min(start + BATCH_ROWS);
+        let mut columns: Vec<Column> = keys.iter().map(|key| key.column(worker, rows.clone(), chance)).collect();
+        columns.push(numbers(rows.clone().map(|row| row as i64 % 1000).collect(), Bounds { min: 0, max: 1000 }));
+        all.push(Batch { rows: rows.len(), columns });
+    }
+    all
+}
+
+/// How keys come.
+enum Keys {
+    /// Any of so many, so far apart.
+    Any(u64, i64),
+    /// Each once, in an order that jumps, so far apart.
+    Once(i64),
+    /// So many of each, one after the other.
+    Ordered(usize),
+    /// Any of these strings.
+    Strings(Arc<Strings>),
+    /// Strings that come once.
+    Texts,
+}
+
+impl Keys {
+    fn column(&self, worker: usize, rows: std::ops::Range<usize>, chance: &mut Chance) -> Column {
+        let jumping = |row: usize| ((worker * ROWS + row) * 7_368_787 % (ROWS * WORKERS)) as i64;
+        match self {
+            Self::Any(count, factor) => {
+                let values = rows.map(|_| chance.below(*count) as i64 * factor).collect();
+                numbers(values, Bounds { min: 0, max: *count as i128 * i128::from(*factor) })
+            }
+            Self::Once(factor) => {
+                let values = rows.map(|row| jumping(row) * factor).collect();
+                numbers(values, Bounds { min: 0, max: (ROWS * WORKERS) as i128 * i128::from(*factor) })
+            }
+            Self::Ordered(each) => {
+                let values: Vec<i64> = rows.map(|row| ((worker * ROWS + row) / each) as i64).collect();
+                let bounds = Bounds { min: values[0].into(), max: values[values.len() - 1].into() };
+                numbers(values, bounds)
+            }
+            Self::Strings(strings) => {
+                let codes = rows.map(|_| chance.below(strings.len() as u64) as u32).collect();
+                Column::new(Data::Codes { codes: Arc::new(codes), strings: Arc::clone(strings) })
+            }
+            Self::Texts => {
+                let texts = rows.map(|row| format!("Customer#{:012}", jumping(row)));
+                Column::new(Data::Texts(StringViewArray::from_iter_values(texts)))
+            }
+        }
+    }
+}
+
+/// Groups, and prints nanoseconds for each row: of all workers together, of one while others wait, and of all that put groups together.
+fn measure(name: &str, keys: &[Keys]) {
+    let states = vec![
+        StateSpec { kept: Kept::Count, column: None, filter: None },
+        StateSpec { kept: Kept::Sum, column: Some(keys.len()), filter: None },
+    ];
+    let (carried, sets) = (Vec::new(), Vec::new());
+    let keys_of = (0..keys.len()).collect();
+    let spec = Arc::new(AggregateSpec { keys: keys_of, carried, states, sets, total: None, clustered: None });
+    let mut chance = Chance(7);
+    let batches: Vec<_> = (0..WORKERS).map(|worker| batches(keys, worker, &mut chance)).collect();
+    for (how, few, in_parts) in [
+        ("one table", usize::MAX, false),
+        ("one table, then parts", usize::MAX, true),
+        ("a few in a table", FEW_GROUPS, false),
+    ] {
+        let add = |batches: &Vec<Batch>| {
+            let mut groups = Groups::looking_at(&spec, few);
+            batches.iter().for_each(|batch| groups.add(batch).expect("rows"));
+            groups
+        };
+        let (mut groups, adding) = timed(|| batches.iter().map(add).collect::<Vec<Groups>>());
+        let bytes: usize = groups.iter().map(Groups::memory_bytes).sum();
+        let (rows, one, together) = if in_parts || groups.iter().any(Groups::is_aside) {
+            let (aside, putting) =
+                timed(|| groups.into_iter().flat_map(|part| part.put_aside().expect("keys")).map(Aside::sorted));
+            let (aside, collecting) = timed(|| aside.collect());
+            let (common, begun) = timed(|| Common::of(&spec, aside).expect("one form"));
+            let (shards, numbering) =
+                timed(|| (0..common.shards()).map(|shard| common.shard(shard).expect("few strings")).collect());
+            let (divided, ended) = timed(|| common.divided(shards).expect("few strings"));
+            let one = begun + ended;
+            let (rows, together) = timed(|| divided.all(&spec, &GOES_ON).expect("groups").rows());
+            (rows, one, putting + collecting + numbering + together)
+        } else {
+            let (rows, one) = timed(|| {
+                groups.sort_by_key(Groups::len);
+                let mut all = groups.pop().expect("workers");
+                groups.into_iter().for_each(|part| all.merge(part, &GOES_ON).expect("groups"));
+                all.finish().expect("groups").rows()
+            });
+            (rows, one, 0.0)
+        };
+        println!(
+            "{name:28} {how:21} {rows:8} groups, {:5} MB, a row: {adding:6.1} ns of all, {one:6.1} ns of one, {together:6.1} ns of all: {:6.1} ns",
+            bytes >> 20,
+            (adding + together) / WORKERS as f64 + one
+        );
+    }
+}
+
+#[test]
+#[ignore = "measures"]
+fn nanoseconds_of_a_grouped_row() {
+    const FAR: i64 = 1_000_003;
+    let strings = |count: usize| {
+        Keys::Strings(Strings::new(StringViewArray::from_iter_values(
+            (0..count).map(|number| format!("string {number:09}")),
+        )))
+    };
+    measure("once, sparse", &[Keys::Once(FAR)]);
+    measure("once, two keys", &[Keys::Once(FAR), Keys::Any(100, FAR)]);
+    measure("once, dense", &[Keys::Once(1)]);
+    measure("once, texts", &[Keys::Texts]);
+    measure("20 k strings, 3 k days", &[strings(20_000), Keys::Any(3_000, 1)]);
+    measure("2 M sparse", &[Keys::Any(2_000_000, FAR)]);
+    measure("1 M sparse", &[Keys::Any(1_000_000, FAR)]);
+    measure("400 k sparse", &[Keys::Any(400_000, FAR)]);
+    measure("100 k sparse", &[Keys::Any(100_000, FAR)]);
+    measure("10 k sparse", &[Keys::Any(10_000, FAR)]);
+    measure("1 M dense", &[Keys::Any(1_000_000, 1)]);
+    measure("100 k dense", &[Keys::Any(100_000, 1)]);
+    measure("four of each in order", &[Keys::Ordered(4)]);
+    measure("ten groups", &[Keys::Any(10, 1)]);
+}
