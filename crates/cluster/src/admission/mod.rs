@@ -4,6 +4,7 @@
 //! it works under every executor and in simulated time. Nobody is woken under the lock, and no waker
 //! dropped: both may come back here at once.
 
+mod facts;
 mod fair_queue;
 mod gate;
 
@@ -21,7 +22,7 @@ use types::{Clock, Oid, QueryId};
 
 use gate::{Claim, Enter, Gate, Left, Ticket};
 
-pub use gate::{Activity, Limits, Mode, Queued, Refusal, Snapshot, Totals};
+pub use facts::{Activity, Limits, Mode, Queued, Refusal, Snapshot, Totals};
 
 /// A statement that asks to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What can happen to the clusters: one change makes of a state another one, or says why not.
+//! What can happen to the clusters: one change makes of a state another one, or says why not. `access.rs` has what is about roles.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,12 @@ use types::Oid;
 
 use super::spec::check_name;
 use super::{
-    Author, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, Grant, Grantee, Inventory,
-    Privilege, Result, RoleRef, WORKERS_MAX,
+    Author, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, Grantee, Inventory, Privilege,
+    Result, RoleRef, WORKERS_MAX,
 };
 use crate::events::{ClusterEvent, EventKind, History};
+
+mod access;
 
 #[cfg(test)]
 mod tests;
@@ -316,90 +318,6 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Gives privileges, or takes them.
-    fn grant(&mut self, names: &[String], privileges: &[Privilege], roles: &[Grantee], give: bool) -> Result<()> {
-        for name in names {
-            let cluster = self.state.named(name)?;
-            cluster.require_owner(self.author)?;
-            let id = cluster.id;
-            let mut grants = cluster.grants.clone();
-            for grantee in roles {
-                let wanted = privileges.iter().map(|&privilege| Grant { role: grantee.oid(), privilege });
-                if give {
-                    grants.extend(wanted);
-                } else {
-                    let taken: Vec<Grant> = wanted.collect();
-                    grants.retain(|grant| !taken.contains(grant));
-                }
-            }
-            if grants == cluster.grants {
-                continue;
-            }
-            self.changed(id).grants = grants;
-            let (kind, word) = if give { (EventKind::Granted, "to") } else { (EventKind::Revoked, "from") };
-            self.record(id, kind, format!("{} {word} {}", list(privileges), list(roles)));
-        }
-        Ok(())
-    }
-
-    fn set_default_clusters(&mut self, role: &RoleRef, names: &[String]) -> Result<()> {
-        if let Author::Role(actor) = self.author
-            && !(actor.superuser || actor.create_role || actor.role.oid == role.oid)
-        {
-            return Err(Error::NoAlterRole { role: role.name.clone() });
-        }
-        let mut clusters = Vec::new();
-        for name in names {
-            let id = self.state.named(name)?.id;
-            if !clusters.contains(&id) {
-                clusters.push(id);
-            }
-        }
-        let before = self.state.default_clusters.get(&role.oid).map_or(&[][..], Vec::as_slice);
-        if before == clusters {
-            return Ok(());
-        }
-        if clusters.is_empty() {
-            self.state.default_clusters.remove(&role.oid);
-        } else {
-            self.state.default_clusters.insert(role.oid, clusters);
-        }
-        let detail = format!("role {}: {}", role.name, if names.is_empty() { "none".to_owned() } else { list(names) });
-        self.events.push(ClusterEvent {
-            at: self.at,
-            cluster: None,
-            who: self.author.name().map(str::to_owned),
-            what: EventKind::DefaultClustersSet,
-            detail,
-        });
-        Ok(())
-    }
-
-    fn forget_role(&mut self, role: Oid) -> Result<()> {
-        let owned = self.state.clusters.values().filter(|cluster| cluster.spec.owner == role);
-        let clusters: Vec<String> = owned.map(|cluster| cluster.spec.name.clone()).collect();
-        if !clusters.is_empty() {
-            return Err(Error::OwnsClusters { role, clusters });
-        }
-        let had_list = self.state.default_clusters.remove(&role).is_some();
-        let holds = |cluster: &ClusterState| cluster.grants.iter().any(|grant| grant.role == Some(role));
-        let granted: Vec<ClusterId> =
-            self.state.clusters.values().filter(|cluster| holds(cluster)).map(|cluster| cluster.id).collect();
-        for id in &granted {
-            self.changed(*id).grants.retain(|grant| grant.role != Some(role));
-        }
-        if had_list || !granted.is_empty() {
-            self.events.push(ClusterEvent {
-                at: self.at,
-                cluster: None,
-                who: self.author.name().map(str::to_owned),
-                what: EventKind::RoleForgotten,
-                detail: format!("role with id {role}"),
-            });
-        }
-        Ok(())
-    }
-
     /// The cluster, marked as changed now.
     fn changed(&mut self, id: ClusterId) -> &mut ClusterState {
         let cluster = self.state.clusters.get_mut(&id).expect("it was just found");
@@ -422,9 +340,4 @@ impl Step<'_> {
         let who = self.author.name().map(str::to_owned);
         self.events.push(ClusterEvent { at: self.at, cluster, who, what, detail });
     }
-}
-
-fn list<T: ToString>(items: &[T]) -> String {
-    let items: Vec<String> = items.iter().map(T::to_string).collect();
-    items.join(", ")
 }

@@ -7,7 +7,7 @@ use crate::admission::Activity;
 use crate::control_plane::{StartWorker, WorkerHost};
 use crate::desired::{Change, ClusterOptions};
 use crate::fixtures::{Fate, HandClock, MACHINE, SimulatedHost, after, create, fresh, nodes, settings};
-use crate::worker::WorkerState;
+use crate::worker::WorkerState::{self, Draining, Ready};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -92,8 +92,6 @@ fn drained(actions: &[Action]) -> Vec<u64> {
     });
     drains.collect()
 }
-
-use WorkerState::{Draining, Ready};
 
 #[test]
 fn a_cluster_gets_its_workers_and_then_nothing_happens() {
@@ -293,6 +291,7 @@ fn another_version_is_drained_and_replaced() {
 fn hardware_is_exchanged_slot_by_slot_without_a_gap() {
     let mut world = World::cluster(3);
     world.passes(4);
+    world.host.set_fate(Fate::Joins(SECOND * 5));
     world.alter(ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() });
     let cluster = world.desired.named("c").expect("it is there").clone();
     for _ in 0..30 {

@@ -1,0 +1,98 @@
+//! Changes to who may use clusters, and to whose statements run where.
+
+use types::Oid;
+
+use super::Step;
+use crate::desired::{Author, ClusterId, ClusterState, Error, Grant, Grantee, Privilege, Result, RoleRef};
+use crate::events::{ClusterEvent, EventKind};
+
+impl Step<'_> {
+    /// Gives privileges, or takes them.
+    pub(super) fn grant(
+        &mut self,
+        names: &[String],
+        privileges: &[Privilege],
+        roles: &[Grantee],
+        give: bool,
+    ) -> Result<()> {
+        for name in names {
+            let cluster = self.state.named(name)?;
+            cluster.require_owner(self.author)?;
+            let id = cluster.id;
+            let mut grants = cluster.grants.clone();
+            for grantee in roles {
+                let wanted = privileges.iter().map(|&privilege| Grant { role: grantee.oid(), privilege });
+                if give {
+                    grants.extend(wanted);
+                } else {
+                    let taken: Vec<Grant> = wanted.collect();
+                    grants.retain(|grant| !taken.contains(grant));
+                }
+            }
+            if grants == cluster.grants {
+                continue;
+            }
+            self.changed(id).grants = grants;
+            let (kind, word) = if give { (EventKind::Granted, "to") } else { (EventKind::Revoked, "from") };
+            self.record(id, kind, format!("{} {word} {}", list(privileges), list(roles)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_default_clusters(&mut self, role: &RoleRef, names: &[String]) -> Result<()> {
+        if let Author::Role(actor) = self.author
+            && !(actor.superuser || actor.create_role || actor.role.oid == role.oid)
+        {
+            return Err(Error::NoAlterRole { role: role.name.clone() });
+        }
+        let mut clusters = Vec::new();
+        for name in names {
+            let id = self.state.named(name)?.id;
+            if !clusters.contains(&id) {
+                clusters.push(id);
+            }
+        }
+        let before = self.state.default_clusters.get(&role.oid).map_or(&[][..], Vec::as_slice);
+        if before == clusters {
+            return Ok(());
+        }
+        if clusters.is_empty() {
+            self.state.default_clusters.remove(&role.oid);
+        } else {
+            self.state.default_clusters.insert(role.oid, clusters);
+        }
+        let detail = format!("role {}: {}", role.name, if names.is_empty() { "none".to_owned() } else { list(names) });
+        self.record_of_role(EventKind::DefaultClustersSet, detail);
+        Ok(())
+    }
+
+    pub(super) fn forget_role(&mut self, role: Oid) -> Result<()> {
+        let owned = self.state.clusters.values().filter(|cluster| cluster.spec.owner == role);
+        let clusters: Vec<String> = owned.map(|cluster| cluster.spec.name.clone()).collect();
+        if !clusters.is_empty() {
+            return Err(Error::OwnsClusters { role, clusters });
+        }
+        let had_list = self.state.default_clusters.remove(&role).is_some();
+        let holds = |cluster: &ClusterState| cluster.grants.iter().any(|grant| grant.role == Some(role));
+        let granted: Vec<ClusterId> =
+            self.state.clusters.values().filter(|cluster| holds(cluster)).map(|cluster| cluster.id).collect();
+        for id in &granted {
+            self.changed(*id).grants.retain(|grant| grant.role != Some(role));
+        }
+        if had_list || !granted.is_empty() {
+            self.record_of_role(EventKind::RoleForgotten, format!("role with id {role}"));
+        }
+        Ok(())
+    }
+
+    /// Something that is no one cluster's.
+    fn record_of_role(&mut self, what: EventKind, detail: String) {
+        let who = self.author.name().map(str::to_owned);
+        self.events.push(ClusterEvent { at: self.at, cluster: None, who, what, detail });
+    }
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    let items: Vec<String> = items.iter().map(T::to_string).collect();
+    items.join(", ")
+}
