@@ -11,6 +11,7 @@ mod by_key;
 mod cache;
 mod cancel;
 mod clients;
+mod cluster;
 mod external;
 mod faults;
 mod full_disk;

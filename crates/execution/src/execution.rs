@@ -17,6 +17,7 @@ use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
 use crate::settle::Paces;
 use crate::threads::Threads;
+use crate::workers::EmbeddedWorkers;
 
 /// How much of the machine queries may use.
 #[derive(Debug, Clone)]
@@ -64,7 +65,9 @@ pub struct Execution {
     pub(crate) paces: Paces,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) threads: Threads,
+    /// For what runs without a worker.
+    pub(crate) threads: Arc<Threads>,
+    workers: Arc<EmbeddedWorkers>,
     pub(crate) spill_bytes_max: u64,
     runtime: Arc<RuntimeEnv>,
 }
@@ -84,6 +87,10 @@ impl Execution {
         let runtime = runtime(&config)?;
         let threads = Threads::start(config.threads, &clock)
             .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
+        let threads = Arc::new(threads);
+        let (cores, memory) = (config.threads, Arc::clone(&runtime.memory_pool));
+        let (own, clocks, chance) = (Arc::clone(&threads), Arc::clone(&clock), Arc::clone(&random));
+        let workers = EmbeddedWorkers::new(own, cores, memory, config.memory_bytes as u64, clocks, chance);
         let blocks = match config.cache_disk {
             None => BlockCache::new(config.cache_bytes),
             Some(disk) => BlockCache::with_disk(config.cache_bytes, disk).map_err(|error| {
@@ -103,6 +110,7 @@ impl Execution {
             clock,
             random,
             threads,
+            workers,
             spill_bytes_max: config.spill_bytes_max,
             runtime,
         }))
@@ -118,6 +126,12 @@ impl Execution {
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.blocks.tiers()
+    }
+
+    /// The workers of this process.
+    #[must_use]
+    pub fn workers(&self) -> &Arc<EmbeddedWorkers> {
+        &self.workers
     }
 
     /// Memory and spill space, shared by all plans.

@@ -205,6 +205,7 @@ pub(crate) fn context() -> RunContext {
         share: Arc::default(),
         ran: Arc::default(),
         memory: Arc::default(),
+        lease: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Never parses SQL and never decides visibility: `planner` makes the plans, `txn` commits what they wrote.
 //!
-//! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `scan/`, `write/` for rows on their
+//! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `workers/` for what it runs on, `scan/`, `write/` for rows on their
 //! way into tables, `copy/` for loading and unloading, `encode/` and `decode/` for values on the wire.
 
 mod cache_keeper;
@@ -33,6 +33,7 @@ mod spill_room;
 mod sql_fixture;
 mod table_columns;
 mod threads;
+pub mod workers;
 mod write;
 
 pub use execution::{Config, Execution};
@@ -44,3 +45,4 @@ pub use run::{RowStream, RunContext};
 pub use settle::{FreshLimits, Pace, SettleSettings};
 pub use shards::CacheDisk;
 pub use threads::{Priority, QueryShare};
+pub use workers::Lease;

@@ -51,11 +51,13 @@ impl QueryMemory {
 }
 
 impl Execution {
-    /// What a plan's operators run with: the query's own memory of what all share.
+    /// What a plan's operators run with: the query's own memory of what all share, or of its worker's part of it.
     pub(crate) fn task(&self, state: &SessionState, context: &RunContext) -> Arc<TaskContext> {
         let mut runtime = state.runtime_env().as_ref().clone();
         let limit = context.settings.query_memory();
-        let own = context.memory.0.get_or_init(|| Arc::new(Own::new(&runtime.memory_pool, limit)));
+        let of_worker = context.lease.as_ref().map(|lease| lease.memory());
+        let all = of_worker.as_ref().unwrap_or(&runtime.memory_pool);
+        let own = context.memory.0.get_or_init(|| Arc::new(Own::new(all, limit)));
         runtime.memory_pool = Arc::<Own>::clone(own);
         Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime)))
     }

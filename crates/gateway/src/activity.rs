@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
-use execution::{Progress, QueryMemory};
+use cluster::{ClusterEvent, WorkerId};
+use execution::{Progress, QueryMemory, QueryShare};
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
-use planner::{Activity, CopyProgressRow, SessionRow};
+use planner::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, StatementRow, WorkerRow};
 use shards::TierUse;
-use types::{Condition, QueryId, Random, SqlError, SqlResult};
+use types::{Clock, Condition, QueryId, Random, SqlError, SqlResult};
 
 use crate::Gateway;
 use crate::interrupt::{Interrupt, Reason};
+use crate::life::{self, Life};
+use crate::pg::client_wait::ClientWait;
+use crate::query_log::without_password;
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +47,8 @@ pub(crate) struct Backend {
     pub(crate) peer: SocketAddr,
     pub(crate) started_us: i64,
     pub(crate) interrupt: Interrupt,
+    pub(crate) client_wait: Arc<ClientWait>,
+    clock: Arc<dyn Clock>,
     pub(crate) doing: Mutex<Doing>,
 }
 
@@ -62,6 +69,12 @@ pub(crate) struct Doing {
     pub(crate) memory: Option<Arc<QueryMemory>>,
     /// What its statement waits for, within the server.
     pub(crate) wait_event: Option<&'static str>,
+    /// The cluster that its statement runs on or waits for, and the worker once it has one.
+    pub(crate) cluster: Option<Arc<str>>,
+    pub(crate) worker: Option<WorkerId>,
+    pub(crate) life: Life,
+    /// What its statement has had of the threads, if it has or had operators.
+    pub(crate) share: Option<Arc<QueryShare>>,
 }
 
 /// `pg_stat_activity.state`.
@@ -93,6 +106,7 @@ pub(crate) struct Newcomer {
     /// Bytes of the secret for cancelling: 4 in protocol 3.0, 32 since.
     pub(crate) secret_bytes: usize,
     pub(crate) now_us: i64,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Backends {
@@ -138,6 +152,8 @@ impl Backends {
             peer: newcomer.peer,
             started_us: newcomer.now_us,
             interrupt: Interrupt::default(),
+            client_wait: ClientWait::new(Arc::clone(&newcomer.clock)),
+            clock: newcomer.clock,
             doing: Mutex::new(Doing {
                 state: State::Idle,
                 application_name: String::new(),
@@ -149,6 +165,10 @@ impl Backends {
                 copy: None,
                 memory: None,
                 wait_event: None,
+                cluster: None,
+                worker: None,
+                life: Life::begin(Duration::ZERO, Duration::ZERO),
+                share: None,
             }),
         });
         sessions.insert(pid, Arc::clone(&backend));
@@ -224,6 +244,22 @@ impl Activity for Gateway {
     fn cache_tiers(&self) -> Vec<TierUse> {
         self.execution.cache_tiers()
     }
+
+    fn clusters(&self) -> Vec<ClusterRow> {
+        self.clusters.cluster_rows()
+    }
+
+    fn workers(&self) -> Vec<WorkerRow> {
+        self.clusters.worker_rows()
+    }
+
+    fn cluster_events(&self) -> Vec<ClusterEvent> {
+        self.clusters.events()
+    }
+
+    fn log(&self) -> Vec<LogRow> {
+        self.query_log.rows()
+    }
 }
 
 /// Whether two secrets are equal, in a time that does not tell how much of them is.
@@ -259,6 +295,43 @@ impl Backend {
             memory_bytes: bytes(memory.now),
             memory_bytes_most: bytes(memory.most),
             memory_bytes_max: memory.limit.map(bytes),
+            statement: doing.query_id.map(|_| self.statement_row(&doing)),
+        }
+    }
+
+    fn statement_row(&self, doing: &Doing) -> StatementRow {
+        let [parse, plan, assemble, compile, acquire, run, client] =
+            doing.life.by(self.clock.monotonic(), self.client_wait.so_far());
+        StatementRow {
+            cluster: doing.cluster.as_deref().map(str::to_owned),
+            worker: doing.worker.map(|worker| worker.to_string()),
+            state: if doing.life.state() == life::State::AcquireResources { "queued" } else { "running" },
+            waiting: acquire + client,
+            working: parse + plan + assemble + compile + run,
+        }
+    }
+
+    /// The statement has ended now, like this; what is kept of it.
+    pub(crate) fn ended(&self, started_us: i64, outcome: &'static str, sqlstate: Option<&'static str>) -> LogRow {
+        let (now, client) = (self.clock.monotonic(), self.client_wait.so_far());
+        let mut doing = self.doing.lock();
+        doing.life.end(now);
+        let memory = doing.memory.as_ref().map(|memory| memory.used()).unwrap_or_default();
+        LogRow {
+            started_us,
+            query_id: doing.query_id.map_or(0, |id| id.0.cast_signed()),
+            pid: self.pid,
+            role: self.role.clone(),
+            database: self.database.clone(),
+            application_name: doing.application_name.clone(),
+            cluster: doing.cluster.as_deref().map(str::to_owned),
+            worker: doing.worker.map(|worker| worker.to_string()),
+            query: without_password(&doing.query),
+            life: doing.life.by(now, client),
+            thread_time: doing.share.as_ref().map(|share| share.used()).unwrap_or_default(),
+            memory_bytes_most: i64::try_from(memory.most).unwrap_or(i64::MAX),
+            outcome,
+            sqlstate,
         }
     }
 
@@ -289,11 +362,13 @@ impl Backend {
         Waiting(Arc::clone(self))
     }
 
-    /// A statement begins.
-    pub(crate) fn work(&self, query: &str, query_id: QueryId, now_us: i64) {
+    /// A statement begins; `now` is monotonic time.
+    pub(crate) fn work(&self, query: &str, query_id: QueryId, now_us: i64, now: Duration) {
+        let client_before = self.client_wait.so_far();
         let mut doing = self.doing.lock();
         doing.state = State::Active;
-        doing.memory = None;
+        doing.life = Life::begin(now, client_before);
+        (doing.memory, doing.share, doing.cluster, doing.worker) = (None, None, None, None);
         doing.query.clear();
         doing.query.push_str(shown(query));
         doing.query_id = Some(query_id);

@@ -15,6 +15,8 @@ pub struct GatewayConfig {
     pub startup_timeout: Duration,
     /// What running statements get to finish after a request to shut down.
     pub shutdown_grace: Duration,
+    /// Statements that have ended and are kept for `sys.log_query`.
+    pub query_log_rows: usize,
     /// `None`: TLS is refused.
     pub tls: Option<TlsFiles>,
 }
@@ -26,6 +28,7 @@ impl Default for GatewayConfig {
             connections_reserved: 3,
             startup_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(10),
+            query_log_rows: 10_000,
             tls: None,
         }
     }

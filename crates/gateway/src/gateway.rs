@@ -13,17 +13,21 @@ use txn::Transactions;
 use types::{Clock, Random};
 
 use crate::activity::Backends;
+use crate::clusters::Clusters;
 use crate::config::GatewayConfig;
 use crate::http;
 use crate::http::metrics::Metrics;
 use crate::pg;
 use crate::pg::tls::{Tls, TlsError};
+use crate::query_log::QueryLog;
 
 /// The front doors over one warehouse.
 pub struct Gateway {
     pub(crate) planner: Arc<Planner>,
     pub(crate) execution: Arc<Execution>,
     pub(crate) transactions: Arc<Transactions>,
+    pub(crate) clusters: Arc<Clusters>,
+    pub(crate) query_log: QueryLog,
     pub(crate) config: GatewayConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
@@ -45,6 +49,7 @@ impl Gateway {
         planner: Arc<Planner>,
         execution: Arc<Execution>,
         transactions: Arc<Transactions>,
+        clusters: Arc<Clusters>,
         config: GatewayConfig,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
@@ -57,6 +62,8 @@ impl Gateway {
             planner,
             execution,
             transactions,
+            clusters,
+            query_log: QueryLog::new(config.query_log_rows),
             backends: Arc::new(Backends::new(config.connections_max, config.connections_reserved, clock.now_us())),
             config,
             clock,
@@ -92,6 +99,11 @@ impl Gateway {
     /// Where the catalog cannot be written.
     pub async fn drop_left_temporary(&self) -> types::SqlResult<()> {
         crate::session::temporary::drop_schemas(&self.transactions, catalog::Schema::is_temporary).await
+    }
+
+    /// Keeps the workers of all clusters as they should be, for as long as the server runs.
+    pub async fn keep_clusters(&self) {
+        self.clusters.keep(&self.transactions).await;
     }
 
     /// From now on `/readyz` says no, so that no new client is sent here.

@@ -19,6 +19,8 @@ pub(crate) enum Reason {
     TooOld,
     /// Shutdown, or `pg_terminate_backend`: the connection ends too.
     Terminated,
+    /// What it runs on was ended: its cluster was suspended, dropped or made smaller, and it has had its time to end.
+    WorkerEnded,
     /// The client hung up: nobody is left to tell.
     Gone,
 }
@@ -31,6 +33,9 @@ impl Reason {
             Reason::Timeout => SqlError::new(Condition::QueryCanceled, "canceling statement due to statement timeout"),
             Reason::TooOld => too_old(),
             Reason::Terminated => terminated(),
+            Reason::WorkerEnded => {
+                SqlError::new(Condition::AdminShutdown, "canceling statement because its worker was ended")
+            }
             Reason::Gone => SqlError::new(Condition::ConnectionFailure, "connection to client lost"),
         }
     }

@@ -4,16 +4,20 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `execution`, changes to `txn`.
 //!
 //! Start at `session/mod.rs`: `Session::run` is one statement from text to its last row. Then `pg/connection.rs` for how
-//! messages become such calls, and `gateway.rs` for what all connections share.
+//! messages become such calls, `gateway.rs` for what all connections share, and `clusters/` for where statements run.
 
 mod activity;
+mod clusters;
 mod config;
 mod gateway;
 mod http;
 mod interrupt;
+mod life;
 mod pg;
+mod query_log;
 mod session;
 
+pub use clusters::{ClusterSettings, Clusters};
 pub use config::GatewayConfig;
 pub use gateway::Gateway;
 pub use pg::tls::{TlsError, TlsFiles};

@@ -69,6 +69,18 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_SHUTDOWN_GRACE", value_name = "SECONDS")]
     pub(crate) shutdown_grace: Option<u64>,
 
+    /// Statements that run at a time on a cluster under the WLM profile `default`; more wait their turn [default: 100]
+    #[arg(long, env = "KILN_CLUSTER_STATEMENTS", value_name = "COUNT")]
+    pub(crate) cluster_statements: Option<u32>,
+
+    /// Seconds that statements get to finish on a worker that is to go, before they are cancelled with 57P01 [default: 300]
+    #[arg(long, env = "KILN_DRAIN_GRACE", value_name = "SECONDS")]
+    pub(crate) drain_grace: Option<u64>,
+
+    /// Statements that have ended and are kept in memory for sys.log_query; 0 keeps none [default: 10000]
+    #[arg(long, env = "KILN_QUERY_LOG_ROWS", value_name = "COUNT")]
+    pub(crate) query_log_rows: Option<usize>,
+
     /// Seconds that the past can be gone back to, by AS OF, UNDROP and `kiln restore` [default: 86400]
     #[arg(long, env = "KILN_RETENTION", value_name = "SECONDS")]
     pub(crate) retention: Option<u64>,
@@ -125,6 +137,9 @@ pub(crate) struct Config {
     /// For pages of the catalog's trees, in which fresh rows are too.
     pub(crate) catalog_memory_bytes: usize,
     pub(crate) shutdown_grace_seconds: u64,
+    pub(crate) cluster_statements: u32,
+    pub(crate) drain_grace_seconds: u64,
+    pub(crate) query_log_rows: usize,
     pub(crate) retention_seconds: u64,
     pub(crate) checkpoint_interval_seconds: u64,
     pub(crate) max_wal_bytes: u64,
@@ -167,6 +182,9 @@ impl ServeArguments {
             cache_memory_mb: self.cache_memory_mb.or(below.cache_memory_mb),
             cache_disk_mb: self.cache_disk_mb.or(below.cache_disk_mb),
             shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
+            cluster_statements: self.cluster_statements.or(below.cluster_statements),
+            drain_grace: self.drain_grace.or(below.drain_grace),
+            query_log_rows: self.query_log_rows.or(below.query_log_rows),
             retention: self.retention.or(below.retention),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
             max_wal_kb: self.max_wal_kb.or(below.max_wal_kb),
@@ -204,6 +222,9 @@ impl ServeArguments {
             cache_disk_bytes: self.cache_disk_mb.map(|megabytes| megabytes << 20),
             catalog_memory_bytes: usize::try_from(memory_bytes / 16).unwrap_or(usize::MAX).max(kv::redb::CACHE_BYTES),
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
+            cluster_statements: self.cluster_statements.unwrap_or(100).max(1),
+            drain_grace_seconds: self.drain_grace.unwrap_or(300),
+            query_log_rows: self.query_log_rows.unwrap_or(10_000),
             retention_seconds: self.retention.unwrap_or(86_400),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
             max_wal_bytes: max_wal_bytes(self.max_wal_kb, reserve_bytes),

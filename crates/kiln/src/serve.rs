@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use execution::{CacheDisk, Execution, FreshLimits, SettleSettings};
-use gateway::{Gateway, GatewayConfig, TlsFiles};
+use gateway::{ClusterSettings, Clusters, Gateway, GatewayConfig, TlsFiles};
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
 use tokio::net::TcpListener;
@@ -76,6 +76,7 @@ pub(crate) struct Server {
     settler: tokio::task::JoinHandle<()>,
     spill_keeper: tokio::task::JoinHandle<()>,
     cache_keeper: tokio::task::JoinHandle<()>,
+    cluster_keeper: tokio::task::JoinHandle<()>,
     historian: tokio::task::JoinHandle<()>,
     clock: Arc<dyn Clock>,
 }
@@ -145,10 +146,13 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         transactions.keep_room(reserve.clone());
     }
     let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()).in_parts(threads));
+    let clusters = Clusters::open(&execution, &config.data, clusters(&config), Arc::clone(&clock))
+        .context("cannot read which clusters there are")?;
     let gateway = Gateway::new(
         planner,
         Arc::clone(&execution),
         Arc::clone(&transactions),
+        clusters,
         front_doors(&config),
         Arc::clone(&clock),
         random,
@@ -175,6 +179,10 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_clean(CleanSettings::default()).await }
+    });
+    let cluster_keeper = tokio::spawn({
+        let gateway = Arc::clone(&gateway);
+        async move { gateway.keep_clusters().await }
     });
     let historian = tokio::spawn({
         let transactions = Arc::clone(&transactions);
@@ -205,6 +213,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         settler,
         spill_keeper,
         cache_keeper,
+        cluster_keeper,
         historian,
         clock,
     })
@@ -236,6 +245,7 @@ impl Server {
         self.settler.abort();
         self.spill_keeper.abort();
         self.cache_keeper.abort();
+        self.cluster_keeper.abort();
         self.historian.abort();
         // The task may still be in a step that others wait for.
         let _ = self.historian.await;
@@ -280,8 +290,17 @@ fn front_doors(config: &Config) -> GatewayConfig {
     GatewayConfig {
         connections_max: config.connections_max,
         shutdown_grace: Duration::from_secs(config.shutdown_grace_seconds),
+        query_log_rows: config.query_log_rows,
         tls: config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }),
         ..GatewayConfig::default()
+    }
+}
+
+/// How many statements clusters run, and how long those get that are in the way.
+fn clusters(config: &Config) -> ClusterSettings {
+    ClusterSettings {
+        max_running: config.cluster_statements,
+        drain_grace: Duration::from_secs(config.drain_grace_seconds),
     }
 }
 

@@ -1,5 +1,8 @@
 //! What the server is doing right now, as the system tables show it; the gateway knows.
 
+use std::time::Duration;
+
+use cluster::{ClusterEvent, ClusterSpec, Phase, Worker};
 use shards::TierUse;
 use types::Oid;
 
@@ -17,6 +20,14 @@ pub trait Activity: Send + Sync + std::fmt::Debug {
     fn started_us(&self) -> i64;
     /// How the tiers of the cache of columns are used.
     fn cache_tiers(&self) -> Vec<TierUse>;
+    /// Every cluster, oldest first.
+    fn clusters(&self) -> Vec<ClusterRow>;
+    /// Every worker, with those that have gone lately.
+    fn workers(&self) -> Vec<WorkerRow>;
+    /// What happened to clusters and workers, oldest first.
+    fn cluster_events(&self) -> Vec<ClusterEvent>;
+    /// Statements that have ended, oldest first, as far back as they are kept.
+    fn log(&self) -> Vec<LogRow>;
 }
 
 /// A session: a row of `pg_stat_activity`. Times are microseconds since 1970 UTC.
@@ -44,7 +55,82 @@ pub struct SessionRow {
     pub memory_bytes_most: i64,
     /// What it may have; `None` without a limit of its own.
     pub memory_bytes_max: Option<i64>,
+    /// The running statement, or the last one; `None` before the first.
+    pub statement: Option<StatementRow>,
 }
+
+/// Where a statement is on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementRow {
+    /// `None` where it needs none.
+    pub cluster: Option<String>,
+    /// `None` before it has one.
+    pub worker: Option<String>,
+    /// `queued` while it waits for a cluster, `running` otherwise.
+    pub state: &'static str,
+    /// How long it waited so far, for a cluster and for its client, and how long it did not.
+    pub waiting: Duration,
+    pub working: Duration,
+}
+
+/// A cluster: a row of `sys.cluster`. Times are microseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterRow {
+    pub spec: ClusterSpec,
+    /// Workers that get statements now.
+    pub ready: u32,
+    pub state: Option<Phase>,
+    pub max_running: u32,
+    pub running: u32,
+    pub queued: u32,
+    /// Statements that it let in since the server started; of those, how many had to wait.
+    pub admitted: u64,
+    pub waited: u64,
+    pub longest_wait: Duration,
+    pub created_us: i64,
+    pub created_by: Option<String>,
+    pub changed_us: i64,
+    pub changed_by: Option<String>,
+}
+
+/// A worker: a row of `sys.worker`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerRow {
+    /// `None` where its cluster is dropped.
+    pub cluster: Option<String>,
+    pub worker: Worker,
+    /// Bytes of memory that its statements have.
+    pub memory_used: u64,
+}
+
+/// A statement that has ended: a row of `sys.log_query`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogRow {
+    /// Microseconds since 1970 UTC.
+    pub started_us: i64,
+    pub query_id: i64,
+    pub pid: i32,
+    pub role: String,
+    pub database: String,
+    pub application_name: String,
+    pub cluster: Option<String>,
+    pub worker: Option<String>,
+    /// As much of its text as `pg_stat_activity` shows, and nothing of a password.
+    pub query: String,
+    /// How long it was in each state of its life, in the order of [`LIFE`].
+    pub life: [Duration; LIFE.len()],
+    /// Time that it had of the query threads, all of them together.
+    pub thread_time: Duration,
+    pub memory_bytes_most: i64,
+    /// `DONE`, `CANCEL` or `ERROR`.
+    pub outcome: &'static str,
+    /// Of what it failed with.
+    pub sqlstate: Option<&'static str>,
+}
+
+/// The states of a statement's life, in their order. In `acquire_resources` it waits for a cluster, in `client` for its client to take rows;
+/// in the others it works.
+pub const LIFE: [&str; 7] = ["parse", "plan", "assemble", "compile", "acquire_resources", "run", "client"];
 
 /// A running COPY: a row of `pg_stat_progress_copy`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +174,22 @@ impl Activity for NoActivity {
     }
 
     fn cache_tiers(&self) -> Vec<TierUse> {
+        Vec::new()
+    }
+
+    fn clusters(&self) -> Vec<ClusterRow> {
+        Vec::new()
+    }
+
+    fn workers(&self) -> Vec<WorkerRow> {
+        Vec::new()
+    }
+
+    fn cluster_events(&self) -> Vec<ClusterEvent> {
+        Vec::new()
+    }
+
+    fn log(&self) -> Vec<LogRow> {
         Vec::new()
     }
 }

@@ -38,7 +38,9 @@ mod stream_table;
 pub mod system;
 pub mod write;
 
-pub use activity::{Activity, CopyProgressRow, NoActivity, SessionRow};
+pub use activity::{
+    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerRow,
+};
 pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use optimize::{Expected, ExpectedOf};
@@ -53,7 +55,7 @@ pub use planned::{
 pub use planner::Planner;
 pub use sequences::{NoNumbers, SequenceNumbers};
 pub use session::check_storage_columns;
-pub use session::{Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};
+pub use session::{ClusterCommand, Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};
 pub use settings::{SettingRow, Settings};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
 pub use shared::{Optimized, SharedRows, SharedScanExec};

@@ -27,6 +27,7 @@ use crate::shard_table::ShardTable;
 use crate::shared::{self, Optimized};
 use crate::stop::stoppable;
 use crate::stream_table::StreamTable;
+use crate::system;
 use crate::write::copy_options::CopyOptions;
 
 /// A statement, planned against one snapshot.
@@ -267,6 +268,27 @@ impl QueryPlan {
         tables
     }
 
+    fn needs_worker(&self) -> bool {
+        let (mut reads_rows, mut makes_rows, mut reads_system) = (false, false, false);
+        let walked = self.plan.apply_with_subqueries(|node| {
+            match node {
+                LogicalPlan::TableScan(scan) => {
+                    let provider = source_as_provider(&scan.source);
+                    let is_system = provider.is_ok_and(|provider| system::is_system_table(provider.as_ref()));
+                    reads_system |= is_system;
+                    reads_rows |= !is_system;
+                }
+                LogicalPlan::Extension(_) | LogicalPlan::Unnest(_) | LogicalPlan::RecursiveQuery(_) => {
+                    makes_rows = true
+                }
+                _ => {}
+            }
+            Ok(if reads_rows { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        });
+        walked.expect("nothing fails on the way");
+        reads_rows || (makes_rows && !reads_system)
+    }
+
     /// The Arrow schema of the rows.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
@@ -477,13 +499,7 @@ impl ExplainPlan {
     /// What planning the query in it takes.
     #[must_use]
     pub fn phases(&self) -> Option<&Phases> {
-        match self.inner.as_ref() {
-            Planned::Query(query) => Some(&query.phases),
-            Planned::CopyTo(copy) => Some(&copy.query.phases),
-            Planned::Write(write) => write.input.as_ref().map(|input| &input.phases),
-            Planned::Modify(modify) => Some(&modify.input.phases),
-            _ => None,
-        }
+        self.inner.phases()
     }
 }
 
@@ -526,6 +542,34 @@ impl Planned {
             Planned::Explain(explain) => explain.inner.tables_read(),
             Planned::Session(SessionCommand::Declare { query, .. }) => query.tables_read(),
             Planned::Session(_) | Planned::CopyFrom(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Whether a worker has to run it. What reads system tables alone, or nothing, runs beside the session.
+    #[must_use]
+    pub fn needs_worker(&self) -> bool {
+        match self {
+            Planned::Query(query) => query.needs_worker(),
+            Planned::Write(write) => write.input.is_some(),
+            Planned::Modify(_) | Planned::CopyFrom(_) => true,
+            Planned::CopyTo(copy) => copy.query.needs_worker(),
+            Planned::Define(define) => !define.checks.is_empty() || define.fill.is_some(),
+            Planned::Explain(explain) => explain.analyze && explain.inner.needs_worker(),
+            Planned::Session(SessionCommand::Declare { query, .. }) => query.needs_worker(),
+            Planned::Session(_) => false,
+        }
+    }
+
+    /// What planning its query takes, where it has one.
+    #[must_use]
+    pub fn phases(&self) -> Option<&Phases> {
+        match self {
+            Planned::Query(query) => Some(&query.phases),
+            Planned::CopyTo(copy) => Some(&copy.query.phases),
+            Planned::Write(write) => write.input.as_ref().map(|input| &input.phases),
+            Planned::Modify(modify) => Some(&modify.input.phases),
+            Planned::Session(SessionCommand::Declare { query, .. }) => Some(&query.phases),
+            _ => None,
         }
     }
 

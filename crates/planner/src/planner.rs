@@ -90,6 +90,9 @@ impl Planner {
             Statement::Undrop(name) => define::undrop_table(context, name).map(Planned::Define),
             Statement::Truncate(truncate) => define::truncate(context, truncate).map(Planned::Define),
             Statement::Comment(comment) => define::comment(context, comment).map(Planned::Define),
+            Statement::Cluster(statement) => {
+                define::cluster(context, statement).map(|command| Planned::Session(SessionCommand::Cluster(command)))
+            }
             Statement::Explain(explained) => {
                 let inner = self.explained(&explained.statement, parameter_types, context)?;
                 explain::explain(&explained.options, inner).map(Planned::Explain)

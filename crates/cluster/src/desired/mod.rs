@@ -153,6 +153,13 @@ impl DesiredState {
         ids.iter().map(|id| self.clusters.get(id).expect("a dropped cluster is in no list"))
     }
 
+    /// All roles that something is granted to or set for; who owns clusters is not asked.
+    #[must_use]
+    pub fn roles(&self) -> BTreeSet<Oid> {
+        let granted = self.clusters.values().flat_map(|cluster| &cluster.grants).filter_map(|grant| grant.role);
+        granted.chain(self.default_clusters.keys().copied()).collect()
+    }
+
     /// Workers of all clusters that are not suspended.
     #[must_use]
     pub fn awake_workers(&self) -> u32 {

@@ -20,8 +20,8 @@ use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
 use crate::cover::{cover, is_whole};
 use crate::encode::TextStyle;
-use crate::threads::QueryShare;
-use crate::{Execution, Progress, QueryMemory, Ran};
+use crate::threads::{QueryShare, Threads};
+use crate::{Execution, Lease, Progress, QueryMemory, Ran};
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +43,8 @@ pub struct RunContext {
     pub share: Arc<QueryShare>,
     pub ran: Arc<Ran>,
     pub memory: Arc<QueryMemory>,
+    /// The worker that it runs on; `None` for what needs none: the process itself.
+    pub lease: Option<Arc<Lease>>,
 }
 
 impl RunContext {
@@ -97,10 +99,14 @@ impl Execution {
         context: &RunContext,
     ) -> BoxStream<'static, SqlResult<RecordBatch>> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let producer = self.threads.spawn(&context.share, produce(operators, task, sender));
+        let producer = self.threads_of(context).spawn(&context.share, produce(operators, task, sender));
         let (cancel, memory) = (context.cancel.clone(), Arc::clone(&context.memory));
-        let reading = Reading { receiver, producer: Some(producer), cancel, memory };
+        let reading = Reading { receiver, producer: Some(producer), cancel, memory, lease: context.lease.clone() };
         stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
+    }
+
+    fn threads_of<'a>(&'a self, context: &'a RunContext) -> &'a Threads {
+        context.lease.as_ref().map_or(&self.threads, |lease| &lease.threads)
     }
 
     /// Runs `task` on the query threads; a cancelled or dropped run leaves nothing behind.
@@ -109,7 +115,7 @@ impl Execution {
         context: &RunContext,
         task: impl Future<Output = SqlResult<T>> + Send + 'static,
     ) -> SqlResult<T> {
-        let task = self.threads.spawn(&context.share, task);
+        let task = self.threads_of(context).spawn(&context.share, task);
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(canceled()),
@@ -189,6 +195,8 @@ struct Reading {
     producer: Option<AbortOnDropHandle<()>>,
     cancel: CancellationToken,
     memory: Arc<QueryMemory>,
+    /// As long as there is something to run.
+    lease: Option<Arc<Lease>>,
 }
 
 impl Reading {
@@ -204,7 +212,7 @@ impl Reading {
             },
         };
         if !matches!(next, Some(Ok(_))) {
-            self.producer = None;
+            (self.producer, self.lease) = (None, None);
         }
         next
     }

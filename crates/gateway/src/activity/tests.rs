@@ -24,7 +24,14 @@ fn role(name: &str, superuser: bool, connection_limit: i32) -> Arc<catalog::Role
 
 fn enter(backends: &Arc<Backends>, role: Arc<catalog::Role>) -> SqlResult<Guard> {
     let peer = "127.0.0.1:1".parse().unwrap();
-    let newcomer = Newcomer { role, database: "kiln".to_owned(), peer, secret_bytes: 32, now_us: 0 };
+    let newcomer = Newcomer {
+        role,
+        database: "kiln".to_owned(),
+        peer,
+        secret_bytes: 32,
+        now_us: 0,
+        clock: Arc::new(types::SystemClock::new()),
+    };
     backends.enter(newcomer, &SeededRandom::new(7))
 }
 

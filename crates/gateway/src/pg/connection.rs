@@ -53,7 +53,7 @@ impl Connection {
         session.hung_up = Arc::new(HangUp::of(&opened.stream));
         let (read_half, write_half) = tokio::io::split(opened.stream);
         let metrics = Arc::clone(&gateway.metrics);
-        let mut outbox = Outbox::new(write_half, Arc::clone(&metrics));
+        let mut outbox = Outbox::new(write_half, Arc::clone(&metrics), Arc::clone(&backend.client_wait));
         outbox.put(PgWireBackendMessage::Authentication(Authentication::Ok));
         let secret = SecretKey::Bytes(backend.secret.clone());
         let mut reported = Reported::default();

@@ -4,6 +4,7 @@
 
 mod authenticate;
 pub(crate) mod client;
+pub(crate) mod client_wait;
 pub(crate) mod connection;
 pub(crate) mod frontend;
 pub(crate) mod hang_up;

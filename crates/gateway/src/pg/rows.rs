@@ -18,6 +18,7 @@ use types::{Condition, SqlError, SqlResult};
 use crate::pg::client::lost;
 use crate::pg::frontend::violation;
 use crate::pg::transport::Outbox;
+use crate::session::admit::Admitted;
 use crate::session::age::too_old;
 
 /// The columns of a result, which a statement, its portals and their rows share.
@@ -43,6 +44,8 @@ pub(crate) struct Hold {
     /// Stops execution when the rows are no longer wanted.
     pub(crate) _cancel: DropGuard,
     pub(crate) _snapshot: Snapshot,
+    /// What it runs on; `None` where it needs no worker.
+    pub(crate) admitted: Option<Admitted>,
     /// When what the snapshot shows was committed.
     pub(crate) looked_us: i64,
 }
@@ -94,6 +97,11 @@ impl Rows {
     /// When what they are read from was committed; `None` where nothing is read any more.
     pub(crate) fn looked_us(&self) -> Option<i64> {
         self.hold.as_ref().map(|hold| hold.looked_us)
+    }
+
+    /// What they run on, if a worker makes them and there are more to come.
+    pub(crate) fn admitted(&self) -> Option<&Admitted> {
+        self.hold.as_ref()?.admitted.as_ref()
     }
 
     /// Ends the reading: further rows are an error.
@@ -164,7 +172,7 @@ impl Rows {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
                     if let Some(outbox) = outbox.as_deref_mut() {
-                        outbox.flush().await.map_err(lost)?;
+                        outbox.flush_rows().await.map_err(lost)?;
                     }
                     self.stream.next().await
                 }

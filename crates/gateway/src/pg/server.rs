@@ -129,6 +129,7 @@ async fn welcome(gateway: &Arc<Gateway>, opened: &mut Opened) -> SqlResult<Optio
         peer: opened.peer,
         secret_bytes: if opened.request.minor == 0 { 4 } else { 32 },
         now_us: gateway.clock.now_us(),
+        clock: Arc::clone(&gateway.clock),
     };
     let seat = gateway.backends.enter(newcomer, &*gateway.random)?;
     let span = tracing::Span::current();

@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use types::SqlResult;
 
 use crate::http::metrics::Metrics;
+use crate::pg::client_wait::ClientWait;
 use crate::pg::frontend::{self, Decoded};
 
 /// The writer sends once so much is buffered.
@@ -71,11 +72,12 @@ pub(crate) struct Outbox {
     /// Whole messages not yet sent; a row is encoded into it directly.
     pub(crate) buffer: BytesMut,
     metrics: Arc<Metrics>,
+    client_wait: Arc<ClientWait>,
 }
 
 impl Outbox {
-    pub(crate) fn new(half: WriteHalf<MaybeTls>, metrics: Arc<Metrics>) -> Self {
-        Self { half, buffer: BytesMut::with_capacity(FLUSH_BYTES / 8), metrics }
+    pub(crate) fn new(half: WriteHalf<MaybeTls>, metrics: Arc<Metrics>, client_wait: Arc<ClientWait>) -> Self {
+        Self { half, buffer: BytesMut::with_capacity(FLUSH_BYTES / 8), metrics, client_wait }
     }
 
     /// Buffers one message.
@@ -93,7 +95,13 @@ impl Outbox {
 
     /// Sends everything if enough has gathered. Safe to drop half-way: what was not sent stays buffered.
     pub(crate) async fn flush_if_full(&mut self) -> io::Result<()> {
-        if self.is_full() { self.flush().await } else { Ok(()) }
+        if self.is_full() { self.flush_rows().await } else { Ok(()) }
+    }
+
+    /// As [`Outbox::flush`], in the midst of a statement, which waits for its client meanwhile.
+    pub(crate) async fn flush_rows(&mut self) -> io::Result<()> {
+        let _waiting = self.client_wait.begin();
+        self.flush().await
     }
 
     /// Sends everything. Safe to drop half-way: what was not sent stays buffered.

@@ -78,7 +78,11 @@ impl Session {
             Err(error) => Err(error),
         };
         let outcome = self.note_outcome(ran);
-        statement.note(prepared.text(), outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        statement.note_at_once(
+            prepared.text(),
+            outcome.as_ref().map(|_| ()),
+            self.settings().log_min_duration_statement(),
+        );
         Some(outcome.map(|tag| {
             portal.progress = Progress::Finished { word: "SELECT" };
             self.portals.insert(name.to_owned(), portal);

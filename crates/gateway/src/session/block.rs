@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use cluster::ClusterId;
 use pgwire::messages::response::TransactionStatus;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
 use types::{Condition, SqlError, SqlResult};
@@ -37,6 +38,8 @@ struct Open {
     /// As they will be after a commit: SET counts, SET LOCAL does not.
     after: Held,
     savepoints: Vec<Savepoint>,
+    /// The cluster that has run what it has written.
+    written_on: Option<ClusterId>,
 }
 
 struct Savepoint {
@@ -116,6 +119,7 @@ impl Block {
                     before: self.held.clone(),
                     after: self.held.clone(),
                     savepoints: Vec::new(),
+                    written_on: None,
                 });
                 self.show_modes(modes);
                 Ok(())
@@ -219,6 +223,23 @@ impl Block {
         match &self.open {
             Some(Open { transaction: Some(transaction), .. }) => transaction.view(),
             _ => self.transactions.current(),
+        }
+    }
+
+    /// The cluster that the open transaction has written on.
+    pub(crate) fn written_on(&self) -> Option<ClusterId> {
+        self.open.as_ref().and_then(|open| open.written_on)
+    }
+
+    /// Whether others may have to wait for the end of the open transaction.
+    pub(crate) fn holds_locks(&self) -> bool {
+        let transaction = self.open.as_ref().and_then(|open| open.transaction.as_ref());
+        transaction.is_some_and(Transaction::holds_locks)
+    }
+
+    pub(crate) fn note_written_on(&mut self, cluster: ClusterId) {
+        if let Some(open) = &mut self.open {
+            open.written_on.get_or_insert(cluster);
         }
     }
 

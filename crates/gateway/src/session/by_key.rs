@@ -13,6 +13,7 @@ use planner::{Planned, Settings};
 use types::{Oid, SqlResult};
 
 use crate::http::metrics::Kind;
+use crate::life::State;
 use crate::pg::client::Client;
 use crate::pg::rows::{Columns, Rows};
 use crate::session::Session;
@@ -113,6 +114,7 @@ impl Session {
         values: &[ScalarValue],
         statement: &Statement,
     ) -> SqlResult<Option<Started>> {
+        statement.enter(State::Run);
         if let Some(table) = grown_table(&program.planned) {
             self.await_settling(table).await?;
         }

@@ -119,6 +119,7 @@ impl Session {
                 self.vacuum(tables, statement).await?;
                 done("VACUUM")
             }
+            SessionCommand::Cluster(command) => self.cluster_command(command).await,
             SessionCommand::CheckStorage => self.check_storage(statement).await,
             SessionCommand::Nothing(tag) => done(tag),
         }
@@ -310,6 +311,7 @@ impl Session {
                 self.block.change(false, |held| {
                     held.role = Arc::clone(&login);
                     held.session_role = Arc::clone(&login);
+                    held.cluster = None;
                     held.settings_mut().reset_all();
                     Ok(())
                 })?;

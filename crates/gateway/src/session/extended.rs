@@ -16,6 +16,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 use planner::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
+use crate::life::State;
 use crate::pg::client::Client;
 use crate::pg::frontend::{Bind, Target, violation};
 use crate::pg::rows::{self, Columns};
@@ -124,6 +125,7 @@ impl Session {
                 let portal = statement.watch(pin!(steps)).await;
                 note_failure(&statement, &portal, prepared.text());
                 let mut portal = portal?;
+                portal.planned_in = statement.took();
                 let count = portal.columns.as_ref().map_or(0, |columns| columns.len());
                 portal.formats = match portal.columns {
                     Some(_) => rows::formats(&bind.result_formats, count, "result", "columns")?,
@@ -170,6 +172,7 @@ impl Session {
         }
         let prepared = Arc::clone(&portal.prepared);
         let statement = self.begin(prepared.text());
+        statement.add(State::Plan, std::mem::take(&mut portal.planned_in));
         let steps = async {
             self.enter(prepared.parsed.as_ref(), &statement)?;
             if matches!(portal.progress, Progress::Spent) {

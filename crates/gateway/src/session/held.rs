@@ -1,9 +1,11 @@
-//! What a session has set: settings and role. It commits and rolls back with the transaction.
+//! What a session has set: settings, role and cluster. It commits and rolls back with the transaction.
 
 use std::sync::Arc;
 
 use catalog::Role;
 use planner::Settings;
+
+use crate::clusters::Chosen;
 
 /// Settings and roles as they hold at one moment; cheap to keep several of.
 #[derive(Debug, Clone)]
@@ -13,6 +15,8 @@ pub(crate) struct Held {
     pub(crate) session_role: Arc<Role>,
     /// `current_user`: as SET ROLE left it.
     pub(crate) role: Arc<Role>,
+    /// The cluster that USE CLUSTER named; `None` for those of the role.
+    pub(crate) cluster: Option<Arc<Chosen>>,
 }
 
 impl Held {
@@ -21,6 +25,7 @@ impl Held {
         Arc::ptr_eq(&self.settings, &other.settings)
             && Arc::ptr_eq(&self.session_role, &other.session_role)
             && Arc::ptr_eq(&self.role, &other.role)
+            && self.cluster == other.cluster
     }
 
     pub(crate) fn settings_mut(&mut self) -> &mut Settings {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use catalog::{CatalogState, Role};
@@ -17,9 +17,11 @@ use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::activity::{Backend, Guard};
 use crate::gateway::Gateway;
+use crate::life::State;
 use crate::pg::client::Client;
 use crate::pg::hang_up::HangUp;
 use crate::pg::sqlstate::Severity;
+use crate::session::admit::{Admitted, Turn};
 use crate::session::block::{Block, Modes};
 use crate::session::files::StatementFiles;
 use crate::session::held::Held;
@@ -29,11 +31,13 @@ use crate::session::portal::{Life, Portal};
 use crate::session::prepared::Prepared;
 use crate::session::statement::{Limits, Statement};
 
+pub(crate) mod admit;
 pub(crate) mod age;
 mod at_once;
 mod block;
 mod by_key;
 mod check_storage;
+mod cluster;
 mod command;
 mod copy;
 mod cursor;
@@ -76,6 +80,12 @@ pub(crate) struct Session {
     files: Arc<StatementFiles>,
     /// Of the newest statement, until its failure is told.
     query_id: Option<QueryId>,
+    /// What the running statement has been given to run on.
+    admitted: Option<Admitted>,
+    /// The session's turn on a cluster, while one of its statements is open.
+    turn: Weak<Turn>,
+    /// How long the statements took to parse that have not begun yet.
+    parsed_in: Duration,
     /// Tells when the client has hung up.
     pub(crate) hung_up: Arc<HangUp>,
 }
@@ -133,6 +143,11 @@ impl Session {
         let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
         let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
         self.query_id = Some(statement.query_id);
+        self.admitted = None;
+        let parsed_in = std::mem::take(&mut self.parsed_in);
+        if !parsed_in.is_zero() {
+            statement.add(State::Parse, parsed_in);
+        }
         statement
     }
 
@@ -155,6 +170,7 @@ impl Session {
         values: &[ScalarValue],
         statement: &Statement,
     ) -> SqlResult<Planned> {
+        statement.enter(State::Plan);
         if let Some((explain, name, arguments)) = parsed.explained_execute()
             && let Some(planned) = self.plan_prepared(name, arguments, statement)?
         {
@@ -165,7 +181,7 @@ impl Session {
         self.gateway.planner.plan(parsed, parameters, &context)
     }
 
-    // Step 4, running it, is `run.rs`.
+    // Step 4, running it, is `run.rs`; where and when, `admit.rs`.
 
     /// Step 5: commit where the statement ends its transaction, or take note of the failure.
     async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
@@ -182,6 +198,7 @@ impl Session {
     fn note_outcome(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
         self.pasts.forget();
         self.files.forget();
+        self.admitted = None;
         match outcome {
             Ok(tag) => self.take_assignments().map(|()| tag),
             Err(error) => {
@@ -261,6 +278,7 @@ impl Session {
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&login),
             role: Arc::clone(&login),
+            cluster: None,
         };
         let defaults = snapshot.state.database().settings.iter().chain(&login.settings);
         for (name, value) in defaults.chain(settings.iter().map(|(name, value)| (name, value))) {
@@ -286,6 +304,9 @@ impl Session {
             pasts,
             files: Arc::default(),
             query_id: None,
+            admitted: None,
+            turn: admit::no_turn(),
+            parsed_in: Duration::ZERO,
             hung_up: Arc::default(),
         };
         session.application_name_changed();
@@ -294,7 +315,10 @@ impl Session {
 
     /// The statements of a string, in order.
     pub(crate) fn parse(&mut self, sql: &str) -> SqlResult<Vec<Parsed>> {
-        self.gateway.planner.parse(sql).inspect_err(|error| self.begin(sql).note(sql, Err(error), None))
+        let begun = self.gateway.clock.monotonic();
+        let parsed = self.gateway.planner.parse(sql);
+        self.parsed_in = self.gateway.clock.monotonic().saturating_sub(begun);
+        parsed.inspect_err(|error| self.begin(sql).note(sql, Err(error), None))
     }
 
     /// Something failed: an implicit transaction is undone, a block waits to be ended.

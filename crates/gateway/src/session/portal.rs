@@ -1,6 +1,7 @@
 //! Portals: bound statements that give their rows in parts. DECLARE CURSOR makes the same things by SQL.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
@@ -21,6 +22,8 @@ pub(crate) struct Portal {
     pub(crate) life: Life,
     /// Of a cursor, how many the session had declared before.
     pub(crate) declared: Option<u64>,
+    /// How long it took to plan, until its first execution has counted that.
+    pub(crate) planned_in: Duration,
 }
 
 /// How long a portal lives unless it is closed.
@@ -70,6 +73,7 @@ impl Portal {
             progress: Progress::Empty,
             life: Life::Transaction,
             declared: None,
+            planned_in: Duration::ZERO,
         }
     }
 
@@ -82,6 +86,7 @@ impl Portal {
             progress: Progress::Bound(Box::new(bound)),
             life: Life::Transaction,
             declared: None,
+            planned_in: Duration::ZERO,
         }
     }
 
@@ -89,7 +94,8 @@ impl Portal {
     pub(crate) fn by_key(prepared: Arc<Prepared>, values: Vec<ScalarValue>) -> Self {
         let columns = prepared.columns.clone();
         let progress = Progress::ByKey { values };
-        Self { prepared, columns, formats: Vec::new(), progress, life: Life::Transaction, declared: None }
+        let (life, planned_in) = (Life::Transaction, Duration::ZERO);
+        Self { prepared, columns, formats: Vec::new(), progress, life, declared: None, planned_in }
     }
 
     /// A portal over rows already flowing, as DECLARE CURSOR makes it.
@@ -102,6 +108,7 @@ impl Portal {
             progress: Progress::Rows { rows: Box::new(rows), word: "SELECT" },
             life,
             declared: Some(declared),
+            planned_in: Duration::ZERO,
         }
     }
 }

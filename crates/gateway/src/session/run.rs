@@ -23,6 +23,7 @@ use crate::pg::client::Client;
 use crate::pg::rows::{Hold, Rows, row_description};
 use crate::pg::scram;
 use crate::pg::sqlstate::Severity;
+use crate::session::admit::Admission;
 use crate::session::error::from_txn;
 use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::prepared::Prepared;
@@ -73,6 +74,7 @@ impl Session {
             }
             Started::Fetch { cursor, count } => {
                 let (rows, formats) = self.cursor(&cursor)?;
+                statement.resumes(rows);
                 describe(&rows.columns, formats, client);
                 let sent = rows.send(&mut client.outbox, formats, count).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
@@ -110,6 +112,7 @@ impl Session {
         match progress {
             Progress::Rows { mut rows, word } => {
                 statement.is(Kind::Query);
+                statement.resumes(&rows);
                 let sent = rows.send(&mut client.outbox, &portal.formats, rows_max).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
                 let flow = if sent.finished { Flow::Complete } else { Flow::Suspended };
@@ -125,7 +128,9 @@ impl Session {
                     (Some(left), Some(rows_max)) => Some(left.min(rows_max)),
                     (left, rows_max) => left.or(rows_max),
                 };
-                let sent = self.cursor_rows(&cursor)?.send(&mut client.outbox, &portal.formats, limit).await?;
+                let rows = self.cursor_rows(&cursor)?;
+                statement.resumes(rows);
+                let sent = rows.send(&mut client.outbox, &portal.formats, limit).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
                 let left = left.map(|left| left - sent.rows);
                 let finished = sent.finished || left == Some(0);
@@ -178,6 +183,10 @@ impl Session {
             return Ok(started);
         }
         statement.is(kind(&planned));
+        if self.admit(&planned, statement).await? == Admission::Waited {
+            return Ok(Started::Again);
+        }
+        statement.runs(planned.phases());
         if let Some(table) = grown_table(&planned) {
             self.await_settling(table).await?;
         }
@@ -300,6 +309,7 @@ impl Session {
         if let Some(command) = plan.outside_block {
             self.refuse_in_block(command)?;
         }
+        self.refuse_cluster_owners(&plan.changes)?;
         let (context, _hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
         let view = self.block.view().state;
@@ -328,6 +338,24 @@ impl Session {
         }
         self.tell(plan.notices);
         Ok(Started::Done(plan.tag))
+    }
+
+    /// `2BP01` for roles that are to go and own clusters, which are no part of the catalog.
+    fn refuse_cluster_owners(&self, changes: &[Change]) -> SqlResult<()> {
+        for change in changes {
+            let Change::DropRole(role) = change else { continue };
+            let owned = self.gateway.clusters.owned_by(*role);
+            if !owned.is_empty() {
+                let view = self.block.view();
+                let name = view.state.role(*role).map_or("", |role| role.name.as_str());
+                let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+                let detail: Vec<String> = owned.iter().map(|cluster| format!("owner of cluster {cluster}")).collect();
+                return Err(
+                    SqlError::new(Condition::DependentObjectsStillExist, message).with_detail(detail.join("\n"))
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Turns a password into the verifier that the catalog keeps; the password itself is kept nowhere.
@@ -361,7 +389,8 @@ impl Session {
 
     /// As [`Session::run_context`], of a context that was made.
     pub(crate) fn run_context_of(&self, statement: &Statement, names: &Arc<StatementContext>) -> (RunContext, Hold) {
-        let cancel = CancellationToken::new();
+        let lease = self.admitted.as_ref().map(|admitted| Arc::clone(&admitted.lease));
+        let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
         let context = RunContext {
             query_id: statement.query_id,
             cancel: cancel.clone(),
@@ -371,10 +400,16 @@ impl Session {
             share: Arc::new(QueryShare::new(priority(self.settings()))),
             ran: Arc::default(),
             memory: Arc::default(),
+            lease,
         };
-        self.seat.backend.doing.lock().memory = Some(Arc::clone(&context.memory));
+        {
+            let mut doing = self.seat.backend.doing.lock();
+            doing.memory = Some(Arc::clone(&context.memory));
+            doing.share = Some(Arc::clone(&context.share));
+        }
         let looked_us = self.block.looked_us().unwrap_or(statement.started_us);
-        (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view(), looked_us })
+        let admitted = self.admitted.clone();
+        (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view(), admitted, looked_us })
     }
 }
 

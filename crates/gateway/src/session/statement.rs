@@ -4,8 +4,10 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use execution::Lease;
 use parking_lot::Mutex;
-use planner::Settings;
+use planner::{Phases, Settings};
+use tokio::sync::SetOnce;
 use tracing::Instrument;
 use types::{Condition, QueryId, SqlError, SqlResult};
 
@@ -13,7 +15,10 @@ use crate::activity::Backend;
 use crate::gateway::Gateway;
 use crate::http::metrics::{Kind, Outcome};
 use crate::interrupt::{Reason, Running};
+use crate::life::State;
 use crate::pg::hang_up::HangUp;
+use crate::pg::rows::Rows;
+use crate::pg::sqlstate::sqlstate;
 use crate::session::age::age;
 
 /// From a statement's arrival to its end; dropped, it can no longer be stopped.
@@ -28,6 +33,8 @@ pub(crate) struct Statement {
     started: Duration,
     /// Of the lines about it in the log; made when there may be one.
     span: OnceLock<tracing::Span>,
+    /// What it runs on, once that is known.
+    lease: SetOnce<Arc<Lease>>,
     gateway: Arc<Gateway>,
     backend: Arc<Backend>,
 }
@@ -49,7 +56,8 @@ impl Statement {
     ) -> Self {
         let query_id = QueryId(gateway.random.next_u64());
         let started_us = gateway.clock.now_us();
-        backend.work(sql, query_id, started_us);
+        let started = gateway.clock.monotonic();
+        backend.work(sql, query_id, started_us, started);
         Self {
             query_id,
             started_us,
@@ -57,8 +65,9 @@ impl Statement {
             running: backend.interrupt.begin(),
             hung_up,
             limits,
-            started: gateway.clock.monotonic(),
+            started,
             span: OnceLock::new(),
+            lease: SetOnce::new(),
             gateway: Arc::clone(gateway),
             backend: Arc::clone(backend),
         }
@@ -81,6 +90,12 @@ impl Statement {
         match (result, self.running.reason()) {
             // Execution noticed first: the client is told why all the same.
             (Err(error), Some(reason)) if error.condition == Condition::QueryCanceled => Err(reason.error()),
+            (Err(error), None)
+                if error.condition == Condition::QueryCanceled
+                    && self.lease.get().is_some_and(|lease| lease.is_ended()) =>
+            {
+                Err(self.stopped(Reason::WorkerEnded))
+            }
             (result, _) => result,
         }
     }
@@ -99,6 +114,7 @@ impl Statement {
             () = self.hung_up.noticed(&*self.gateway.clock) => Reason::Gone,
             () = timeout => Reason::Timeout,
             () = self.too_old() => Reason::TooOld,
+            () = async { self.lease.wait().await.ended().await } => Reason::WorkerEnded,
         }
     }
 
@@ -114,6 +130,51 @@ impl Statement {
         self.running.reason().unwrap_or(reason).error()
     }
 
+    /// It is in this state of its life from now on.
+    pub(crate) fn enter(&self, state: State) {
+        let now = self.gateway.clock.monotonic();
+        self.backend.doing.lock().life.enter(state, now);
+    }
+
+    /// So long was it in this state before it began.
+    pub(crate) fn add(&self, state: State, time: Duration) {
+        self.backend.doing.lock().life.add(state, time);
+    }
+
+    /// Its plan runs from now on.
+    pub(crate) fn runs(&self, phases: Option<&Phases>) {
+        let now = self.gateway.clock.monotonic();
+        let mut doing = self.backend.doing.lock();
+        doing.life.enter(State::Run, now);
+        doing.life.runs(phases.cloned());
+    }
+
+    /// It waits for this cluster, or runs there.
+    pub(crate) fn goes_to(&self, cluster: Option<Arc<str>>) {
+        self.backend.doing.lock().cluster = cluster;
+    }
+
+    /// It runs there from now on.
+    pub(crate) fn runs_on(&self, lease: &Arc<Lease>) {
+        self.backend.doing.lock().worker = Some(lease.worker());
+        // A statement that is planned again stays where it is.
+        let _ = self.lease.set(Arc::clone(lease));
+    }
+
+    /// It goes on with rows that an earlier one has begun.
+    pub(crate) fn resumes(&self, rows: &Rows) {
+        let Some(admitted) = rows.admitted() else { return };
+        if self.lease.get().is_none() {
+            self.goes_to(self.gateway.clusters.name(admitted.turn.cluster));
+            self.runs_on(&admitted.lease);
+        }
+    }
+
+    /// How long ago it began.
+    pub(crate) fn took(&self) -> Duration {
+        self.gateway.clock.monotonic().saturating_sub(self.started)
+    }
+
     /// It turned out to be of this kind.
     pub(crate) fn is(&self, kind: Kind) {
         *self.kind.lock() = kind;
@@ -121,7 +182,27 @@ impl Statement {
 
     /// Counts and logs how it went; `logged_from` is `log_min_duration_statement`.
     pub(crate) fn note(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
-        let took = self.gateway.clock.monotonic().saturating_sub(self.started);
+        let is_stopped = self.running.reason().is_some();
+        let outcome = match result {
+            Ok(()) => "DONE",
+            Err(error) if is_stopped || error.condition == Condition::QueryCanceled => "CANCEL",
+            Err(_) => "ERROR",
+        };
+        let ended = self.backend.ended(self.started_us, outcome, result.err().map(|error| sqlstate(error.condition)));
+        self.gateway.query_log.push(ended);
+        self.count(sql, result, logged_from);
+    }
+
+    /// As [`Statement::note`], for those that come by the hundred thousand: they are kept where they fail.
+    pub(crate) fn note_at_once(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
+        match result {
+            Ok(()) => self.count(sql, result, logged_from),
+            Err(_) => self.note(sql, result, logged_from),
+        }
+    }
+
+    fn count(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
+        let took = self.took();
         let kind = *self.kind.lock();
         let outcome = match result {
             Ok(()) => Outcome::Done,

@@ -7,6 +7,7 @@
 mod alter_schema;
 mod alter_table;
 mod clone;
+mod cluster;
 mod column;
 mod column_sequence;
 mod comment;
@@ -40,6 +41,7 @@ mod tests;
 pub(crate) use self::alter_schema::alter_schema;
 pub(crate) use self::alter_table::alter_table;
 pub(crate) use self::clone::{clone_table, undrop_table};
+pub(crate) use self::cluster::cluster;
 pub(crate) use self::comment::comment;
 pub(crate) use self::create_schema::create_schema;
 pub(crate) use self::create_table::{already_exists, create_table, new_table, on_commit, place};

@@ -147,6 +147,7 @@ impl Cursor<'_> {
             Some("table") => self.alter_relation(false),
             Some("view") => self.alter_relation(true),
             Some("schema") => self.alter_schema(),
+            Some("cluster") => self.alter_cluster(),
             Some("sequence") => self.alter_sequence(),
             Some("role" | "user") if !self.is("user mapping") => self.alter_role(),
             Some("database") => self.alter_database(start),
@@ -373,6 +374,9 @@ impl Cursor<'_> {
         let role = self.role_spec()?;
         if self.is("in database") {
             return Err(self.unsupported("settings of a role in one database"));
+        }
+        if let Some(statement) = self.default_cluster(&role)? {
+            return Ok(statement);
         }
         let action = if self.eat("rename to") {
             AlterRoleAction::RenameTo(self.name()?)

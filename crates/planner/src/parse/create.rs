@@ -80,6 +80,7 @@ impl Cursor<'_> {
             Some("index") if !or_replace => self.create_index(),
             Some("unique") if !or_replace && self.is("unique index") => self.create_index(),
             Some("recursive") if self.is("recursive view") => Err(self.unsupported("CREATE RECURSIVE VIEW")),
+            Some("cluster") if !temporary => self.create_cluster(or_replace),
             Some("schema") if !or_replace => self.create_schema(),
             Some("sequence") if !or_replace => self.create_sequence(temporary),
             Some("role" | "user" | "group") if !or_replace && !self.is("user mapping") => self.create_role(),

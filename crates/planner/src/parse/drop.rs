@@ -67,6 +67,9 @@ impl Cursor<'_> {
     pub(super) fn drop(&mut self) -> SqlResult<Statement> {
         let start = self.at;
         self.expect("drop")?;
+        if self.is("cluster") {
+            return self.drop_cluster();
+        }
         let kind = match self.word() {
             Some("table") => DropKind::Table,
             Some("external") => {

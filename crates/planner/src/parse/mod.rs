@@ -4,6 +4,7 @@
 
 mod alter;
 mod as_of;
+mod cluster;
 mod copy;
 mod create;
 mod cursor;

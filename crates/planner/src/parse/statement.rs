@@ -12,6 +12,7 @@ use super::cursor::Cursor;
 pub use super::alter::{
     AlterAction, AlterDatabase, AlterRole, AlterRoleAction, AlterSchema, AlterSchemaAction, AlterTable,
 };
+pub use super::cluster::{AlterClusterAction, ClusterStatement, GranteeSpec};
 pub use super::copy::{Copy, CopyDirection, CopyPlace, CopySubject};
 pub use super::create::{CreateSchema, CreateView};
 pub use super::delete::Delete;
@@ -64,6 +65,8 @@ pub enum Statement {
     /// `UNDROP TABLE name`.
     Undrop(ObjectName),
     Comment(Comment),
+    /// CREATE, ALTER, DROP and USE CLUSTER, and who may use which.
+    Cluster(Box<ClusterStatement>),
     /// What concerns the session or its transaction alone.
     Session(Box<Command>),
     /// PostgreSQL has it, Kiln does not: the error to answer with once its turn comes.
@@ -112,6 +115,8 @@ impl Cursor<'_> {
                 self.object_name().map(Statement::Undrop)
             }
             Some("comment") => self.comment(),
+            Some("grant" | "revoke") => self.grant(),
+            Some("use") if self.is("use cluster") => self.use_cluster(),
             Some(word) => match self.command()? {
                 Some(command) => Ok(Statement::Session(Box::new(command))),
                 None if OTHERS.contains(&word) => Err(self.unsupported(&word.to_uppercase())),
@@ -128,9 +133,8 @@ impl Cursor<'_> {
 }
 
 /// Statements of PostgreSQL that Kiln does not have.
-const OTHERS: [&str; 14] = [
-    "call", "cluster", "do", "grant", "import", "listen", "load", "lock", "notify", "reassign", "refresh", "reindex",
-    "revoke", "security",
+const OTHERS: [&str; 12] = [
+    "call", "cluster", "do", "import", "listen", "load", "lock", "notify", "reassign", "refresh", "reindex", "security",
 ];
 
 /// SELECT INTO makes a table.

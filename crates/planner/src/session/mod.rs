@@ -3,6 +3,7 @@
 mod plan;
 mod show;
 
+use cluster::Change;
 use datafusion::sql::sqlparser::ast;
 use types::{Oid, SqlType};
 
@@ -84,10 +85,21 @@ pub enum SessionCommand {
     Vacuum {
         tables: Option<Vec<Oid>>,
     },
+    /// A statement about clusters.
+    Cluster(ClusterCommand),
     /// CHECK STORAGE: the bucket against the catalog, in rows of [`check_storage_columns`].
     CheckStorage,
     /// A statement that has nothing to do here and says so by succeeding: its command tag (`ANALYZE`, `CHECKPOINT`).
     Nothing(&'static str),
+}
+
+/// What is to be done about clusters: no part of the transaction, and none of the catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterCommand {
+    /// To be made in this order; none of them where one is refused.
+    Change { changes: Vec<Change>, tag: &'static str },
+    /// Statements of the session run there from now on; `None`: where its role's do.
+    Use(Option<String>),
 }
 
 /// The columns of CHECK STORAGE.

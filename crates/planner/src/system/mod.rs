@@ -48,6 +48,11 @@ pub fn table(schema: &str, name: &str, context: &Arc<StatementContext>) -> Optio
     Some(Arc::new(SystemTable::new(Arc::clone(relation), Arc::clone(context))))
 }
 
+/// Whether a table's rows are made of what the server knows.
+pub(crate) fn is_system_table(table: &dyn TableProvider) -> bool {
+    table.downcast_ref::<SystemTable>().is_some()
+}
+
 /// Whether there is a system table `schema.name`.
 pub(crate) fn has_table(schema: &str, name: &str) -> bool {
     RELATIONS.contains_key(&(schema, name))

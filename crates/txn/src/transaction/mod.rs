@@ -384,6 +384,12 @@ impl Transaction {
         !self.staged.is_empty() || !self.own.is_empty()
     }
 
+    /// Whether others may have to wait for its end.
+    #[must_use]
+    pub fn holds_locks(&self) -> bool {
+        self.holder.mark() != LockMark::default()
+    }
+
     /// See [`Uploads::announce`].
     pub async fn announce_upload(&self, object: &str) -> Result<()> {
         self.uploads.announce(object).await

@@ -55,7 +55,9 @@ impl Door {
             Execution::new(objects, Arc::clone(&transactions), Arc::clone(&clock), Arc::clone(&random), limits)
                 .unwrap();
         let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
-        let gateway = Gateway::new(planner, execution, transactions, config, clock, random).unwrap();
+        let settings = crate::ClusterSettings::default();
+        let clusters = crate::Clusters::open(&execution, folder.path(), settings, Arc::clone(&clock)).unwrap();
+        let gateway = Gateway::new(planner, execution, transactions, clusters, config, clock, random).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();

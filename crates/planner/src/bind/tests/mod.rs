@@ -4,3 +4,4 @@ mod names;
 mod parameters;
 mod queries;
 mod tpc;
+mod worker;

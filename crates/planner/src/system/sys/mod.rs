@@ -1,4 +1,8 @@
-//! `sys`: what only Kiln has — shards, their statistics, tables as they lie in storage, what is kept of them in the cache, and what memory queries have.
+//! `sys`: what only Kiln has — shards, their statistics, tables as they lie in storage, what is kept of them in the cache; in `query.rs` statements
+//! that run and have run, in `cluster.rs` where they do.
+
+mod cluster;
+mod query;
 
 use catalog::{Distribution, TableOrder};
 use shards::{CacheUse, Datum};
@@ -7,7 +11,6 @@ use types::SqlType;
 use super::definition::Definition;
 use super::rows::{Rows, row};
 use super::source::{Source, column, column_names};
-use crate::SessionRow;
 
 const fn view(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Source<'_>, &mut Rows)) -> Definition {
     Definition { schema: "sys", name, oid, kind: "v", columns, rows }
@@ -48,16 +51,10 @@ const TABLES: &[Definition] = &[
          evictions int8",
         cache,
     ),
-    view(
-        15_005,
-        "query",
-        "pid int4, query_id int8, query text, memory_bytes int8, memory_bytes_most int8, memory_bytes_max int8",
-        queries,
-    ),
 ];
 
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
-    TABLES.iter()
+    TABLES.iter().chain(query::TABLES).chain(cluster::TABLES)
 }
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
@@ -114,15 +111,6 @@ fn history(source: &Source<'_>, rows: &mut Rows) {
             copied_record: known.copied_record, waiting_bytes: known.waiting_bytes, last_upload: known.last_upload_us,
             upload_failures: known.failures, last_error: known.last_error, checkpoint_record: known.checkpoint_record,
             last_checkpoint: known.last_checkpoint_us);
-    }
-}
-
-/// Statements that run, and those that have ended and whose memory is not free yet.
-fn queries(source: &Source<'_>, rows: &mut Rows) {
-    let is_there = |session: &SessionRow| session.state == "active" || 0 < session.memory_bytes;
-    for session in source.context.activity.sessions().into_iter().filter(is_there) {
-        row!(rows, pid: session.pid, query_id: session.query_id, query: &session.query, memory_bytes: session.memory_bytes,
-            memory_bytes_most: session.memory_bytes_most, memory_bytes_max: session.memory_bytes_max);
     }
 }
 

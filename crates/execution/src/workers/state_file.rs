@@ -1,0 +1,52 @@
+//! The desired clusters in a file of the data folder.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use cluster::StateStore;
+
+#[cfg(test)]
+mod tests;
+
+/// Name of the file.
+const NAME: &str = "clusters";
+
+/// A file that is replaced as a whole.
+#[derive(Debug)]
+pub struct StateFile {
+    folder: PathBuf,
+}
+
+impl StateFile {
+    /// The one in this folder, which must be there.
+    #[must_use]
+    pub fn in_folder(folder: &Path) -> StateFile {
+        StateFile { folder: folder.to_owned() }
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(NAME)
+    }
+}
+
+impl StateStore for StateFile {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.path()) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn save(&self, bytes: &[u8]) -> io::Result<()> {
+        let draft = self.folder.join(format!("{NAME}.new"));
+        let mut written = File::create(&draft)?;
+        written.write_all(bytes)?;
+        written.sync_all()?;
+        fs::rename(&draft, self.path())?;
+        File::open(&self.folder)?.sync_all()
+    }
+}

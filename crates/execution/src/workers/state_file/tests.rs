@@ -1,0 +1,26 @@
+use cluster::StateStore;
+
+use super::StateFile;
+
+#[test]
+fn what_is_saved_is_loaded_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = StateFile::in_folder(folder.path());
+    assert_eq!(file.load().unwrap(), None);
+    file.save(b"first and long").unwrap();
+    file.save(b"second").unwrap();
+    assert_eq!(file.load().unwrap().as_deref(), Some(&b"second"[..]));
+    // A write that was cut off leaves what was there.
+    std::fs::write(folder.path().join("clusters.new"), b"sec").unwrap();
+    assert_eq!(file.load().unwrap().as_deref(), Some(&b"second"[..]));
+    file.save(b"third").unwrap();
+    assert_eq!(file.load().unwrap().as_deref(), Some(&b"third"[..]));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = StateFile::in_folder(&folder.path().join("absent"));
+    assert_eq!(file.load().unwrap(), None);
+    file.save(b"something").unwrap_err();
+}

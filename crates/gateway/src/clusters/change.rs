@@ -1,0 +1,90 @@
+//! Changes of the clusters, by statements and by the server itself.
+
+use std::sync::Arc;
+
+use cluster::{
+    Author, Change, ClusterEvent, ClusterId, ClusterOptions, ControlPlane, HardwareInstance, HardwareKind, PlaneError,
+};
+use types::{SqlError, SqlResult};
+
+use super::Clusters;
+
+impl Clusters {
+    /// Makes the changes, one after the other, and says what happened at each; none of them is made where one is refused.
+    pub(crate) async fn apply(
+        self: &Arc<Self>,
+        changes: Vec<Change>,
+        author: Author,
+    ) -> SqlResult<Vec<Vec<ClusterEvent>>> {
+        self.check(&changes, &author)?;
+        let clusters = Arc::clone(self);
+        // It waits for the disk.
+        let applied = tokio::task::spawn_blocking(move || {
+            let applied: Result<Vec<_>, PlaneError> =
+                changes.iter().map(|change| clusters.plane.apply(change, &author)).collect();
+            clusters.move_gates();
+            applied
+        });
+        let applied = applied.await.map_err(|error| SqlError::internal(format!("changing a cluster: {error}")))?;
+        applied.map_err(|error| from_plane(&error))
+    }
+
+    /// Wakes a cluster for a statement.
+    pub(crate) async fn wake(self: &Arc<Self>, cluster: ClusterId, author: Author) -> SqlResult<()> {
+        let desired = self.plane.desired();
+        // One that is gone is not there to be chosen again.
+        let Some(cluster) = desired.cluster(cluster) else { return Ok(()) };
+        self.apply(vec![Change::Wake { name: cluster.spec.name.clone() }], author).await.map(drop)
+    }
+
+    /// Tries the changes on a copy.
+    fn check(&self, changes: &[Change], author: &Author) -> SqlResult<()> {
+        let mut state = self.plane.desired().as_ref().clone();
+        for change in changes {
+            let tried = state.change(self.plane.inventory(), change, author, self.clock.now_us());
+            state = tried.map_err(|error| from_cluster(&error))?.0;
+            self.check_honoured(change)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses what no hardware of this version can do.
+    fn check_honoured(&self, change: &Change) -> SqlResult<()> {
+        let (Change::Create { options, .. } | Change::Alter { options, .. }) = change else { return Ok(()) };
+        let ClusterOptions { max_spill_pct, max_cache_pct, .. } = options;
+        let shares_disk = self.plane.inventory().all_hardware().all(|hardware| hardware.kind == HardwareKind::Embedded);
+        for (option, value) in [("MAX_SPILL_PCT", max_spill_pct), ("MAX_CACHE_PCT", max_cache_pct)] {
+            if matches!(value, Some(Some(_))) && shares_disk {
+                let hint = "Workers in the server's process share its disk.";
+                let what = format!("{option} on hardware instance \"{}\"", HardwareInstance::EMBEDDED);
+                return Err(SqlError::unsupported(what).with_hint(hint));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a change is refused, as clients are told.
+pub(crate) fn from_cluster(error: &cluster::Error) -> SqlError {
+    let told = SqlError::new(error.condition(), error.to_string());
+    let hint = match error {
+        cluster::Error::UndefinedHardware { name, known } if name == HardwareInstance::LOCAL => {
+            Some(format!("Workers in processes of their own are not there yet. There are: {}.", known.join(", ")))
+        }
+        other => other.hint(),
+    };
+    match hint {
+        Some(hint) => told.with_hint(hint),
+        None => told,
+    }
+}
+
+fn from_plane(error: &PlaneError) -> SqlError {
+    match error {
+        PlaneError::Refused(error) => from_cluster(error),
+        PlaneError::Store { source, .. } => {
+            SqlError::new(error.condition(), error.to_string()).with_detail(source.to_string())
+        }
+        PlaneError::Stored(_) => SqlError::new(error.condition(), error.to_string()),
+    }
+}

@@ -1,0 +1,79 @@
+//! What keeps the workers as they should be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::Definitions;
+use cluster::{Activity, Author, Change, ClusterId, ControlPlane};
+use txn::Transactions;
+
+use super::Clusters;
+
+/// Workers are looked at so often where nothing is known to have changed.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What was looked at when the roles were last compared.
+#[derive(Default)]
+struct Compared {
+    generation: u64,
+    definitions: Option<Arc<Definitions>>,
+}
+
+impl Clusters {
+    /// Makes the workers what they should be for as long as the server runs, and lets clusters that are idle sleep.
+    pub(crate) async fn keep(self: &Arc<Self>, transactions: &Transactions) {
+        let mut compared = Compared::default();
+        loop {
+            let seen = self.revision();
+            // Threads are started, and a change is written to disk.
+            let pass = tokio::task::spawn_blocking({
+                let clusters = Arc::clone(self);
+                move || clusters.pass()
+            });
+            if let Err(error) = pass.await {
+                tracing::error!(%error, "the workers could not be looked at");
+            }
+            self.forget_gone_roles(transactions, &mut compared).await;
+            tokio::select! {
+                () = self.changed_since(seen) => {}
+                () = self.clock.sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    /// One look at the workers, and what it leads to.
+    pub(super) fn pass(&self) {
+        let activity: BTreeMap<ClusterId, Activity> =
+            self.gates.lock().iter().map(|(id, gate)| (*id, gate.admission.activity())).collect();
+        for action in self.plane.pass(&activity) {
+            tracing::debug!(?action, "workers change");
+        }
+        self.move_gates();
+    }
+
+    /// Takes back what roles have on clusters that are not there any more: DROP ROLE is a transaction's, clusters are not.
+    async fn forget_gone_roles(self: &Arc<Self>, transactions: &Transactions, compared: &mut Compared) {
+        // In this order: who is named here was there before.
+        let desired = self.plane.desired();
+        let state = transactions.current().state;
+        let definitions = state.definitions();
+        let is_same = compared.generation == desired.generation()
+            && compared.definitions.as_ref().is_some_and(|known| Arc::ptr_eq(known, definitions));
+        if is_same {
+            return;
+        }
+        let gone: Vec<Change> = desired
+            .roles()
+            .into_iter()
+            .filter(|role| state.role(*role).is_none())
+            .map(|role| Change::ForgetRole { role })
+            .collect();
+        for change in gone {
+            if let Err(error) = self.apply(vec![change], Author::Instance).await {
+                tracing::warn!(error = error.message, "a dropped role keeps what it has on clusters");
+            }
+        }
+        *compared = Compared { generation: desired.generation(), definitions: Some(Arc::clone(definitions)) };
+    }
+}

@@ -1,0 +1,231 @@
+//! The clusters as sessions meet them: who may run where, whose turn it is, and on which worker.
+//!
+//! What there should be and what makes workers of it is `cluster`'s; here its control plane is kept going (`keep.rs`), changed by statements
+//! (`change.rs`), asked by each of them (`session/admit.rs`), and shown (`show.rs`).
+
+mod change;
+mod keep;
+mod show;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::Role;
+use cluster::admission::Mode;
+use cluster::control_plane::WorkerHost;
+use cluster::desired::DEFAULT;
+use cluster::{
+    Actor, Admission, Candidate, Choice, ClusterId, ControlPlane, HardwareInstance, HardwareKind, Inventory, Limits,
+    LocalControlPlane, PlaneError, Settings, Unavailable, WlmProfile, balance,
+};
+use execution::workers::{EmbeddedWorkers, StateFile};
+use execution::{Execution, Lease};
+use parking_lot::Mutex;
+use types::{Clock, Condition, SqlError, SqlResult};
+
+pub(crate) use change::from_cluster;
+
+/// What an operator may choose about clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// Statements that run at a time on a cluster under the profile `default`.
+    pub max_running: u32,
+    /// What still runs on a worker that is to go is ended with it after so long.
+    pub drain_grace: Duration,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        Self { max_running: WlmProfile::RUNNING, drain_grace: Duration::from_secs(300) }
+    }
+}
+
+/// The clusters of a server whose workers are in its own process.
+#[derive(Debug)]
+pub struct Clusters {
+    plane: LocalControlPlane,
+    workers: Arc<EmbeddedWorkers>,
+    gates: Mutex<BTreeMap<ClusterId, Gate>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The admission to one cluster, and what it was last told.
+#[derive(Debug)]
+struct Gate {
+    admission: Arc<Admission>,
+    limits: Limits,
+    mode: Mode,
+}
+
+impl Clusters {
+    /// The clusters that the data folder tells of, with those workers that there should be. In a fresh folder it is `default` alone.
+    ///
+    /// # Errors
+    /// What tells of them cannot be read, or is not what was written.
+    pub fn open(
+        execution: &Execution,
+        folder: &Path,
+        settings: ClusterSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Clusters>, PlaneError> {
+        let workers = Arc::clone(execution.workers());
+        let host: Arc<dyn WorkerHost> = Arc::clone(&workers) as Arc<dyn WorkerHost>;
+        let patience =
+            Settings { drain_grace: settings.drain_grace, ..Settings::new(workers.version(), workers.machine()) };
+        let plane = LocalControlPlane::open(
+            Box::new(StateFile::in_folder(folder)),
+            BTreeMap::from([(HardwareKind::Embedded, host)]),
+            inventory(settings.max_running),
+            patience,
+            Arc::clone(&clock),
+            Role::BOOTSTRAP,
+        )?;
+        let clusters = Arc::new(Clusters { plane, workers, gates: Mutex::default(), clock });
+        clusters.pass();
+        Ok(clusters)
+    }
+
+    /// Where a statement runs: on the cluster that its session has chosen, else the best of its role's. It stays where its transaction has
+    /// written, and where its session has a statement open.
+    pub(crate) fn choose(
+        &self,
+        actor: &Actor,
+        chosen: Option<&Chosen>,
+        written: Option<ClusterId>,
+        open: Option<ClusterId>,
+    ) -> SqlResult<Choice> {
+        let desired = self.plane.desired();
+        let name = chosen.map(|chosen| {
+            desired.cluster(chosen.id).map_or_else(|| chosen.name.clone(), |cluster| cluster.spec.name.clone())
+        });
+        let usable = desired.usable(actor, name.as_deref()).map_err(|error| from_cluster(&error))?;
+        let candidates: Vec<Candidate> = usable
+            .iter()
+            .map(|cluster| {
+                let activity = self.gate(cluster.id).map(|gate| gate.activity()).unwrap_or_default();
+                Candidate::new(cluster, self.plane.serving(cluster.id).len(), &activity)
+            })
+            .collect();
+        let is_awake = |id| candidates.iter().any(|candidate| candidate.cluster == id && !candidate.suspended);
+        let open = open.filter(|open| is_awake(*open));
+        balance::choose(&candidates, written.or(open)).map_err(|unavailable| {
+            let name = |id| desired.cluster(id).map_or_else(String::new, |cluster| cluster.spec.name.clone());
+            match unavailable {
+                Unavailable::Suspended { first } => from_cluster(&cluster::Error::Suspended { name: name(first) }),
+                Unavailable::WrittenOn { .. } | Unavailable::None => {
+                    SqlError::new(Condition::ObjectNotInPrerequisiteState, unavailable.to_string())
+                }
+            }
+        })
+    }
+
+    /// The admission to a cluster; `None` where there is no such cluster any more.
+    pub(crate) fn gate(&self, cluster: ClusterId) -> Option<Arc<Admission>> {
+        self.gates.lock().get(&cluster).map(|gate| Arc::clone(&gate.admission))
+    }
+
+    /// The least busy worker of a cluster; `None` where none of them takes statements at the moment.
+    pub(crate) fn lease(&self, cluster: ClusterId) -> Option<Arc<Lease>> {
+        self.workers.lease(&self.plane.serving(cluster))
+    }
+
+    /// The name of a cluster.
+    pub(crate) fn name(&self, cluster: ClusterId) -> Option<Arc<str>> {
+        self.plane.desired().cluster(cluster).map(|cluster| cluster.spec.name.as_str().into())
+    }
+
+    /// The cluster of this name, for USE CLUSTER.
+    pub(crate) fn chosen(&self, actor: &Actor, name: &str) -> SqlResult<Chosen> {
+        let desired = self.plane.desired();
+        let usable = desired.usable(actor, Some(name)).map_err(|error| from_cluster(&error))?;
+        let cluster = usable.first().ok_or_else(|| SqlError::internal("the cluster that was named is usable"))?;
+        Ok(Chosen { id: cluster.id, name: name.to_owned() })
+    }
+
+    /// Names of the clusters that a role owns.
+    pub(crate) fn owned_by(&self, role: types::Oid) -> Vec<String> {
+        let desired = self.plane.desired();
+        let owned = desired.clusters().filter(|cluster| cluster.spec.owner == role);
+        owned.map(|cluster| cluster.spec.name.clone()).collect()
+    }
+
+    /// A number that grows with each change of what is said here.
+    pub(crate) fn revision(&self) -> u64 {
+        self.plane.revisions().current()
+    }
+
+    /// Completes once something has changed since.
+    pub(crate) async fn changed_since(&self, revision: u64) {
+        self.plane.revisions().after(revision).await;
+    }
+
+    /// Completes when a cluster is suspended or dropped.
+    pub(crate) async fn leaves(&self, cluster: ClusterId) {
+        loop {
+            let seen = self.revision();
+            if self.plane.desired().cluster(cluster).is_none_or(|cluster| cluster.suspended) {
+                return;
+            }
+            self.changed_since(seen).await;
+        }
+    }
+
+    /// Opens the gates of clusters that have workers, holds those that wait for theirs, closes those that are not to be woken.
+    fn move_gates(&self) {
+        let desired = self.plane.desired();
+        let mut gates = self.gates.lock();
+        gates.retain(|id, gate| {
+            let is_there = desired.cluster(*id).is_some();
+            if !is_there {
+                gate.admission.set_mode(Mode::Closed);
+            }
+            is_there
+        });
+        for cluster in desired.clusters() {
+            let profile = self.plane.inventory().profile(&cluster.spec.wlm_profile);
+            // One that an earlier version offered is as the usual one.
+            let running = profile.map_or(WlmProfile::RUNNING, |profile| profile.max_running);
+            let limits = Limits { running, queued: u32::MAX };
+            let mode = match (self.plane.serving(cluster.id).is_empty(), cluster.suspended, cluster.spec.auto_resume) {
+                (false, _, _) => Mode::Open,
+                (true, true, false) => Mode::Closed,
+                (true, _, _) => Mode::Holding,
+            };
+            let gate = gates.entry(cluster.id).or_insert_with(|| {
+                let admission = Admission::new(limits, mode, Arc::clone(&self.clock));
+                Gate { admission, limits, mode }
+            });
+            if gate.limits != limits {
+                gate.limits = limits;
+                gate.admission.set_limits(limits);
+            }
+            if gate.mode != mode {
+                gate.mode = mode;
+                gate.admission.set_mode(mode);
+            }
+        }
+    }
+}
+
+/// The cluster that USE CLUSTER named: it stays the same when it is renamed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    id: ClusterId,
+    name: String,
+}
+
+/// What clusters can be made of in this version.
+fn inventory(max_running: u32) -> Inventory {
+    let embedded = HardwareInstance {
+        name: HardwareInstance::EMBEDDED.to_owned(),
+        kind: HardwareKind::Embedded,
+        description: "threads of the server's process: the cores by the cluster's workers, the memory by all workers"
+            .to_owned(),
+    };
+    Inventory::new([embedded], [WlmProfile { name: DEFAULT.to_owned(), max_running }])
+}

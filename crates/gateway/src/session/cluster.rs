@@ -1,0 +1,61 @@
+//! CREATE, ALTER, DROP and USE CLUSTER, and who may use which.
+
+use std::sync::Arc;
+
+use cluster::{Author, Change, IfExists};
+use planner::ClusterCommand;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::session::Session;
+use crate::session::run::Started;
+
+impl Session {
+    /// Does what the command says. Clusters are no part of a transaction: all but USE are refused in a block, and done at once.
+    pub(crate) async fn cluster_command(&mut self, command: ClusterCommand) -> SqlResult<Started> {
+        match command {
+            ClusterCommand::Use(name) => {
+                self.use_cluster(name.as_deref())?;
+                Ok(Started::Done("USE CLUSTER".to_owned()))
+            }
+            ClusterCommand::Change { changes, tag } => {
+                self.block.check_writable(tag)?;
+                self.refuse_in_block(tag)?;
+                let author = Author::Role(self.actor());
+                let events = self.gateway.clusters.apply(changes.clone(), author).await?;
+                for (change, events) in changes.iter().zip(events) {
+                    if events.is_empty() {
+                        self.tell(skipped(change).into_iter().collect());
+                    }
+                }
+                Ok(Started::Done(tag.to_owned()))
+            }
+        }
+    }
+
+    fn use_cluster(&mut self, name: Option<&str>) -> SqlResult<()> {
+        let chosen = match name {
+            Some(name) => Some(Arc::new(self.gateway.clusters.chosen(&self.actor(), name)?)),
+            None => None,
+        };
+        if self.block.written_on().is_some() {
+            let message = "USE CLUSTER must be called before the transaction writes";
+            return Err(SqlError::new(Condition::ActiveTransaction, message));
+        }
+        self.block.change(false, |held| {
+            held.cluster.clone_from(&chosen);
+            Ok(())
+        })
+    }
+}
+
+/// What is told of a change that changed nothing because it was asked for only if it can be.
+fn skipped(change: &Change) -> Option<SqlError> {
+    let message = match change {
+        Change::Create { name, if_exists: IfExists::Keep, .. } => {
+            format!("cluster \"{name}\" already exists, skipping")
+        }
+        Change::Drop { name, if_exists: true } => format!("cluster \"{name}\" does not exist, skipping"),
+        _ => return None,
+    };
+    Some(SqlError::new(Condition::SuccessfulCompletion, message))
+}
