@@ -97,13 +97,15 @@ async fn clusters_and_their_roles_are_there_after_a_restart() {
     let client = server.connect().await;
     // By the extended protocol too.
     client.execute("CREATE CLUSTER etl (NODE_COUNT = 2)", &[]).await.expect("it is new");
-    client
-        .batch_execute(
-            "CREATE CLUSTER asleep; ALTER CLUSTER asleep SUSPEND; CREATE USER ana; GRANT USAGE ON CLUSTER etl TO ana; \
-             ALTER USER ana SET DEFAULT_CLUSTER = 'etl'; CREATE USER bob; GRANT OPERATE ON CLUSTER etl TO bob",
-        )
-        .await
-        .expect("the statements run");
+    let not_yet = client.batch_execute("CREATE USER ana; GRANT USAGE ON CLUSTER etl TO ana").await;
+    assert_eq!(not_yet.expect_err("there is no such role yet").code(), Some(&SqlState::ACTIVE_SQL_TRANSACTION));
+    for sql in [
+        "CREATE USER ana; CREATE USER bob",
+        "CREATE CLUSTER asleep; ALTER CLUSTER asleep SUSPEND; GRANT USAGE ON CLUSTER etl TO ana; \
+         ALTER USER ana SET DEFAULT_CLUSTER = 'etl'; GRANT OPERATE ON CLUSTER etl TO bob",
+    ] {
+        client.batch_execute(sql).await.expect("the statements run");
+    }
     client.batch_execute("DROP ROLE bob").await.expect("it owns nothing");
     until(&client, "SELECT count(*) = 1 FROM sys.cluster_event WHERE what = 'role_forgotten'").await;
     server.kill();

@@ -231,6 +231,12 @@ impl Block {
         self.open.as_ref().and_then(|open| open.written_on)
     }
 
+    /// Whether there is something that only a commit makes true.
+    pub(crate) fn has_written(&self) -> bool {
+        let transaction = self.open.as_ref().and_then(|open| open.transaction.as_ref());
+        transaction.is_some_and(Transaction::is_dirty)
+    }
+
     /// Whether others may have to wait for the end of the open transaction.
     pub(crate) fn holds_locks(&self) -> bool {
         let transaction = self.open.as_ref().and_then(|open| open.transaction.as_ref());

@@ -20,6 +20,11 @@ impl Session {
             ClusterCommand::Change { changes, tag } => {
                 self.block.check_writable(tag)?;
                 self.refuse_in_block(tag)?;
+                if self.block.has_written() {
+                    // Statements of one string are one transaction: a role that is made there may never come to be.
+                    let message = format!("{tag} cannot run in a transaction that has written");
+                    return Err(SqlError::new(Condition::ActiveTransaction, message));
+                }
                 let author = Author::Role(self.actor());
                 let events = self.gateway.clusters.apply(changes.clone(), author).await?;
                 for (change, events) in changes.iter().zip(events) {
