@@ -7,7 +7,7 @@ use types::Clock;
 
 use crate::peers::Mode;
 use crate::report::{Entry, Report};
-use crate::run::{Options, chosen, show, start_peers, timed};
+use crate::run::{Options, chosen, compute_all, show, start_peers, timed};
 use crate::{Error, answers};
 
 /// Servers over the tables that [`crate::prepare`] has loaded, one after the other.
@@ -35,6 +35,7 @@ pub async fn run(
         let mut answer = Vec::new();
         for _ in 0..options.runs.max(1) {
             let client = servers.start().await?;
+            compute_all(&client).await?;
             let time;
             (time, answer) = timed(&client, number, sql, clock).await?;
             entry.kiln.push(time);

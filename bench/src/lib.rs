@@ -4,11 +4,13 @@
 //! Never measures without checking answers, and never starts a server: it is given an address.
 //!
 //! Start at `run.rs` for one benchmark of queries from data to figure, `suite.rs` has the tables and queries; `cold.rs` runs them on servers that
-//! remember nothing, `streams.rs` many at once, `loads.rs` measures how the tables come in, `plans.rs` how long queries take to be planned; at `measure/mod.rs` for how clients are driven.
+//! remember nothing, `streams.rs` many at once, `clusters.rs` on clusters of processes, `dashboard.rs` the same again and again, `loads.rs` measures how the tables come in, `plans.rs` how long queries take to be planned; at `measure/mod.rs` for how clients are driven.
 
 pub mod answers;
 mod chance;
+pub mod clusters;
 pub mod cold;
+pub mod dashboard;
 pub mod figure;
 pub mod generate;
 pub mod ingest;
@@ -17,6 +19,7 @@ pub mod loads;
 pub mod measure;
 pub mod peers;
 pub mod plans;
+pub mod plot;
 pub mod report;
 pub mod run;
 pub mod streams;

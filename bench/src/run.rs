@@ -76,11 +76,18 @@ pub async fn prepare(
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<LoadedTable>, Error> {
+    compute_all(client).await?;
     let tables = if options.loaded { Vec::new() } else { load_tables(client, options, clock, say).await? };
     if !options.against.is_empty() {
         export(client, options).await?;
     }
     Ok(tables)
+}
+
+/// Has the server compute each answer: what it has grouped for another query is not used again.
+pub(crate) async fn compute_all(client: &Client) -> Result<(), Error> {
+    let set = "SET kiln.fragment_cache = off";
+    client.batch_execute(set).await.map_err(|source| Error::Server { doing: set.to_owned(), source })
 }
 
 /// How long a query took, and its answer.
@@ -169,7 +176,7 @@ async fn warm(client: &Client, suite: Suite) -> Result<(), Error> {
 }
 
 /// Waits until the server has kept what was scanned, which it does when nobody reads: it has to be at rest while peers are measured.
-async fn rest(client: &Client, clock: &dyn Clock, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+pub(crate) async fn rest(client: &Client, clock: &dyn Clock, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let query = "SELECT coalesce(sum(blocks), 0)::int8 FROM sys.cache WHERE tier = 'memory'";
     let (mut kept, mut unchanged, mut left) = (-1_i64, 0, LOOKS_MAX);
     while unchanged < UNCHANGED && 0 < left {

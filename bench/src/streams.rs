@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use tokio_postgres::Client;
 use types::Clock;
 
 use crate::answers::{self, Row};
+use crate::clusters::{Clusters, send_role_to};
 use crate::measure::server::Server;
 use crate::measure::{self, Done, Report, Span, drive};
-use crate::run::{chosen, query, timed};
+use crate::plot::Line;
+use crate::run::{chosen, compute_all, query, timed};
 use crate::{Error, Options};
 
 /// Clients that run heavy queries beside the short one.
@@ -32,14 +35,8 @@ pub async fn run(
     clock: &Arc<dyn Clock>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Report, Error> {
-    let mut report = Report {
-        benchmark: "streams",
-        server: server.version.clone(),
-        setting: format!("{} at scale {}, {streams} streams", options.suite, options.scale),
-        measurements: Vec::new(),
-        figures: Vec::new(),
-        violations: Vec::new(),
-    };
+    let setting = format!("{} at scale {}, {streams} streams", options.suite, options.scale);
+    let mut report = empty(server, setting);
     let known = one_stream(server, options, clock).await?;
     let alone: Duration = known.iter().map(|query| query.time).sum();
     let (together, wrong) = all_streams(server, &known, streams, clock).await?;
@@ -54,9 +51,90 @@ pub async fn run(
     Ok(report)
 }
 
+/// How many streams there are, and on what they run.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// Streams at once, one measurement each.
+    pub streams: Vec<usize>,
+    /// Clusters among which the server divides them, one line of measurements each; where it is empty, they run as the role's sessions do.
+    pub clusters: Vec<usize>,
+    /// Worker processes of each cluster.
+    pub workers: usize,
+}
+
+/// What several numbers of streams get done, on several numbers of clusters: a table, and the same as lines for a picture.
+///
+/// # Errors
+/// What the server says.
+pub async fn sweep(
+    server: &Server,
+    options: &Options,
+    sweep: &Sweep,
+    clock: &Arc<dyn Clock>,
+    say: &mut dyn FnMut(&str),
+) -> Result<(Report, Vec<Line>), Error> {
+    let setting = format!("{} at scale {}, {:?} streams", options.suite, options.scale, sweep.streams);
+    let mut report = empty(server, setting);
+    let known = one_stream(server, options, clock).await?;
+    let usual = [0];
+    let counts = if sweep.clusters.is_empty() { usual.as_slice() } else { sweep.clusters.as_slice() };
+    let client = server.connect().await?;
+    let mut lines = Vec::new();
+    for count in counts {
+        let clusters = match count {
+            0 => None,
+            _ => Some(Clusters::make(&client, *count, sweep.workers, &**clock).await?),
+        };
+        send_role_to(&client, clusters.as_ref().map_or(&[], Clusters::names)).await?;
+        let name = match count {
+            0 => "the server".to_owned(),
+            1 => format!("1 cluster of {}", sweep.workers),
+            _ => format!("{count} clusters of {}", sweep.workers),
+        };
+        // Their caches are empty.
+        all_streams(server, &known, 1, clock).await?;
+        let mut points = Vec::new();
+        for streams in &sweep.streams {
+            let (took, wrong) = all_streams(server, &known, (*streams).max(1), clock).await?;
+            report.violations.extend(wrong);
+            let per_hour = ((*streams).max(1) * known.len()) as f64 * 3600.0 / took.as_secs_f64();
+            say(&format!(
+                "{name:<18}{streams:>4} streams{:>10.2} s{per_hour:>12.0} queries an hour",
+                took.as_secs_f64()
+            ));
+            report.figures.push((format!("queries an hour, {name}, {streams} streams"), per_hour));
+            points.push((*streams as f64, per_hour));
+        }
+        lines.push(Line { name, points });
+        if let Some(clusters) = clusters {
+            send_role_to(&client, &[]).await?;
+            clusters.drop(&client).await?;
+        }
+    }
+    Ok((report, lines))
+}
+
+fn empty(server: &Server, setting: String) -> Report {
+    Report {
+        benchmark: "streams",
+        server: server.version.clone(),
+        setting,
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    }
+}
+
+/// A connection whose queries are all computed.
+async fn connected(server: &Server) -> Result<Client, Error> {
+    let client = server.connect().await?;
+    compute_all(&client).await?;
+    Ok(client)
+}
+
 /// One pass, after one that warms.
 async fn one_stream(server: &Server, options: &Options, clock: &Arc<dyn Clock>) -> Result<Vec<Known>, Error> {
-    let client = server.connect().await?;
+    let client = connected(server).await?;
     let numbers = chosen(options);
     let mut known = Vec::with_capacity(numbers.len());
     for number in numbers {
@@ -75,7 +153,7 @@ async fn all_streams(
     streams: usize,
     clock: &Arc<dyn Clock>,
 ) -> Result<(Duration, Vec<String>), Error> {
-    let clients = try_join_all((0..streams).map(|_| server.connect())).await?;
+    let clients = try_join_all((0..streams).map(|_| connected(server))).await?;
     let start = clock.monotonic();
     let streams = clients.len();
     let running = clients.iter().enumerate().map(|(stream, client)| async move {
@@ -110,9 +188,9 @@ async fn short_among_heavy(
     let mut p99 = Vec::new();
     for (name, count) in [("alone", 0), ("among heavy ones", HEAVY_CLIENTS)] {
         let mut clients =
-            vec![Repeated { client: server.connect().await?, kind: "short", queries: vec![short], next: 0 }];
+            vec![Repeated { client: connected(server).await?, kind: "short", queries: vec![short], next: 0 }];
         for first in 0..count {
-            let client = server.connect().await?;
+            let client = connected(server).await?;
             clients.push(Repeated { client, kind: "heavy", queries: heavy.clone(), next: first });
         }
         let outcome = drive(clients, span, clock).await;
@@ -133,7 +211,7 @@ async fn short_among_heavy(
 
 /// A client that runs its queries round and round.
 struct Repeated {
-    client: tokio_postgres::Client,
+    client: Client,
     kind: &'static str,
     queries: Vec<&'static str>,
     next: usize,

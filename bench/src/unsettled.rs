@@ -9,6 +9,7 @@ use types::Clock;
 use crate::Error;
 use crate::measure::Report;
 use crate::measure::server::{Server, batch};
+use crate::run::compute_all;
 
 /// What one in so many rows is.
 const SHARES: [(&str, u64); 2] = [("2 %", 50), ("50 %", 2)];
@@ -26,6 +27,7 @@ pub async fn run(
     say: &mut dyn FnMut(&str),
 ) -> Result<Report, Error> {
     let client = server.connect().await?;
+    compute_all(&client).await?;
     let mut report = Report {
         benchmark: "unsettled",
         server: server.version.clone(),

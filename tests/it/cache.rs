@@ -17,12 +17,14 @@ const QUERIES: [&str; 4] = [
     "SELECT count(*)::text FROM t WHERE name LIKE '%77%' AND price > 100",
     "SELECT count(*)::text || ' ' || sum(length(raw))::text || ' ' || max(span)::text || ' ' || sum(list[2])::text FROM t WHERE id > 'a0000000-0000-0000-0000-000000000000' AND raw < '\\xd0'",
 ];
+/// Pages are read each time: what was grouped of them is not kept.
+const PAGES: &str = "--fragment-cache-mb=0";
 const COLUMNS: &str = "n, word, name, price, id, raw, span and list";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_answer() {
     let folder = TempDir::with_prefix("kiln-cache-").expect("a temporary folder can be made");
-    let server = Server::start_on(folder.path(), &["--settle-rows", "1000000"]);
+    let server = Server::start_on(folder.path(), &["--settle-rows", "1000000", PAGES]);
     let client = server.connect().await;
     client
         .batch_execute(
@@ -48,7 +50,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
     drop(client);
     server.kill();
 
-    let server = Server::start_on(folder.path(), &[]);
+    let server = Server::start_on(folder.path(), &[PAGES]);
     let client = server.connect().await;
     until_on_disk(&client, blocks).await;
     assert_eq!(answers(&client).await, expected);
@@ -62,7 +64,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
     assert!(!files.is_empty());
     let random = SeededRandom::new(11);
     for round in 0..6 {
-        let server = Server::start_on(folder.path(), &[]);
+        let server = Server::start_on(folder.path(), &[PAGES]);
         let client = server.connect().await;
         // Before the files are looked at, and after.
         if round % 2 == 1 {
@@ -82,7 +84,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
         server.kill();
     }
 
-    let server = Server::start_on(folder.path(), &["--cache-disk-mb", "0"]);
+    let server = Server::start_on(folder.path(), &["--cache-disk-mb", "0", PAGES]);
     assert_eq!(answers(&server.connect().await).await, expected);
     assert!(self::files(&folder.path().join("cache")).is_empty(), "none is kept");
 }
@@ -91,7 +93,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
 #[tokio::test(flavor = "multi_thread")]
 async fn scans_of_a_cold_table_leave_a_hot_one_in_memory() {
     let folder = TempDir::with_prefix("kiln-cache-").expect("a temporary folder can be made");
-    let limits = ["--cache-memory-mb", "2", "--cache-disk-mb", "0", "--settle-rows", "1000000"];
+    let limits = ["--cache-memory-mb", "2", "--cache-disk-mb", "0", "--settle-rows", "1000000", PAGES];
     let server = Server::start_on(folder.path(), &limits);
     let client = server.connect().await;
     // Numbers of 20 bits each, without an order.

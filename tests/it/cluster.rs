@@ -141,12 +141,15 @@ async fn a_cluster_sleeps_once_its_statements_have_ended_and_wakes_for_the_next(
     let server = Server::start();
     let (client, onlooker) = (server.connect().await, server.connect().await);
     client.batch_execute(BIG).await.expect("the table is new");
-    client.batch_execute("CREATE CLUSTER c (NODE_COUNT = 2, AUTO_SUSPEND = 1)").await.expect("it is new");
+    client.batch_execute("CREATE CLUSTER c (NODE_COUNT = 2)").await.expect("it is new");
     client.batch_execute("USE CLUSTER c").await.expect("it is there");
+    until(&onlooker, "SELECT ready_workers = 2 FROM sys.cluster WHERE name = 'c'").await;
     client.batch_execute(OPEN).await.expect("it runs");
+    onlooker.batch_execute("ALTER CLUSTER c SET (AUTO_SUSPEND = 1)").await.expect("it is there");
     onlooker.batch_execute("ALTER CLUSTER c SUSPEND").await.expect("it is awake");
     until(&onlooker, "SELECT state = 'suspending' FROM sys.cluster WHERE name = 'c'").await;
-    until(&onlooker, "SELECT count(*) = 1 FROM sys.worker WHERE cluster = 'c' AND state = 'draining' AND running = 1")
+    // A statement counts on all processes of its cluster.
+    until(&onlooker, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'c' AND state = 'draining' AND running = 1")
         .await;
     client.batch_execute("FETCH 1000 FROM c").await.expect("what runs goes on");
     client.batch_execute("COMMIT").await.expect("the cursor is closed");
@@ -225,7 +228,7 @@ async fn clusters_change_and_go_under_load() {
 }
 
 /// Waits until a query's one value is true.
-async fn until(client: &Client, sql: &str) {
+pub(crate) async fn until(client: &Client, sql: &str) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     loop {

@@ -104,7 +104,7 @@ async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
         let sum = "SELECT sum(n + length(word))::int8 FROM t";
         client.query_one(sum, &[]).await.expect("it is answered").get(0)
     };
-    let server = Server::start_on(data.path(), &[]);
+    let server = Server::start_on(data.path(), &["--fragment-cache-mb=0"]);
     let client = server.connect().await;
     write(&client, 150_000).await;
     let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", file.display());
@@ -116,7 +116,7 @@ async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
     drop(client);
     server.kill();
 
-    let server = Server::start_on(data.path(), &[]);
+    let server = Server::start_on(data.path(), &["--fragment-cache-mb=0"]);
     let client = server.connect().await;
     // What is kept is looked through some seconds after the start too, before anybody has listed the table's files.
     until_on_disk(&client, blocks).await;

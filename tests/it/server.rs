@@ -12,6 +12,8 @@ use types::{Clock, SystemClock};
 
 /// How long a server may take until it serves.
 const START_SECONDS_MAX: u64 = 60;
+/// How long workers look for a server that was killed: long enough for the next one on its folder.
+const WORKER_PATIENCE_SECONDS: &str = "20";
 
 /// A running `kiln serve`, killed when dropped.
 pub(crate) struct Server {
@@ -65,6 +67,7 @@ impl Server {
             .args(["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
             .arg(folder)
             .args(arguments)
+            .env("KILN_WORKER_PATIENCE", WORKER_PATIENCE_SECONDS)
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,5 +1,5 @@
-//! All 22 TPC-H and 99 TPC-DS answers at scale factor 1, loaded and asked over the wire, with the engine and without it, against the
-//! reference answers; those of TPC-H also with so little memory that joins and groups spill.
+//! All 22 TPC-H and 99 TPC-DS answers at scale factor 1, loaded and asked over the wire, with the engine and without it, and on a cluster of
+//! worker processes however joins meet there, against the reference answers; those of TPC-H also with so little memory that joins and groups spill.
 //!
 //! Reads `../shared/tpc` beside the project, and is skipped with one line where that is absent.
 
@@ -11,10 +11,13 @@ use tempfile::TempDir;
 use tokio_postgres::SimpleQueryMessage;
 use types::SystemClock;
 
+use crate::cluster::until;
 use crate::server::{Server, reference_data};
 
 /// Less than most queries' joins or groups take.
 const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "40", "--cache-memory-mb", "256"];
+
+const FOUR_WORKERS: &str = "CREATE CLUSTER four WITH (NODE_COUNT = 4, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 
 /// The top twenty rows of this query take as much by themselves, at times.
 const TOO_MUCH: &str = "q10, engine on: out of memory";
@@ -40,13 +43,27 @@ async fn check_suite(suite: Suite) {
     load::load(&client, suite, 1.0, &SystemClock::new(), |_| {}).await.expect("the data loads");
     let mut wrong = Vec::new();
     for engine in ["off", "on"] {
-        wrong.extend(ask_all(&server, suite, &answers, engine).await);
+        let set = format!("SET kiln.engine = {engine}");
+        wrong.extend(ask_all(&server, suite, &answers, &format!("engine {engine}"), &set).await);
     }
+    client.batch_execute(FOUR_WORKERS).await.expect("a cluster can be made");
+    until(&client, "SELECT count(*) = 4 FROM sys.worker WHERE cluster = 'four' AND state = 'ready'").await;
+    for exchange in ["shuffle", "broadcast"] {
+        let set =
+            format!("USE CLUSTER four; SET min_parallel_table_scan_size = 0; SET kiln.join_exchange = {exchange}");
+        wrong.extend(ask_all(&server, suite, &answers, &format!("four workers, {exchange}"), &set).await);
+    }
+    let divided = count_divided(&server, suite).await;
+    println!("{divided} of the {suite} queries are divided among workers");
+    let (all, least) = (suite.queries().len(), if suite == Suite::Tpch { 22 } else { 60 });
+    assert!(least <= divided, "of {all} {suite} queries only {divided} are divided among workers");
+    // Its workers would have shares of what little memory there is next.
+    client.batch_execute("DROP CLUSTER four").await.expect("it is there");
     drop(client);
     if suite == Suite::Tpch {
         assert!(server.stop(), "it ends when asked");
         let server = Server::start_on(folder.path(), &LITTLE_MEMORY);
-        let answered = ask_all(&server, suite, &answers, "on").await;
+        let answered = ask_all(&server, suite, &answers, "engine on", "SET kiln.engine = on").await;
         wrong.extend(answered.into_iter().filter(|told| told != TOO_MUCH));
         let spilled = spilled_queries(&server, suite).await;
         println!("{} of the {suite} queries spill with little memory", spilled.len());
@@ -57,10 +74,9 @@ async fn check_suite(suite: Suite) {
 }
 
 /// Asks all queries; which answers are wrong, and how.
-async fn ask_all(server: &Server, suite: Suite, answers: &Path, engine: &str) -> Vec<String> {
+async fn ask_all(server: &Server, suite: Suite, answers: &Path, way: &str, set: &str) -> Vec<String> {
     let client = server.connect().await;
-    let set = format!("SET kiln.engine = {engine}");
-    client.batch_execute(&set).await.expect("the engine can be turned on and off");
+    client.batch_execute(set).await.expect("sessions choose how their queries run");
     let mut wrong = Vec::new();
     for (index, sql) in suite.queries().iter().enumerate() {
         let number = index + 1;
@@ -69,16 +85,32 @@ async fn ask_all(server: &Server, suite: Suite, answers: &Path, engine: &str) ->
         match run::query(&client, sql).await {
             Ok(found) => {
                 if let Err(difference) = same(&expected, &found, suite, number, Beside::Reference) {
-                    wrong.push(format!("q{number:02}, engine {engine}: {difference}"));
+                    wrong.push(format!("q{number:02}, {way}: {difference}"));
                 }
             }
             Err(error) => wrong.push(format!(
-                "q{number:02}, engine {engine}: {}",
+                "q{number:02}, {way}: {}",
                 error.as_db_error().map_or("connection lost", |told| told.message())
             )),
         }
     }
     wrong
+}
+
+/// How many queries the cluster `four` divides among its workers, if it is left to decide.
+async fn count_divided(server: &Server, suite: Suite) -> usize {
+    let client = server.connect().await;
+    client.batch_execute("USE CLUSTER four; SET min_parallel_table_scan_size = 0").await.expect("it is there");
+    let mut divided = 0;
+    for sql in suite.queries().iter().filter(|sql| !sql.contains("CREATE")) {
+        let plan = client.simple_query(&format!("EXPLAIN (ANALYZE) {sql}")).await.unwrap_or_default();
+        let is_told = |message: &SimpleQueryMessage| match message {
+            SimpleQueryMessage::Row(row) => row.get(0) == Some("Runs: on 4 workers"),
+            _ => false,
+        };
+        divided += usize::from(plan.iter().any(is_told));
+    }
+    divided
 }
 
 /// The numbers of the queries of which EXPLAIN says that the engine has spilled something.

@@ -10,8 +10,12 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("object_store", &["objects"]),
     ("parquet", &["shards"]),
     ("datafusion", &["planner", "execution", "gateway"]),
+    ("datafusion-distributed", &["execution"]),
+    ("datafusion-proto", &["execution"]),
+    ("tonic", &["execution"]),
     ("pgwire", &["gateway"]),
     ("axum", &["gateway"]),
+    ("rcgen", &["fleet", "gateway", "tests"]),
     ("kube", &["kubernetes"]),
 ];
 
@@ -22,6 +26,8 @@ const SINGLE: &[&str] = &[
     "arrow-array",
     "datafusion",
     "datafusion-common",
+    "datafusion-proto",
+    "tonic",
     "object_store",
     "parquet",
     "pgwire",

@@ -1,7 +1,9 @@
 //! Patterns of LIKE that are told by bytes alone: those without `_`.
 
+use serde::{Deserialize, Serialize};
+
 /// What a string must be like: `'prefix%part%part%suffix'`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Pattern {
     /// How it begins.
     pub prefix: Vec<u8>,

@@ -6,7 +6,7 @@ use crate::ranges::Zone;
 use crate::{Comparison, Pattern};
 
 /// A condition on strings, which compare by their bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextCondition {
     /// Compared with a constant.
     Compare(Comparison, Vec<u8>),

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::desired::ClusterId;
 
 /// Identity of one life of a worker: who replaces it has another id. Random, and never given twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct WorkerId(pub u64);
 
 /// A part of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     /// Thousandths of a core.
     pub millicores: u32,
@@ -18,7 +21,7 @@ pub struct Resources {
 }
 
 /// What a worker is told to be. A new share or percentage reaches it while it runs; other hardware needs another worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpec {
     pub hardware_instance: String,
     pub share: Resources,

@@ -9,6 +9,7 @@
 
 pub mod aggregate;
 pub mod arrow_form;
+mod digest;
 mod error;
 pub mod expression;
 pub mod join;
@@ -19,6 +20,7 @@ mod stop;
 pub mod vector;
 pub mod window;
 
+pub use digest::{Digest, Digesting};
 pub use error::{Error, Result};
 pub(crate) use stop::{GOES_ON, STRETCH_ROWS, unless_stopped};
 pub(crate) use vector::TextNumbers;

@@ -1,4 +1,4 @@
-//! What the cache of columns goes on holding: of shards that tables have, as the tables' parameters say.
+//! What the caches of columns and of groups go on holding: of shards that tables have, as the tables' parameters say.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +13,14 @@ use crate::Execution;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 impl Execution {
-    /// Tells the cache what tables have and want, for as long as the server runs.
+    /// Tells the caches what tables have and want, for as long as the server runs.
     pub async fn keep_cache(&self) {
         let mut looked_at = None;
         loop {
             if let Some(wishes) = self.new_wishes(&mut looked_at) {
-                self.blocks.keep(&Arc::new(wishes));
+                let wishes = Arc::new(wishes);
+                self.blocks.keep(&wishes);
+                self.fragments.keep(&wishes);
             }
             self.clock.sleep(LOOK_EVERY).await;
         }

@@ -12,6 +12,7 @@ use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
 use crate::external::KnownFiles;
+use crate::fragment_cache::FragmentCache;
 use crate::lookup::{KeyCache, SettledRows};
 use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
@@ -26,6 +27,8 @@ pub struct Config {
     pub memory_bytes: usize,
     /// Memory of columns that scans have read, kept as blocks.
     pub cache_bytes: u64,
+    /// Memory of groups that queries have made of shards; with none they are not kept.
+    pub fragment_cache_bytes: u64,
     /// Where more of them is kept than there is memory for, if anywhere.
     pub cache_disk: Option<CacheDisk>,
     /// Where operators spill; what is left there from an earlier run is removed.
@@ -41,6 +44,7 @@ impl Default for Config {
         Self {
             memory_bytes: 1 << 30,
             cache_bytes: 256 << 20,
+            fragment_cache_bytes: 16 << 20,
             cache_disk: None,
             spill_folder: std::env::temp_dir().join("kiln-spill"),
             spill_bytes_max: 100 << 30,
@@ -58,6 +62,8 @@ pub struct Execution {
     pub(crate) files: KnownFiles,
     /// What scans have read lately.
     pub(crate) blocks: Arc<BlockCache>,
+    /// What queries have made of shards lately.
+    pub(crate) fragments: Arc<FragmentCache>,
     pub(crate) keys: KeyCache,
     pub(crate) settled: SettledRows,
     /// One table settles or is compacted at a time.
@@ -85,24 +91,18 @@ impl Execution {
         config: Config,
     ) -> SqlResult<Arc<Self>> {
         let runtime = runtime(&config)?;
-        let threads = Threads::start(config.threads, &clock)
-            .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))?;
-        let threads = Arc::new(threads);
+        let threads = Arc::new(query_threads(&config, &clock)?);
         let (cores, memory) = (config.threads, Arc::clone(&runtime.memory_pool));
         let (own, clocks, chance) = (Arc::clone(&threads), Arc::clone(&clock), Arc::clone(&random));
         let workers = EmbeddedWorkers::new(own, cores, memory, config.memory_bytes as u64, clocks, chance);
-        let blocks = match config.cache_disk {
-            None => BlockCache::new(config.cache_bytes),
-            Some(disk) => BlockCache::with_disk(config.cache_bytes, disk).map_err(|error| {
-                SqlError::new(Condition::IoError, format!("could not use the cache's folder: {error}"))
-            })?,
-        };
+        let blocks = block_cache(&config)?;
         Ok(Arc::new(Self {
             objects,
             transactions,
             opened: Arc::default(),
             files: KnownFiles::default(),
             blocks: Arc::new(blocks),
+            fragments: Arc::new(FragmentCache::new(config.fragment_cache_bytes)),
             keys: KeyCache::default(),
             settled: SettledRows::default(),
             settling: tokio::sync::Mutex::default(),
@@ -119,13 +119,18 @@ impl Execution {
     /// What plans the scans of tables.
     #[must_use]
     pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
-        Arc::new(ScanPlanner::new(self.objects.clone(), Arc::clone(&self.opened), Arc::clone(&self.blocks)))
+        Arc::new(self.scans())
     }
 
-    /// How the cache of columns is used.
+    pub(crate) fn scans(&self) -> ScanPlanner {
+        let (opened, blocks) = (Arc::clone(&self.opened), Arc::clone(&self.blocks));
+        ScanPlanner::new(self.objects.clone(), opened, blocks, Arc::clone(&self.fragments))
+    }
+
+    /// How the caches of columns and of groups are used.
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
-        self.blocks.tiers()
+        self.scans().cache_tiers()
     }
 
     /// The workers of this process.
@@ -134,11 +139,36 @@ impl Execution {
         &self.workers
     }
 
+    /// Where chance comes from.
+    #[must_use]
+    pub fn random(&self) -> &Arc<dyn Random> {
+        &self.random
+    }
+
     /// Memory and spill space, shared by all plans.
     #[must_use]
     pub fn runtime(&self) -> Arc<RuntimeEnv> {
         Arc::clone(&self.runtime)
     }
+}
+
+/// The threads that run operators.
+///
+/// # Errors
+/// `58030` where they cannot be started.
+pub(crate) fn query_threads(config: &Config, clock: &Arc<dyn Clock>) -> SqlResult<Threads> {
+    Threads::start(config.threads, clock)
+        .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))
+}
+
+/// The cache of columns, with what an earlier run has left on its disk.
+///
+/// # Errors
+/// `58030` where its folder cannot be used.
+pub(crate) fn block_cache(config: &Config) -> SqlResult<BlockCache> {
+    let Some(disk) = &config.cache_disk else { return Ok(BlockCache::new(config.cache_bytes)) };
+    BlockCache::with_disk(config.cache_bytes, disk.clone())
+        .map_err(|error| SqlError::new(Condition::IoError, format!("could not use the cache's folder: {error}")))
 }
 
 impl fmt::Debug for Execution {

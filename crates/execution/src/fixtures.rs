@@ -206,6 +206,7 @@ pub(crate) fn context() -> RunContext {
         ran: Arc::default(),
         memory: Arc::default(),
         lease: None,
+        distribution: None,
     }
 }
 

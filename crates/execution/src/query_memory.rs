@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::common::Result as DfResult;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, TaskContext};
 use types::{Condition, SqlError};
 
-use crate::{Execution, RunContext};
+use crate::RunContext;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,14 @@ pub struct MemoryUse {
 }
 
 impl QueryMemory {
+    /// What a plan's operators run in: the query's own memory of what all share in `runtime`, at most `limit` bytes.
+    pub(crate) fn limited(&self, runtime: &RuntimeEnv, limit: Option<usize>) -> Arc<RuntimeEnv> {
+        let mut runtime = runtime.clone();
+        let own = self.0.get_or_init(|| Arc::new(Own::new(&runtime.memory_pool, limit)));
+        runtime.memory_pool = Arc::<Own>::clone(own);
+        Arc::new(runtime)
+    }
+
     /// What it has now, and had.
     #[must_use]
     pub fn used(&self) -> MemoryUse {
@@ -50,16 +59,15 @@ impl QueryMemory {
     }
 }
 
-impl Execution {
+impl RunContext {
     /// What a plan's operators run with: the query's own memory of what all share, or of its worker's part of it.
-    pub(crate) fn task(&self, state: &SessionState, context: &RunContext) -> Arc<TaskContext> {
+    pub(crate) fn task(&self, state: &SessionState) -> Arc<TaskContext> {
         let mut runtime = state.runtime_env().as_ref().clone();
-        let limit = context.settings.query_memory();
-        let of_worker = context.lease.as_ref().map(|lease| lease.memory());
-        let all = of_worker.as_ref().unwrap_or(&runtime.memory_pool);
-        let own = context.memory.0.get_or_init(|| Arc::new(Own::new(all, limit)));
-        runtime.memory_pool = Arc::<Own>::clone(own);
-        Arc::new(TaskContext::from(state).with_runtime(Arc::new(runtime)))
+        if let Some(lease) = &self.lease {
+            runtime.memory_pool = lease.memory();
+        }
+        let runtime = self.memory.limited(&runtime, self.settings.query_memory());
+        Arc::new(TaskContext::from(state).with_runtime(runtime))
     }
 }
 

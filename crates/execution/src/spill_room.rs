@@ -1,8 +1,10 @@
 //! Room for what operators spill: as much as the disk has beside what is kept for those who must not fail.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use types::Reserve;
+use datafusion::execution::disk_manager::DiskManager;
+use types::{Clock, Reserve};
 
 use crate::Execution;
 
@@ -18,17 +20,26 @@ impl Execution {
     /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
     pub async fn keep_spill_room(&self, reserve: Reserve) {
         let runtime = self.runtime();
-        let spilled = &runtime.disk_manager;
-        loop {
-            if let Ok(free) = reserve.disk.free_bytes() {
-                let limit = limit(spilled.used_disk_space(), free, reserve.bytes, self.spill_bytes_max);
-                if let Err(error) = spilled.set_max_temp_directory_size(limit) {
-                    tracing::warn!(%error, "the room for temporary files cannot be bounded");
-                    return;
-                }
+        keep_room(&runtime.disk_manager, &reserve, || self.spill_bytes_max, &self.clock).await;
+    }
+}
+
+/// Bounds what is spilled by what the disk has, and by `most`, for as long as it is polled.
+pub(crate) async fn keep_room(
+    spilled: &Arc<DiskManager>,
+    reserve: &Reserve,
+    most: impl Fn() -> u64,
+    clock: &Arc<dyn Clock>,
+) {
+    loop {
+        if let Ok(free) = reserve.disk.free_bytes() {
+            let limit = limit(spilled.used_disk_space(), free, reserve.bytes, most());
+            if let Err(error) = spilled.set_max_temp_directory_size(limit) {
+                tracing::warn!(%error, "the room for temporary files cannot be bounded");
+                return;
             }
-            self.clock.sleep(LOOK_EVERY).await;
         }
+        clock.sleep(LOOK_EVERY).await;
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::util::display::array_value_to_string;
+use bytes::Bytes;
 use catalog::Role;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use planner::{NoActivity, Planned, Planner, Settings, StatementContext};
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlResult};
@@ -65,7 +66,21 @@ impl Sql {
     /// Runs one statement and gives its rows as text, columns split by `|`.
     pub(crate) async fn run(&self, sql: &str) -> SqlResult<Vec<String>> {
         let context = RunContext { settings: Arc::new(self.settings.clone()), ..context() };
-        self.run_with(sql, &context).await
+        Box::pin(self.run_with(sql, &context)).await
+    }
+
+    /// Loads lines of CSV, which become a shard of their own.
+    pub(crate) async fn copy(&self, table: &str, csv: Bytes) {
+        let Planned::CopyFrom(plan) = self.plan(&format!("COPY {table} FROM STDIN (FORMAT csv)")).unwrap() else {
+            panic!("COPY is planned as such")
+        };
+        let mut transaction = self.warehouse.begin();
+        let lines = stream::iter([Ok(csv)]).boxed();
+        let context = context();
+        let copying = self.warehouse.execution.copy_from(&plan, Some(lines), &mut transaction, &context);
+        Box::pin(copying).await.unwrap();
+        transaction.commit().await.unwrap();
+        self.warehouse.execution.settle(plan.table.oid).await.unwrap();
     }
 
     pub(crate) async fn run_with(&self, sql: &str, context: &RunContext) -> SqlResult<Vec<String>> {
@@ -96,7 +111,8 @@ impl Sql {
     }
 }
 
-fn texts(batch: &RecordBatch) -> Vec<String> {
+/// The rows of a batch, columns split by `|`.
+pub(crate) fn texts(batch: &RecordBatch) -> Vec<String> {
     let text = |row| {
         let cells = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());
         cells.collect::<Vec<_>>().join("|")

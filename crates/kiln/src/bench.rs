@@ -64,9 +64,22 @@ pub(crate) struct BenchArguments {
     #[arg(long, conflicts_with_all = ["streams", "load", "plans"])]
     cold: bool,
 
-    /// tpch, tpcds: all queries in this many streams at once beside one stream, and a short query among heavy ones; takes --seconds
-    #[arg(long, value_name = "N", conflicts_with_all = ["load", "plans"])]
-    streams: Option<usize>,
+    /// tpch, tpcds: all queries in this many streams at once beside one stream, and a short query among heavy ones; takes --seconds. Of several
+    /// numbers, as 1,2,4,8: what each gets done
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", conflicts_with_all = ["load", "plans"])]
+    streams: Vec<usize>,
+
+    /// tpch, tpcds: each query on a cluster of this many worker processes beside the server alone; of --clusters, the workers of each
+    #[arg(long, value_name = "WORKERS", conflicts_with_all = ["cold", "load", "plans"])]
+    cluster: Option<usize>,
+
+    /// tpch, tpcds: the streams on this many clusters, one after the other
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", requires = "streams")]
+    clusters: Vec<usize>,
+
+    /// Draw what several numbers of streams got done to this file, as SVG
+    #[arg(long, value_name = "FILE", requires = "streams")]
+    plot: Option<PathBuf>,
 
     /// tpch, tpcds: only how long the tables take to load from CSV and from Parquet files
     #[arg(long, conflicts_with = "plans")]
@@ -84,6 +97,8 @@ pub(crate) struct BenchArguments {
 enum SuiteName {
     Tpch,
     Tpcds,
+    /// The same few queries over TPC-H's lineitem again and again, with the cache of fragments and without
+    Dashboard,
     /// Many clients that read and write rows by key; drives any server that speaks PostgreSQL's protocol
     Ycsb,
     /// Many clients that order, pay, deliver; drives any server that speaks PostgreSQL's protocol
@@ -103,7 +118,7 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
     std::fs::create_dir_all(&workspace).with_context(|| format!("cannot make {}", workspace.display()))?;
 
     let outcome = match arguments.suite {
-        SuiteName::Tpch => queries::run(&arguments, Suite::Tpch, workspace).await,
+        SuiteName::Tpch | SuiteName::Dashboard => queries::run(&arguments, Suite::Tpch, workspace).await,
         SuiteName::Tpcds => queries::run(&arguments, Suite::Tpcds, workspace).await,
         SuiteName::Recovery => recovery::run(&workspace.join("kiln-recovery"), arguments.sf).await,
         SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled => {

@@ -60,7 +60,12 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_CACHE_MEMORY_MB", value_name = "MB")]
     pub(crate) cache_memory_mb: Option<u64>,
 
-    /// Megabytes of the data folder's disk for such columns that memory has no room for, and that a restart finds again; 0 keeps none
+    /// Of these megabytes how many are for groups that queries have made of a shard: who asks the same again need not read it; 0 keeps none
+    /// [default: a sixteenth of --cache-memory-mb]
+    #[arg(long, env = "KILN_FRAGMENT_CACHE_MB", value_name = "MB")]
+    pub(crate) fragment_cache_mb: Option<u64>,
+
+    /// Megabytes of the data folder's disk for columns that memory has no room for, and that a restart finds again; 0 keeps none
     /// [default: a quarter of what is free there, 65536 at most]
     #[arg(long, env = "KILN_CACHE_DISK_MB", value_name = "MB")]
     pub(crate) cache_disk_mb: Option<u64>,
@@ -77,6 +82,15 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_DRAIN_GRACE", value_name = "SECONDS")]
     pub(crate) drain_grace: Option<u64>,
 
+    /// Seconds that a cluster waits at most before it replaces a worker whose predecessors have failed one after the other [default: 60]
+    #[arg(long, env = "KILN_WORKER_BACKOFF", value_name = "SECONDS")]
+    pub(crate) worker_backoff: Option<u64>,
+
+    /// Seconds that workers in processes of their own look for a server that is gone, before they end; one that comes back
+    /// within that finds them again [default: 60]
+    #[arg(long, env = "KILN_WORKER_PATIENCE", value_name = "SECONDS")]
+    pub(crate) worker_patience: Option<u64>,
+
     /// Statements that have ended and are kept in memory for sys.log_query; 0 keeps none [default: 10000]
     #[arg(long, env = "KILN_QUERY_LOG_ROWS", value_name = "COUNT")]
     pub(crate) query_log_rows: Option<usize>,
@@ -84,6 +98,14 @@ pub(crate) struct ServeArguments {
     /// Seconds that the past can be gone back to, by AS OF, UNDROP and `kiln restore` [default: 86400]
     #[arg(long, env = "KILN_RETENTION", value_name = "SECONDS")]
     pub(crate) retention: Option<u64>,
+
+    /// Seconds for which a token of `kiln.statement_token` is known after its commit [default: 86400]
+    #[arg(long, env = "KILN_TOKEN_RETENTION", value_name = "SECONDS")]
+    pub(crate) token_retention: Option<u64>,
+
+    /// Tokens that are known at most; where there are so many, new ones are refused with 53400 [default: 1000000]
+    #[arg(long, env = "KILN_TOKENS_MAX", value_name = "COUNT")]
+    pub(crate) tokens_max: Option<u64>,
 
     /// Seconds between checkpoints of the catalog in the storage [default: 3600]
     #[arg(long, env = "KILN_CHECKPOINT_INTERVAL", value_name = "SECONDS")]
@@ -131,7 +153,9 @@ pub(crate) struct Config {
     /// `None` for one per core.
     pub(crate) threads: Option<usize>,
     pub(crate) memory_bytes: u64,
+    /// For columns.
     pub(crate) cache_memory_bytes: u64,
+    pub(crate) fragment_cache_bytes: u64,
     /// `None` for a part of what is free.
     pub(crate) cache_disk_bytes: Option<u64>,
     /// For pages of the catalog's trees, in which fresh rows are too.
@@ -139,8 +163,12 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace_seconds: u64,
     pub(crate) cluster_statements: u32,
     pub(crate) drain_grace_seconds: u64,
+    pub(crate) worker_backoff_seconds: u64,
+    pub(crate) worker_patience_seconds: u64,
     pub(crate) query_log_rows: usize,
     pub(crate) retention_seconds: u64,
+    pub(crate) token_retention_seconds: u64,
+    pub(crate) tokens_max: u64,
     pub(crate) checkpoint_interval_seconds: u64,
     pub(crate) max_wal_bytes: u64,
     pub(crate) settle_rows: Option<usize>,
@@ -180,12 +208,17 @@ impl ServeArguments {
             threads: self.threads.or(below.threads),
             memory_mb: self.memory_mb.or(below.memory_mb),
             cache_memory_mb: self.cache_memory_mb.or(below.cache_memory_mb),
+            fragment_cache_mb: self.fragment_cache_mb.or(below.fragment_cache_mb),
             cache_disk_mb: self.cache_disk_mb.or(below.cache_disk_mb),
             shutdown_grace: self.shutdown_grace.or(below.shutdown_grace),
             cluster_statements: self.cluster_statements.or(below.cluster_statements),
             drain_grace: self.drain_grace.or(below.drain_grace),
+            worker_backoff: self.worker_backoff.or(below.worker_backoff),
+            worker_patience: self.worker_patience.or(below.worker_patience),
             query_log_rows: self.query_log_rows.or(below.query_log_rows),
             retention: self.retention.or(below.retention),
+            token_retention: self.token_retention.or(below.token_retention),
+            tokens_max: self.tokens_max.or(below.tokens_max),
             checkpoint_interval: self.checkpoint_interval.or(below.checkpoint_interval),
             max_wal_kb: self.max_wal_kb.or(below.max_wal_kb),
             settle_rows: self.settle_rows.or(below.settle_rows),
@@ -207,6 +240,9 @@ impl ServeArguments {
             _ => anyhow::bail!("TLS needs both --tls-cert and --tls-key"),
         };
         let memory_bytes = self.memory_mb.map_or_else(default_memory_bytes, |megabytes| megabytes << 20);
+        let cache_bytes = self.cache_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20);
+        let fragment_bytes = self.fragment_cache_mb.map_or(cache_bytes / 16, |megabytes| megabytes << 20);
+        let fragment_bytes = fragment_bytes.min(cache_bytes);
         let reserve_bytes = self.disk_reserve_mb.unwrap_or(256) << 20;
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Ok(Config {
@@ -218,14 +254,19 @@ impl ServeArguments {
             connections_max: self.max_connections.unwrap_or(500),
             threads: self.threads.map(|count| count.clamp(1, THREADS_MAX)),
             memory_bytes,
-            cache_memory_bytes: self.cache_memory_mb.map_or(memory_bytes / 4, |megabytes| megabytes << 20),
+            cache_memory_bytes: cache_bytes - fragment_bytes,
+            fragment_cache_bytes: fragment_bytes,
             cache_disk_bytes: self.cache_disk_mb.map(|megabytes| megabytes << 20),
             catalog_memory_bytes: usize::try_from(memory_bytes / 16).unwrap_or(usize::MAX).max(kv::redb::CACHE_BYTES),
             shutdown_grace_seconds: self.shutdown_grace.unwrap_or(10),
             cluster_statements: self.cluster_statements.unwrap_or(100).max(1),
             drain_grace_seconds: self.drain_grace.unwrap_or(300),
+            worker_backoff_seconds: self.worker_backoff.unwrap_or(60),
+            worker_patience_seconds: self.worker_patience.unwrap_or(60),
             query_log_rows: self.query_log_rows.unwrap_or(10_000),
             retention_seconds: self.retention.unwrap_or(86_400),
+            token_retention_seconds: self.token_retention.unwrap_or(86_400),
+            tokens_max: self.tokens_max.unwrap_or(1_000_000),
             checkpoint_interval_seconds: self.checkpoint_interval.unwrap_or(3_600).max(1),
             max_wal_bytes: max_wal_bytes(self.max_wal_kb, reserve_bytes),
             settle_rows: self.settle_rows,

@@ -2,7 +2,7 @@
 //!
 //! Never holds logic of the warehouse: each role's work lives in a crate below.
 //!
-//! Start at `serve.rs` for how a server is put together, `restore.rs` for how one comes back, `sql/` for the client, `bench.rs` for the benchmark.
+//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `restore.rs` for how one comes back, `sql/` for the client, `bench.rs` for the benchmark.
 
 mod allocator;
 mod bench;
@@ -11,6 +11,7 @@ mod logging;
 mod restore;
 mod serve;
 mod sql;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -30,7 +31,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Role {
     /// Run a warehouse: PostgreSQL's protocol on one port, health and metrics on another
-    Serve(config::ServeArguments),
+    Serve(Box<config::ServeArguments>),
+    /// Run parts of a warehouse's queries; the warehouse starts its workers by itself
+    Worker(worker::WorkerArguments),
     /// Rebuild a warehouse whose data folder is gone, or as it was, from its storage alone
     Restore(restore::RestoreArguments),
     /// Talk SQL to a warehouse
@@ -47,7 +50,8 @@ fn main() -> ExitCode {
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
     let outcome = match arguments.role {
-        Role::Serve(arguments) => runtime.block_on(Box::pin(serve::serve(arguments))),
+        Role::Serve(arguments) => runtime.block_on(Box::pin(serve::serve(*arguments))),
+        Role::Worker(arguments) => runtime.block_on(Box::pin(worker::run(arguments))),
         Role::Restore(arguments) => runtime.block_on(Box::pin(restore::run(arguments))),
         Role::Sql(arguments) => runtime.block_on(Box::pin(sql::sql(arguments))),
         Role::Bench(arguments) => runtime.block_on(Box::pin(bench::bench(arguments))),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use execution::{CacheDisk, Execution, FreshLimits, SettleSettings};
+use fleet::{Fleet, FleetSettings};
 use gateway::{ClusterSettings, Clusters, Gateway, GatewayConfig, TlsFiles};
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
@@ -16,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use txn::{CleanSettings, HistorySettings, RESTORING, Transactions};
+use txn::{CleanSettings, HistorySettings, OutcomeSettings, RESTORING, Transactions};
 use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom, failpoint};
 
 use crate::config::Config;
@@ -32,6 +33,8 @@ const CACHE: &str = "cache";
 /// What it has of what is free on its disk unless something else is said, in bytes at most and as one of so many parts.
 const CACHE_DISK_BYTES_MAX: u64 = 64 << 30;
 const CACHE_DISK_PART: u64 = 4;
+/// Name of the folder in the data folder for workers in processes of their own, with their caches and what they spill.
+const WORKERS: &str = "workers";
 /// Name of the folder in the data folder where checkpoints are made.
 const HISTORY: &str = "history";
 /// Between looks for commits to copy to the storage.
@@ -69,6 +72,8 @@ pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode>
 pub(crate) struct Server {
     pg_address: SocketAddr,
     gateway: Arc<Gateway>,
+    /// `None` where there are no workers in processes of their own.
+    fleet: Option<Fleet>,
     transactions: Arc<Transactions>,
     shutdown: CancellationToken,
     doors: JoinSet<std::io::Result<()>>,
@@ -126,6 +131,8 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     };
     let transactions = Transactions::open_with_history(Arc::new(log), objects.clone(), Arc::clone(&clock), history)
         .context("cannot read the catalog")?;
+    let kept_for = Duration::from_secs(config.token_retention_seconds);
+    transactions.keep_outcomes(OutcomeSettings { kept_for, most: config.tokens_max });
     let usual = execution::Config::default();
     let threads = config.threads.unwrap_or(usual.threads);
     let execution = Execution::new(
@@ -136,6 +143,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         execution::Config {
             memory_bytes: usize::try_from(config.memory_bytes).unwrap_or(usize::MAX),
             cache_bytes: config.cache_memory_bytes,
+            fragment_cache_bytes: config.fragment_cache_bytes,
             cache_disk: Some(cache_disk(&config)),
             spill_folder: config.data.join(SPILL),
             threads,
@@ -146,7 +154,15 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         transactions.keep_room(reserve.clone());
     }
     let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()).in_parts(threads));
-    let clusters = Clusters::open(&execution, &config.data, clusters(&config), Arc::clone(&clock))
+    let fleet = match fleet(&config)? {
+        Some(settings) => {
+            let opened = Fleet::open(settings, Arc::clone(&clock), Arc::clone(&random));
+            Some(opened.await.context("cannot have workers in processes of their own")?)
+        }
+        None => None,
+    };
+    let processes = fleet.as_ref().map(|fleet| Arc::clone(fleet.processes()));
+    let clusters = Clusters::open(&execution, &config.data, clusters(&config), processes, Arc::clone(&clock))
         .context("cannot read which clusters there are")?;
     let gateway = Gateway::new(
         planner,
@@ -206,6 +222,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     Ok(Server {
         pg_address,
         gateway,
+        fleet,
         transactions,
         shutdown,
         doors,
@@ -238,6 +255,8 @@ impl Server {
 
     /// Closes the doors, lets running statements finish or cancels them after the grace period, and waits for all that.
     pub(crate) async fn stop(mut self) {
+        // Whoever does not wait for the rest of this leaves no worker behind.
+        let workers = self.fleet.take().map(Workers);
         self.gateway.announce_shutdown();
         self.shutdown.cancel();
         while self.doors.join_next().await.is_some() {}
@@ -246,6 +265,9 @@ impl Server {
         self.spill_keeper.abort();
         self.cache_keeper.abort();
         self.cluster_keeper.abort();
+        if let Some(Workers(fleet)) = &workers {
+            fleet.close().await;
+        }
         self.historian.abort();
         // The task may still be in a step that others wait for.
         let _ = self.historian.await;
@@ -259,6 +281,42 @@ impl Server {
             }
         }
     }
+}
+
+/// Workers that end with their server.
+struct Workers(Fleet);
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
+/// What workers in processes of their own are told; `None` where there can be none, because no other process reads the storage or the system does
+/// not tell when one ends.
+fn fleet(config: &Config) -> anyhow::Result<Option<FleetSettings>> {
+    if config.storage.starts_with("memory:") || !fleet::can_watch_processes() {
+        tracing::info!("clusters have threads of this process: others cannot read the storage or be watched");
+        return Ok(None);
+    }
+    let cache_disk = cache_disk(config);
+    let log_format = if config.log_json { "json" } else { "text" };
+    Ok(Some(FleetSettings {
+        data: config.data.clone(),
+        folder: config.data.join(WORKERS),
+        program: std::env::current_exe().context("cannot tell which program this is")?,
+        variables: vec![
+            ("KILN_LOG".to_owned(), config.log.clone()),
+            ("KILN_LOG_FORMAT".to_owned(), log_format.to_owned()),
+        ],
+        storage: config.storage.clone(),
+        memory_bytes: config.memory_bytes,
+        cache_bytes: config.cache_memory_bytes,
+        cache_disk_bytes: cache_disk.bytes_max,
+        cache_disk_part: cache_disk.part,
+        reserve_bytes: config.disk_reserve_bytes,
+        patience: Duration::from_secs(config.worker_patience_seconds),
+    }))
 }
 
 /// What the cache of columns may have of the data folder's disk.
@@ -301,6 +359,7 @@ fn clusters(config: &Config) -> ClusterSettings {
     ClusterSettings {
         max_running: config.cluster_statements,
         drain_grace: Duration::from_secs(config.drain_grace_seconds),
+        backoff_max: Duration::from_secs(config.worker_backoff_seconds),
     }
 }
 

@@ -10,7 +10,7 @@ pub enum Space {
     Shards = b'S',
     /// From when on a shard is no longer part of its table.
     ShardEnds = b'E',
-    /// One record per commit.
+    /// What became of transactions that clients have named.
     Transactions = b'T',
     /// Objects being written and not yet committed.
     Uploads = b'U',

@@ -101,6 +101,10 @@ pub struct WorkerRow {
     pub worker: Worker,
     /// Bytes of memory that its statements have.
     pub memory_used: u64,
+    /// How often its tasks found a block in its memory and how often they did not, where it has a cache of its own.
+    pub cache_uses: Option<(u64, u64)>,
+    /// It is in this process, and reads by the one cache of it.
+    pub shares_cache: bool,
 }
 
 /// A statement that has ended: a row of `sys.log_query`.

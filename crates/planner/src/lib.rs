@@ -24,8 +24,10 @@ mod past;
 mod phases;
 mod planned;
 mod planner;
+pub mod portable;
 mod ranks;
 pub mod rewrite;
+mod scalar_subqueries;
 pub mod semantics;
 mod sequences;
 mod series;
@@ -41,11 +43,12 @@ pub mod write;
 pub use activity::{
     Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerRow,
 };
+pub use bind::NoFragmentCache;
 pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use optimize::{Expected, ExpectedOf};
 pub use parse::{Parsed, Statement};
-pub use past::{HistoryRow, LastDrop, NoPast, Past, PastState, Pin};
+pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};
 pub use phases::{Begun, Phase, Phases};
 pub use planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
@@ -53,6 +56,7 @@ pub use planned::{
     ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
+pub use scalar_subqueries::ScalarSubquery;
 pub use sequences::{NoNumbers, SequenceNumbers};
 pub use session::check_storage_columns;
 pub use session::{ClusterCommand, Discard, FetchDirection, IsolationLevel, SessionCommand, TransactionModes};

@@ -29,6 +29,34 @@ pub trait Past: Debug + Send + Sync {
 
     /// How the past is kept; `None` where it is not.
     fn history(&self) -> Option<HistoryRow>;
+
+    /// What became of transactions that clients have named: of a role's, or of all; of those with a token, or of all.
+    ///
+    /// # Errors
+    /// Where it cannot be found out: that there is no row would mean that nothing was committed.
+    fn statement_outcomes(&self, role: Option<Oid>, token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>>;
+}
+
+/// A row of `sys.statement_outcome`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementOutcomeRow {
+    pub token: String,
+    pub role: Oid,
+    /// `None` while its transaction runs.
+    pub committed: Option<CommittedRow>,
+}
+
+/// What was committed under a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedRow {
+    /// Of the last writing statement.
+    pub command_tag: String,
+    /// Of all writing statements together.
+    pub rows: u64,
+    pub statements: usize,
+    /// Microseconds since 1970.
+    pub at_us: i64,
+    pub commit: CommitTs,
 }
 
 /// The row of `sys.history`. Times are microseconds since 1970.
@@ -67,6 +95,10 @@ impl Past for NoPast {
 
     fn history(&self) -> Option<HistoryRow> {
         None
+    }
+
+    fn statement_outcomes(&self, _role: Option<Oid>, _token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>> {
+        Ok(Vec::new())
     }
 }
 

@@ -208,6 +208,21 @@ impl QueryPlan {
         }
     }
 
+    /// As [`QueryPlan::optimized`], without anything that several parts share: each computes for itself what it reads. `None` where that is not
+    /// what the query asks for.
+    ///
+    /// # Errors
+    /// As [`QueryPlan::optimized`].
+    pub async fn optimized_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
+        let begun = self.phases.begin();
+        let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
+        let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
+        let lower = |plan| dependent.analyze(plan, self.state.config_options());
+        let optimized = shared::optimize_apart(plan, &self.state, &lower).map_err(from_datafusion);
+        self.phases.end(Phase::Rules, begun);
+        optimized
+    }
+
     /// The operators that run the plan, and fail with `57014` soon after `stop` fires.
     ///
     /// # Errors

@@ -24,7 +24,10 @@ use types::{Condition, SqlError};
 use crate::error::to_datafusion;
 
 /// `plan` with operators that yield and, soon after `stop` fires, fail with [`canceled`].
-pub(crate) fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Arc<dyn ExecutionPlan>> {
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Arc<dyn ExecutionPlan>> {
     let heeding = plan.transform_up(|operator| {
         let operator = match watched(&operator, stop)? {
             Some(watched) => watched,
@@ -76,6 +79,12 @@ fn watch(filter: &JoinFilter, stop: &CancellationToken) -> JoinFilter {
 #[must_use]
 pub fn unwatched(condition: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
     condition.downcast_ref::<Watched>().map_or(condition, |watched| &watched.inner)
+}
+
+/// Whether an expression is a condition that is watched.
+#[must_use]
+pub fn is_watched(condition: &Arc<dyn PhysicalExpr>) -> bool {
+    condition.is::<Watched>()
 }
 
 /// An expression that fails once the stop has fired.

@@ -20,7 +20,10 @@ pub mod stats;
 pub mod stored_form;
 mod writer;
 
-pub use cache::{BlockCache, CacheDisk, CacheUse, CacheWishes, TableCache, TierUse};
+pub use cache::{
+    BlockCache, BlockPlace, CacheDisk, CacheUse, CacheWishes, DiskPart, HotBlock, ResultKey, ShardResults, TableCache,
+    TierUse,
+};
 pub use checksums::{Checksums, page_checksum};
 pub use datum::Datum;
 pub use error::{Error, Result};

@@ -82,7 +82,7 @@ pub struct ColumnStats {
 }
 
 /// A table's column as a shard file knows it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnDef {
     /// Field id in the file; a column is found by this, never by its name.
     pub id: ColumnId,

@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use blocks::Pattern;
+use serde::{Deserialize, Serialize};
 use types::ColumnId;
 
 use crate::Datum;
@@ -12,14 +13,14 @@ use crate::Datum;
 mod tests;
 
 /// One test on one column; a list of predicates means all of them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Predicate {
     pub column: ColumnId,
     pub test: Test,
 }
 
 /// What a row's value must satisfy. Of NULL only `IsNull` is true, and what is made of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Test {
     Compare(Op, Datum),
     In(Vec<Datum>),
@@ -39,7 +40,7 @@ pub enum Test {
 }
 
 /// A comparison `value op datum`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     Eq,
     NotEq,

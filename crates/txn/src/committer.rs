@@ -17,7 +17,7 @@ const GROUP_MAX: usize = 256;
 /// What waits for the committer.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Commit { proposal: Proposal, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
+    Commit { proposal: Box<Proposal>, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
     Announce { object: String, answer: oneshot::Sender<Result<()>> },
 }
 
@@ -79,6 +79,7 @@ fn in_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
 enum Outcome {
     Committed {
         ts: CommitTs,
+        is_named: bool,
         uploads: Vec<String>,
         held: Vec<Held>,
         holder: Holder,
@@ -132,7 +133,10 @@ fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
         Request::Commit { proposal, holder, answer } => {
             let listed = core.listed(&proposal);
             match group.admit(&proposal, &core.moves, &core.writes, &listed) {
-                Ok(ts) => Outcome::Committed { ts, uploads: proposal.uploads, held: proposal.held, holder, answer },
+                Ok(ts) => {
+                    let Proposal { uploads, held, named, .. } = *proposal;
+                    Outcome::Committed { ts, is_named: named.is_some(), uploads, held, holder, answer }
+                }
                 // The other transaction may be in this very group: the answer waits until that one is durable.
                 Err(error) => Outcome::Refused { error, uploads: proposal.uploads, holder, answer },
             }
@@ -155,8 +159,11 @@ fn refuse(request: Request) {
 impl Outcome {
     fn conclude(self, core: &Core) {
         match self {
-            Self::Committed { ts, uploads, held, holder, answer } => {
+            Self::Committed { ts, is_named, uploads, held, holder, answer } => {
                 core.in_flight.settle(&uploads);
+                if is_named {
+                    core.outcomes.note_committed();
+                }
                 // What it copied is named by what is visible now.
                 drop((held, holder));
                 drop(answer.send(Ok(ts)));

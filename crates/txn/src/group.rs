@@ -14,6 +14,7 @@ use types::{CommitTs, Mutation, Oid};
 use crate::bind::bind;
 use crate::garbage::{Garbage, objects_removed};
 use crate::moves::{Move, Moves};
+use crate::outcome::{self, Outcome, Token, Written};
 use crate::reads::{ReadSet, Writes};
 use crate::recover::put_last_commit;
 use crate::{Conflict, Error, Reason, Result, Snapshot, conflict, dropped, uploads};
@@ -39,8 +40,17 @@ pub(crate) struct Proposal {
     pub(crate) reads: Option<(CommitTs, ReadSet)>,
     /// Keeps the objects of states that it copies from, until it is visible.
     pub(crate) held: Vec<Held>,
+    /// What its client is told of it by a token.
+    pub(crate) named: Option<Box<Named>>,
     /// Keeps in memory how the rows it wrote moved.
     pub(crate) _anchor: Option<Snapshot>,
+}
+
+/// The statements that a client has run under a token.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) token: Token,
+    pub(crate) written: Vec<Written>,
 }
 
 /// Commits on top of what is visible, to be made durable by one write.
@@ -116,6 +126,10 @@ impl Group {
             after.set_rows(*table, rows);
             written.push((*table, bound));
         }
+        if let Some(named) = &proposal.named {
+            let outcome = Outcome { commit: ts, at_us: self.now_us, statements: named.written.clone() };
+            outcome::put(&mut batch, &named.token, &outcome);
+        }
         // A write that the store refuses would end the server.
         batch.check_sizes().map_err(Error::DefinitionTooBig)?;
         let bytes = batch.byte_count();
@@ -149,9 +163,10 @@ impl Group {
 }
 
 impl Proposal {
-    /// What its rows take in the store, at most.
+    /// What its rows, and what is told of it, take in the store at most.
     pub(crate) fn row_bytes(&self) -> u64 {
-        self.rows.iter().map(|(_, own)| own.layer.stored_bytes()).sum()
+        let named = self.named.as_ref().map_or(0, |named| outcome::stored_bytes(&named.written));
+        self.rows.iter().map(|(_, own)| own.layer.stored_bytes()).sum::<u64>() + named
     }
 
     /// Whether it gives tables the rows of others.

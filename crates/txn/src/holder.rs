@@ -49,6 +49,14 @@ impl Holder {
         self.core.locks.lock_keys(self.id, index, keys, mode, wait).await
     }
 
+    /// Locks a client's token, which is no key of an index.
+    pub(crate) async fn token(&self, key: &[u8], wait: LockWait) -> Result<Locked, LockError> {
+        if Mutation::NoTokenLocks.is_on() {
+            return Ok(Locked::default());
+        }
+        self.core.locks.lock_keys(self.id, Oid::default(), &[key], KeyLock::Exclusive, wait).await
+    }
+
     pub(crate) fn mark(&self) -> LockMark {
         self.core.locks.mark(self.id)
     }

@@ -4,7 +4,8 @@
 //! [`Error::Conflict`] and runs again.
 //!
 //! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
-//! cannot happen side by side, `clean.rs` when an object may go, `history/` how the past is kept.
+//! cannot happen side by side, `clean.rs` when an object may go, `history/` how the past is kept, `outcome/` how a client learns what it
+//! has committed.
 
 mod bind;
 mod clean;
@@ -19,6 +20,7 @@ mod holder;
 pub mod locks;
 mod moves;
 mod oids;
+mod outcome;
 mod reads;
 mod recover;
 mod room;
@@ -50,6 +52,10 @@ pub use history::{
     refuse_left_behind, restore,
 };
 pub use moves::RowNow;
+pub use outcome::{
+    Claim, ClaimError, Known, Outcome, OutcomeSettings, STATEMENTS_MAX, TOKEN_BYTES_MAX, Token, Work, WorkDigest,
+    Written,
+};
 pub use reads::KeyRead;
 pub use sequences::Exhausted;
 pub use transaction::{Isolation, RowChange, Transaction};

@@ -56,6 +56,12 @@ impl Wanted {
         }
         wanted
     }
+
+    /// The same with so many bytes more.
+    pub(crate) fn and(mut self, bytes: u64) -> Self {
+        self.bytes += bytes * WRITTEN_PER_BYTE;
+        self
+    }
 }
 
 fn frees(change: &Change) -> bool {

@@ -3,7 +3,7 @@
 use crate::text::{civil_from_days, days_from_civil};
 
 /// What EXTRACT takes of a date, in the calendar that is extended to all times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DatePart {
     Year,
     Quarter,

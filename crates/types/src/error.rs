@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Result of anything whose failure is reported to a client.
 pub type SqlResult<T> = Result<T, SqlError>;
 
 /// A condition of PostgreSQL's appendix A, by name; the gateway alone turns it into the five characters of a SQLSTATE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Condition {
     /// Nothing is wrong: the condition of a plain notice.
     SuccessfulCompletion,
@@ -123,7 +125,7 @@ pub enum Condition {
 }
 
 /// A failure with the fields a PostgreSQL client can show. Construct with [`SqlError::new`] and add facts with the `with_` methods.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqlError {
     pub condition: Condition,
     /// One lowercase fragment, as PostgreSQL words it where PostgreSQL has the error.

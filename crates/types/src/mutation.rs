@@ -19,6 +19,10 @@ pub enum Mutation {
     NoRowLocks,
     /// Two transactions may add one key.
     NoKeyLocks,
+    /// Two transactions may have one token.
+    NoTokenLocks,
+    /// What a client is told of a commit by its token is not in the commit.
+    OutcomeNotStored,
     /// A row is changed though another transaction has changed it since the statement saw it.
     ChangesUnnoticed,
     /// Rows come back from a savepoint as they were last.
@@ -43,7 +47,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 17] = [
+    pub const ALL: [Mutation; 19] = [
         Mutation::SettleForgetsLate,
         Mutation::CompactForgetsLate,
         Mutation::MovesUnknown,
@@ -51,6 +55,8 @@ impl Mutation {
         Mutation::DeletesNotStored,
         Mutation::NoRowLocks,
         Mutation::NoKeyLocks,
+        Mutation::NoTokenLocks,
+        Mutation::OutcomeNotStored,
         Mutation::ChangesUnnoticed,
         Mutation::SavepointKeepsRows,
         Mutation::UploadNotAnnounced,

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
+use serde::{Deserialize, Serialize};
 
 use crate::{Condition, SqlError, SqlResult};
 
@@ -14,12 +15,40 @@ mod tests;
 const SECOND_US: i64 = 1_000_000;
 
 /// A parsed `TimeZone` setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "Written", try_from = "Written")]
 pub enum SessionZone {
     /// Seconds east of Greenwich.
     Fixed(i32),
     /// A zone of the tz database.
     Named(Tz),
+}
+
+/// A zone as it is kept: the database's zones by name.
+#[derive(Serialize, Deserialize)]
+enum Written {
+    Fixed(i32),
+    Named(String),
+}
+
+impl From<SessionZone> for Written {
+    fn from(zone: SessionZone) -> Self {
+        match zone {
+            SessionZone::Fixed(east) => Self::Fixed(east),
+            SessionZone::Named(zone) => Self::Named(zone.name().to_owned()),
+        }
+    }
+}
+
+impl TryFrom<Written> for SessionZone {
+    type Error = chrono_tz::ParseError;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        Ok(match written {
+            Written::Fixed(east) => Self::Fixed(east),
+            Written::Named(name) => Self::Named(name.parse()?),
+        })
+    }
 }
 
 impl SessionZone {

@@ -1,5 +1,6 @@
-//! Random queries over random tables: Kiln with its engine and without, without its optimizer, with hardly any memory, with more threads than the
-//! machine has cores, and PostgreSQL give the same rows. A query that fails names its seeds: `RANDOM=TABLES:QUERY` runs it alone.
+//! Random queries over random tables: Kiln with its engine, asked twice, and without, without its optimizer, with hardly any memory, with more threads than the
+//! machine has cores, on a cluster of worker processes, and PostgreSQL give the same rows. A query that fails names its seeds: `RANDOM=TABLES:QUERY` runs it
+//! alone, and `RANDOM=9-40` the queries of these sets of tables.
 
 mod aggregate;
 mod chance;
@@ -36,6 +37,9 @@ const SPILLED: &str = "no room in memory";
 const SORTED: &str = "no room in memory to be sorted";
 /// What is done side by side by some is done so by these on any machine.
 const MANY_THREADS: [&str; 2] = ["--threads", "7"];
+/// What is divided among worker processes however little it is.
+const WORKERS: &str = "CREATE CLUSTER three WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
+const ON_WORKERS: &str = "USE CLUSTER three; SET min_parallel_table_scan_size = 0";
 /// Failures that are told at once.
 const TOLD_MAX: usize = 8;
 
@@ -47,18 +51,26 @@ async fn random_queries_have_the_same_rows_everywhere() {
     }
     let (server, small) = (Server::start(), Server::start_with(&LITTLE_MEMORY, &[]));
     let wide = Server::start_with(&MANY_THREADS, &[]);
+    server.connect().await.batch_execute(WORKERS).await.expect("a cluster can be made");
     let clock = SystemClock::new();
     let start = clock.monotonic();
     let is_night = std::env::var_os("KILN_NIGHTLY").is_some();
-    let alone = std::env::var("RANDOM").ok().and_then(|seeds| {
-        let (tables, query) = seeds.split_once(':')?;
-        Some((tables.parse::<u64>().ok()?, query.parse::<u64>().ok()?))
-    });
+    let pair = |text: &str, mark| {
+        let (first, second) = text.split_once(mark)?;
+        Some((first.parse::<u64>().ok()?, second.parse::<u64>().ok()?))
+    };
+    let wanted = std::env::var("RANDOM").unwrap_or_default();
+    let (alone, among) = (pair(&wanted, ':'), pair(&wanted, '-'));
+    assert!(
+        wanted.is_empty() || alone.is_some() || among.is_some(),
+        "RANDOM is TABLES:QUERY or TABLES-TABLES: {wanted}"
+    );
     let (mut failures, mut counts) = (Vec::new(), Counts::default());
-    let sets = alone.map_or(1..=u64::MAX, |(tables, _)| tables..=tables);
+    let sets = among.map_or(1..=u64::MAX, |(first, last)| first..=last);
+    let sets = alone.map_or(sets, |(tables, _)| tables..=tables);
     for set in sets {
         let is_over = if is_night { NIGHT < clock.monotonic() - start } else { SETS < set };
-        if TOLD_MAX <= failures.len() || (is_over && alone.is_none()) {
+        if TOLD_MAX <= failures.len() || (is_over && wanted.is_empty()) {
             break;
         }
         let chance = Chance::new(set);
@@ -115,10 +127,13 @@ async fn sides(
     let mut sides = Vec::new();
     for (name, server, settings, makes_tables) in [
         ("engine", server, "", true),
+        // What it has grouped of shards is there.
+        ("again", server, "", false),
         ("operators", server, "SET kiln.engine = off", false),
         ("as written", server, "SET kiln.engine = off; SET kiln.optimizer = off", false),
         ("little memory", small, "", true),
         ("many threads", wide, "", true),
+        ("workers", server, ON_WORKERS, false),
     ] {
         let client = server.connect().await;
         client.batch_execute(settings).await.expect("settings are known");

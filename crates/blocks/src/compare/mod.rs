@@ -15,7 +15,7 @@ use crate::decode::LanesBuffer;
 use crate::{Block, Ranges, Result, RowSet, Scheme};
 
 /// How a value is compared with a constant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `<`
     Less,

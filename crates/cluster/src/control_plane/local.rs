@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use types::{Clock, Oid};
@@ -40,8 +41,8 @@ pub struct LocalControlPlane {
     revisions: Revisions,
     /// Held while a change is made and kept: readers do not wait for the store.
     changing: Mutex<()>,
-    /// Held during a pass: two at a time would start everything twice.
-    passing: Mutex<()>,
+    /// When the last pass began. Held during a pass: two at a time would start everything twice.
+    passing: Mutex<Duration>,
     known: RwLock<Known>,
 }
 
@@ -88,6 +89,7 @@ impl LocalControlPlane {
             serving: HashMap::new(),
             history: History::default(),
         };
+        let began = clock.monotonic();
         Ok(LocalControlPlane {
             store,
             hosts,
@@ -96,7 +98,7 @@ impl LocalControlPlane {
             clock,
             revisions: Revisions::default(),
             changing: Mutex::default(),
-            passing: Mutex::default(),
+            passing: Mutex::new(began),
             known: RwLock::new(known),
         })
     }
@@ -104,14 +106,17 @@ impl LocalControlPlane {
     /// Lets clusters that were idle for long fall asleep, looks at the workers and does what makes them what they should be. Returns what
     /// was done; nothing where all was well.
     pub fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {
-        let _one = self.passing.lock();
+        let mut last = self.passing.lock();
         for change in suspend_idle(&self.desired(), activity, self.clock.now_us()) {
             if let Err(error) = self.apply(&change, &Author::Instance) {
                 tracing::warn!(%error, "an idle cluster stays awake");
             }
         }
+        // Read before: where this process itself stands still in between, nobody was silent meanwhile.
+        let now = self.clock.monotonic();
+        let paused = now.saturating_sub(std::mem::replace(&mut *last, now));
         let found = self.observe();
-        let actions = reconcile(&self.desired(), &self.workers(), self.clock.monotonic(), &self.settings);
+        let actions = reconcile(&self.desired(), &self.workers(), now, &self.settings.after_pause(paused));
         for action in &actions {
             self.act(action, &found);
         }

@@ -239,3 +239,23 @@ fn who_drains_is_known_to_drain_when_the_pass_ends() {
     assert_eq!(machine.plane.pass(&BTreeMap::new()), [Action::Drain { worker: WorkerId(1) }]);
     assert_eq!(machine.plane.workers()[0].state, WorkerState::Draining);
 }
+
+#[test]
+fn a_process_that_stood_still_does_not_take_its_workers_for_hung() {
+    let machine = Machine::new();
+    machine.passes(4);
+    let worker = machine.plane.workers()[0].id;
+    machine.embedded.set_hanging(worker, true);
+    machine.passes(1);
+    // Nobody looked for a minute, and nobody was heard.
+    machine.clock.pass(Duration::from_secs(60));
+    assert_eq!(machine.plane.pass(&BTreeMap::new()), []);
+    machine.embedded.set_hanging(worker, false);
+    machine.passes(3);
+    assert_eq!(machine.plane.workers()[0].id, worker, "it answers again");
+    assert_eq!(machine.plane.workers()[0].state, WorkerState::Ready);
+    // Who is silent while others look is replaced.
+    machine.embedded.set_hanging(worker, true);
+    machine.passes(30);
+    assert!(machine.plane.workers().iter().any(|other| other.id != worker && other.state == WorkerState::Ready));
+}

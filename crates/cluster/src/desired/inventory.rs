@@ -27,6 +27,30 @@ impl HardwareInstance {
     pub const EMBEDDED: &'static str = "embedded";
     /// The name of what CREATE CLUSTER takes where nothing is named.
     pub const LOCAL: &'static str = "local";
+
+    /// Workers that are threads of the instance's process.
+    #[must_use]
+    pub fn embedded() -> HardwareInstance {
+        HardwareInstance {
+            name: Self::EMBEDDED.to_owned(),
+            kind: HardwareKind::Embedded,
+            description:
+                "threads of the instance's process: the cores by the cluster's workers, the memory by all workers"
+                    .to_owned(),
+        }
+    }
+
+    /// Workers that are processes on the instance's machine.
+    #[must_use]
+    pub fn local() -> HardwareInstance {
+        HardwareInstance {
+            name: Self::LOCAL.to_owned(),
+            kind: HardwareKind::Local,
+            description:
+                "a process on the instance's machine: the cores by the cluster's workers, the memory by all workers"
+                    .to_owned(),
+        }
+    }
 }
 
 /// What WLM_PROFILE can name.
@@ -54,22 +78,8 @@ impl Inventory {
     /// What an instance on one machine offers: hardware `embedded` and `local`, the profile `default`.
     #[must_use]
     pub fn built_in() -> Inventory {
-        let embedded = HardwareInstance {
-            name: HardwareInstance::EMBEDDED.to_owned(),
-            kind: HardwareKind::Embedded,
-            description:
-                "threads of the instance's process: the cores by the cluster's workers, the memory by all workers"
-                    .to_owned(),
-        };
-        let local = HardwareInstance {
-            name: HardwareInstance::LOCAL.to_owned(),
-            kind: HardwareKind::Local,
-            description:
-                "a process on the instance's machine: the cores by the cluster's workers, the memory by all workers"
-                    .to_owned(),
-        };
         let profile = WlmProfile { name: DEFAULT.to_owned(), max_running: WlmProfile::RUNNING };
-        Inventory::new([local, embedded], [profile])
+        Inventory::new([HardwareInstance::local(), HardwareInstance::embedded()], [profile])
     }
 
     /// An inventory whose first hardware is what CREATE CLUSTER takes where nothing is named.

@@ -74,6 +74,21 @@ impl Settings {
             surge: 1,
         }
     }
+
+    /// The patience of who has not looked for so long: where that is longer than workers may be silent, it may have been this process that stood still, and
+    /// heard nobody. So workers get that time once more.
+    #[must_use]
+    pub fn after_pause(&self, paused: Duration) -> Settings {
+        if paused < self.hung_after {
+            return self.clone();
+        }
+        Settings {
+            hung_after: self.hung_after + paused,
+            replace_hung_after: self.replace_hung_after + paused,
+            start_timeout: self.start_timeout + paused,
+            ..self.clone()
+        }
+    }
 }
 
 /// Something to be done about one worker. Each may be asked for again until its effect is observed.

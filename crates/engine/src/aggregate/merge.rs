@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::Groups;
+use super::compact::translate;
 use super::keys::Words;
 use super::pieces::Aside;
 use super::table::Table;
@@ -37,11 +38,7 @@ impl Groups {
         let Some(theirs) = &other.table else { return Ok(()) };
         let stride = theirs.stride();
         let mut words = theirs.words_of(some);
-        let mut at = 0;
-        for (number, (mine, form)) in self.keys.iter_mut().zip(&other.keys).enumerate() {
-            mine.translate(form, &mut words, stride, at, |nulls| nulls >> number & 1 == 1)?;
-            at += mine.words();
-        }
+        translate(&mut self.keys, &other.keys, &mut words, stride)?;
         let (found, new) = self.find_words(&words, stride, some.len(), stop)?;
         self.rows += (other.rows as u128 * some.len() as u128 / theirs.len().max(1) as u128) as usize;
         let new: Vec<u32> = new.into_iter().map(|at| some[at as usize]).collect();

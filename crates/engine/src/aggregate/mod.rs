@@ -3,10 +3,11 @@
 //! A worker has [`Groups`] of its own (`table.rs` and `hashed.rs` find a row's group by the words that `keys.rs` makes of its keys, `state.rs` adds its
 //! values, `totals.rs`, `least.rs` and `moments.rs` are its loops); at the end they are merged (`merge.rs`), and give one row for each group. Where a table makes rows no fewer (`reduction.rs`) its groups are put aside
 //! by parts of their keys (`pieces.rs`), and these are put together part by part, side by side (`divided.rs`, `common.rs`). Where they have no
-//! room, what they have is taken away, to be grouped again later (`partial.rs`).
+//! room, what they have is taken away, to be grouped again later (`partial.rs`). What is to be used again is kept without its table (`compact.rs`).
 
 mod carried;
 mod common;
+mod compact;
 mod divided;
 mod groups;
 mod hashed;
@@ -29,6 +30,7 @@ mod tests;
 mod timing;
 
 pub use common::{Common, Shard, Sorted};
+pub use compact::CompactGroups;
 pub use divided::Divided;
 pub use groups::{GroupRows, Groups};
 pub(crate) use keys::float_word;

@@ -19,7 +19,7 @@ pub struct StateSpec {
 }
 
 /// What is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
     /// How many there are. Gives integers.
     Count,

@@ -8,7 +8,7 @@ use super::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// What is done with two numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     Add,
     Subtract,

@@ -9,7 +9,7 @@ use super::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
 
 /// What dates and moments count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     Days,
     Microseconds,

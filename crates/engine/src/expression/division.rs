@@ -9,7 +9,7 @@ use super::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// How one number is divided by another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Division {
     /// The digits divided are multiplied by a factor first, the quotient is rounded half away from zero.
     Rounded { factor: i128 },

@@ -12,7 +12,7 @@ use arrow::datatypes::DataType;
 use super::memory::{Domain, looked_up};
 use super::{Computed, Expression, Memory};
 use crate::arrow_form;
-use crate::{Batch, Column, Data, Error, Result};
+use crate::{Batch, Column, Data, Digest, Error, Result};
 
 /// A function that the engine has no loop for.
 pub trait Foreign: fmt::Debug + Send + Sync {
@@ -33,6 +33,11 @@ pub trait Foreign: fmt::Debug + Send + Sync {
 
     /// As SQL, for people.
     fn sql(&self) -> String;
+
+    /// What it computes of arguments that are known by what they hold, in whatever statement; `None` where that is not known.
+    fn digest(&self, _arguments: &[Digest]) -> Option<Digest> {
+        None
+    }
 }
 
 /// Integers that are worth a table: a few years' days.

@@ -4,6 +4,7 @@ mod arithmetic;
 mod case;
 mod compare;
 mod date;
+mod digest;
 mod division;
 mod float;
 mod foreign;

@@ -9,7 +9,7 @@ use super::arithmetic::{narrowed, widened};
 use crate::{Bounds, Column, Data, Error, Result};
 
 /// Which whole number stands for one that lies between two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// The nearest; of two that are as near the one away from zero.
     Nearest,

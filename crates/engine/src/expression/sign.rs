@@ -7,7 +7,7 @@ use super::arithmetic::{narrowed, widened};
 use crate::{Bounds, Column, Data, Error, Result};
 
 /// What becomes of a sign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sign {
     Turned,
     Dropped,

@@ -10,7 +10,7 @@ use super::{Computed, Memory};
 use crate::{Bits, Bounds, Column, Data, Error, Result, Strings, TextNumbers};
 
 /// What is computed of a string; none of it fails.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextFunction {
     /// Whether a condition is true of it.
     Is(TextCondition),
@@ -43,6 +43,11 @@ impl TextCall {
     #[must_use]
     pub fn new(function: TextFunction) -> Self {
         Self { id: function_id(), function }
+    }
+
+    /// The function.
+    pub(super) fn function(&self) -> &TextFunction {
+        &self.function
     }
 
     pub(super) fn compute(&self, value: Computed, memory: &mut Memory) -> Result<Computed> {

@@ -8,7 +8,7 @@ use types::conjuncts::{Effect, Place};
 
 use super::meter::Meter;
 use super::{Busy, Now, Pipeline, Sink, Step};
-use crate::aggregate::Groups;
+use crate::aggregate::{CompactGroups, Groups};
 use crate::expression::{Calls, Expression, Memory};
 use crate::join::{Build, JoinTable, Matched, ProbeScratch};
 use crate::sort::Sorting;
@@ -274,6 +274,46 @@ impl Worker {
     /// Where nobody does, and theirs.
     pub fn spill(&mut self) -> Result<()> {
         End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter }.spill()
+    }
+
+    /// Takes the groups away that it has collected so far; `None` where it collects something else.
+    ///
+    /// # Errors
+    /// Those of whoever counts what is collected.
+    pub fn take_groups(&mut self) -> Result<Option<Groups>> {
+        let Collected::Groups(groups) = &mut self.collected else { return Ok(None) };
+        let taken = groups.take();
+        if let Some(room) = &mut self.border.room {
+            room(0)?;
+        }
+        Ok(Some(taken))
+    }
+
+    /// Adds groups of the same kind to those that it has collected.
+    ///
+    /// # Errors
+    /// As [`Groups::merge`], and of those who count what is collected.
+    pub fn add_groups(&mut self, more: Groups) -> Result<()> {
+        let stop = Arc::clone(&self.border.stop);
+        self.add_to_groups(|groups| groups.merge(more, &stop))
+    }
+
+    /// Likewise, of groups that are kept.
+    ///
+    /// # Errors
+    /// As [`Worker::add_groups`].
+    pub fn add_compact(&mut self, more: &CompactGroups) -> Result<()> {
+        let stop = Arc::clone(&self.border.stop);
+        self.add_to_groups(|groups| groups.add_compact(more, &stop))
+    }
+
+    fn add_to_groups(&mut self, add: impl FnOnce(&mut Groups) -> Result<()>) -> Result<()> {
+        let Collected::Groups(groups) = &mut self.collected else {
+            return Err(Error::Form("groups for what has none"));
+        };
+        add(groups)?;
+        let bytes = groups.memory_bytes();
+        End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter }.hold(bytes)
     }
 
     /// What it has collected so far.

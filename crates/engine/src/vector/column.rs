@@ -10,7 +10,7 @@ use crate::Result;
 
 /// The least and the greatest value there may be. Bounds hold of every value of a column, also of what lies where a NULL is; no value
 /// need be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bounds {
     pub min: i128,
     pub max: i128,

@@ -11,8 +11,11 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
+use engine::Digest;
 use engine::aggregate::Moments;
 use engine::expression::{Expression, Foreign, function_id};
+
+use super::reuse::foreign_digest;
 
 /// An expression as a function of the columns that it reads.
 #[derive(Debug)]
@@ -107,6 +110,10 @@ impl Foreign for ForeignExpression {
 
     fn sql(&self) -> String {
         fmt_sql(self.expression.as_ref()).to_string()
+    }
+
+    fn digest(&self, arguments: &[Digest]) -> Option<Digest> {
+        foreign_digest(&self.expression, &self.schema, arguments)
     }
 }
 

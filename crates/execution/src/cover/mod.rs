@@ -3,7 +3,7 @@
 //! `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
 //! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `collected.rs` puts together what these have collected, `share.rs`
 //! divides their sources among these, `sort.rs` sorts what they have collected, `top.rs` tells scans what is not wanted of it, `source.rs` brings pages of
-//! scans. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
+//! scans, and `reuse` what earlier queries have grouped of them. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
 //! run instead where the engine gives up.
 
 mod collected;
@@ -15,6 +15,7 @@ mod memory;
 mod output;
 mod pipelines;
 mod plan;
+mod reuse;
 mod run;
 mod share;
 mod sort;
@@ -26,6 +27,7 @@ mod workers;
 
 #[cfg(test)]
 mod tests;
+mod whole_sorts;
 
 use std::sync::Arc;
 
@@ -48,6 +50,7 @@ use crate::scan::ShardScanExec;
 pub(crate) use fragment::FragmentExec;
 pub(crate) use measure::Did;
 pub(crate) use plan::OperatorId;
+pub(crate) use whole_sorts::whole_sort;
 
 /// `plan` with fragments in the place of what the engine can run.
 ///
@@ -83,6 +86,10 @@ enum Sorts {
 }
 
 fn cover_with(plan: Arc<dyn ExecutionPlan>, sorts: Sorts) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let plan = match whole_sort(&plan)? {
+        Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
+        None => plan,
+    };
     if let Some(fragment) = plan::lower(&plan, sorts) {
         return Ok(Arc::new(FragmentExec::new(plan, fragment)));
     }

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use super::measure::{Measured, timed};
 use super::output::Output;
 use super::plan::Lowered;
+use super::reuse::{Collecting, Reuse, unclustered};
 use super::run::Ended;
 use super::share::{Batches, Share};
 use super::source::Given;
@@ -106,6 +107,9 @@ impl Run {
         number: usize,
         pipeline: &Pipeline,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
+        let reuse = self.reuse(number, pipeline);
+        let changed = reuse.is_some().then(|| unclustered(pipeline));
+        let pipeline = changed.as_ref().unwrap_or(pipeline);
         let stages = Stage::all(pipeline, |built_by| self.is_in_parts(built_by));
         let most = self.context.session_config().target_partitions().max(1);
         if pipeline.in_order && 1 < stages.len() {
@@ -116,10 +120,13 @@ impl Run {
         let mut probe: Option<Parts> = None;
         for stage in stages {
             let (share, count) = match probe.take() {
-                None => self.share(number, pipeline.source, most)?,
+                None => self.share(number, pipeline.source, reuse.as_deref(), most)?,
                 Some(probe) => self.joined(number, &stage, probe, most)?,
             };
-            let members = self.stage(number, &stage, share, count).await?;
+            let mut members = self.stage(number, &stage, share, count, reuse.as_ref()).await?;
+            if let (Some(reuse), Some(member)) = (&reuse, members.first_mut()) {
+                reuse.give_to(member).await?;
+            }
             match &stage.next {
                 None if pipeline.goes_on => {
                     // Of one sink, to which the next pipeline adds.
@@ -169,6 +176,7 @@ impl Run {
         stage: &Stage,
         share: Share,
         count: usize,
+        reuse: Option<&Arc<Reuse>>,
     ) -> Result<Vec<Member>, Ended> {
         let share = Arc::new(share);
         let mut members = if stage.first == 0 { std::mem::take(&mut self.ahead.lock()[number]) } else { Vec::new() };
@@ -179,7 +187,8 @@ impl Run {
         for number in members.len()..count {
             members.push(self.member(stage, &memory, number, count, false, begun.next())?);
         }
-        let ahead = self.lowered.ahead[number].filter(|_| stage.next.is_none());
+        // Groups that are kept stay until all rows are there.
+        let ahead = self.lowered.ahead[number].filter(|_| stage.next.is_none() && reuse.is_none());
         // Rows that come now and then are not for tables in parts.
         let reader = ahead.and_then(|reader| Some((reader, self.uncut(reader)?)));
         if let Some((number, reader)) = &reader {
@@ -190,9 +199,10 @@ impl Run {
                 member.own_ahead = Some(next.own);
             }
         }
-        members =
-            workers::each(members, &self.stop, |member| Arc::clone(self).work(number, member, Arc::clone(&share)))
-                .await?;
+        members = workers::each(members, &self.stop, |member| {
+            Arc::clone(self).work(number, member, Arc::clone(&share), reuse.map(Collecting::new))
+        })
+        .await?;
         // What a build side has to give is known when all have probed it.
         for step in stage.rests(matches!(&*share, Share::Joined(_)), |table| self.probes_last(number, table)) {
             members = workers::each(members, &self.stop, |member| Arc::clone(self).rest(member, step, count)).await?;
@@ -296,7 +306,13 @@ impl Run {
         })
     }
 
-    async fn work(self: Arc<Self>, number: usize, mut member: Member, share: Arc<Share>) -> Result<Member, Ended> {
+    async fn work(
+        self: Arc<Self>,
+        number: usize,
+        mut member: Member,
+        share: Arc<Share>,
+        mut collecting: Option<Collecting>,
+    ) -> Result<Member, Ended> {
         let top = self.top(number);
         let mut told = 0;
         // What groups have given that were complete before its turn.
@@ -311,6 +327,16 @@ impl Run {
                 Given::Rows(batch) => worker.push(batch)?,
                 Given::Piece(batch, matched, pass) => worker.push_piece(&batch, &matched, pass)?,
                 Given::EndOfPage => worker.end_stretch()?,
+                Given::Begun(shard) => {
+                    if let Some(collecting) = &mut collecting {
+                        collecting.begin(shard, &mut member)?;
+                    }
+                }
+                Given::Passed(shard) => {
+                    if let Some(collecting) = &collecting {
+                        collecting.pass(shard)?;
+                    }
+                }
                 Given::Table(table) => worker.put_table(0, table)?,
                 Given::EndOfTable(none) => {
                     worker.push_rest(0, 0, 1)?;
@@ -325,6 +351,9 @@ impl Run {
                 top.tell(&member.worker, &mut told, &self.best)?;
             }
             pause().await;
+        }
+        if let Some(collecting) = collecting {
+            collecting.end(&mut member)?;
         }
         Ok(member)
     }

@@ -24,6 +24,7 @@ use super::pipelines::Run;
 use super::plan::Lowered;
 use super::spill::SpillFailed;
 use super::{Sorts, cover_with};
+use crate::distribute::{reads_once, undecided};
 use crate::threads::beside;
 
 /// Batches that wait for a slow reader.
@@ -99,6 +100,10 @@ async fn drive(
         }
         Err(Ended::Undecided(reason)) => reason,
     };
+    if reads_once(&covered) {
+        let _ = sender.send(Err(undecided(&reason))).await;
+        return;
+    }
     // Operators sort with less, joins and groups are still programs'.
     let needs_room = sorts && matches!(reason, engine::Error::Memory(_));
     tracing::debug!(%reason, "the engine leaves a part of a query to its operators");

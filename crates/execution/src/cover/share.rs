@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arrow::datatypes::DataType;
+use arrow::array::{RecordBatch, new_null_array};
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
@@ -11,13 +12,14 @@ use engine::aggregate::GroupRows;
 use engine::join::JoinTable;
 use engine::pipeline::Source;
 use engine::sort::SortedRows;
-use engine::{BATCH_ROWS, Batch, arrow_form};
+use engine::{BATCH_ROWS, Batch, Column, arrow_form};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use shards::{Datum, Predicate, Test};
 
 use super::pipelines::{Built, Run};
 use super::plan::{Input, ScanInput};
+use super::reuse::Reuse;
 use super::run::Ended;
 use super::source::{Given, ScanBatches, ScanWork};
 use super::spill::{GroupParts, JoinParts, JoinedBatches, MergedBatches, RegroupedBatches};
@@ -48,7 +50,14 @@ pub(super) enum Batches {
 
 impl Run {
     /// What is to be divided, among how many workers.
-    pub(super) fn share(&self, number: usize, source: Source, most: usize) -> Result<(Share, usize), Ended> {
+    /// Of a scan, what is not known.
+    pub(super) fn share(
+        &self,
+        number: usize,
+        source: Source,
+        reuse: Option<&Reuse>,
+        most: usize,
+    ) -> Result<(Share, usize), Ended> {
         let has_top = self.top(number).is_some();
         match source {
             Source::Groups(number) => match self.built(number) {
@@ -79,9 +88,9 @@ impl Run {
             },
             Source::Input(number) => match &self.lowered.inputs[number] {
                 Input::Scan(input) => {
-                    let scan = scan_of(input)?;
-                    let parts = scan.part_count().clamp(1, most);
-                    Ok((self.scan(input, scan, has_top), parts))
+                    let (work, pages) = self.scan(input, scan_of(input)?, has_top, reuse);
+                    let parts = pages.part_count().clamp(1, most);
+                    Ok((Share::Scan(Arc::new(work), pages), parts))
                 }
                 Input::Foreign(input) => {
                     let partitions = input.operators.properties().output_partitioning().partition_count();
@@ -94,7 +103,13 @@ impl Run {
         }
     }
 
-    fn scan(&self, input: &ScanInput, scan: &ShardScanExec, has_top: bool) -> Share {
+    fn scan(
+        &self,
+        input: &ScanInput,
+        scan: &ShardScanExec,
+        has_top: bool,
+        reuse: Option<&Reuse>,
+    ) -> (ScanWork, PageRun) {
         let built = self.built.lock();
         let tables = input.keys.iter().filter_map(|(column, pipeline, key)| match built.get(*pipeline)?.as_ref()? {
             Built::Table(table) => Some((*column, Arc::clone(table), *key)),
@@ -117,11 +132,17 @@ impl Run {
         let rows = scan.scan.shards.iter().flat_map(|shard| &shard.meta.row_groups).map(|group| group.rows).sum();
         keys.retain(|(_, filter)| filter.is_worth(rows));
         let pages = if has_top { pages.one_by_one() } else { pages };
+        let tells_shards = reuse.is_some();
+        let pages = match reuse {
+            Some(reuse) => pages.without(|shard| reuse.is_known(shard)),
+            None => pages,
+        };
         let (filters, wanted) = (input.filters.clone(), input.wanted.clone());
         let (passed, removed) = (AtomicU64::new(0), AtomicU64::new(0));
         let (calls, now) = (Mutex::default(), Arc::clone(&self.now));
-        let work = ScanWork { schema: scan.schema(), filters, keys, texts, wanted, passed, removed, calls, now };
-        Share::Scan(Arc::new(work), pages)
+        let schema = scan.schema();
+        let work = ScanWork { schema, filters, keys, texts, wanted, tells_shards, passed, removed, calls, now };
+        (work, pages)
     }
 }
 
@@ -156,8 +177,7 @@ impl Batches {
                     match stream.next().await.transpose()? {
                         Some(batch) if batch.num_rows() == 0 => {}
                         Some(batch) => {
-                            let columns = batch.columns().iter().map(arrow_form::column);
-                            let columns = columns.collect::<engine::Result<Vec<_>>>()?;
+                            let columns = columns(&batch, &stream.schema())?;
                             return Ok(Some(Given::Rows(Batch { rows: batch.num_rows(), columns })));
                         }
                         None => *current = None,
@@ -178,4 +198,15 @@ impl Batches {
             }
         }
     }
+}
+
+/// The columns of rows that an operator gives, which says of what types they are. One that stands for a row of no table
+/// (`PlaceholderRowExec`) gives columns of no type all the same.
+fn columns(rows: &RecordBatch, schema: &SchemaRef) -> engine::Result<Vec<Column>> {
+    let columns = rows.columns().iter().zip(schema.fields());
+    let typed = columns.map(|(column, field)| match column.data_type() {
+        DataType::Null => arrow_form::column(&new_null_array(field.data_type(), rows.num_rows())),
+        _ => arrow_form::column(column),
+    });
+    typed.collect()
 }

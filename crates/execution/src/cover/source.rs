@@ -18,7 +18,7 @@ use types::Conjuncts;
 use types::conjuncts::{Effect, Place};
 
 use super::plan::ScanFilter;
-use crate::scan::PageScan;
+use crate::scan::{PageScan, Read};
 
 /// What all workers of a scan do with its pages.
 pub(super) struct ScanWork {
@@ -28,6 +28,8 @@ pub(super) struct ScanWork {
     /// Columns whose values must be keys of tables, whatever they are: column, table, key.
     pub(super) texts: Vec<(usize, Arc<JoinTable>, usize)>,
     pub(super) wanted: Vec<bool>,
+    /// Whether workers are told which shard rows are of.
+    pub(super) tells_shards: bool,
     /// Rows that went on, and rows that the filters took away.
     pub(super) passed: AtomicU64,
     pub(super) removed: AtomicU64,
@@ -58,6 +60,10 @@ pub(super) enum Given {
     Piece(Batch, Arc<Matched>, Pass),
     /// All rows of a page, or of as many neighbours, have been given.
     EndOfPage,
+    /// The rows that come from here on are of a part of this shard, by its position in the scan; fresh ones without it.
+    Begun(Option<usize>),
+    /// A part of this shard has no rows.
+    Passed(usize),
     /// What the first step is to probe with the next rows.
     Table(Arc<JoinTable>),
     /// All rows that probe a table have been given; a table without rows instead of it.
@@ -104,7 +110,10 @@ impl ScanBatches {
             }
             match self.scan.next().await? {
                 None => return Ok(Ok(None)),
-                Some(Piece::Page(page)) => {
+                Some(Read::Begun(shard)) if self.work.tells_shards => return Ok(Ok(Some(Given::Begun(shard)))),
+                Some(Read::Passed(shard)) if self.work.tells_shards => return Ok(Ok(Some(Given::Passed(shard)))),
+                Some(Read::Begun(_) | Read::Passed(_)) => {}
+                Some(Read::Piece(Piece::Page(page))) => {
                     let mut page = OpenPage { page, strings: HashMap::new(), vector: 0 };
                     if let Err(error) = page.narrow(&self.work, &mut self.texts, &mut self.order, &mut self.memory) {
                         return Ok(Err(error));
@@ -112,7 +121,7 @@ impl ScanBatches {
                     self.work.passed.fetch_add(page.page.rows.count() as u64, Ordering::Relaxed);
                     self.page = Some(page);
                 }
-                Some(Piece::Rows(rows)) => match self.of_arrays(&rows) {
+                Some(Read::Piece(Piece::Rows(rows))) => match self.of_arrays(&rows) {
                     Ok(batch) if batch.rows == 0 => {}
                     Ok(batch) => {
                         self.work.passed.fetch_add(batch.rows as u64, Ordering::Relaxed);

@@ -148,13 +148,16 @@ pub(super) fn properties(operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Ve
 fn pruning(metrics: &MetricsSet) -> Vec<Property> {
     let count = |name: &str| metrics.sum_by_name(name).map_or(0, |value| value.as_usize() as u64);
     let counter = |key, name| Property::new(key, Value::Count(count(name)));
-    vec![
+    let known = counter("Shards from Cache", counter::SHARDS_KNOWN);
+    let known = (known.value != Value::Count(0)).then_some(known);
+    let read = [
         counter("Shards Pruned", counter::SHARDS_PRUNED),
         counter("Row Groups Pruned", counter::ROW_GROUPS_PRUNED),
         counter("Pages", counter::PAGES),
         counter("Pages Pruned", counter::PAGES_PRUNED),
         Property::new("Read", Value::Bytes(count(counter::BYTES))),
-    ]
+    ];
+    known.into_iter().chain(read).collect()
 }
 
 /// The bytes that an operator took at most, if it counts them: of a join those of its build side.

@@ -9,9 +9,10 @@ use types::{SqlError, SqlResult};
 
 use super::actual::Actual;
 use super::by_key;
-use super::node::{self, Node, Property, Value};
+use super::node::{Node, Property, Value};
 use super::text::milliseconds;
-use super::{Estimate, Explained};
+use super::{Estimate, Explained, tree};
+use crate::distribute::{Attempts, Purpose};
 use crate::modify::{Attempt, Modified, index_name};
 use crate::run::Prepared;
 use crate::{Execution, RunContext};
@@ -39,10 +40,10 @@ impl Execution {
             _ => ("Merge", "Rows Changed"),
         };
         let properties = ran.iter().map(|(changed, _)| Property::new(key, Value::Count(changed.rows))).collect();
-        let input = by_key::shown(node::input(&prepared, plan, &context.settings), &plan.inner, context, ran.is_some());
+        let input = by_key::shown(tree::input(&prepared, plan, &context.settings), &plan.inner, context, ran.is_some());
         let root = changing(name, &modify.table, input, properties, modify.returning.is_some(), ran.as_ref());
         let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().most as u64));
-        Ok(Attempt::Done(Explained { root, planning, execution, memory }))
+        Ok(Attempt::Done(Explained { root, planning, execution, memory, place: prepared.spread() }))
     }
 
     pub(super) async fn explain_write(
@@ -72,10 +73,10 @@ impl Execution {
             properties.push(Property::list("Conflict Arbiter Indexes", keys));
         }
         properties.extend(ran.iter().map(|(written, _)| Property::new("Rows Written", Value::Count(written.rows))));
-        let input = node::input(&prepared, plan, &context.settings);
+        let input = tree::input(&prepared, plan, &context.settings);
         let root = changing("Insert", &write.table, input, properties, write.returning.is_some(), ran.as_ref());
         let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().most as u64));
-        Ok(Attempt::Done(Explained { root, planning, execution, memory }))
+        Ok(Attempt::Done(Explained { root, planning, execution, memory, place: prepared.spread() }))
     }
 
     /// SELECT … FOR UPDATE: LIMIT and OFFSET count the rows that were locked.
@@ -97,7 +98,7 @@ impl Execution {
             ran = Some((rows, self.clock.monotonic().saturating_sub(start)));
         }
         let (prepared, planning) = self.operators_of(query, context, ran.is_some()).await?;
-        let input = by_key::shown(node::input(&prepared, plan, &context.settings), &plan.inner, context, ran.is_some());
+        let input = by_key::shown(tree::input(&prepared, plan, &context.settings), &plan.inner, context, ran.is_some());
         let estimate = input.estimate;
         let actual = |rows| ran.map(|(_, time)| Actual { rows, time_ms: Some((0.0, milliseconds(time))) });
         let locked = ran.map_or(0, |(rows, _)| rows);
@@ -129,7 +130,7 @@ impl Execution {
             }
         };
         let (execution, memory) = (ran.map(|(_, time)| time), plan.analyze.then(|| context.memory.used().most as u64));
-        Ok(Attempt::Done(Explained { root, planning, execution, memory }))
+        Ok(Attempt::Done(Explained { root, planning, execution, memory, place: prepared.spread() }))
     }
 
     /// The operators of a statement's input: those that ran, or as they would run.
@@ -141,7 +142,7 @@ impl Execution {
     ) -> SqlResult<(Prepared, Duration)> {
         match context.ran.first().filter(|_| ran) {
             Some(noted) => Ok(noted),
-            None => self.operators(query, context).await.map(|(prepared, _, planning)| (prepared, planning)),
+            None => self.operators(query, context, &Attempts::of(context), Purpose::Show).await,
         }
     }
 }

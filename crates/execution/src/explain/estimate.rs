@@ -5,13 +5,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, EmissionType};
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use planner::Expected;
+
 use super::operators::Operators;
+use super::rows;
 use crate::cover::OperatorId;
 use crate::scan::ShardScanExec;
 
@@ -89,6 +94,27 @@ impl<'a> Estimates<'a> {
         let rows = statistics.and_then(|statistics| statistics.num_rows.get_value().copied());
         rows.map_or(rows_in, |rows| rows as u64)
     }
+}
+
+/// How many bytes the inputs of hash joins are expected to have, where `plan` says what its parts give; else by DataFusion's statistics.
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+pub(crate) fn join_sizes(plan: Option<&Expected>, root: &Arc<dyn ExecutionPlan>) -> HashMap<OperatorId, (f64, f64)> {
+    let operators = Operators::of(root);
+    let expected = plan.map(|plan| rows::expected(plan, root, &operators)).unwrap_or_default();
+    let estimates = Estimates::new(&operators, expected);
+    let bytes = |operator| {
+        let estimate = estimates.of(operator);
+        estimate.rows as f64 * estimate.width as f64
+    };
+    let mut sizes = HashMap::new();
+    let walked = root.apply(|operator| {
+        if let Some(join) = operator.downcast_ref::<HashJoinExec>() {
+            sizes.insert(OperatorId::of(operator.as_ref()), (bytes(join.left()), bytes(join.right())));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.expect("nothing fails on the way");
+    sizes
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]

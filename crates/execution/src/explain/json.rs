@@ -16,6 +16,9 @@ pub(super) fn document(explained: &Explained, plan: &ExplainPlan) -> String {
             let spent = |phase: Phase| (phase.name().to_owned(), rounded(milliseconds(phases.spent(phase))));
             statement.insert("Planning Phases".to_owned(), Json::Object(Phase::ALL.into_iter().map(spent).collect()));
         }
+        if let Some(place) = &explained.place {
+            statement.insert("Runs".to_owned(), json!(place.to_string()));
+        }
         if let Some(bytes) = explained.memory {
             statement.insert("Memory Bytes".to_owned(), json!(bytes));
         }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::execution::TaskContext;
 use futures::TryStreamExt;
 use planner::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
+use crate::distribute::{Attempts, Purpose, Spread};
 use crate::modify::Attempt;
-use crate::run::{Prepared, operators};
+use crate::run::Prepared;
 use crate::{Execution, RunContext};
 
 mod actual;
@@ -19,6 +19,7 @@ mod arrow;
 mod by_key;
 mod change;
 mod estimate;
+mod exchange;
 mod expressions;
 mod json;
 mod node;
@@ -26,11 +27,13 @@ mod operator;
 mod operators;
 mod rows;
 mod text;
+mod tree;
 
 #[cfg(test)]
 mod tests;
 
 use estimate::Estimate;
+pub(crate) use estimate::join_sizes;
 use node::Node;
 
 /// What EXPLAIN says.
@@ -42,6 +45,8 @@ struct Explained {
     execution: Option<Duration>,
     /// With ANALYZE: bytes of memory that it had at most.
     memory: Option<u64>,
+    /// Where it runs, if that may be in other processes.
+    place: Option<Spread>,
 }
 
 impl Execution {
@@ -74,18 +79,30 @@ impl Execution {
     }
 
     async fn explain_query(&self, plan: &ExplainPlan, query: &QueryPlan, context: &RunContext) -> SqlResult<Explained> {
-        let (prepared, task, planning) = self.operators(query, context).await?;
-        let mut execution = None;
-        if plan.analyze {
-            let start = self.clock.monotonic();
-            let rows = self.stream(Arc::clone(&prepared.operators), task, context);
-            rows.try_for_each(async |_| Ok(())).await?;
-            execution = Some(self.clock.monotonic().saturating_sub(start));
-        }
-        let root = node::tree(&prepared, plan, &context.settings);
+        let purpose = if plan.analyze { Purpose::Measure } else { Purpose::Show };
+        let mut attempts = Attempts::of(context);
+        let (prepared, planning, execution) = loop {
+            let attempted = self.operators(query, context, &attempts, purpose).await;
+            let ran = match attempted {
+                Ok((prepared, planning)) if plan.analyze => {
+                    let start = self.clock.monotonic();
+                    let rows = self.stream(Arc::clone(&prepared.operators), Arc::clone(&prepared.task), context);
+                    let ended = rows.try_for_each(async |_| Ok(())).await;
+                    let took = self.clock.monotonic().saturating_sub(start);
+                    ended.map(|()| (prepared, planning, Some(took)))
+                }
+                Ok((prepared, planning)) => Ok((prepared, planning, None)),
+                Err(error) => Err(error),
+            };
+            match ran {
+                Ok(ran) => break ran,
+                Err(error) => attempts.after(error)?,
+            }
+        };
+        let root = tree::tree(&prepared, plan, &context.settings);
         let root = by_key::shown(root, &plan.inner, context, plan.analyze);
         let memory = plan.analyze.then(|| context.memory.used().most as u64);
-        Ok(Explained { root, planning, execution, memory })
+        Ok(Explained { root, planning, execution, memory, place: prepared.spread() })
     }
 
     /// The operators of a query, and how long they took to plan.
@@ -93,12 +110,13 @@ impl Execution {
         &self,
         query: &QueryPlan,
         context: &RunContext,
-    ) -> SqlResult<(Prepared, Arc<TaskContext>, Duration)> {
+        attempts: &Attempts,
+        purpose: Purpose,
+    ) -> SqlResult<(Prepared, Duration)> {
         let start = self.clock.monotonic();
-        let task = self.task(&query.state, context);
-        let (query, stop) = (query.clone(), context.cancel.clone());
-        let is_on = context.settings.engine();
-        let prepared = self.run(context, async move { operators(&query, &stop, is_on).await }).await?;
-        Ok((prepared, task, self.clock.monotonic().saturating_sub(start)))
+        let (attempts, query, about) = (attempts.clone(), query.clone(), context.clone());
+        let preparing = async move { attempts.prepare(&query, &about, purpose).await };
+        let prepared = self.run(context, preparing).await?;
+        Ok((prepared, self.clock.monotonic().saturating_sub(start)))
     }
 }

@@ -16,6 +16,9 @@ pub(super) fn lines(explained: &Explained, plan: &ExplainPlan) -> Vec<String> {
             let line = |phase: Phase| format!("  {}: {:.3} ms", phase.name(), milliseconds(phases.spent(phase)));
             lines.extend(Phase::ALL.map(line));
         }
+        if let Some(place) = &explained.place {
+            lines.push(format!("Runs: {place}"));
+        }
         if let Some(bytes) = explained.memory {
             lines.push(shown(&Property::new("Memory", Value::Bytes(bytes))));
         }

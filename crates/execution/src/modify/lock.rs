@@ -47,7 +47,8 @@ fn what(resource: &Resource) -> String {
     match resource {
         Resource::Table(table) => format!("relation {table}"),
         Resource::Row(table, row) => format!("row {} of relation {table}", row.0),
-        _ => "a key".to_owned(),
+        Resource::Key(key) if key.index == Oid::default() => "a token".to_owned(),
+        Resource::Key(_) => "a key".to_owned(),
     }
 }
 
@@ -86,8 +87,9 @@ impl Execution {
     }
 }
 
-/// `40P01`, `55P03`.
-pub(crate) fn from_lock(error: &LockError) -> SqlError {
+/// What clients are told of a lock that was not had: `40P01`, `55P03`.
+#[must_use]
+pub fn from_lock(error: &LockError) -> SqlError {
     match error {
         LockError::NotAvailable { resource } => {
             let what = match resource {

@@ -30,6 +30,7 @@ mod unique;
 pub(crate) use constraints::{NewRow, check};
 pub(crate) use follow::{Following, is_seen};
 pub(crate) use lock::Waits;
+pub use lock::from_lock;
 #[cfg(test)]
 pub(crate) use targets::place_of;
 pub(crate) use targets::{Many, Targets, columns_from, tuples};

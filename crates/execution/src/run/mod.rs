@@ -11,20 +11,23 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use planner::error::from_datafusion;
 use planner::stop::canceled;
-use planner::{Division, Optimized, OutputColumn, Phase, QueryPlan, Settings};
+use planner::{OutputColumn, QueryPlan, Settings};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
-use crate::cover::{cover, is_whole};
+use crate::distribute::{Attempts, Distribution, Purpose, Spread};
 use crate::encode::TextStyle;
 use crate::threads::{QueryShare, Threads};
 use crate::{Execution, Lease, Progress, QueryMemory, Ran};
 
+mod prepare;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use prepare::{Place, Prepared, operators};
 
 /// Batches that wait for a slow reader: with those in the operators' hands all that a result of any size needs.
 const BATCHES_AHEAD: usize = 2;
@@ -45,9 +48,16 @@ pub struct RunContext {
     pub memory: Arc<QueryMemory>,
     /// The worker that it runs on; `None` for what needs none: the process itself.
     pub lease: Option<Arc<Lease>>,
+    /// The workers among which it may be divided; `None` where it runs on the lease alone.
+    pub distribution: Option<Arc<Distribution>>,
 }
 
 impl RunContext {
+    /// The same, in this process alone: for what is fed rows as they come, and cannot begin again.
+    pub(crate) fn here(&self) -> Self {
+        Self { distribution: None, ..self.clone() }
+    }
+
     /// How the session shows values.
     #[must_use]
     pub fn text_style(&self) -> TextStyle {
@@ -63,32 +73,65 @@ pub struct RowStream {
 }
 
 impl Execution {
-    /// Plans the operators of `plan` and starts them; rows come as they are asked for.
+    /// Plans the operators of `plan` and starts them; rows come as they are asked for. On workers the first are waited for: until there are any, the
+    /// query can begin again.
     ///
     /// # Errors
     /// What constant folding and scans find while they are planned; `57014` when cancelled.
     pub async fn query(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
+        self.query_placed(plan, context).await.map(|(rows, _)| rows)
+    }
+
+    /// As [`Execution::query`], with where it runs if its statement may use workers of other processes.
+    ///
+    /// # Errors
+    /// As [`Execution::query`].
+    pub async fn query_placed(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<(RowStream, Option<Spread>)> {
         let columns = plan.columns.clone();
-        let task = self.task(&plan.state, context);
-        let (plan, stop) = (plan.clone(), context.cancel.clone());
-        let is_on = context.settings.engine();
-        let prepared = self.run(context, async move { operators(&plan, &stop, is_on).await }).await?;
-        Ok(RowStream { columns, stream: self.stream(prepared.operators, task, context) })
+        let mut attempts = Attempts::of(context);
+        loop {
+            let (attempt, own, about) = (attempts.clone(), plan.clone(), context.clone());
+            let preparing = async move { attempt.prepare(&own, &about, Purpose::Run).await };
+            let prepared = match self.run(context, preparing).await {
+                Ok(prepared) => prepared,
+                Err(error) => {
+                    attempts.after(error)?;
+                    continue;
+                }
+            };
+            let spread = prepared.spread();
+            let mut stream = self.stream(prepared.operators, prepared.task, context).fuse();
+            if !matches!(spread, Some(Spread::Worker(_) | Spread::Workers(_))) {
+                return Ok((RowStream { columns, stream: stream.boxed() }, spread));
+            }
+            match stream.next().await {
+                Some(Err(error)) => attempts.after(error)?,
+                first => {
+                    let stream = stream::iter(first).chain(stream).boxed();
+                    return Ok((RowStream { columns, stream }, spread));
+                }
+            }
+        }
     }
 
     /// All rows of `plan`.
     pub(crate) async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
-        let (plan, stop) = (plan.clone(), context.cancel.clone());
-        let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
-        let is_on = context.settings.engine();
-        let task = self.task(&plan.state, context);
-        self.run(context, async move {
-            let start = clock.monotonic();
-            let prepared = operators(&plan, &stop, is_on).await?;
-            ran.note(&prepared, clock.monotonic().saturating_sub(start));
-            datafusion::physical_plan::collect(prepared.operators, task).await.map_err(from_datafusion)
-        })
-        .await
+        let mut attempts = Attempts::of(context);
+        loop {
+            let (attempt, own, about) = (attempts.clone(), plan.clone(), context.clone());
+            let clock = Arc::clone(&self.clock);
+            let collecting = async move {
+                let start = clock.monotonic();
+                let prepared = attempt.prepare(&own, &about, Purpose::Run).await?;
+                about.ran.note(&prepared, clock.monotonic().saturating_sub(start));
+                let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
+                rows.await.map_err(from_datafusion)
+            };
+            match self.run(context, collecting).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) => attempts.after(error)?,
+            }
+        }
     }
 
     /// The rows of `operators`, all partitions as one.
@@ -125,45 +168,6 @@ impl Execution {
             }
         }
     }
-}
-
-/// A query that is ready to run.
-#[derive(Debug, Clone)]
-pub(crate) struct Prepared {
-    pub(crate) operators: Arc<dyn ExecutionPlan>,
-    /// What they were made of: EXPLAIN asks what was expected of it.
-    pub(crate) optimized: Arc<Optimized>,
-}
-
-impl Prepared {
-    fn new(operators: Arc<dyn ExecutionPlan>, optimized: Optimized) -> Self {
-        Self { operators, optimized: Arc::new(optimized) }
-    }
-}
-
-/// The operators that run a query; what the engine can run of them is its own, if it is on.
-pub(crate) async fn operators(plan: &QueryPlan, stop: &CancellationToken, is_on: bool) -> SqlResult<Prepared> {
-    let optimized = plan.optimized(stop).await?;
-    if !is_on {
-        let operators = plan.operators(&optimized, Division::Threads, stop).await?;
-        return Ok(Prepared::new(operators, optimized));
-    }
-    if optimized.has_work() && !optimized.hides_plans().map_err(from_datafusion)? {
-        let again = optimized.anew().map_err(from_datafusion)?;
-        let covered = programs(plan, plan.operators(&again, Division::None, stop).await?)?;
-        if is_whole(&covered) {
-            return Ok(Prepared::new(covered, again));
-        }
-    }
-    let covered = programs(plan, plan.operators(&optimized, Division::Threads, stop).await?)?;
-    Ok(Prepared::new(covered, optimized))
-}
-
-fn programs(plan: &QueryPlan, operators: Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    let begun = plan.phases.begin();
-    let covered = cover(operators);
-    plan.phases.end(Phase::Programs, begun);
-    covered.map_err(from_datafusion)
 }
 
 async fn produce(

@@ -21,19 +21,21 @@ use shards::{Predicate, ShardReader};
 
 use super::Scan;
 use super::pages::PageRun;
-use super::parts::{Parts, Runs};
+use super::parts::{Part, Parts, Runs};
 use super::rows::{PartitionScan, counter};
 
 /// Reads the shards of a table. Partitions take row groups from one queue, so that none waits for another.
 #[derive(Debug)]
 pub(crate) struct ShardScanExec {
     pub(crate) scan: Arc<Scan>,
-    parts: Parts,
+    pub(super) parts: Parts,
     limit: Option<usize>,
     /// Filters of operators above that grow stricter while the query runs; they prune, and are tested again above.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     properties: Arc<PlanProperties>,
     runs: Runs,
+    /// The process that reads it, where it is one of several that a scan was divided into.
+    home: Option<Arc<str>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -61,19 +63,53 @@ impl ShardScanExec {
         let metrics = ExecutionPlanMetricsSet::new();
         let pruned = scan.shard_count - scan.shards.len();
         MetricBuilder::new(&metrics).global_counter(counter::SHARDS_PRUNED).add(pruned);
-        Self { scan, parts, limit, dynamic, properties, runs: Runs::default(), metrics }
+        Self { scan, parts, limit, dynamic, properties, runs: Runs::default(), home: None, metrics }
     }
 
     /// The same scan, not run yet.
     fn fresh(&self, limit: Option<usize>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         let (scan, properties) = (Arc::clone(&self.scan), Arc::clone(&self.properties));
-        Self::assemble(scan, self.parts.clone(), limit, dynamic, properties)
+        Self { home: self.home.clone(), ..Self::assemble(scan, self.parts.clone(), limit, dynamic, properties) }
+    }
+
+    /// The same with other filters that change.
+    pub(super) fn with_dynamic(self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+        Self { dynamic, ..self }
+    }
+
+    /// The same, for that process.
+    pub(super) fn at(self, home: &str) -> Self {
+        Self { home: Some(home.into()), ..self }
+    }
+
+    /// Filters of operators above that change while the query runs.
+    pub(crate) fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.dynamic
+    }
+
+    /// The process that reads it, where it is one of several that a scan was divided into.
+    pub(crate) fn home(&self) -> Option<&str> {
+        self.home.as_deref()
+    }
+
+    /// How many rows are enough for each partition.
+    pub(super) fn row_limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    pub(super) fn partitions(&self) -> usize {
+        self.properties.output_partitioning().partition_count()
     }
 
     /// A run of the scan whose rows come as pages, to be divided among workers. `known` predicates are over its columns: rows that fail them
     /// may be left out.
     pub(crate) fn pages(&self, known: Vec<Predicate>, batch_rows: usize) -> PageRun {
         PageRun::new(&self.scan, &self.parts, self.dynamic.clone(), known, batch_rows, self.metrics.clone())
+    }
+
+    /// Its parts, in order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter()
     }
 
     /// Into how many parts it is divided.

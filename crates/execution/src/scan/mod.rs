@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use catalog::TableRows;
-
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
@@ -17,10 +16,12 @@ use planner::{Pin, PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
 use shards::{
-    BlockCache, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, far_stretch_rows, prune,
+    BlockCache, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, TierUse, far_stretch_rows,
+    prune,
 };
 use types::RowId;
 
+use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
 use crate::table_columns::{column_defs, place_columns};
 
 mod by_key;
@@ -30,6 +31,7 @@ mod opened;
 mod order;
 mod pages;
 mod parts;
+mod portable;
 pub(crate) mod predicates;
 mod rows;
 
@@ -40,8 +42,11 @@ use by_key::{FreshRows, Keyed};
 pub(crate) use exec::ShardScanExec;
 pub(crate) use fresh::{FRESH_PLACE, stored_column};
 pub(crate) use opened::OpenedShards;
-pub(crate) use pages::{PageRun, PageScan};
+pub(crate) use pages::{PageRun, PageScan, Read};
+pub(crate) use parts::Part;
 use parts::Parts;
+pub use portable::PartKey;
+pub(crate) use portable::{Malformed, PortableScan, Stays};
 pub(crate) use rows::counter;
 
 /// Fresh rows of a part of an index that are read when a scan is planned, so that their number is known.
@@ -59,6 +64,7 @@ pub(crate) struct ScanPlanner {
     objects: Objects,
     opened: Arc<OpenedShards>,
     blocks: Arc<BlockCache>,
+    fragments: Arc<FragmentCache>,
 }
 
 /// What a scan reads: the same for all of its partitions.
@@ -67,6 +73,8 @@ pub(crate) struct Scan {
     pub(crate) objects: Objects,
     pub(crate) opened: Arc<OpenedShards>,
     pub(crate) blocks: TableCache,
+    /// Groups of shards that queries have made.
+    pub(crate) fragments: Arc<FragmentCache>,
     pub(crate) table: Arc<catalog::Table>,
     /// The columns of the batches, in order.
     pub(crate) columns: Arc<[ColumnDef]>,
@@ -112,7 +120,9 @@ pub(crate) struct ScanShard {
 impl Scan {
     /// Whether there may be rows beside those of the shards.
     fn has_fresh_rows(&self) -> bool {
-        self.rows.fresh.len() + self.rows.own.layer.len() != self.rows.own.layer.gone_len()
+        // A scan from another process has them listed, and nothing else of the table's rows.
+        self.fresh.get().is_some_and(|fresh| !fresh.is_empty())
+            || self.rows.fresh.len() + self.rows.own.layer.len() != self.rows.own.layer.gone_len()
     }
 
     /// The fresh rows in a fixed order.
@@ -125,8 +135,13 @@ impl Scan {
 }
 
 impl ScanPlanner {
-    pub(crate) fn new(objects: Objects, opened: Arc<OpenedShards>, blocks: Arc<BlockCache>) -> Self {
-        Self { objects, opened, blocks }
+    pub(crate) fn new(
+        objects: Objects,
+        opened: Arc<OpenedShards>,
+        blocks: Arc<BlockCache>,
+        fragments: Arc<FragmentCache>,
+    ) -> Self {
+        Self { objects, opened, blocks, fragments }
     }
 
     /// A few pages are a part. Of far files more, so that requests are worth the way, unless too few parts for all threads would be left.
@@ -142,6 +157,13 @@ impl ScanPlanner {
         }
         let fewer = Parts::of(&scan.shards, fresh, limit, of_far);
         if fewer.len() < threads.saturating_mul(PARTS_OF_THREAD) { parts } else { fewer }
+    }
+}
+
+impl ScanPlanner {
+    /// How the caches of columns and of groups are used.
+    pub(crate) fn cache_tiers(&self) -> Vec<TierUse> {
+        self.blocks.tiers().into_iter().chain([self.fragments.tier(FRAGMENT_TIER)]).collect()
     }
 }
 
@@ -193,6 +215,7 @@ impl PlanScan for ScanPlanner {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
             blocks: self.blocks.of(table.table.oid, table.table.cache),
+            fragments: Arc::clone(&self.fragments),
             table: Arc::clone(&table.table),
             columns,
             table_columns,

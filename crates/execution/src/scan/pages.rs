@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use shards::Predicate;
@@ -12,7 +12,7 @@ use shards::cache::Piece;
 
 use super::Scan;
 use super::parts::{Parts, Queue};
-use super::rows::{Opened, PartitionScan, PartsReader, failed};
+use super::rows::{Opened, PartitionScan, PartsReader, counter, failed};
 
 /// One run of a scan, divided among workers.
 pub(crate) struct PageRun {
@@ -44,6 +44,21 @@ impl PageRun {
         Self { is_ahead: false, ..self }
     }
 
+    /// How many parts are read.
+    pub(crate) fn part_count(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Leaves out the shards whose groups are known, by their positions among those of the scan. Of the others all is read that its own
+    /// predicates leave.
+    #[must_use]
+    pub(crate) fn without(self, is_known: impl Fn(usize) -> bool) -> Self {
+        let known = (0..self.scan.shards.len()).filter(|shard| is_known(*shard)).count();
+        MetricBuilder::new(&self.metrics).global_counter(counter::SHARDS_KNOWN).add(known);
+        let queue = Queue::new(&self.queue.parts().of_shards(|shard| !is_known(shard)));
+        Self { queue, dynamic: Vec::new(), known: Vec::new(), ..self }
+    }
+
     /// The pieces that one worker reads: what the others leave.
     pub(crate) fn worker(&self, number: usize) -> PageScan {
         let scan = PartitionScan {
@@ -54,68 +69,88 @@ impl PageRun {
             batch_rows: self.batch_rows,
             limit: None,
         };
-        PageScan { parts: scan.parts(&self.metrics, number), current: None, next: None, is_ahead: self.is_ahead }
+        let parts = scan.parts(&self.metrics, number);
+        PageScan { parts, current: None, next: None, passed: Vec::new(), is_ahead: self.is_ahead }
     }
 }
 
 type Pieces = BoxStream<'static, DfResult<Piece>>;
 
+/// What a worker is told of its share of a scan.
+pub(crate) enum Read {
+    /// The pieces that come from here on are of a part of this shard, by its position among those of the scan; of fresh rows without it.
+    Begun(Option<usize>),
+    Piece(Piece),
+    /// No row of a part of this shard can pass: it has no pieces. Those that come are not of it.
+    Passed(usize),
+}
+
 /// A worker's pieces, one after the other.
 pub(crate) struct PageScan {
     parts: PartsReader,
     current: Option<Pieces>,
-    /// The part after it, which is being fetched.
-    next: Option<Pieces>,
+    /// The part after it, which is being fetched, and its shard.
+    next: Option<(Option<usize>, Pieces)>,
+    /// The shards of parts without pieces that nobody was told of.
+    passed: Vec<usize>,
     is_ahead: bool,
 }
 
 impl PageScan {
-    /// The next piece; `None` at the end.
-    pub(crate) async fn next(&mut self) -> DfResult<Option<Piece>> {
+    /// What comes next; `None` at the end.
+    pub(crate) async fn next(&mut self) -> DfResult<Option<Read>> {
         loop {
-            if self.current.is_none() {
-                self.current = match self.next.take() {
+            if let Some(shard) = self.passed.pop() {
+                return Ok(Some(Read::Passed(shard)));
+            }
+            let Some(pieces) = &mut self.current else {
+                let opened = match self.next.take() {
                     Some(next) => Some(next),
                     None => self.open().await?,
                 };
-                if self.current.is_some() && self.is_ahead {
+                let Some((shard, pieces)) = opened else {
+                    match self.passed.is_empty() {
+                        true => return Ok(None),
+                        false => continue,
+                    }
+                };
+                self.current = Some(pieces);
+                if self.is_ahead {
                     self.next = self.open().await?;
                 }
-            }
-            let Some(pieces) = &mut self.current else { return Ok(None) };
+                return Ok(Some(Read::Begun(shard)));
+            };
             let piece = pieces.next().await.transpose();
             self.parts.counters.flush();
             match piece? {
-                Some(piece) => return Ok(Some(piece)),
+                Some(piece) => return Ok(Some(Read::Piece(piece))),
                 None => self.current = None,
             }
         }
     }
 
-    async fn open(&mut self) -> DfResult<Option<Pieces>> {
+    async fn open(&mut self) -> DfResult<Option<(Option<usize>, Pieces)>> {
         while let Some(opened) = self.parts.open().await? {
-            let (reader, read, shard) = match opened {
-                Opened::Settled { reader, read, shard } => (reader, read, shard),
-                Opened::Fresh(rows) => return Ok(Some(self.parts.fresh(rows).map_ok(Piece::Rows).boxed())),
+            let (reader, read, shard, place) = match opened {
+                Opened::Settled { reader, read, shard, place } => (reader, read, shard, place),
+                Opened::Fresh(rows) => return Ok(Some((None, self.parts.fresh(rows).map_ok(Piece::Rows).boxed()))),
             };
             let pages = reader.read_pages(&read, &self.parts.scan.scan.blocks).map_err(failed)?;
             if self.parts.counters.prune(&read, pages.pruning) {
+                self.passed.push(place);
                 continue;
             }
             // Places are of rows, which come as arrays.
             let pieces = pages.pieces.map_err(failed);
             if !self.parts.has_places() {
-                return Ok(Some(pieces.boxed()));
+                return Ok(Some((Some(place), pieces.boxed())));
             }
             let parts = self.parts.places_of(shard);
-            return Ok(Some(
-                pieces
-                    .map(move |piece| match piece? {
-                        Piece::Rows(rows) => parts(rows).map(Piece::Rows),
-                        page @ Piece::Page(_) => Ok(page),
-                    })
-                    .boxed(),
-            ));
+            let placed = pieces.map(move |piece| match piece? {
+                Piece::Rows(rows) => parts(rows).map(Piece::Rows),
+                page @ Piece::Page(_) => Ok(page),
+            });
+            return Ok(Some((Some(place), placed.boxed())));
         }
         Ok(None)
     }

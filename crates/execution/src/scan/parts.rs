@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use super::ScanShard;
 use super::by_key::FreshRows;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 /// Neighbouring rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Part {
     /// Of one row group.
     Settled {
@@ -79,9 +80,28 @@ impl Parts {
         self.parts.len()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter()
+    }
+
+    /// Those of fresh rows, and of the shards that `is_read` says so of, by their positions among those of the scan.
+    pub(super) fn of_shards(&self, is_read: impl Fn(usize) -> bool) -> Self {
+        let is_left = |part: &&Part| match part {
+            Part::Settled { shard, .. } => is_read(*shard),
+            Part::Fresh(_) => true,
+        };
+        self.parts.iter().filter(is_left).cloned().collect()
+    }
+
     /// How many row groups the parts are of.
     pub(crate) fn row_groups(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, Part::Settled { rows, .. } if rows.start == 0)).count()
+    }
+}
+
+impl FromIterator<Part> for Parts {
+    fn from_iter<I: IntoIterator<Item = Part>>(parts: I) -> Self {
+        Self { parts: parts.into_iter().collect() }
     }
 }
 
@@ -98,6 +118,15 @@ impl Queue {
     /// All parts, none of them taken yet.
     pub(super) fn new(parts: &Parts) -> Arc<Self> {
         Arc::new(Self { parts: parts.clone(), next: AtomicUsize::new(0), few: OnceLock::new() })
+    }
+
+    /// How many parts there are, taken or not.
+    pub(super) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    pub(super) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     pub(crate) fn next(&self) -> Option<Part> {

@@ -28,6 +28,7 @@ use crate::threads::{clock, pause};
 /// Names of the counters in a scan's metrics.
 pub(crate) mod counter {
     pub(crate) const SHARDS_PRUNED: &str = "shards_pruned";
+    pub(crate) const SHARDS_KNOWN: &str = "shards_known";
     pub(crate) const ROW_GROUPS: &str = "row_groups";
     pub(crate) const ROW_GROUPS_PRUNED: &str = "row_groups_pruned";
     pub(crate) const PAGES: &str = "pages";
@@ -94,6 +95,8 @@ pub(super) enum Opened {
         read: RowGroupRead,
         /// The shard's position among the table's.
         shard: usize,
+        /// And among those of the scan.
+        place: usize,
     },
     /// These of the fresh rows.
     Fresh(Range<usize>),
@@ -151,7 +154,7 @@ impl Running {
     async fn open(&mut self) -> DfResult<Option<Batches>> {
         while let Some(opened) = self.parts.open().await? {
             let (reader, read, shard) = match opened {
-                Opened::Settled { reader, read, shard } => (reader, read, shard),
+                Opened::Settled { reader, read, shard, .. } => (reader, read, shard),
                 Opened::Fresh(rows) => return Ok(Some(self.parts.fresh(rows))),
             };
             // A few rows are not worth whole pages.
@@ -172,14 +175,14 @@ impl PartsReader {
     pub(super) async fn open(&mut self) -> DfResult<Option<Opened>> {
         let scan = Arc::clone(&self.scan.scan);
         while let Some(part) = self.scan.queue.next() {
-            let (shard, row_group, rows) = match part {
+            let (place, row_group, rows) = match part {
                 Part::Settled { shard, row_group, rows } => (shard, row_group, rows),
                 Part::Fresh(rows) => return Ok(Some(Opened::Fresh(rows))),
             };
             let is_first = rows.start == 0;
             self.counters.row_groups.add(usize::from(is_first));
             let predicates = self.predicates();
-            let shard = &scan.shards[shard];
+            let shard = &scan.shards[place];
             let meta = &shard.meta;
             // What became known since it was planned may rule out whole shards.
             let is_narrowed = !self.scan.dynamic.is_empty() || !self.scan.known.is_empty();
@@ -202,7 +205,7 @@ impl PartsReader {
                 removed_rows: Arc::clone(&self.counters.left_out),
                 order: Arc::clone(&self.order),
             };
-            return Ok(Some(Opened::Settled { reader, read, shard: shard.number }));
+            return Ok(Some(Opened::Settled { reader, read, shard: shard.number, place }));
         }
         Ok(None)
     }

@@ -49,8 +49,9 @@ impl Life {
         self.world.left_behind.lock().extend(left);
     }
 
-    /// Once all is cleaned up, the objects are those of the newest commit.
+    /// Once all is cleaned up, the objects are those of the newest commit, and no token is known that long ago was one.
     pub(super) async fn check_clean(&self) {
+        assert!(self.tokens().is_empty(), "tokens are forgotten in time: {:?}", self.tokens());
         assert_eq!(self.objects().await, self.referenced(), "the objects after all is cleaned up");
         let rows = self.names(Space::Rows, |_| String::new()).len();
         let (fresh, state) = (self.newest(), self.newest());

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use txn::{CleanReport, HistoryError, Isolation};
+use catalog::Role;
+use txn::locks::LockWait;
+use txn::{Claim, ClaimError, CleanReport, HistoryError, Isolation, Token, Transaction, Work, Written};
 use types::random::SeededRandom;
 use types::{CommitTs, Moment, Random, ShardId};
 
@@ -42,6 +44,12 @@ impl Client {
         let mut writes = Writes::default();
         let mut savepoint: Option<Writes> = None;
         self.note(&format!("begins, {isolation:?}, at {}", transaction.view().ts.0));
+        let token = (below(&self.random, 2) == 0).then(|| life.world.token(&self.random));
+        if let Some(token) = token
+            && !self.claim(token, &mut transaction).await
+        {
+            return;
+        }
         for _ in 0..=below(&self.random, 4) {
             life.stop("statement").await;
             match below(&self.random, 10) {
@@ -66,6 +74,10 @@ impl Client {
                         writes = before;
                     } else {
                         self.note(&format!("{statement:?}"));
+                        if token.is_some() {
+                            transaction.note_written(written());
+                            writes.token = token;
+                        }
                     }
                 }
             }
@@ -84,7 +96,7 @@ impl Client {
         self.note("asks for a commit");
         life.world.history.lock().ask(self.number, &writes);
         let committed = transaction.commit().await;
-        drop(life.world.history.lock().answered(self.number));
+        life.world.history.lock().answered(self.number);
         match committed {
             Ok(ts) => {
                 self.note(&format!("has committed {}", ts.0));
@@ -103,9 +115,40 @@ impl Client {
         }
     }
 
+    /// Takes the token for the transaction; `false` where that has been committed, or cannot be found out.
+    async fn claim(&self, token: u64, transaction: &mut Transaction) -> bool {
+        let history = &self.life.world.history;
+        match transaction.claim(&named(token), written().work, LockWait::Block { timeout: None }).await {
+            Ok(Claim::Run) => {
+                history.lock().claimed(token, None);
+                self.note(&format!("has token {token}"));
+                true
+            }
+            Ok(Claim::Repeat { commit, .. }) => {
+                history.lock().claimed(token, Some(commit));
+                self.note(&format!("is told that commit {} has token {token}", commit.0));
+                false
+            }
+            Err(ClaimError::Failed(error)) => {
+                self.life.expect_fit(&from_txn(error));
+                false
+            }
+            Err(error) => panic!("token {token}: {error}"),
+        }
+    }
+
     fn note(&self, line: &str) {
         self.life.world.note(format!("client {} {line}", self.number));
     }
+}
+
+fn named(token: u64) -> Token {
+    Token { role: Role::BOOTSTRAP, text: token.to_string().into() }
+}
+
+/// All statements under tokens are the same.
+fn written() -> Written {
+    Written { work: Work::new().digest(), data: None, tag: "MERGE 1".to_owned(), rows: 1, gave_rows: false }
 }
 
 /// Settles and compacts.

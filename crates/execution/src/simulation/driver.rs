@@ -139,7 +139,7 @@ impl Driver {
         }
         self.world.note(format!("number {number} is gone"));
         self.actors[number as usize] = self.connect(number);
-        let asked = self.world.history.lock().answered(number);
+        let asked = self.world.history.lock().leave(number);
         if let Some(writes) = asked {
             while self.committer.serve_waiting() {
                 self.calm().await;
@@ -150,7 +150,8 @@ impl Driver {
             }
             let newest = self.life.newest();
             let seen = self.world.look.rows(&self.life.table, newest.state.rows(TABLE)).await;
-            self.world.history.lock().find_out(newest.ts, &writes, &seen);
+            let tokens = self.life.tokens();
+            self.world.history.lock().find_out(newest.ts, &writes, &seen, &tokens);
         }
     }
 
@@ -240,7 +241,7 @@ impl Driver {
         let now = self.life.newest();
         assert_eq!(now.ts, commit, "the commit that was restored");
         let seen = self.world.look.rows(&self.life.table, now.state.rows(TABLE)).await;
-        self.world.history.lock().go_back(now.ts, &seen);
+        self.world.history.lock().go_back(now.ts, &seen, &self.life.tokens());
         self.life.note_left_behind().await;
         self.checked = now.ts;
     }
@@ -263,7 +264,7 @@ impl Driver {
     async fn compare(&mut self, last: &Snapshot) {
         let now = self.life.newest();
         let seen = self.world.look.rows(&self.life.table, now.state.rows(TABLE)).await;
-        self.world.history.lock().start_again(now.ts, &seen);
+        self.world.history.lock().start_again(now.ts, &seen, &self.life.tokens());
         if now.ts == last.ts {
             let (before, after) = (last.state.rows(TABLE), now.state.rows(TABLE));
             assert!(before == after, "commit {}: {before:?} in memory was {after:?} on disk", now.ts.0);

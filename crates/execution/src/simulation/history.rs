@@ -1,6 +1,6 @@
 //! What must be true: the rows after every commit that was acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use types::CommitTs;
 
@@ -30,11 +30,16 @@ pub(super) struct Writes {
     pub(super) rows: BTreeMap<i64, Write>,
     /// It took away all rows, and these are what it saw.
     pub(super) emptied: Option<Rows>,
+    /// The token that it has written under.
+    pub(super) token: Option<u64>,
 }
+
+/// Tokens that were committed, and by which commits.
+pub(super) type Tokens = BTreeMap<u64, CommitTs>;
 
 impl Writes {
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.emptied.is_none()
+        self.rows.is_empty() && self.emptied.is_none() && self.token.is_none()
     }
 
     /// `rows` as the transaction sees them.
@@ -74,6 +79,9 @@ pub(super) struct History {
     in_doubt: Vec<Writes>,
     /// What clients have asked to be committed, and not heard of yet.
     asked: BTreeMap<u64, Writes>,
+    /// The same of the client that has gone last.
+    left: Option<Writes>,
+    tokens: Tokens,
 }
 
 impl History {
@@ -82,17 +90,29 @@ impl History {
         self.asked.insert(client, writes.clone());
     }
 
-    /// The client has heard of it, or has gone: what it asked for.
-    pub(super) fn answered(&mut self, client: u64) -> Option<Writes> {
-        self.asked.remove(&client)
+    /// The client has heard of it.
+    pub(super) fn answered(&mut self, client: u64) {
+        self.asked.remove(&client);
+    }
+
+    /// The client has gone without having heard of it: what it asked for.
+    pub(super) fn leave(&mut self, client: u64) -> Option<Writes> {
+        self.left = self.asked.remove(&client);
+        self.left.clone()
     }
 
     /// Nobody has told whether this was committed: it is there as a whole at this commit, the newest, or not at all.
-    pub(super) fn find_out(&mut self, ts: CommitTs, writes: &Writes, found: &Rows) {
+    pub(super) fn find_out(&mut self, ts: CommitTs, writes: &Writes, found: &Rows, tokens: &Tokens) {
+        self.left = None;
         let without = self.at(ts);
+        let told = writes.token.and_then(|token| tokens.get(&token)).copied();
         if *found == without {
+            assert!(told.is_none() || writes.over(&without) == without, "a token tells of a commit that was none");
+            self.tokens.extend(writes.token.zip(told));
             return;
         }
+        assert!(writes.token.is_none() || told.is_some(), "commit {} was made, and its token does not tell", ts.0);
+        self.tokens.extend(writes.token.zip(told));
         if let Some(why) = writes.refusal(&without) {
             panic!("a commit that nobody waited for: {why}");
         }
@@ -107,6 +127,7 @@ impl History {
     }
 
     pub(super) fn doubt(&mut self, writes: Writes) {
+        self.left = None;
         self.in_doubt.push(writes);
     }
 
@@ -124,6 +145,8 @@ impl History {
 
     fn advance(&mut self) {
         for (ts, writes) in std::mem::take(&mut self.acknowledged) {
+            let earlier = writes.token.and_then(|token| self.tokens.insert(token, ts));
+            assert!(earlier.is_none(), "one token was committed twice, by {earlier:?} and {}", ts.0);
             let before = self.states.values().next_back().cloned().unwrap_or_default();
             assert!(self.states.keys().next_back().is_none_or(|last| *last < ts), "commit {} came twice", ts.0);
             if let Some(why) = writes.refusal(&before) {
@@ -136,27 +159,61 @@ impl History {
     }
 
     /// The server starts again at a commit with these rows: what was acknowledged is there, what was in doubt as a whole or not.
-    pub(super) fn start_again(&mut self, ts: CommitTs, found: &Rows) {
+    pub(super) fn start_again(&mut self, ts: CommitTs, found: &Rows, tokens: &Tokens) {
         self.advance();
         self.asked.clear();
         let last = self.states.values().next_back().cloned().unwrap_or_default();
-        let with_doubts = std::mem::take(&mut self.in_doubt).iter().fold(last.clone(), |rows, writes| {
+        let in_doubt = std::mem::take(&mut self.in_doubt);
+        let doubted: BTreeSet<u64> = in_doubt.iter().filter_map(|writes| writes.token).collect();
+        let with_doubts = in_doubt.iter().fold(last.clone(), |rows, writes| {
             if let Some(why) = writes.refusal(&rows) {
                 panic!("in doubt: {why}");
             }
             writes.over(&rows)
         });
         assert!(*found == last || *found == with_doubts, "after a crash {found:?}, not {last:?} or {with_doubts:?}");
+        let new: BTreeSet<u64> = tokens.keys().filter(|token| !self.tokens.contains_key(token)).copied().collect();
+        let is_without = *found == last && new.is_empty();
+        let is_with = *found == with_doubts && new == doubted;
+        assert!(
+            is_without || is_with,
+            "after a crash tokens tell of {new:?}, and {doubted:?} were in doubt: {found:?}"
+        );
+        self.assert_known(tokens);
+        self.tokens.clone_from(tokens);
         self.states.insert(ts, found.clone());
     }
 
     /// What came after a commit is lost: the rows as of it are what is there.
-    pub(super) fn go_back(&mut self, ts: CommitTs, found: &Rows) {
+    pub(super) fn go_back(&mut self, ts: CommitTs, found: &Rows, tokens: &Tokens) {
         let expected = self.at(ts);
+        self.tokens.retain(|_, commit| *commit <= ts);
+        assert_eq!(self.tokens, *tokens, "tokens, restored to commit {}", ts.0);
         assert!(*found == expected, "restored to commit {}: {found:?}, not {expected:?}", ts.0);
         self.states.retain(|commit, _| *commit <= ts);
         self.asked.clear();
         self.in_doubt.clear();
+    }
+
+    /// A client was told that its token is free, or that this commit has it.
+    pub(super) fn claimed(&mut self, token: u64, by: Option<CommitTs>) {
+        self.advance();
+        match (self.tokens.get(&token), by) {
+            (Some(known), by) => assert_eq!(Some(*known), by, "token {token} was committed"),
+            (None, None) => {}
+            // Its client has not heard of it.
+            (None, Some(commit)) => {
+                let mut unheard = self.asked.values().chain(&self.left);
+                assert!(unheard.any(|writes| writes.token == Some(token)), "commit {} has a token of nobody", commit.0);
+            }
+        }
+    }
+
+    /// Every token that is known to be committed is told of.
+    fn assert_known(&self, tokens: &Tokens) {
+        for (token, commit) in &self.tokens {
+            assert_eq!(tokens.get(token), Some(commit), "token {token} was committed");
+        }
     }
 
     /// The oldest commit that changed rows.

@@ -18,7 +18,8 @@ use types::random::SeededRandom;
 use types::{ColumnId, CommitTs, Condition, Moment, Oid, Random, SqlError, SqlType};
 use uuid::Uuid;
 
-use super::history::History;
+use super::client::below;
+use super::history::{History, Tokens};
 use super::look::{Look, Scanner};
 use super::pace::Pace;
 use crate::fixtures::{self, TABLE};
@@ -59,6 +60,8 @@ pub(super) struct World {
     /// Objects that only a future knows of that was lost.
     pub(super) left_behind: Mutex<BTreeSet<String>>,
     next: AtomicI64,
+    /// The newest token.
+    token: AtomicU64,
     /// Numbers folders and disks.
     folders: AtomicU64,
     folder: TempDir,
@@ -96,6 +99,7 @@ impl World {
             visible: Mutex::default(),
             left_behind: Mutex::default(),
             next: AtomicI64::new(1),
+            token: AtomicU64::new(1),
             folders: AtomicU64::new(0),
             folder: folder_in_memory(),
             seed,
@@ -107,6 +111,15 @@ impl World {
     /// A number that nothing else has: of a row, or of a version of one.
     pub(super) fn number(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A token that nobody had, or one that others have or had lately.
+    pub(super) fn token(&self, random: &SeededRandom) -> u64 {
+        if below(random, 2) == 0 {
+            self.token.fetch_add(1, Ordering::Relaxed)
+        } else {
+            self.token.load(Ordering::Relaxed)
+        }
     }
 
     /// Lets requests fail, one in so many, or no more.
@@ -233,6 +246,14 @@ impl Life {
 
     pub(super) fn newest(&self) -> Snapshot {
         self.transactions.current()
+    }
+
+    /// The tokens that were committed, and by which commits.
+    pub(super) fn tokens(&self) -> Tokens {
+        let known = self.transactions.outcomes(None, None).expect("memory does not fail");
+        let committed =
+            known.into_iter().filter_map(|known| known.outcome.map(|outcome| (known.token, outcome.commit)));
+        committed.map(|(token, commit)| (token.text.parse().expect("tokens are numbers"), commit)).collect()
     }
 
     /// Waits until the driver says to go on.

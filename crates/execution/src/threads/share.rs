@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// `kiln.priority`: how much of the threads a query gets beside others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Priority {
     /// A quarter of a normal one's.
     Low,
@@ -50,6 +52,12 @@ impl QueryShare {
     #[must_use]
     pub fn new(priority: Priority) -> Self {
         Self { priority, ..Self::default() }
+    }
+
+    /// What it gets beside others.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority
     }
 
     /// Thread time that it has had.

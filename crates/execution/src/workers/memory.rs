@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// A pool over the one of the process. Where its limit becomes less than what is taken, nothing is taken back, and nobody gets more.
 #[derive(Debug)]
-pub(super) struct WorkerMemory {
+pub(crate) struct WorkerMemory {
     all: Arc<dyn MemoryPool>,
     taken: Mutex<Taken>,
 }
@@ -43,16 +43,16 @@ impl Taken {
 }
 
 impl WorkerMemory {
-    pub(super) fn new(all: Arc<dyn MemoryPool>, limit: Option<usize>) -> Arc<Self> {
+    pub(crate) fn new(all: Arc<dyn MemoryPool>, limit: Option<usize>) -> Arc<Self> {
         Arc::new(Self { all, taken: Mutex::new(Taken { limit, ..Taken::default() }) })
     }
 
-    pub(super) fn set_limit(&self, limit: Option<usize>) {
+    pub(crate) fn set_limit(&self, limit: Option<usize>) {
         self.taken.lock().limit = limit;
     }
 
     /// Bytes that are taken.
-    pub(super) fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         let taken = self.taken.lock();
         taken.spillable + taken.unspillable
     }

@@ -23,10 +23,10 @@ use types::{Clock, Random};
 
 use crate::threads::Threads;
 
-pub use lease::Lease;
+pub use lease::{Hold, Lease};
 pub use state_file::StateFile;
 
-use memory::WorkerMemory;
+pub(crate) use memory::WorkerMemory;
 use room::Room;
 
 /// More workers than this are not started in one process: each has threads and files of the system.
@@ -96,6 +96,12 @@ impl EmbeddedWorkers {
         });
         let least = able.min_by_key(|room| room.running())?;
         Some(Lease::of(least))
+    }
+
+    /// What a statement for a cluster of other processes has of this one: the threads and memory of what runs without a worker.
+    #[must_use]
+    pub fn lease_for(&self, hold: Box<dyn Hold>) -> Arc<Lease> {
+        Lease::for_processes(Arc::clone(&self.threads), Arc::clone(&self.memory), hold)
     }
 
     /// Bytes of memory that a worker's statements have.

@@ -10,8 +10,9 @@ use planner::error::from_datafusion;
 use types::SqlResult;
 
 use crate::cover::FragmentExec;
+use crate::distribute::is_distributed;
 
-/// `rows` in so many streams if they are a program's and in no order: those of operators lie together as they were read, which is of use
+/// `rows` in so many streams if they are a program's, or come from other processes, and in no order: those of operators lie together as they were read, which is of use
 /// to who reads them later.
 pub(super) fn dealt(rows: Arc<dyn ExecutionPlan>, threads: usize) -> SqlResult<Arc<dyn ExecutionPlan>> {
     if threads < 2 || !is_of_program(&rows) || rows.output_ordering().is_some() {
@@ -24,6 +25,6 @@ pub(super) fn dealt(rows: Arc<dyn ExecutionPlan>, threads: usize) -> SqlResult<A
 fn is_of_program(rows: &Arc<dyn ExecutionPlan>) -> bool {
     match rows.downcast_ref::<ProjectionExec>() {
         Some(projection) => is_of_program(projection.input()),
-        None => rows.is::<FragmentExec>(),
+        None => rows.is::<FragmentExec>() || is_distributed(rows),
     }
 }

@@ -26,10 +26,10 @@ use txn::locks::TableLock;
 use txn::{Isolation, Transaction};
 use types::{Oid, SqlResult};
 
+use crate::distribute::{Attempts, Purpose};
 use crate::error::from_txn;
 use crate::modify::{Attempt, Modified, Waits};
 use crate::point::PointRun;
-use crate::run::operators;
 use crate::{Execution, RunContext};
 
 pub(crate) use conform::{in_form_of, with_digits};
@@ -63,20 +63,24 @@ impl Execution {
             let rows = Gathered::of_batches(&plan.table, rows)?;
             return self.write_gathered(plan, rows, None, transaction, context).await;
         }
-        let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
-        let task = self.task(&input.state, context);
-        let stop = context.cancel.clone();
-        let (clock, ran) = (Arc::clone(&self.clock), Arc::clone(&context.ran));
-        let is_on = context.settings.engine();
-        let loaded = self
-            .run(context, async move {
+        let mut attempts = Attempts::of(context);
+        let loaded = loop {
+            let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
+            let (attempt, own, about) = (attempts.clone(), input.clone(), context.clone());
+            let clock = Arc::clone(&self.clock);
+            let loading = async move {
                 let start = clock.monotonic();
-                let prepared = operators(&input, &stop, is_on).await?;
-                ran.note(&prepared, clock.monotonic().saturating_sub(start));
-                let rows = dealt(prepared.operators, task.session_config().target_partitions())?;
-                load.run(rows, task).await
-            })
-            .await?;
+                let prepared = attempt.prepare(&own, &about, Purpose::Run).await?;
+                about.ran.note(&prepared, clock.monotonic().saturating_sub(start));
+                let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
+                load.run(rows, prepared.task).await
+            };
+            match self.run(context, loading).await {
+                Ok(loaded) => break loaded,
+                // What an attempt has written stays announced, and is removed with what is not committed.
+                Err(error) => attempts.after(error)?,
+            }
+        };
         let rows = loaded.stage(transaction)?;
         Ok(Attempt::Done(Modified { rows, returning: Vec::new() }))
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cluster::{
-    Author, Change, ClusterEvent, ClusterId, ClusterOptions, ControlPlane, HardwareInstance, HardwareKind, PlaneError,
+    Author, Change, ClusterEvent, ClusterId, ClusterSpec, ControlPlane, DesiredState, HardwareInstance, HardwareKind,
+    PlaneError,
 };
 use types::{SqlError, SqlResult};
 
@@ -43,21 +44,28 @@ impl Clusters {
         for change in changes {
             let tried = state.change(self.plane.inventory(), change, author, self.clock.now_us());
             state = tried.map_err(|error| from_cluster(&error))?.0;
-            self.check_honoured(change)?;
+            self.check_honoured(&state)?;
         }
         Ok(())
     }
 
-    /// Refuses what no hardware of this version can do.
-    fn check_honoured(&self, change: &Change) -> SqlResult<()> {
-        let (Change::Create { options, .. } | Change::Alter { options, .. }) = change else { return Ok(()) };
-        let ClusterOptions { max_spill_pct, max_cache_pct, .. } = options;
-        let shares_disk = self.plane.inventory().all_hardware().all(|hardware| hardware.kind == HardwareKind::Embedded);
-        for (option, value) in [("MAX_SPILL_PCT", max_spill_pct), ("MAX_CACHE_PCT", max_cache_pct)] {
-            if matches!(value, Some(Some(_))) && shares_disk {
-                let hint = "Workers in the server's process share its disk.";
-                let what = format!("{option} on hardware instance \"{}\"", HardwareInstance::EMBEDDED);
-                return Err(SqlError::unsupported(what).with_hint(hint));
+    /// Refuses clusters whose hardware cannot do what is said of them.
+    fn check_honoured(&self, state: &DesiredState) -> SqlResult<()> {
+        let inventory = self.plane.inventory();
+        for ClusterSpec { hardware_instance, max_spill_pct, max_cache_pct, .. } in
+            state.clusters().map(|cluster| &cluster.spec)
+        {
+            // Hardware of an earlier version starts no workers.
+            let Ok(HardwareInstance { kind: HardwareKind::Embedded, .. }) = inventory.hardware(hardware_instance)
+            else {
+                continue;
+            };
+            for (option, value) in [("MAX_SPILL_PCT", max_spill_pct), ("MAX_CACHE_PCT", max_cache_pct)] {
+                if value.is_some() {
+                    let hint = "Workers in the server's process share its disk.";
+                    let what = format!("{option} on hardware instance \"{hardware_instance}\"");
+                    return Err(SqlError::unsupported(what).with_hint(hint));
+                }
             }
         }
         Ok(())
@@ -67,13 +75,7 @@ impl Clusters {
 /// Why a change is refused, as clients are told.
 pub(crate) fn from_cluster(error: &cluster::Error) -> SqlError {
     let told = SqlError::new(error.condition(), error.to_string());
-    let hint = match error {
-        cluster::Error::UndefinedHardware { name, known } if name == HardwareInstance::LOCAL => {
-            Some(format!("Workers in processes of their own are not there yet. There are: {}.", known.join(", ")))
-        }
-        other => other.hint(),
-    };
-    match hint {
+    match error.hint() {
         Some(hint) => told.with_hint(hint),
         None => told,
     }

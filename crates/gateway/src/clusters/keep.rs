@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use catalog::Definitions;
@@ -26,6 +27,7 @@ impl Clusters {
         let mut compared = Compared::default();
         loop {
             let seen = self.revision();
+            let seen_processes = self.processes.as_ref().map_or(0, |processes| processes.changes().current());
             // Threads are started, and a change is written to disk.
             let pass = tokio::task::spawn_blocking({
                 let clusters = Arc::clone(self);
@@ -37,19 +39,44 @@ impl Clusters {
             self.forget_gone_roles(transactions, &mut compared).await;
             tokio::select! {
                 () = self.changed_since(seen) => {}
+                () = self.processes_changed_since(seen_processes) => {}
                 () = self.clock.sleep(LOOK_EVERY) => {}
             }
         }
     }
 
+    /// Completes when a look at the workers in other processes is worth it.
+    async fn processes_changed_since(&self, seen: u64) {
+        match &self.processes {
+            Some(processes) => drop(processes.changes().after(seen).await),
+            None => std::future::pending().await,
+        }
+    }
+
     /// One look at the workers, and what it leads to.
-    pub(super) fn pass(&self) {
+    pub(super) fn pass(self: &Arc<Self>) {
         let activity: BTreeMap<ClusterId, Activity> =
             self.gates.lock().iter().map(|(id, gate)| (*id, gate.admission.activity())).collect();
+        // Before a worker begins that may want one of them.
+        self.clean_folders();
         for action in self.plane.pass(&activity) {
             tracing::debug!(?action, "workers change");
         }
+        self.move_owners();
         self.move_gates();
+    }
+
+    /// Takes away what workers of slots have left on the disk that are not there any more.
+    fn clean_folders(&self) {
+        let Some(processes) = &self.processes else { return };
+        let desired = self.plane.desired();
+        let generation = desired.generation();
+        if self.cleaned.swap(generation, Ordering::Relaxed) == generation {
+            return;
+        }
+        processes.clean_folders(|cluster, slot| {
+            desired.cluster(cluster).is_some_and(|cluster| slot < cluster.spec.node_count)
+        });
     }
 
     /// Takes back what roles have on clusters that are not there any more: DROP ROLE is a transaction's, clusters are not.

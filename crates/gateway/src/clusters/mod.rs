@@ -1,10 +1,13 @@
 //! The clusters as sessions meet them: who may run where, whose turn it is, and on which worker.
 //!
 //! What there should be and what makes workers of it is `cluster`'s; here its control plane is kept going (`keep.rs`), changed by statements
-//! (`change.rs`), asked by each of them (`session/admit.rs`), and shown (`show.rs`).
+//! (`change.rs`), asked by each of them (`session/admit.rs`), and shown (`show.rs`). Where workers are processes, `divide.rs` says how a statement is divided
+//! among them and `owners.rs` who of them owns parts of shards.
 
 mod change;
+mod divide;
 mod keep;
+mod owners;
 mod show;
 
 #[cfg(test)]
@@ -13,6 +16,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use catalog::Role;
@@ -23,10 +27,14 @@ use cluster::{
     Actor, Admission, Candidate, Choice, ClusterId, ControlPlane, HardwareInstance, HardwareKind, Inventory, Limits,
     LocalControlPlane, PlaneError, Settings, Unavailable, WlmProfile, balance,
 };
+use execution::distribute::Channels;
 use execution::workers::{EmbeddedWorkers, StateFile};
 use execution::{Execution, Lease};
+use fleet::Processes;
 use parking_lot::Mutex;
-use types::{Clock, Condition, SqlError, SqlResult};
+use types::{Clock, Condition, Random, SqlError, SqlResult};
+
+use owners::Owners;
 
 pub(crate) use change::from_cluster;
 
@@ -37,21 +45,36 @@ pub struct ClusterSettings {
     pub max_running: u32,
     /// What still runs on a worker that is to go is ended with it after so long.
     pub drain_grace: Duration,
+    /// How long a place whose workers fail again and again waits for the next one at most.
+    pub backoff_max: Duration,
 }
 
 impl Default for ClusterSettings {
     fn default() -> Self {
-        Self { max_running: WlmProfile::RUNNING, drain_grace: Duration::from_secs(300) }
+        Self {
+            max_running: WlmProfile::RUNNING,
+            drain_grace: Duration::from_secs(300),
+            backoff_max: Duration::from_secs(60),
+        }
     }
 }
 
-/// The clusters of a server whose workers are in its own process.
+/// The clusters of a server, whose workers are in its own process or in others on its machine.
 #[derive(Debug)]
 pub struct Clusters {
     plane: LocalControlPlane,
     workers: Arc<EmbeddedWorkers>,
+    /// `None` where there are no workers in other processes.
+    processes: Option<Arc<Processes>>,
+    /// To these.
+    channels: Option<Channels>,
     gates: Mutex<BTreeMap<ClusterId, Gate>>,
+    /// Of clusters of processes.
+    owners: Mutex<BTreeMap<ClusterId, Owners>>,
+    /// The state for which folders of workers were last cleaned.
+    cleaned: AtomicU64,
     clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
 }
 
 /// The admission to one cluster, and what it was last told.
@@ -63,7 +86,8 @@ struct Gate {
 }
 
 impl Clusters {
-    /// The clusters that the data folder tells of, with those workers that there should be. In a fresh folder it is `default` alone.
+    /// The clusters that the data folder tells of, with those workers that there should be. In a fresh folder it is `default` alone. With
+    /// `processes` workers can be processes of their own too, and those of new clusters are where nothing else is said.
     ///
     /// # Errors
     /// What tells of them cannot be read, or is not what was written.
@@ -71,21 +95,43 @@ impl Clusters {
         execution: &Execution,
         folder: &Path,
         settings: ClusterSettings,
+        processes: Option<Arc<Processes>>,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Clusters>, PlaneError> {
         let workers = Arc::clone(execution.workers());
         let host: Arc<dyn WorkerHost> = Arc::clone(&workers) as Arc<dyn WorkerHost>;
-        let patience =
-            Settings { drain_grace: settings.drain_grace, ..Settings::new(workers.version(), workers.machine()) };
+        let mut hosts = BTreeMap::from([(HardwareKind::Embedded, host)]);
+        if let Some(processes) = &processes {
+            hosts.insert(HardwareKind::Local, Arc::clone(processes) as Arc<dyn WorkerHost>);
+        }
+        let usual = Settings::new(workers.version(), workers.machine());
+        let patience = Settings {
+            drain_grace: settings.drain_grace,
+            backoff_first: usual.backoff_first.min(settings.backoff_max),
+            backoff_max: settings.backoff_max,
+            ..usual
+        };
         let plane = LocalControlPlane::open(
             Box::new(StateFile::in_folder(folder)),
-            BTreeMap::from([(HardwareKind::Embedded, host)]),
-            inventory(settings.max_running),
+            hosts,
+            inventory(settings.max_running, processes.is_some()),
             patience,
             Arc::clone(&clock),
             Role::BOOTSTRAP,
         )?;
-        let clusters = Arc::new(Clusters { plane, workers, gates: Mutex::default(), clock });
+        let random = Arc::clone(execution.random());
+        let channels = processes.as_ref().map(|processes| Channels::new(processes.dial()));
+        let clusters = Arc::new(Clusters {
+            plane,
+            workers,
+            processes,
+            channels,
+            gates: Mutex::default(),
+            owners: Mutex::default(),
+            cleaned: AtomicU64::new(u64::MAX),
+            clock,
+            random,
+        });
         clusters.pass();
         Ok(clusters)
     }
@@ -129,9 +175,13 @@ impl Clusters {
         self.gates.lock().get(&cluster).map(|gate| Arc::clone(&gate.admission))
     }
 
-    /// The least busy worker of a cluster; `None` where none of them takes statements at the moment.
+    /// The least busy worker of a cluster, or all of them where they are processes of their own, for whom this one runs the statement; `None` where
+    /// none of them takes statements at the moment.
     pub(crate) fn lease(&self, cluster: ClusterId) -> Option<Arc<Lease>> {
-        self.workers.lease(&self.plane.serving(cluster))
+        self.workers.lease(&self.plane.serving(cluster)).or_else(|| {
+            let hold = self.processes.as_ref()?.hold(&self.owning(cluster))?;
+            Some(self.workers.lease_for(hold))
+        })
     }
 
     /// The name of a cluster.
@@ -219,13 +269,9 @@ pub(crate) struct Chosen {
     name: String,
 }
 
-/// What clusters can be made of in this version.
-fn inventory(max_running: u32) -> Inventory {
-    let embedded = HardwareInstance {
-        name: HardwareInstance::EMBEDDED.to_owned(),
-        kind: HardwareKind::Embedded,
-        description: "threads of the server's process: the cores by the cluster's workers, the memory by all workers"
-            .to_owned(),
-    };
-    Inventory::new([embedded], [WlmProfile { name: DEFAULT.to_owned(), max_running }])
+/// What clusters can be made of here: where there can be processes, that is what new ones are.
+fn inventory(max_running: u32, has_processes: bool) -> Inventory {
+    let profile = WlmProfile { name: DEFAULT.to_owned(), max_running };
+    let (local, embedded) = (HardwareInstance::local(), HardwareInstance::embedded());
+    if has_processes { Inventory::new([local, embedded], [profile]) } else { Inventory::new([embedded], [profile]) }
 }

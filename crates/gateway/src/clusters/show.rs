@@ -1,6 +1,6 @@
 //! What the system tables show of clusters and workers.
 
-use cluster::{ClusterEvent, ControlPlane};
+use cluster::{ClusterEvent, ControlPlane, Worker, WorkerState};
 use planner::{ClusterRow, WorkerRow};
 
 use super::Clusters;
@@ -14,7 +14,7 @@ impl Clusters {
                 (snapshot.as_ref(), snapshot.as_ref().map(|known| known.totals).unwrap_or_default());
             ClusterRow {
                 spec: cluster.spec.clone(),
-                ready: count(self.plane.serving(cluster.id).len()),
+                ready: count(self.owning(cluster.id).len()),
                 state: self.plane.phase(cluster.id),
                 max_running: admission.map_or(0, |known| known.limits.running),
                 running: admission.map_or(0, |known| known.running),
@@ -35,10 +35,25 @@ impl Clusters {
         let (desired, workers) = (self.plane.desired(), self.plane.workers());
         let rows = workers.iter().map(|worker| WorkerRow {
             cluster: desired.cluster(worker.cluster).map(|cluster| cluster.spec.name.clone()),
-            memory_used: self.workers.memory_used(worker.id),
-            worker: worker.clone(),
+            memory_used: self.process_memory(worker.id).unwrap_or_else(|| self.workers.memory_used(worker.id)),
+            cache_uses: self.processes.as_ref().and_then(|processes| processes.cache_uses(worker.id)),
+            shares_cache: self.process_memory(worker.id).is_none(),
+            worker: self.shown(worker),
         });
         rows.collect()
+    }
+
+    /// One that takes over what others have cached gets nothing to do yet.
+    fn shown(&self, worker: &Worker) -> Worker {
+        if worker.state != WorkerState::Ready || self.owns(worker) {
+            return worker.clone();
+        }
+        Worker { state: WorkerState::Starting, detail: Some("takes over what is hot".to_owned()), ..worker.clone() }
+    }
+
+    /// `None` for a worker of this process.
+    fn process_memory(&self, worker: cluster::WorkerId) -> Option<u64> {
+        self.processes.as_ref()?.memory_used(worker)
     }
 
     pub(crate) fn events(&self) -> Vec<ClusterEvent> {

@@ -25,7 +25,7 @@ impl House {
         let config =
             execution::Config { spill_folder: folder.path().join("spill"), threads: 2, ..execution::Config::default() };
         let execution = Execution::new(objects, transactions, Arc::clone(&clock), random, config).expect("it starts");
-        let clusters = Clusters::open(&execution, folder.path(), ClusterSettings::default(), clock);
+        let clusters = Clusters::open(&execution, folder.path(), ClusterSettings::default(), None, clock);
         Self { clusters: clusters.expect("the folder is empty"), _folder: folder }
     }
 
@@ -137,7 +137,7 @@ async fn what_is_not_honoured_is_refused() {
     let local = ClusterOptions { hardware_instance: Some("local".to_owned()), ..ClusterOptions::default() };
     let refused = house.create("c", local).await.expect_err("there is only one kind");
     assert_eq!(refused.condition, Condition::UndefinedObject);
-    assert!(refused.hint.expect("it says more").contains("not there yet"));
+    assert!(refused.hint.expect("it says more").contains("There are: embedded."));
     let spill = ClusterOptions { max_spill_pct: Some(Some(50)), ..ClusterOptions::default() };
     let refused = house.create("c", spill).await.expect_err("disks are shared");
     assert_eq!(refused.condition, Condition::FeatureNotSupported);

@@ -21,6 +21,9 @@ use crate::pg::transport::Outbox;
 use crate::session::admit::Admitted;
 use crate::session::age::too_old;
 
+#[cfg(test)]
+mod tests;
+
 /// The columns of a result, which a statement, its portals and their rows share.
 pub(crate) type Columns = Arc<[OutputColumn]>;
 

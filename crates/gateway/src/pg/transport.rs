@@ -95,7 +95,13 @@ impl Outbox {
 
     /// Sends everything if enough has gathered. Safe to drop half-way: what was not sent stays buffered.
     pub(crate) async fn flush_if_full(&mut self) -> io::Result<()> {
-        if self.is_full() { self.flush_rows().await } else { Ok(()) }
+        if !self.is_full() {
+            return Ok(());
+        }
+        self.flush_rows().await?;
+        // Where the client takes all at once nothing is waited for, and a stop is heard only between.
+        tokio::task::yield_now().await;
+        Ok(())
     }
 
     /// As [`Outbox::flush`], in the midst of a statement, which waits for its client meanwhile.

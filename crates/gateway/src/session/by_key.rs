@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::session::held::Held;
 use crate::session::portal::Bound;
 use crate::session::prepared::Prepared;
-use crate::session::run::{Started, modified};
+use crate::session::run::Started;
 use crate::session::statement::Statement;
 use crate::session::temporary::is_of_temporary;
 use crate::session::throttle::grown_table;
@@ -115,6 +115,9 @@ impl Session {
         statement: &Statement,
     ) -> SqlResult<Option<Started>> {
         statement.enter(State::Run);
+        if let Some(repeated) = self.claim(&program.planned).await? {
+            return self.tell_repeated(repeated.written()).map(Started::Done).map(Some);
+        }
         if let Some(table) = grown_table(&program.planned) {
             self.await_settling(table).await?;
         }
@@ -159,7 +162,7 @@ impl Session {
                 let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices.clone());
-                return Ok(Some(modified(written, plan.tag, plan.returning.clone(), &context, hold)));
+                return Ok(Some(self.modified(written, plan.tag, plan.returning.clone(), &context, hold)));
             }
             Planned::Modify(plan) => {
                 statement.is(Kind::Write);
@@ -171,7 +174,7 @@ impl Session {
                 let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(changed.rows);
                 self.tell(plan.notices.clone());
-                return Ok(Some(modified(changed, plan.tag, plan.returning.clone(), &context, hold)));
+                return Ok(Some(self.modified(changed, plan.tag, plan.returning.clone(), &context, hold)));
             }
             _ => return Ok(None),
         };

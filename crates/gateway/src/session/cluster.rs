@@ -20,6 +20,11 @@ impl Session {
             ClusterCommand::Change { changes, tag } => {
                 self.block.check_writable(tag)?;
                 self.refuse_in_block(tag)?;
+                if self.asked.is_some() {
+                    // Nothing of it is in the commit that tells what was done under a token.
+                    return Err(SqlError::unsupported(format!("{tag} under a token"))
+                        .with_hint("RESET kiln.statement_token first."));
+                }
                 if self.block.has_written() {
                     // Statements of one string are one transaction: a role that is made there may never come to be.
                     let message = format!("{tag} cannot run in a transaction that has written");

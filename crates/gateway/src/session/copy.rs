@@ -9,6 +9,7 @@ use futures::StreamExt;
 use planner::{CopyFormat, CopyFromPlan, CopySource, CopyTarget, CopyToPlan};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use txn::{Work, WorkDigest};
 use types::SqlResult;
 
 use crate::pg::client::Client;
@@ -31,22 +32,26 @@ impl Session {
         let (context, _hold) = self.run_context(statement);
         let _shown = self.seat.backend.copying(&context.progress);
         let execution = Arc::clone(&self.gateway.execution);
+        let mut data = Data { work: self.asked.is_some().then(Work::new), is_whole: false };
         let transaction = self.block.transaction();
         let copied = if plan.source == CopySource::Stdin {
-            let format = if plan.options.format == CopyFormat::Binary { Format::Binary } else { Format::Text };
-            client.begin_copy_in(format, plan.columns.len()).await?;
+            client.begin_copy_in(stdin_format(&plan), plan.columns.len()).await?;
             let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
             let stdin = ReceiverStream::new(receiver).boxed();
-            tokio::select! {
-                copied = execution.copy_from(&plan, Some(stdin), transaction, &context) => copied,
-                never = feed(client, sender) => match never {},
-            }
+            let copied = tokio::select! {
+                copied = execution.copy_from(&plan, Some(stdin), transaction, &context) => copied?,
+                never = feed(client, sender, &mut data) => match never {},
+            };
+            data.take_rest(client).await?;
+            Ok(copied)
         } else {
             execution.copy_from(&plan, None, transaction, &context).await
         }?;
         self.gateway.metrics.rows_in.inc_by(copied.rows);
         self.tell(copied.notices);
-        Ok(tag("COPY", copied.rows))
+        let tag = tag("COPY", copied.rows);
+        self.note_written(&tag, copied.rows, false, data.digest().filter(|_| plan.source == CopySource::Stdin));
+        Ok(tag)
     }
 
     /// COPY TO: rows to the client as fast as it reads them, or to a file.
@@ -77,11 +82,47 @@ impl Session {
     }
 }
 
+/// In which form the client is to send the data of a COPY.
+pub(super) fn stdin_format(plan: &CopyFromPlan) -> Format {
+    if plan.options.format == CopyFormat::Binary { Format::Binary } else { Format::Text }
+}
+
+/// What the client has sent, as far as a repeat has to be the same.
+struct Data {
+    /// `None` without a token.
+    work: Option<Work>,
+    /// The client has said that this is all.
+    is_whole: bool,
+}
+
+impl Data {
+    /// Takes what is left after the mark that ends the data within it.
+    async fn take_rest(&mut self, client: &mut Client) -> SqlResult<()> {
+        while let Some(work) = self.work.as_mut().filter(|_| !self.is_whole) {
+            match client.copy_data().await? {
+                Some(piece) => work.data(&piece),
+                None => self.is_whole = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn digest(&self) -> Option<WorkDigest> {
+        self.work.as_ref().map(Work::digest)
+    }
+}
+
 /// Hands over what the client sends, up to its end or failure; then waits to be dropped.
-async fn feed(client: &mut Client, sender: mpsc::Sender<SqlResult<Bytes>>) -> Infallible {
+async fn feed(client: &mut Client, sender: mpsc::Sender<SqlResult<Bytes>>, data: &mut Data) -> Infallible {
     loop {
         let piece = client.copy_data().await.transpose();
-        let Some(piece) = piece else { break };
+        let Some(piece) = piece else {
+            data.is_whole = true;
+            break;
+        };
+        if let (Some(work), Ok(piece)) = (&mut data.work, &piece) {
+            work.data(piece);
+        }
         let failed = piece.is_err();
         // A parser that has failed takes no more; the rest is passed over once that is told.
         if sender.send(piece).await.is_err() || failed {

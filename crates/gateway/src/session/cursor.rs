@@ -26,8 +26,9 @@ impl Session {
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Started> {
+        self.asks_for_prepared(name);
         match self.with_facts(|session| session.plan_prepared(name, arguments, statement)).await? {
-            Some(planned) => self.start(planned, place, statement, client).await,
+            Some(planned) => Box::pin(self.start(planned, place, statement, client)).await,
             None => Ok(Started::Done(String::new())),
         }
     }

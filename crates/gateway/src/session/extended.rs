@@ -67,7 +67,14 @@ impl Session {
             // A plan that is kept keeps no row alive.
             None => session.gateway.planner.plan(&parsed, declared, &session.context_without_rows(statement)),
         };
-        let planned = self.with_facts(step).await?;
+        let planned = match self.with_facts(step).await {
+            Ok(planned) => planned,
+            Err(error) => {
+                // What it made before may be in its way: that is found out when it runs.
+                let may_repeat = !parsed.takes_parameters() && self.is_repeat().await?;
+                return if may_repeat { Ok(Prepared::unplanned(parsed)) } else { Err(error) };
+            }
+        };
         let columns = self.columns_of(&planned)?;
         let parameters = planned.parameters();
         let state = self.block.view().state;
@@ -115,8 +122,16 @@ impl Session {
                     }
                     let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
                     let plan = self.with_facts(|session| session.plan(parsed, &types, &values, &statement));
-                    let planned = plan.await?;
-                    let planned = planned.with_parameters(values.clone())?;
+                    let planned = match plan.await {
+                        Ok(planned) => planned.with_parameters(values.clone())?,
+                        Err(error) => {
+                            self.asks_with(&values, &prepared.parameters)?;
+                            if !self.is_repeat().await? {
+                                return Err(error);
+                            }
+                            return Ok(Portal::unplanned(Arc::clone(&prepared), values, error));
+                        }
+                    };
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;
                     let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };

@@ -30,6 +30,7 @@ use crate::session::pasts::Pasts;
 use crate::session::portal::{Life, Portal};
 use crate::session::prepared::Prepared;
 use crate::session::statement::{Limits, Statement};
+use crate::session::token::Asked;
 
 pub(crate) mod admit;
 pub(crate) mod age;
@@ -53,6 +54,7 @@ mod run;
 mod statement;
 pub(crate) mod temporary;
 mod throttle;
+mod token;
 
 /// What lives as long as a connection.
 pub(crate) struct Session {
@@ -82,6 +84,8 @@ pub(crate) struct Session {
     query_id: Option<QueryId>,
     /// What the running statement has been given to run on.
     admitted: Option<Admitted>,
+    /// What it asks for under a token.
+    asked: Option<Asked>,
     /// The session's turn on a cluster, while one of its statements is open.
     turn: Weak<Turn>,
     /// How long the statements took to parse that have not begun yet.
@@ -111,15 +115,9 @@ impl Session {
     pub(crate) async fn run(&mut self, parsed: &Parsed, place: Place, client: &mut Client) -> SqlResult<()> {
         let statement = self.begin(&parsed.text);
         let steps = async {
-            self.enter(Some(parsed), &statement)?;
-            parsed.check_without_parameters()?;
-            loop {
-                let planned = self.with_facts(|session| session.plan(parsed, &[], &[], &statement)).await?;
-                if let Some(tag) = self.deliver(planned, place, &statement, client).await? {
-                    return Ok(tag);
-                }
-                // Another transaction came first: once more, on what is committed now.
-                self.enter(Some(parsed), &statement)?;
+            match self.run_once(parsed, place, &statement, client).await {
+                Err(error) => self.repeated_or(error).await,
+                done => done,
             }
         };
         let outcome = statement.watch(pin!(steps)).await;
@@ -127,6 +125,26 @@ impl Session {
         statement.note(&parsed.text, outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
         self.complete(outcome?, client);
         Ok(())
+    }
+
+    /// Steps 2 to 4.
+    async fn run_once(
+        &mut self,
+        parsed: &Parsed,
+        place: Place,
+        statement: &Statement,
+        client: &mut Client,
+    ) -> SqlResult<String> {
+        self.enter(Some(parsed), statement)?;
+        parsed.check_without_parameters()?;
+        loop {
+            let planned = self.with_facts(|session| session.plan(parsed, &[], &[], statement)).await?;
+            if let Some(tag) = self.deliver(planned, place, statement, client).await? {
+                return Ok(tag);
+            }
+            // Another transaction came first: once more, on what is committed now.
+            self.enter(Some(parsed), statement)?;
+        }
     }
 
     /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
@@ -144,6 +162,7 @@ impl Session {
         let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
         self.query_id = Some(statement.query_id);
         self.admitted = None;
+        self.asked = self.asks(sql);
         let parsed_in = std::mem::take(&mut self.parsed_in);
         if !parsed_in.is_zero() {
             statement.add(State::Parse, parsed_in);
@@ -305,6 +324,7 @@ impl Session {
             files: Arc::default(),
             query_id: None,
             admitted: None,
+            asked: None,
             turn: admit::no_turn(),
             parsed_in: Duration::ZERO,
             hung_up: Arc::default(),

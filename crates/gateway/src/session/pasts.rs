@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use planner::{HistoryRow, LastDrop, Past, PastState};
+use planner::{CommittedRow, HistoryRow, LastDrop, Past, PastState, StatementOutcomeRow};
 use txn::{HistoryError, Snapshot, Transactions};
 use types::{Condition, Moment, Oid, SqlError, SqlResult};
 
@@ -62,6 +62,22 @@ impl Past for Pasts {
             checkpoint_record: status.checkpoint,
             last_checkpoint_us: status.last_checkpoint_us,
         })
+    }
+
+    fn statement_outcomes(&self, role: Option<Oid>, token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>> {
+        let known = self.transactions.outcomes(role, token).map_err(from_txn)?;
+        let rows = known.into_iter().map(|known| StatementOutcomeRow {
+            token: known.token.text.to_string(),
+            role: known.token.role,
+            committed: known.outcome.map(|outcome| CommittedRow {
+                command_tag: outcome.statements.last().map_or_else(String::new, |last| last.tag.clone()),
+                rows: outcome.statements.iter().map(|written| written.rows).sum(),
+                statements: outcome.statements.len(),
+                at_us: outcome.at_us,
+                commit: outcome.commit,
+            }),
+        });
+        Ok(rows.collect())
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum Progress {
     Bound(Box<Bound>),
     /// Nothing has run yet, and its statement has a program.
     ByKey { values: Vec<ScalarValue> },
+    /// It cannot be planned; it may be why, that it has been committed before.
+    Unplanned { values: Vec<ScalarValue>, error: Box<SqlError> },
     /// Rows are flowing, with the tag's word.
     Rows { rows: Box<Rows>, word: &'static str },
     /// FETCH from a cursor, in parts; `left` rows are still wanted (`None`: all).
@@ -88,6 +90,11 @@ impl Portal {
             declared: None,
             planned_in: Duration::ZERO,
         }
+    }
+
+    /// Of a statement that cannot be planned, with its parameters.
+    pub(crate) fn unplanned(prepared: Arc<Prepared>, values: Vec<ScalarValue>, error: SqlError) -> Self {
+        Self { progress: Progress::Unplanned { values, error: Box::new(error) }, ..Self::empty(prepared) }
     }
 
     /// Of a statement that has a program, with its parameters; the caller says the formats.

@@ -26,6 +26,11 @@ impl Prepared {
         Self { parsed: None, parameters: Vec::new(), columns: None, program: None }
     }
 
+    /// Of a statement that cannot be planned now, and takes no parameters.
+    pub(crate) fn unplanned(parsed: Parsed) -> Self {
+        Self { parsed: Some(parsed), ..Self::empty() }
+    }
+
     /// What stands behind a cursor that DECLARE made.
     pub(crate) fn of_cursor(columns: Columns) -> Arc<Self> {
         Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns), program: None })

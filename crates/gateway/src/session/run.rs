@@ -23,7 +23,7 @@ use crate::pg::client::Client;
 use crate::pg::rows::{Hold, Rows, row_description};
 use crate::pg::scram;
 use crate::pg::sqlstate::Severity;
-use crate::session::admit::Admission;
+use crate::session::admit::{Admission, Admitted};
 use crate::session::error::from_txn;
 use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::prepared::Prepared;
@@ -96,11 +96,24 @@ impl Session {
     ) -> SqlResult<Ran> {
         let prepared = Arc::clone(&portal.prepared);
         let started = match std::mem::replace(&mut portal.progress, Progress::Spent) {
-            Progress::ByKey { values } => self.start_by_key(&prepared, values, statement, client).await.map(Err)?,
+            Progress::ByKey { values } => {
+                self.asks_with(&values, &prepared.parameters)?;
+                Err(self.start_by_key(&prepared, values, statement, client).await)
+            }
             Progress::Bound(bound) => {
-                Box::pin(self.start_bound(&prepared, &bound, statement, client)).await.map(Err)?
+                self.asks_with(&bound.values, &prepared.parameters)?;
+                Err(Box::pin(self.start_bound(&prepared, &bound, statement, client)).await)
+            }
+            Progress::Unplanned { values, error } => {
+                self.asks_with(&values, &prepared.parameters)?;
+                Err(Err(*error))
             }
             resumed => Ok(resumed),
+        };
+        let started = match started {
+            Err(Err(error)) => Err(Started::Done(self.repeated_or(error).await?)),
+            Err(Ok(started)) => Err(started),
+            Ok(resumed) => Ok(resumed),
         };
         let progress = match started {
             Ok(resumed) => resumed,
@@ -143,9 +156,11 @@ impl Session {
                 portal.progress = Progress::Finished { word };
                 Ok(Ran { tag: tag(word, 0), flow: Flow::Complete })
             }
-            Progress::Empty | Progress::Bound(_) | Progress::ByKey { .. } | Progress::Spent => {
-                Ok(Ran { tag: String::new(), flow: Flow::Complete })
-            }
+            Progress::Empty
+            | Progress::Bound(_)
+            | Progress::ByKey { .. }
+            | Progress::Unplanned { .. }
+            | Progress::Spent => Ok(Ran { tag: String::new(), flow: Flow::Complete }),
         }
     }
 
@@ -183,8 +198,14 @@ impl Session {
             return Ok(started);
         }
         statement.is(kind(&planned));
+        if let Some(repeated) = self.repeats(&planned).await? {
+            return self.repeated(repeated, &planned, client).await;
+        }
         if self.admit(&planned, statement).await? == Admission::Waited {
             return Ok(Started::Again);
+        }
+        if let Some(repeated) = self.claim(&planned).await? {
+            return self.repeated(repeated, &planned, client).await;
         }
         statement.runs(planned.phases());
         if let Some(table) = grown_table(&planned) {
@@ -217,7 +238,7 @@ impl Session {
                 let Attempt::Done(written) = written else { return Ok(Started::Again) };
                 self.gateway.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices);
-                Ok(modified(written, plan.tag, plan.returning, &context, hold))
+                Ok(self.modified(written, plan.tag, plan.returning, &context, hold))
             }
             Planned::Modify(plan) => {
                 if !may_write {
@@ -229,7 +250,7 @@ impl Session {
                 let Attempt::Done(changed) = changed else { return Ok(Started::Again) };
                 self.gateway.metrics.rows_in.inc_by(changed.rows);
                 self.tell(plan.notices);
-                Ok(modified(changed, plan.tag, plan.returning, &context, hold))
+                Ok(self.modified(changed, plan.tag, plan.returning, &context, hold))
             }
             Planned::Define(plan) => self.define(plan, statement).await,
             Planned::CopyFrom(plan) => self.copy_from(plan, statement, client).await.map(Started::Done),
@@ -242,6 +263,7 @@ impl Session {
                 let execution = Arc::clone(&self.gateway.execution);
                 let attempt = execution.explain(&plan, self.block.transaction(), &context).await?;
                 let Attempt::Done(lines) = attempt else { return Ok(Started::Again) };
+                self.note_written("EXPLAIN", 0, true, None);
                 let columns = vec![plan.column()];
                 let rows = explained(plan.format, lines, &columns)?;
                 Ok(Started::Rows(Box::new(Rows::new(rows, columns, context.text_style(), Some(hold))), "EXPLAIN"))
@@ -337,6 +359,7 @@ impl Session {
             return Err(SqlError::internal("rows of a locked table have changed"));
         }
         self.tell(plan.notices);
+        self.note_written(&plan.tag, 0, false, None);
         Ok(Started::Done(plan.tag))
     }
 
@@ -378,6 +401,22 @@ impl Session {
         }
     }
 
+    /// The end of a statement that changed rows: what RETURNING gives, or the tag.
+    pub(crate) fn modified(
+        &mut self,
+        done: Modified,
+        word: &'static str,
+        returning: Option<Vec<OutputColumn>>,
+        context: &RunContext,
+        hold: Hold,
+    ) -> Started {
+        let tag = tag(word, done.rows);
+        self.note_written(&tag, done.rows, returning.is_some(), None);
+        let Some(columns) = returning else { return Started::Done(tag) };
+        let rows = futures::stream::iter(done.returning.into_iter().map(Ok)).boxed();
+        Started::Rows(Box::new(Rows::new(rows, columns, context.text_style(), Some(hold))), word)
+    }
+
     pub(crate) fn tell(&mut self, notices: Vec<SqlError>) {
         self.notices.extend(notices.into_iter().map(|notice| (Severity::Notice, notice)));
     }
@@ -391,6 +430,9 @@ impl Session {
     pub(crate) fn run_context_of(&self, statement: &Statement, names: &Arc<StatementContext>) -> (RunContext, Hold) {
         let lease = self.admitted.as_ref().map(|admitted| Arc::clone(&admitted.lease));
         let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
+        let distribution = self.admitted.as_ref().and_then(|Admitted { turn, lease }| {
+            self.gateway.clusters.distribution(turn.cluster, lease, self.settings())
+        });
         let context = RunContext {
             query_id: statement.query_id,
             cancel: cancel.clone(),
@@ -401,6 +443,7 @@ impl Session {
             ran: Arc::default(),
             memory: Arc::default(),
             lease,
+            distribution,
         };
         {
             let mut doing = self.seat.backend.doing.lock();
@@ -468,19 +511,6 @@ fn changed_table(change: &Change) -> Option<Oid> {
         Change::DropTable(table) | Change::RemoveAllRows { table } | Change::AddShards { table, .. } => Some(*table),
         _ => None,
     }
-}
-
-/// The end of a statement that changed rows: what RETURNING gives, or the tag.
-pub(crate) fn modified(
-    done: Modified,
-    word: &'static str,
-    returning: Option<Vec<OutputColumn>>,
-    context: &RunContext,
-    hold: Hold,
-) -> Started {
-    let Some(columns) = returning else { return Started::Done(tag(word, done.rows)) };
-    let rows = futures::stream::iter(done.returning.into_iter().map(Ok)).boxed();
-    Started::Rows(Box::new(Rows::new(rows, columns, context.text_style(), Some(hold))), word)
 }
 
 fn describe(columns: &[OutputColumn], formats: &[Format], client: &mut Client) {

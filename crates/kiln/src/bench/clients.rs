@@ -133,6 +133,8 @@ async fn measure(
         }
         SuiteName::Unsettled => unsettled::run(server, given.rows.max(100), clock, say).await?,
         SuiteName::Recovery => anyhow::bail!("recovery is measured with a server of its own"),
-        SuiteName::Tpch | SuiteName::Tpcds => anyhow::bail!("TPC-H and TPC-DS are measured query by query"),
+        SuiteName::Tpch | SuiteName::Tpcds | SuiteName::Dashboard => {
+            anyhow::bail!("TPC-H, TPC-DS and the dashboard are measured query by query")
+        }
     })
 }

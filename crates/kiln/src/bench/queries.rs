@@ -1,4 +1,4 @@
-//! TPC-H and TPC-DS: hot, cold, many streams, or the load or the plans alone.
+//! TPC-H and TPC-DS: hot, cold, many streams, or the load or the plans alone; and a dashboard over the tables of TPC-H.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,12 +9,13 @@ use anyhow::Context;
 use bench::measure::server::Server;
 use bench::measure::{self, Span};
 use bench::report::Report;
-use bench::{Options, Suite, cold, loads, plans, streams};
+use bench::streams::Sweep;
+use bench::{Options, Suite, clusters, cold, dashboard, loads, plans, plot, streams};
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
 use super::process::Process;
-use super::{BenchArguments, own_server};
+use super::{BenchArguments, SuiteName, own_server};
 use crate::config::Config;
 use crate::serve;
 use crate::sql::connect::{self, Target};
@@ -61,16 +62,22 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         }
         return finish_measured(arguments, &report);
     }
-    if let Some(count) = arguments.streams {
+    if !arguments.streams.is_empty() || arguments.cluster.is_some() {
         bench::prepare(&client, &options, &*clock, &mut say).await?;
         if server.is_some() {
             mark()?;
         }
-        let given = &arguments.clients;
-        let span = Span { warm: Duration::from_secs(given.warm), measured: Duration::from_secs(given.seconds.max(1)) };
         let measured = Server::find(&url).await?;
-        let report = streams::run(&measured, &options, count.max(1), span, &clock, &mut say).await?;
+        let report = at_once(arguments, &measured, &options, &clock, &mut say).await?;
         if let Some(server) = server {
+            server.stop().await;
+        }
+        return finish_measured(arguments, &report);
+    }
+    if arguments.suite == SuiteName::Dashboard {
+        let report = dashboard::run(&client, &options, &*clock, &mut say).await?;
+        if let Some(server) = server {
+            mark()?;
             server.stop().await;
         }
         return finish_measured(arguments, &report);
@@ -103,6 +110,36 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         server.stop().await;
     }
     finish(arguments, &report)
+}
+
+/// Several streams at once, or a cluster beside the server alone.
+async fn at_once(
+    arguments: &BenchArguments,
+    server: &Server,
+    options: &Options,
+    clock: &Arc<dyn Clock>,
+    say: &mut dyn FnMut(&str),
+) -> anyhow::Result<measure::Report> {
+    match arguments.streams.as_slice() {
+        [] => Ok(clusters::beside(server, options, arguments.cluster.unwrap_or(1), &**clock, say).await?),
+        [count] if arguments.clusters.is_empty() => {
+            let given = &arguments.clients;
+            let span =
+                Span { warm: Duration::from_secs(given.warm), measured: Duration::from_secs(given.seconds.max(1)) };
+            Ok(streams::run(server, options, (*count).max(1), span, clock, say).await?)
+        }
+        several => {
+            let workers = arguments.cluster.unwrap_or(1);
+            let sweep = Sweep { streams: several.to_vec(), clusters: arguments.clusters.clone(), workers };
+            let (report, lines) = streams::sweep(server, options, &sweep, clock, say).await?;
+            if let Some(path) = &arguments.plot {
+                let title = format!("{} at scale {}", options.suite, options.scale);
+                let picture = plot::svg(&title, "streams", "queries an hour", &lines);
+                std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            Ok(report)
+        }
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]

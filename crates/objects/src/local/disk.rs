@@ -17,17 +17,31 @@ impl FolderDisk {
     pub fn of(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
-}
 
-impl Disk for FolderDisk {
-    fn free_bytes(&self) -> io::Result<u64> {
+    /// Bytes that it has in all, for everybody.
+    ///
+    /// # Errors
+    /// Where the system does not tell.
+    pub fn total_bytes(&self) -> io::Result<u64> {
+        let found = self.found()?;
+        Ok(found.f_blocks.saturating_mul(found.f_frsize))
+    }
+
+    fn found(&self) -> io::Result<rustix::fs::StatVfs> {
         let mut folder = self.folder.as_path();
         loop {
             match (rustix::fs::statvfs(folder), folder.parent()) {
-                (Ok(found), _) => return Ok(found.f_bavail.saturating_mul(found.f_frsize)),
+                (Ok(found), _) => return Ok(found),
                 (Err(rustix::io::Errno::NOENT), Some(parent)) => folder = parent,
                 (Err(error), _) => return Err(error.into()),
             }
         }
+    }
+}
+
+impl Disk for FolderDisk {
+    fn free_bytes(&self) -> io::Result<u64> {
+        let found = self.found()?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 }

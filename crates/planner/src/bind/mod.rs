@@ -44,6 +44,7 @@ use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
 pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use self::sql_type::sql_type as written_type;
+pub use self::state::NoFragmentCache;
 pub(crate) use self::state::{Base, undivided};
 use crate::parse::Parsed;
 use crate::parse::statement::Returning;

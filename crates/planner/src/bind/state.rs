@@ -30,7 +30,12 @@ struct Obeyed {
     batch_size: usize,
     target_partitions: Option<usize>,
     optimizer: bool,
+    fragment_cache: bool,
 }
+
+/// In a session's configuration: its queries make all groups anew.
+#[derive(Debug)]
+pub struct NoFragmentCache;
 
 /// The configuration of the same statement's operators that are not divided.
 #[derive(Debug)]
@@ -79,6 +84,7 @@ impl Base {
             batch_size: settings.batch_size(),
             target_partitions: settings.target_partitions(),
             optimizer: settings.optimizer(),
+            fragment_cache: settings.fragment_cache(),
         };
         let known = self.made.lock().get(&obeyed).cloned();
         let mut state = known.unwrap_or_else(|| {
@@ -104,7 +110,10 @@ impl Base {
         if let Some(partitions) = settings.target_partitions {
             config = config.with_target_partitions(partitions);
         }
-        let config = optimize::configure(config, settings.optimizer);
+        let mut config = optimize::configure(config, settings.optimizer);
+        if !settings.fragment_cache {
+            config.set_extension(Arc::new(NoFragmentCache));
+        }
         let undivided = Undivided(config.clone().with_target_partitions(1));
         let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
         if !settings.optimizer {

@@ -240,6 +240,7 @@ fn valid_until(context: &StatementContext, text: &str) -> SqlResult<Option<i64>>
 /// Fixes a setting in `settings` after checking it; `None` frees it.
 fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&str>) -> SqlResult<()> {
     let name = Settings::canonical_name(name)?;
+    Settings::check_common(&name)?;
     match value {
         Some(value) => {
             let mut checked = Settings::default();

@@ -108,6 +108,25 @@ impl Definition {
         Self { name, volatility: Volatility::Volatile, overloads }
     }
 
+    /// Whether a call of `overload` with arguments of these types needs no cast.
+    pub(crate) fn takes_exactly(&self, overload: usize, types: &[SqlType]) -> bool {
+        let fit = self.overloads.get(overload).and_then(|overload| overload.fit(types));
+        fit.is_some_and(|fit| fit.targets == types)
+    }
+
+    /// Types that an overload takes as they are.
+    #[cfg(test)]
+    pub(crate) fn sample_types(&self, overload: usize) -> Option<Vec<SqlType>> {
+        let overload = &self.overloads[overload];
+        let sample = |takes: &Takes| match takes {
+            Takes::Any => Some(SqlType::Text),
+            Takes::AnyArray => Some(SqlType::Array(Box::new(SqlType::Text))),
+            Takes::Numeric => Some(SqlType::Numeric { precision: 12, scale: 2 }),
+            other => other.target(&SqlType::Unknown),
+        };
+        overload.takes.iter().map(sample).collect()
+    }
+
     /// Whether a call without arguments exists.
     pub(crate) fn takes_nothing(&self) -> bool {
         self.overloads.iter().any(|overload| overload.least() == 0)

@@ -148,10 +148,22 @@ impl ResolvedFunction {
         })))
     }
 
+    /// What it was made of: its definition, which overload, and the session.
+    pub(super) fn parts(&self) -> (&'static Definition, usize, &Arc<Session>) {
+        (self.definition, self.overload, &self.session)
+    }
+
+    /// The type of its value.
+    pub(super) fn gives(&self) -> &SqlType {
+        &self.gives
+    }
+
     pub(super) fn settled(&self) -> Settled {
+        // Of one moment it is told from today's midnight.
+        let tells_time = self.definition.name == "age" && self.takes.len() == 1;
         match self.definition.volatility {
-            Volatility::Immutable => Settled::WhenPlanned,
-            Volatility::Stable | Volatility::Volatile => Settled::ByStatement,
+            Volatility::Immutable if !tells_time => Settled::WhenPlanned,
+            _ => Settled::ByStatement,
         }
     }
 

@@ -22,6 +22,7 @@ mod on_dates;
 mod on_numbers;
 mod on_texts;
 mod pattern;
+pub mod portable;
 mod series;
 mod settled;
 mod text;

@@ -5,6 +5,7 @@
 
 mod distinct;
 mod estimate;
+mod fenced;
 mod filter_pushdown;
 mod if_of_use;
 mod join_order;

@@ -73,6 +73,12 @@ impl Parsed {
         }
     }
 
+    /// Whether it asks for parameters.
+    #[must_use]
+    pub fn takes_parameters(&self) -> bool {
+        self.parameter.is_some()
+    }
+
     /// `42P02` if the statement asks for a parameter: those of a simple query have no values.
     ///
     /// # Errors

@@ -34,7 +34,12 @@ const REMEMBERED_MAX: usize = 16 << 20;
 const KEY_BYTES: usize = 48;
 
 impl RankLimitExec {
-    pub(super) fn new(
+    /// What parts are told apart by, in which order their rows rank, and up to which rank all of them pass.
+    pub(crate) fn limit(&self) -> (&[Arc<dyn PhysicalExpr>], &[PhysicalSortExpr], usize) {
+        (&self.parts, &self.order, self.most)
+    }
+
+    pub(crate) fn new(
         input: Arc<dyn ExecutionPlan>,
         parts: Vec<Arc<dyn PhysicalExpr>>,
         order: Vec<PhysicalSortExpr>,

@@ -147,6 +147,17 @@ pub(super) fn in_grouping(call: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     }
 }
 
+/// What hides a key from the optimizer, and what makes it vary: as plans have them, by their names.
+pub(crate) fn veils() -> [&'static LazyLock<ScalarUDF>; 2] {
+    [&VEIL, &VARIES]
+}
+
+/// Whether a function hides a key from the optimizer: it gives its first argument as it is.
+#[must_use]
+pub fn hides_key(function: &ScalarUDF) -> bool {
+    *function == *VEIL
+}
+
 static VEIL: LazyLock<ScalarUDF> =
     LazyLock::new(|| ScalarUDF::new_from_impl(GroupingKey { signature: Signature::any(2, Volatility::Volatile) }));
 static VARIES: LazyLock<ScalarUDF> =

@@ -33,6 +33,8 @@ use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingF
 use self::coercion::Coercion;
 use self::concerning::Concerning;
 use self::grouping_set::GroupingSetColumns;
+pub use self::grouping_set::hides_key;
+pub(crate) use self::grouping_set::veils;
 pub(crate) use self::guard::may_fail;
 pub use self::resolve::Resolve;
 pub(crate) use self::resolve::marked;

@@ -26,7 +26,7 @@ use crate::error::to_datafusion;
 
 /// For each row of the input as many rows as its longest series has values.
 #[derive(Debug)]
-pub(super) struct ProjectSetExec {
+pub(crate) struct ProjectSetExec {
     input: Arc<dyn ExecutionPlan>,
     columns: Vec<Column>,
     schema: SchemaRef,
@@ -35,9 +35,12 @@ pub(super) struct ProjectSetExec {
 
 /// An output column.
 #[derive(Debug, Clone)]
-pub(super) enum Column {
+pub enum Column {
+    /// The input row's value.
     Passed(Arc<dyn PhysicalExpr>),
+    /// The values from the first argument to the second, by steps of the third.
     Series { kind: Kind, args: Vec<Arc<dyn PhysicalExpr>> },
+    /// The number of the row among those of its input row, from 1.
     Ordinal,
 }
 
@@ -52,7 +55,11 @@ impl Column {
 }
 
 impl ProjectSetExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<Column>, schema: SchemaRef) -> Self {
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<Column>, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             input.output_partitioning().clone(),

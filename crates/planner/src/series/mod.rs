@@ -11,7 +11,10 @@ mod plan;
 mod rule;
 mod walk;
 
+pub use self::exec::Column;
+pub(crate) use self::exec::ProjectSetExec;
 pub(crate) use self::lateral::beside;
 pub(crate) use self::plan::Planning;
 pub(crate) use self::rule::StreamedSeries;
+pub use self::walk::Kind;
 pub(crate) use self::walk::Walk;

@@ -1,12 +1,14 @@
 //! The values of one series, one after the other.
 
+use serde::{Deserialize, Serialize};
 use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType};
 
 /// What is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
     Int4,
     Int8,
+    /// Whose values are of this type.
     Numeric {
         precision: u8,
         scale: u8,

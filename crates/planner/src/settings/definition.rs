@@ -25,6 +25,8 @@ pub(super) enum Kind {
     },
     Enum(&'static [&'static str]),
     Text,
+    /// At most so many bytes.
+    ShortText(usize),
     /// A list of names.
     Names,
     Zone,
@@ -145,6 +147,18 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "Rows that one statement adds or changes as fresh ones at most; more are written to shards at once.",
     ),
     setting("kiln.engine", "on", Kind::Bool, "Whether queries run on Kiln's own engine where it can."),
+    setting(
+        "kiln.fragment_cache",
+        "on",
+        Kind::Bool,
+        "Whether queries use what earlier ones have grouped of a shard, and keep what they group.",
+    ),
+    setting(
+        "kiln.join_exchange",
+        "cost",
+        Kind::Enum(&["cost", "shuffle", "broadcast"]),
+        "How the rows of joins meet on the workers of a cluster: both sides by their keys, one side at all workers, or by cost.",
+    ),
     setting("kiln.optimizer", "on", Kind::Bool, "Whether joins are ordered by cost."),
     setting(
         "kiln.priority",
@@ -157,6 +171,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "0",
         KILOBYTES,
         "Most memory that the operators of one query have; what needs more goes to files. 0 is as much as all queries share.",
+    ),
+    setting(
+        super::STATEMENT_TOKEN,
+        "",
+        Kind::ShortText(200),
+        "The client's name for what the next transaction writes: whoever repeats it is told of the first and writes nothing.",
     ),
     setting(
         "kiln.target_partitions",
@@ -185,6 +205,12 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "86400000",
         MILLISECONDS,
         "Longest time for which a transaction, a statement or a cursor may see what was committed before it; 0 is no limit.",
+    ),
+    setting(
+        "min_parallel_table_scan_size",
+        "8192",
+        KILOBYTES,
+        "A query that reads less is sent to one worker of a cluster as a whole.",
     ),
     setting("password_encryption", "scram-sha-256", Kind::Only(&["scram-sha-256"]), "How passwords are kept."),
     setting(

@@ -21,6 +21,9 @@ use crate::session::IsolationLevel;
 #[cfg(test)]
 mod tests;
 
+/// The setting that says what a client calls what it writes next.
+const STATEMENT_TOKEN: &str = "kiln.statement_token";
+
 /// All settings of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -129,11 +132,31 @@ impl Settings {
     /// Whether statements mean the same under both: all is equal but what tells of the transaction.
     #[must_use]
     pub fn plan_as(&self, other: &Self) -> bool {
-        let of_plans = |settings: &Self| {
-            let current = settings.current.clone().into_iter();
-            current.filter(|(name, _)| !name.starts_with("transaction_")).collect::<Vec<_>>()
-        };
-        self.current == other.current || of_plans(self) == of_plans(other)
+        self.of_plans().eq(other.of_plans())
+    }
+
+    /// All but what tells of the transaction.
+    fn of_plans(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.current.iter().filter(|(name, _)| !name.starts_with("transaction_") && *name != STATEMENT_TOKEN)
+    }
+
+    /// `kiln.statement_token`: what the client calls what it writes next; `None` where it does not matter.
+    #[must_use]
+    pub fn statement_token(&self) -> Option<&str> {
+        self.obeyed().has_statement_token.then(|| self.known(STATEMENT_TOKEN))
+    }
+
+    /// Whether a setting can be fixed for all sessions of a role or database.
+    ///
+    /// # Errors
+    /// `55P02` for one that belongs to a session alone.
+    pub(crate) fn check_common(name: &str) -> SqlResult<()> {
+        if name != STATEMENT_TOKEN {
+            return Ok(());
+        }
+        let message = format!("parameter \"{name}\" cannot be set for a role or database");
+        Err(SqlError::new(Condition::CantChangeRuntimeParam, message)
+            .with_hint("A token is of one transaction: set it in the session."))
     }
 
     /// RESET of one setting.
@@ -315,6 +338,12 @@ impl Settings {
         self.known("kiln.engine") == "on"
     }
 
+    /// `kiln.fragment_cache`: what was grouped of shards is kept and used again.
+    #[must_use]
+    pub fn fragment_cache(&self) -> bool {
+        self.known("kiln.fragment_cache") == "on"
+    }
+
     /// `kiln.optimizer`: join order by cost.
     #[must_use]
     pub fn optimizer(&self) -> bool {
@@ -344,6 +373,18 @@ impl Settings {
     pub fn query_memory(&self) -> Option<usize> {
         let kilobytes = self.known("kiln.query_memory").parse::<usize>().ok().filter(|kilobytes| *kilobytes > 0);
         kilobytes.map(|kilobytes| kilobytes.saturating_mul(1024))
+    }
+
+    /// `min_parallel_table_scan_size`: the bytes that a query has to read to be divided among workers.
+    #[must_use]
+    pub fn min_parallel_bytes(&self) -> u64 {
+        self.known("min_parallel_table_scan_size").parse().unwrap_or(8192_u64).saturating_mul(1024)
+    }
+
+    /// `kiln.join_exchange`: `cost`, `shuffle` or `broadcast`.
+    #[must_use]
+    pub fn join_exchange(&self) -> &str {
+        self.known("kiln.join_exchange")
     }
 
     /// `kiln.target_partitions`: how many parts of a query run at the same time; `None` is one per thread.

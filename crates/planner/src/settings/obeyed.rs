@@ -6,8 +6,8 @@ use std::time::Duration;
 use types::SessionZone;
 use types::text::DateOrder;
 
-use super::Settings;
 use super::value::date_order;
+use super::{STATEMENT_TOKEN, Settings};
 use crate::session::IsolationLevel;
 
 /// What the texts mean.
@@ -24,6 +24,7 @@ pub(super) struct Obeyed {
     pub(super) default_isolation: IsolationLevel,
     pub(super) default_read_only: bool,
     pub(super) index_scan: bool,
+    pub(super) has_statement_token: bool,
 }
 
 /// What was read; it adds nothing to the texts that it is of.
@@ -71,6 +72,7 @@ impl Obeyed {
             },
             default_read_only: is_on("default_transaction_read_only"),
             index_scan: is_on("enable_indexscan"),
+            has_statement_token: !settings.known(STATEMENT_TOKEN).is_empty(),
         }
     }
 }

@@ -42,6 +42,14 @@ impl Definition {
                     .ok_or_else(|| self.invalid(value).with_hint(format!("Available values: {}.", values.join(", "))))
             }
             Kind::Text => Ok(if self.name == "application_name" { ascii(value) } else { value.to_owned() }),
+            Kind::ShortText(bytes_max) => {
+                if value.len() <= bytes_max {
+                    return Ok(value.to_owned());
+                }
+                let message = format!("invalid value for parameter \"{}\": it has {} bytes", self.name, value.len());
+                Err(SqlError::new(Condition::InvalidParameterValue, message)
+                    .with_detail(format!("It can have at most {bytes_max} bytes.")))
+            }
             Kind::Names => {
                 let names =
                     split_list(value).ok_or_else(|| self.invalid(value).with_detail("List syntax is invalid."))?;

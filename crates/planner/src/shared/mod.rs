@@ -128,6 +128,21 @@ pub(crate) fn optimize(
     if once.tables.is_empty() { Ok(optimized) } else { once.narrowed(optimized) }
 }
 
+/// As [`optimize`], but every reader computes for itself what it reads: for readers that are not in one process. `None` where a WITH query is
+/// asked to be computed once.
+pub(crate) fn optimize_apart(
+    plan: LogicalPlan,
+    state: &SessionState,
+    lower: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<Option<Optimized>> {
+    let mut once = Once::new(state, lower);
+    let plan = lower(once.taken_out(plan)?)?;
+    if !once.tables.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Optimized { plan: by_rules(plan, state)?, shared: Vec::new() }))
+}
+
 /// The plan by the rules, with what it computes repeatedly as tables, the first of this number.
 fn repeated(plan: LogicalPlan, state: &SessionState, first: usize) -> Result<Optimized> {
     if optimize::is_on(state) && reads_a_table_twice(&plan)? {

@@ -11,7 +11,7 @@ use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
-use types::{ColumnId, Oid, SqlType};
+use types::{ColumnId, Oid, SqlError, SqlType};
 
 use super::definition::SystemRelation;
 
@@ -32,6 +32,7 @@ pub(super) struct Rows {
     positions: HashMap<&'static str, usize>,
     columns: Vec<Vec<Cell>>,
     count: usize,
+    failure: Option<SqlError>,
 }
 
 /// Adds a row, naming only the columns that differ from their defaults: `row!(rows, oid: 1, relname: "t")`.
@@ -45,7 +46,18 @@ pub(super) use row;
 impl Rows {
     pub(super) fn new(relation: &Arc<SystemRelation>) -> Self {
         let positions = relation.columns.iter().enumerate().map(|(at, column)| (column.name, at)).collect();
-        Self { relation: Arc::clone(relation), positions, columns: vec![Vec::new(); relation.columns.len()], count: 0 }
+        let columns = vec![Vec::new(); relation.columns.len()];
+        Self { relation: Arc::clone(relation), positions, columns, count: 0, failure: None }
+    }
+
+    /// The rows cannot be found out: whoever reads them is told why.
+    pub(super) fn fail(&mut self, error: SqlError) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// Why the rows cannot be found out.
+    pub(super) fn failure(&mut self) -> Option<SqlError> {
+        self.failure.take()
     }
 
     /// Adds a row of the named cells; the other columns get their defaults. Use through `row!`.

@@ -13,8 +13,16 @@ pub(super) const SYSTEM_OWNER: Oid = Oid(10);
 /// A statement's view of everything a system table can show.
 pub(super) struct Source<'a> {
     pub(super) context: &'a StatementContext,
-    /// Only this relation's attributes are asked for, where a query says so.
-    pub(super) wanted: Option<Oid>,
+    pub(super) wanted: Wanted,
+}
+
+/// What alone is asked for, where a query says so. More does no harm.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    /// The relation whose attributes they are.
+    pub(super) relation: Option<Oid>,
+    /// The client's token.
+    pub(super) token: Option<String>,
 }
 
 /// A row of `pg_class`, whatever kind of thing stands behind it.
@@ -65,7 +73,7 @@ pub(super) struct Attribute<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(context: &'a StatementContext, wanted: Option<Oid>) -> Self {
+    pub(super) fn new(context: &'a StatementContext, wanted: Wanted) -> Self {
         Self { context, wanted }
     }
 

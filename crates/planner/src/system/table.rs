@@ -15,8 +15,9 @@ use types::Oid;
 
 use super::definition::SystemRelation;
 use super::rows::Rows;
-use super::source::Source;
+use super::source::{Source, Wanted};
 use crate::StatementContext;
+use crate::error::to_datafusion;
 
 /// A table of `pg_catalog`, `information_schema` or `sys` for one statement.
 pub(super) struct SystemTable {
@@ -47,37 +48,44 @@ impl TableProvider for SystemTable {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let source = Source::new(&self.context, wanted_relation(filters));
+        let source = Source::new(&self.context, wanted(filters));
         let mut rows = Rows::new(&self.relation);
         (self.relation.definition.rows)(&source, &mut rows);
+        if let Some(error) = rows.failure() {
+            return Err(to_datafusion(error));
+        }
         let batch = rows.finish()?;
         let batches = if batch.num_rows() == 0 { Vec::new() } else { vec![batch] };
         Ok(MemorySourceConfig::try_new_exec(&[batches], self.schema(), projection.cloned())?)
     }
 
-    /// Equality on a relation's number narrows what is made; DataFusion still checks every row.
+    /// Equality on a relation's number, or a token, narrows what is made; DataFusion still checks every row.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 }
 
-/// The relation that `attrelid = 16384` among the conjuncts asks for.
-fn wanted_relation(filters: &[Expr]) -> Option<Oid> {
-    filters.iter().find_map(|filter| match filter {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (left.as_ref(), right.as_ref()) {
-            (Expr::Column(column), Expr::Literal(value, _)) | (Expr::Literal(value, _), Expr::Column(column))
-                if column.name == "attrelid" =>
-            {
-                match value {
-                    ScalarValue::UInt32(number) => number.map(Oid),
-                    ScalarValue::Int64(number) => number.and_then(|number| u32::try_from(number).ok()).map(Oid),
-                    _ => None,
-                }
+/// What `attrelid = 16384` and `token = 'abc'` among the conjuncts ask for.
+fn wanted(filters: &[Expr]) -> Wanted {
+    let mut wanted = Wanted::default();
+    for filter in filters {
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else { continue };
+        let (name, value) = match (left.as_ref(), right.as_ref()) {
+            (Expr::Column(column), Expr::Literal(value, _)) | (Expr::Literal(value, _), Expr::Column(column)) => {
+                (column.name.as_str(), value)
             }
-            _ => None,
-        },
-        _ => None,
-    })
+            _ => continue,
+        };
+        match (name, value) {
+            ("attrelid", ScalarValue::UInt32(Some(number))) => wanted.relation = Some(Oid(*number)),
+            ("attrelid", ScalarValue::Int64(Some(number))) => wanted.relation = u32::try_from(*number).ok().map(Oid),
+            ("token", ScalarValue::Utf8View(Some(token)) | ScalarValue::Utf8(Some(token))) => {
+                wanted.token = Some(token.clone());
+            }
+            _ => {}
+        }
+    }
+    wanted
 }
 
 impl fmt::Debug for SystemTable {

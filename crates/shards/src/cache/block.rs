@@ -161,6 +161,15 @@ impl ColumnBlock {
         Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) }
     }
 
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Self::Numbers(block) | Self::Texts(block) | Self::Bytes(block) => block.head().rows,
+            Self::Codes { codes, .. } => codes.head().rows,
+            Self::Arrays(values) => values.len(),
+            Self::Passing(passing) => passing.rows,
+        }
+    }
+
     /// What it takes in memory, roughly.
     pub(super) fn memory_bytes(&self) -> u64 {
         const ROOM: usize = 256;

@@ -8,7 +8,7 @@ use types::Oid;
 /// So many tables are counted one by one; beyond, those of which nothing is held are counted together.
 const TABLES_MAX: usize = 4096;
 
-/// What a tier of the cache holds, and what happened since it was made.
+/// What a tier of the cache holds, and what happened since it was made. Blocks are results in the tier of these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheUse {
     pub blocks: u64,

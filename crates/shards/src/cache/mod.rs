@@ -4,8 +4,9 @@
 //! `read.rs` is a scan through the cache, `load.rs` reads what it lacks from the object, `decode/` makes blocks of Parquet's pages,
 //! `block.rs` is what is kept of one, `passing.rs` what is read of one that is not, `select.rs` which rows pass, `order.rs` which predicate is tried first. `first_reads.rs` says what
 //! is read for the first time: where that costs no request it is not kept, and `fill_when_quiet.rs` does so later. `queues.rs` is what stays
-//! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served. Nothing is
-//! ever only here.
+//! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served,
+//! `handover.rs` what goes from one cache to another. `results.rs`
+//! keeps by the same rules what was computed of shards. Nothing is ever only here.
 
 mod block;
 mod counts;
@@ -13,11 +14,13 @@ mod decode;
 mod disk;
 mod fill_when_quiet;
 mod first_reads;
+mod handover;
 mod load;
 mod order;
 mod passing;
 mod queues;
 mod read;
+mod results;
 mod select;
 mod wide;
 mod wishes;
@@ -35,14 +38,16 @@ use crate::reader::{RowGroupRead, ShardReader};
 
 pub use self::block::ColumnBlock;
 pub use self::counts::CacheUse;
-pub use self::disk::CacheDisk;
+pub use self::disk::{CacheDisk, DiskPart};
 use self::disk::{Disk, Found};
 use self::fill_when_quiet::{Filler, PassedPage, Reading};
 use self::first_reads::FirstReads;
+pub use self::handover::{BlockPlace, HotBlock};
 pub use self::order::PredicateOrder;
 pub use self::passing::Passing;
 use self::queues::Queues;
 pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
+pub use self::results::{ResultKey, ShardResults};
 pub use self::wishes::CacheWishes;
 use self::wishes::HeldShards;
 
@@ -87,7 +92,7 @@ pub(crate) struct BlockKey {
 /// How one of the cache's tiers is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierUse {
-    /// `memory` or `disk`.
+    /// `memory` or `disk`, or `fragment` for what was computed.
     pub tier: &'static str,
     /// What it may hold.
     pub bytes_max: u64,
@@ -142,6 +147,16 @@ impl BlockCache {
             // Freed without the lock.
             drop(memory);
             drop(gone);
+        }
+    }
+
+    /// Holds so many bytes in memory at most from now on, and as much on disk, if it has one: what there is too much of goes.
+    pub fn set_room(&self, bytes_max: u64, disk: DiskPart) {
+        let gone = self.memory.lock().blocks.set_bytes_max(bytes_max);
+        // Freed without the lock.
+        drop(gone);
+        if let Some(of_disk) = &self.disk {
+            of_disk.set_most(disk);
         }
     }
 

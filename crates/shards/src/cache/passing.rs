@@ -24,7 +24,7 @@ const RANGES_MAX: usize = 4;
 /// Up to [`blocks::BLOCK_ROWS`] rows of a column.
 #[derive(Debug)]
 pub struct Passing {
-    rows: usize,
+    pub(super) rows: usize,
     values: PassingValues,
     /// A bit for each row that has a value, in whole masks; none where all have one.
     validity: Option<Vec<Mask>>,

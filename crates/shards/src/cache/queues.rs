@@ -131,6 +131,24 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         evicted
     }
 
+    /// Holds so many bytes at most from now on, and gives back what has to go for that.
+    pub(super) fn set_bytes_max(&mut self, bytes_max: u64) -> Vec<V> {
+        self.bytes_max = bytes_max;
+        if bytes_max / PINNED_PART < self.pinned_bytes {
+            // Who asks for it next pins it again, as far as there is room for that.
+            for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.place == Place::Pinned) {
+                entry.place = Place::Main;
+                self.main.push_back(*key);
+            }
+            self.pinned_bytes = 0;
+        }
+        let mut evicted = Vec::new();
+        while self.bytes_max < self.bytes {
+            evicted.extend(self.evict());
+        }
+        evicted
+    }
+
     /// Does with everything as `fate` says by its key and table, and gives back what is gone.
     pub(super) fn sort_out(&mut self, fate: impl Fn(&K, Oid) -> Fate) -> Vec<V> {
         let fates: Vec<(K, Fate)> = (self.entries.iter())
@@ -166,6 +184,17 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
     /// Whether it is more than passing through: pinned, asked for again, or there for long.
     pub(super) fn is_kept(&self, key: &K) -> bool {
         self.entries.get(key).is_some_and(|entry| entry.place != Place::Small || 0 < entry.uses)
+    }
+
+    /// Copies of what was asked for again or is pinned, what was asked for most first.
+    pub(super) fn hottest(&self) -> Vec<(K, Oid, V)>
+    where
+        V: Clone,
+    {
+        let mut hot: Vec<(&K, &Entry<V>)> =
+            self.entries.iter().filter(|(_, entry)| entry.place != Place::Small || 0 < entry.uses).collect();
+        hot.sort_by_key(|(_, entry)| std::cmp::Reverse((entry.place == Place::Pinned, entry.uses)));
+        hot.into_iter().map(|(key, entry)| (*key, entry.table, entry.value.clone())).collect()
     }
 
     /// Whether it is there, which is no use of it.
@@ -255,6 +284,20 @@ mod tests {
         assert_eq!(queues.put(5, TABLE, false, 5, 10), [5]);
         assert_eq!(queues.put(200, TABLE, false, 200, 1001), [200]);
         assert_eq!((queues.counts().sum().blocks, queues.counts().sum().evictions), (100, 0));
+    }
+
+    #[test]
+    fn less_room_lets_things_go_and_more_takes_them_again() {
+        let mut queues = Queues::new(1000);
+        (0..50).for_each(|key| assert!(queues.put(key, TABLE, true, key, 10).is_empty()));
+        (50..100).for_each(|key| assert!(queues.put(key, TABLE, false, key, 10).is_empty()));
+        let gone = queues.set_bytes_max(200);
+        assert_eq!((gone.len(), queues.bytes()), (80, 200), "what was pinned goes too");
+        (200..300).for_each(|key| drop(queues.put(key, TABLE, true, key, 10)));
+        assert_eq!((queues.bytes(), queues.set_bytes_max(0).len()), (200, 20));
+        assert_eq!(queues.put(1, TABLE, false, 1, 10), [1]);
+        assert!(queues.set_bytes_max(10).is_empty());
+        assert!(queues.put(1, TABLE, false, 1, 10).is_empty());
     }
 
     #[test]

@@ -98,6 +98,7 @@ impl Transactions {
         core.tenure.check().await.map_err(Error::Claim)?;
         core.moves.forget(core.visible.horizon());
         self.remove_retired_rows().await?;
+        core.forget_outcomes().await?;
         let cutoff_us = core.cutoff_us();
         let old = core.blocking(move |kv| dropped::old(kv, cutoff_us)).await?;
         core.write(|batch| {
@@ -342,7 +343,7 @@ impl Core {
     }
 
     /// Writes what `fill` puts into a batch.
-    async fn write(&self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
+    pub(crate) async fn write(&self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
         let mut batch = Batch::new();
         fill(&mut batch);
         if batch.is_empty() {
@@ -356,7 +357,7 @@ impl Core {
     }
 
     /// Runs `step` where it may wait for the store.
-    async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         step: impl FnOnce(&dyn TxKv) -> Result<T> + Send + 'static,
     ) -> Result<T> {

@@ -9,11 +9,13 @@ use rowstore::{OwnRows, Row, Tuple};
 use types::{CommitTs, Mutation, Oid, RowId, ShardId};
 
 use crate::bind::bind;
-use crate::group::{Held, Proposal, ROW_BYTES_MAX};
+use crate::group::{Held, Named, Proposal, ROW_BYTES_MAX};
 use crate::holder::Holder;
 use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock};
+use crate::outcome::{Naming, NamingMark};
 use crate::reads::{KeyRead, ReadSet};
 use crate::room::Wanted;
+use crate::transactions::Core;
 use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
 
 #[cfg(test)]
@@ -65,6 +67,8 @@ pub struct Transaction {
     holder: Holder,
     /// What it has read, where it is serializable.
     reads: Option<ReadSet>,
+    /// What it does under a client's token.
+    pub(crate) naming: Naming,
 }
 
 #[derive(Debug, Clone)]
@@ -81,6 +85,7 @@ struct Savepoint {
     staged: usize,
     own: BTreeMap<Oid, Own>,
     locks: LockMark,
+    naming: NamingMark,
 }
 
 impl Transaction {
@@ -106,6 +111,7 @@ impl Transaction {
             uploads,
             holder,
             reads,
+            naming: Naming::default(),
         }
     }
 
@@ -254,6 +260,15 @@ impl Transaction {
         self.holder.keys(index, keys, mode, wait).await
     }
 
+    /// Locks a token, as [`Transaction::lock_table`] does a table.
+    pub(crate) async fn lock_token(&self, key: &[u8], wait: LockWait) -> Result<Locked, LockError> {
+        self.holder.token(key, wait).await
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.transactions.core
+    }
+
     /// A statement reads a whole table, or much of it.
     pub fn note_read(&mut self, table: Oid) {
         if let Some(reads) = &mut self.reads {
@@ -381,7 +396,7 @@ impl Transaction {
     /// Whether there is anything to commit.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        !self.staged.is_empty() || !self.own.is_empty()
+        !self.staged.is_empty() || !self.own.is_empty() || self.naming.has_written()
     }
 
     /// Whether others may have to wait for its end.
@@ -404,8 +419,8 @@ impl Transaction {
     /// Sets a savepoint; one of the same name stays, hidden by the new one.
     pub fn savepoint(&mut self, name: &str) {
         let own = self.own.clone();
-        let locks = self.holder.mark();
-        self.savepoints.push(Savepoint { name: name.to_owned(), staged: self.staged.len(), own, locks });
+        let (locks, naming) = (self.holder.mark(), self.naming.mark());
+        self.savepoints.push(Savepoint { name: name.to_owned(), staged: self.staged.len(), own, locks, naming });
     }
 
     /// Takes back everything since the savepoint, which stays.
@@ -416,6 +431,7 @@ impl Transaction {
         if !Mutation::SavepointKeepsRows.is_on() {
             self.own = self.savepoints[index].own.clone();
         }
+        self.naming.roll_back_to(self.savepoints[index].naming);
         self.holder.release_to(self.savepoints[index].locks);
         let mut view = CatalogState::clone(&self.base.state);
         for change in &self.staged {
@@ -445,7 +461,12 @@ impl Transaction {
         }
         let core = &self.transactions.core;
         let rows = self.own.iter().map(|(table, own)| (table, &own.rows));
-        core.room.take(Wanted::of(&self.staged, rows), &*core.clock)?;
+        core.room.take(Wanted::of(&self.staged, rows).and(self.naming.stored_bytes()), &*core.clock)?;
+        let (named, running) = match self.naming.take() {
+            Some((token, written, running)) => (Some(Box::new(Named { token, written })), running),
+            None => (None, None),
+        };
+        self.held.extend(running.map(|running| running as Held));
         let proposal = Proposal {
             base: Arc::clone(&self.base.state),
             changes: std::mem::take(&mut self.staged),
@@ -453,6 +474,7 @@ impl Transaction {
             uploads: self.uploads.take(),
             reads: self.reads.clone().map(|reads| (self.base.ts, reads)),
             held: std::mem::take(&mut self.held),
+            named,
             _anchor: self.anchor.take(),
         };
         // The locks go with the commit: whoever drops this future drops none of them before the commit is visible.

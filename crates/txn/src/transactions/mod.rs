@@ -18,6 +18,7 @@ use crate::holder::Holder;
 use crate::locks::{LockManager, TxnId};
 use crate::moves::Moves;
 use crate::oids::Oids;
+use crate::outcome::Outcomes;
 use crate::reads::Writes;
 use crate::recover::{Recovered, recover};
 use crate::room::Room;
@@ -54,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) moves: Moves,
     pub(crate) writes: Writes,
     pub(crate) locks: LockManager,
+    pub(crate) outcomes: Outcomes,
     oids: Oids,
     row_ids: RowIds,
     next_transaction: AtomicU64,
@@ -157,6 +159,7 @@ impl Transactions {
             writes: Writes::default(),
             room: Room::default(),
             locks: LockManager::new(Arc::clone(&clock)),
+            outcomes: Outcomes::recover(&*kv)?,
             oids: Oids::recover(&*kv)?,
             row_ids: RowIds::recover(&*kv)?,
             next_transaction: AtomicU64::new(1),
@@ -261,7 +264,7 @@ impl Transactions {
     }
 
     pub(crate) async fn commit(&self, proposal: Proposal, holder: Holder) -> Result<CommitTs> {
-        self.ask(|answer| Request::Commit { proposal, holder, answer }).await
+        self.ask(|answer| Request::Commit { proposal: Box::new(proposal), holder, answer }).await
     }
 
     pub(crate) async fn announce(&self, object: String) -> Result<()> {

@@ -2,12 +2,14 @@
 //!
 //! `date.rs`, `time.rs` and `timestamp.rs` read the ISO spelling themselves and come here for everything else.
 
+use serde::{Deserialize, Serialize};
+
 use super::civil::{Civil, days_in_month};
 use crate::zone::{abbreviation, parse_offset};
 use crate::{Condition, SessionZone, SqlError, SqlResult};
 
 /// The order of day, month and year in dates such as `01/02/2024`: the second half of `DateStyle`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum DateOrder {
     #[default]
     MonthDayYear,

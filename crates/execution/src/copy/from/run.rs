@@ -70,7 +70,7 @@ impl Execution {
             batches.map(move |batch| batch.and_then(|batch| with_schema(&batch, &schema)).map_err(to_datafusion))
         };
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let rows = match self.write(&in_order(&plan.write), transaction, context).await {
+        let rows = match self.write(&in_order(&plan.write), transaction, &context.here()).await {
             Ok(Attempt::Done(modified)) => modified.rows,
             Ok(Attempt::Again) => return Err(busy(plan)),
             Err(error) => {
@@ -119,7 +119,7 @@ impl Execution {
         let rows = with_schema(&rows, &schema)?;
         let fed = stream::once(async move { Ok(rows) });
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let (stop, task) = (context.cancel.clone(), self.task(&input.state, context));
+        let (stop, task) = (context.cancel.clone(), context.task(&input.state));
         self.run(context, async move {
             let mut checked = execute_stream(input.physical(&stop).await?, task).map_err(from_datafusion)?;
             while let Some(batch) = checked.next().await {

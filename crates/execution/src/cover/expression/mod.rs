@@ -17,6 +17,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use engine::arrow_form;
 use engine::expression::{Comparison, Expression, Sign};
+use planner::semantics::hides_key;
 
 use super::foreign;
 
@@ -67,6 +68,9 @@ fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Express
         return text::like(like, schema);
     }
     let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
+    if let (true, Some(key)) = (hides_key(call.fun()), call.args().first()) {
+        return lower(key, schema);
+    }
     numbers::call(call, schema).or_else(|| text::call(call, schema)).or_else(|| date::call(call, schema))
 }
 

@@ -14,6 +14,7 @@ use engine::window::WindowSpec;
 
 use super::{Branch, Builder, Chain, OperatorId, ordered, through_exchanges};
 use crate::cover::top::Top;
+use crate::cover::whole_sorts::is_of_partitions;
 
 impl Builder {
     /// What is in order one by one is in order together.
@@ -37,6 +38,9 @@ impl Builder {
 
     /// What a sort reads, by keys that order its partitions together.
     pub(super) fn sort(&mut self, sort: &SortExec, keys: &LexOrdering) -> Option<Chain> {
+        if is_of_partitions(sort, keys) {
+            return None;
+        }
         let chain = self.below(sort.input())?;
         let first_key = keys.first();
         let told = first_key.expr.data_type(&chain.schema).ok().zip(sort.dynamic_expressions_produced().pop());

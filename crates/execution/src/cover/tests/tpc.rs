@@ -8,9 +8,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use planner::{Planned, SharedScanExec};
-use tokio_util::sync::CancellationToken;
 
 use crate::cover::FragmentExec;
+use crate::fixtures::context;
 use crate::run::operators;
 use crate::sql_fixture::Sql;
 
@@ -58,7 +58,7 @@ async fn left(suite: &str) -> (usize, BTreeSet<String>) {
         let query = std::fs::read_to_string(&path).unwrap();
         let planned = sql.plan(&query).unwrap_or_else(|error| panic!("{name}: {error}"));
         let Planned::Query(plan) = planned else { panic!("{name} is no query") };
-        let covered = operators(&plan, &CancellationToken::new(), true).await.unwrap().operators;
+        let covered = operators(&plan, &context(), None).await.unwrap().operators;
         collect(&covered, name, &mut left);
         count += 1;
     }

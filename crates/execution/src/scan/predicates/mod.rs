@@ -32,6 +32,13 @@ pub(crate) fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<P
     used.into_iter().filter_map(predicate).collect()
 }
 
+/// Whether a filter says nothing, as it stands now.
+pub(crate) fn passes_all(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    let literal =
+        |filter: &Arc<dyn PhysicalExpr>| filter.downcast_ref::<Literal>().map(|literal| literal.value().clone());
+    current(filter).as_ref().and_then(literal) == Some(ScalarValue::Boolean(Some(true)))
+}
+
 /// The filter as it stands now, where it changes while the query runs.
 fn current(filter: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     match filter.downcast_ref::<DynamicFilterPhysicalExpr>() {

@@ -56,7 +56,7 @@ impl Door {
                 .unwrap();
         let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()));
         let settings = crate::ClusterSettings::default();
-        let clusters = crate::Clusters::open(&execution, folder.path(), settings, Arc::clone(&clock)).unwrap();
+        let clusters = crate::Clusters::open(&execution, folder.path(), settings, None, Arc::clone(&clock)).unwrap();
         let gateway = Gateway::new(planner, execution, transactions, clusters, config, clock, random).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -16,6 +16,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use serde::{Deserialize, Serialize};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 pub(super) use self::by_value::ValueCast;
@@ -28,7 +29,7 @@ use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
 
 /// How a cast came about: an explicit cast cuts text that is too long, an assignment refuses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum CastKind {
     Explicit,
     Assignment,
@@ -84,6 +85,14 @@ impl CastFunction {
 
     pub(super) fn to(&self) -> &SqlType {
         &self.to
+    }
+
+    pub(super) fn kind(&self) -> CastKind {
+        self.kind
+    }
+
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.session
     }
 
     /// Whether it reads text, which may be no value of the other type.

@@ -24,7 +24,7 @@ pub(super) const TABLES: &[Definition] = &[
 ];
 
 fn attribute(source: &Source<'_>, rows: &mut Rows) {
-    let relations = match source.wanted {
+    let relations = match source.wanted.relation {
         Some(oid) => source::relation(source.state(), oid).into_iter().collect(),
         None => source.relations(),
     };

@@ -1,7 +1,8 @@
 //! `sys`: what only Kiln has — shards, their statistics, tables as they lie in storage, what is kept of them in the cache; in `query.rs` statements
-//! that run and have run, in `cluster.rs` where they do.
+//! that run and have run, in `cluster.rs` where they do, in `outcome.rs` what became of those that clients have named.
 
 mod cluster;
+mod outcome;
 mod query;
 
 use catalog::{Distribution, TableOrder};
@@ -54,7 +55,7 @@ const TABLES: &[Definition] = &[
 ];
 
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
-    TABLES.iter().chain(query::TABLES).chain(cluster::TABLES)
+    TABLES.iter().chain(query::TABLES).chain(cluster::TABLES).chain(outcome::TABLES)
 }
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {

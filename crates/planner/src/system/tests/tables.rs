@@ -4,14 +4,14 @@ use types::SqlType;
 use super::fixture::{self, context};
 use crate::system::definition::{BY_OID, RELATIONS};
 use crate::system::rows::Rows;
-use crate::system::source::Source;
+use crate::system::source::{Source, Wanted};
 
 /// All rows of a system table.
 fn rows_of(schema: &str, name: &str) -> RecordBatch {
     let context = context();
     let relation = RELATIONS.get(&(schema, name)).unwrap_or_else(|| panic!("{schema}.{name} is declared"));
     let mut rows = Rows::new(relation);
-    (relation.definition.rows)(&Source::new(&context, None), &mut rows);
+    (relation.definition.rows)(&Source::new(&context, Wanted::default()), &mut rows);
     rows.finish().unwrap_or_else(|error| panic!("{schema}.{name}: {error}"))
 }
 

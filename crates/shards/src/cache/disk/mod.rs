@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 use types::{Oid, Reserve};
 
 use self::index::{Index, Place};
+pub(super) use self::record::{RecordHead, decode, encode};
 use self::writer::Writer;
 use super::block::ColumnBlock;
 use super::{BlockKey, CacheWishes, Memory, TierUse};
@@ -45,6 +46,13 @@ pub struct CacheDisk {
     pub reserve: Reserve,
 }
 
+/// What files may have of a disk: see [`CacheDisk`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskPart {
+    pub bytes_max: u64,
+    pub part: u64,
+}
+
 /// The blocks in the files of a folder.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -56,6 +64,8 @@ pub(super) struct Disk {
 #[derive(Debug)]
 struct Files {
     settings: CacheDisk,
+    /// What is said about it at present.
+    most: Mutex<DiskPart>,
     index: Mutex<Index>,
     /// What the files may take at present.
     limit: AtomicU64,
@@ -77,7 +87,8 @@ impl Disk {
     pub(super) fn open(settings: CacheDisk, memory: &Arc<Mutex<Memory>>) -> io::Result<Self> {
         let (orders, taken) = sync_channel(WAITING_MAX);
         let limit = AtomicU64::new(settings.bytes_max);
-        let files = Arc::new(Files { settings, index: Mutex::new(Index::new()), limit });
+        let most = Mutex::new(DiskPart { bytes_max: settings.bytes_max, part: settings.part });
+        let files = Arc::new(Files { settings, most, index: Mutex::new(Index::new()), limit });
         let writer = Writer::new(Arc::clone(&files), Arc::downgrade(memory));
         std::thread::Builder::new().name("cache-writer".to_owned()).spawn(move || writer.run(&taken))?;
         Ok(Self { files, orders })
@@ -117,6 +128,11 @@ impl Disk {
         self.files.index.lock().keep(wishes);
     }
 
+    /// Takes as much of the disk from now on: files go within a second where that is less.
+    pub(super) fn set_most(&self, most: DiskPart) {
+        *self.files.most.lock() = most;
+    }
+
     pub(super) fn usage(&self) -> TierUse {
         let tables = self.files.index.lock().counts().by_table();
         TierUse { tier: "disk", bytes_max: self.files.limit.load(Ordering::Relaxed), tables }
@@ -137,7 +153,7 @@ impl Found {
     pub(super) fn read(&self, rows: usize) -> Option<ColumnBlock> {
         let read = segment::read(&self.files.settings.folder, self.place);
         let block = match &read {
-            Ok(record) => record::decode(record, &self.key, rows),
+            Ok(record) => decode(record, &self.key, rows),
             Err(_) => None,
         };
         if block.is_none() {

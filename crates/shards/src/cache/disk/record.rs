@@ -22,10 +22,10 @@ const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 /// The head of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RecordHead {
-    pub(super) key: BlockKey,
+pub(in crate::cache) struct RecordHead {
+    pub(in crate::cache) key: BlockKey,
     /// Whose scan brought it.
-    pub(super) table: Oid,
+    pub(in crate::cache) table: Oid,
     form: Form,
     block_bytes: u64,
     dictionary_bytes: u64,
@@ -52,7 +52,7 @@ impl RecordHead {
     }
 
     /// The head that the bytes begin with; `None` for bytes that are none.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(in crate::cache) fn read(bytes: &[u8]) -> Option<Self> {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk()?;
         let is_whole = head[..4] == MAGIC
             && u16::from_le_bytes(array(head, 4)) == VERSION
@@ -94,7 +94,12 @@ impl RecordHead {
 }
 
 /// Makes `record` the record of a block; `None` for what is not kept.
-pub(super) fn encode(key: BlockKey, table: Oid, block: &ColumnBlock, record: &mut Vec<u8>) -> Option<RecordHead> {
+pub(in crate::cache) fn encode(
+    key: BlockKey,
+    table: Oid,
+    block: &ColumnBlock,
+    record: &mut Vec<u8>,
+) -> Option<RecordHead> {
     let (form, block, dictionary): (_, Cow<'_, [u8]>, &[u8]) = match block {
         ColumnBlock::Numbers(block) => (Form::Numbers, Cow::Borrowed(block.bytes()), &[]),
         ColumnBlock::Texts(block) => (Form::Texts, texts::compressed(block)?, &[]),
@@ -115,7 +120,7 @@ pub(super) fn encode(key: BlockKey, table: Oid, block: &ColumnBlock, record: &mu
 }
 
 /// The block of a record, checked from end to end: bytes from anywhere give the block of that key and number of rows, or none.
-pub(super) fn decode(record: &Bytes, key: &BlockKey, rows: usize) -> Option<ColumnBlock> {
+pub(in crate::cache) fn decode(record: &Bytes, key: &BlockKey, rows: usize) -> Option<ColumnBlock> {
     let head = RecordHead::read(record)?;
     if head.key != *key || head.record_bytes() != record.len() as u64 {
         return None;

@@ -173,15 +173,15 @@ fn a_record_is_that_block_or_none_whatever_its_bytes() {
         .iter()
         .map(|values| {
             let mut record = Vec::new();
-            let head = record::encode(key, Oid(9), &ColumnBlock::of(values).unwrap(), &mut record).unwrap();
+            let head = encode(key, Oid(9), &ColumnBlock::of(values).unwrap(), &mut record).unwrap();
             assert_eq!(head.record_bytes(), record.len() as u64);
-            assert_eq!(record::RecordHead::read(&record), Some(head));
+            assert_eq!(RecordHead::read(&record), Some(head));
             let whole = bytes::Bytes::from(record.clone());
             let all = blocks::RowSet::all(3000);
-            let read = record::decode(&whole, &key, 3000).unwrap().gather(&all, values.data_type()).unwrap();
+            let read = decode(&whole, &key, 3000).unwrap().gather(&all, values.data_type()).unwrap();
             assert_eq!(&read, values);
-            assert!(record::decode(&whole, &key, 2999).is_none(), "another number of rows");
-            assert!(record::decode(&whole, &BlockKey { number: 5, ..key }, 3000).is_none(), "another page");
+            assert!(decode(&whole, &key, 2999).is_none(), "another number of rows");
+            assert!(decode(&whole, &BlockKey { number: 5, ..key }, 3000).is_none(), "another page");
             record
         })
         .collect();
@@ -197,7 +197,7 @@ fn a_record_is_that_block_or_none_whatever_its_bytes() {
             record.truncate(cut.index(record.len()));
         }
         let is_short = record.len() < records[which].len();
-        let read = record::decode(&bytes::Bytes::from(record), &key, 3000);
+        let read = decode(&bytes::Bytes::from(record), &key, 3000);
         // Bytes between sections mean nothing.
         prop_assert!(read.is_none() || (is_padding && !is_short));
     });
@@ -211,9 +211,9 @@ fn long_strings_are_compressed_on_disk_alone() {
     let texts = |texts: StringViewArray| ColumnBlock::of(&(Arc::new(texts) as ArrayRef)).unwrap();
     for (block, is_smaller) in [(texts(long.collect()), true), (texts(short.collect()), false)] {
         let mut record = Vec::new();
-        record::encode(key, Oid(9), &block, &mut record).unwrap();
+        encode(key, Oid(9), &block, &mut record).unwrap();
         assert_eq!((record.len() as u64) * 2 < block.memory_bytes(), is_smaller);
-        let Some(ColumnBlock::Texts(read)) = record::decode(&record.into(), &key, 3000) else { panic!("strings") };
+        let Some(ColumnBlock::Texts(read)) = decode(&record.into(), &key, 3000) else { panic!("strings") };
         let ColumnBlock::Texts(block) = &block else { panic!("strings") };
         assert_eq!(read.bytes(), block.bytes(), "as it was in memory");
     }

@@ -14,7 +14,7 @@ use types::Oid;
 use super::super::{BlockKey, Memory};
 use super::index::Place;
 use super::record::{self, RecordHead};
-use super::{CacheDisk, Files, Order, segment};
+use super::{DiskPart, Files, Order, segment};
 
 /// The disk is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -28,10 +28,10 @@ const LEFT_OUT: u32 = 1_000;
 const RESERVES: u64 = 2;
 
 /// What files may take of a disk that has so much free beside the `used` bytes of theirs.
-fn limit(used: u64, free: u64, settings: &CacheDisk) -> u64 {
+fn limit(used: u64, free: u64, reserve: u64, most: DiskPart) -> u64 {
     let room = used.saturating_add(free);
-    let left = settings.reserve.bytes.saturating_mul(RESERVES);
-    room.saturating_sub(left).min(room / settings.part.max(1)).min(settings.bytes_max)
+    let left = reserve.saturating_mul(RESERVES);
+    room.saturating_sub(left).min(room / most.part.max(1)).min(most.bytes_max)
 }
 
 /// The side of the tier that changes files.
@@ -142,7 +142,7 @@ impl Writer {
         let used = self.files.index.lock().file_bytes();
         // Where the disk does not tell, what was said counts.
         let free = settings.reserve.disk.free_bytes().unwrap_or(u64::MAX);
-        let limit = limit(used, free, settings);
+        let limit = limit(used, free, settings.reserve.bytes, *self.files.most.lock());
         self.files.limit.store(limit, Ordering::Relaxed);
         limit
     }
@@ -196,27 +196,13 @@ impl Writer {
 mod tests {
     use super::*;
 
-    #[derive(Debug)]
-    struct NoDisk;
-
-    impl types::Disk for NoDisk {
-        fn free_bytes(&self) -> io::Result<u64> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-    }
-
     #[test]
     fn files_leave_twice_the_reserve_free_and_take_their_part_alone() {
-        let of = |kept, bytes_max, part| CacheDisk {
-            folder: std::path::PathBuf::new(),
-            bytes_max,
-            part,
-            reserve: types::Reserve { disk: Arc::new(NoDisk), bytes: kept },
-        };
-        assert_eq!(limit(10, 100, &of(30, 1_000, 1)), 50);
-        assert_eq!(limit(10, 40, &of(30, 1_000, 1)), 0, "what is there goes");
-        assert_eq!(limit(10, 100, &of(0, 50, 1)), 50);
-        assert_eq!(limit(10, 110, &of(5, 50, 4)), 30);
-        assert_eq!(limit(u64::MAX, 100, &of(0, u64::MAX, 1)), u64::MAX);
+        let most = |bytes_max, part| DiskPart { bytes_max, part };
+        assert_eq!(limit(10, 100, 30, most(1_000, 1)), 50);
+        assert_eq!(limit(10, 40, 30, most(1_000, 1)), 0, "what is there goes");
+        assert_eq!(limit(10, 100, 0, most(50, 1)), 50);
+        assert_eq!(limit(10, 110, 5, most(50, 4)), 30);
+        assert_eq!(limit(u64::MAX, 100, 0, most(u64::MAX, 1)), u64::MAX);
     }
 }

@@ -1,9 +1,11 @@
 //! Aggregates: rows become groups, of which states are kept.
 //!
 //! `kept.rs` says which states an aggregate needs and what is computed of them in the end, `states.rs` gathers those of all aggregates and the
-//! columns that they are of, `distinct.rs` groups rows twice where values count once in a group, `sets.rs` says which sets of keys there are.
+//! columns that they are of, `distinct.rs` groups rows twice where values count once in a group, `sets.rs` says which sets of keys there are, `halves.rs`
+//! has aggregates whose rows are in other processes.
 
 mod distinct;
+mod halves;
 mod kept;
 mod sets;
 mod states;
@@ -11,6 +13,8 @@ mod states;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use engine::Form;
@@ -34,11 +38,29 @@ impl Builder {
         let first = match last.mode() {
             AggregateMode::Single | AggregateMode::SinglePartitioned => last,
             AggregateMode::Final | AggregateMode::FinalPartitioned => {
-                let below = through_exchanges(last.input()).downcast_ref::<AggregateExec>()?;
-                (*below.mode() == AggregateMode::Partial).then_some(below)?
+                let below = through_exchanges(last.input()).downcast_ref::<AggregateExec>();
+                match below.filter(|below| *below.mode() == AggregateMode::Partial) {
+                    Some(below) => below,
+                    None => return self.second_half(last),
+                }
             }
-            AggregateMode::Partial | AggregateMode::PartialReduce => return None,
+            AggregateMode::Partial => return self.first_half(last),
+            AggregateMode::PartialReduce => return None,
         };
+        self.grouped(first, last, |states, aggregate, filter| Some(vec![states.value_of(aggregate, filter)?]))
+    }
+
+    /// The groups of what `first` reads, as `last` gives them, with what `finish` makes of each aggregate.
+    fn grouped(
+        &mut self,
+        first: &AggregateExec,
+        last: &AggregateExec,
+        mut finish: impl FnMut(
+            &mut States,
+            &Arc<AggregateFunctionExpr>,
+            Option<&Arc<dyn PhysicalExpr>>,
+        ) -> Option<Vec<Expression>>,
+    ) -> Option<Chain> {
         let groups = first.group_expr();
         let is_plain = first.limit_options().is_none() && last.limit_options().is_none();
         if !is_plain {
@@ -54,8 +76,9 @@ impl Builder {
         let mut states = States::new(Arc::clone(&chain.schema), keys, key_columns);
         let calls = first.aggr_expr().iter().zip(first.filter_expr());
         let finished = calls
-            .map(|(aggregate, filter)| states.value_of(aggregate, filter.as_ref()))
-            .collect::<Option<Vec<Expression>>>()?;
+            .map(|(aggregate, filter)| finish(&mut states, aggregate, filter.as_ref()))
+            .collect::<Option<Vec<_>>>()?
+            .concat();
         if KEYS_MAX < count + states.distinct.len() {
             return None;
         }

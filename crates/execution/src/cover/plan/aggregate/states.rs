@@ -86,6 +86,32 @@ impl States {
         }))
     }
 
+    /// The states of an aggregate as they are, which are among these from now on.
+    pub(super) fn given(
+        &mut self,
+        aggregate: &Arc<AggregateFunctionExpr>,
+        filter: Option<&Arc<dyn PhysicalExpr>>,
+    ) -> Option<Vec<Expression>> {
+        if aggregate.is_distinct() {
+            return None;
+        }
+        let kind = Aggregate::of(aggregate, &self.schema)?;
+        let kept = kind.clone().kept()?;
+        let filter = match filter {
+            Some(filter) => Some(self.column(filter)?),
+            None => None,
+        };
+        let column = match kind.argument(aggregate) {
+            Some(argument) => Some(self.column(&argument)?),
+            None => None,
+        };
+        let place = |(kept, of)| {
+            let column = column.filter(|_| of != Of::Rows);
+            self.place(State::Rows(StateSpec { kept, column, filter }))
+        };
+        Some(kept.into_iter().map(place).collect())
+    }
+
     /// The columns that are grouped, then the values that count once.
     pub(super) fn all_columns(&self) -> Vec<Expression> {
         self.columns.iter().chain(self.distinct.iter().map(|distinct| &distinct.value)).cloned().collect()

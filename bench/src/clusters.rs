@@ -1,0 +1,142 @@
+//! Queries on clusters of worker processes: what it costs to divide them, beside the server alone on the same cores.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+use types::Clock;
+
+use crate::measure::Report;
+use crate::measure::server::{Server, batch};
+use crate::run::{chosen, compute_all, timed};
+use crate::{Error, Options, answers, figure};
+
+/// How often it is looked whether workers are there, and how often at most.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_MAX: usize = 1200;
+
+/// Clusters that a benchmark made, by name.
+pub struct Clusters {
+    names: Vec<String>,
+}
+
+impl Clusters {
+    /// Makes so many clusters of so many worker processes each, and waits until all workers are ready.
+    ///
+    /// # Errors
+    /// What the server says, or that workers do not come.
+    pub async fn make(client: &Client, count: usize, workers: usize, clock: &dyn Clock) -> Result<Self, Error> {
+        let names: Vec<String> = (1..=count).map(|number| format!("bench_{number}")).collect();
+        for name in &names {
+            let sql = format!(
+                "CREATE OR REPLACE CLUSTER {name} WITH (NODE_COUNT = {workers}, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)"
+            );
+            batch(client, "making a cluster", &sql).await?;
+        }
+        let (made, wanted) = (Self { names }, count * workers);
+        let query = "SELECT count(*) FROM sys.worker WHERE state = 'ready' AND cluster LIKE 'bench\\_%'";
+        for _ in 0..LOOKS_MAX {
+            let failed = |source| Error::Server { doing: "looking for workers".to_owned(), source };
+            let ready: i64 = client.query_one(query, &[]).await.map_err(failed)?.get(0);
+            if usize::try_from(ready).is_ok_and(|ready| wanted <= ready) {
+                return Ok(made);
+            }
+            clock.sleep(LOOK_EVERY).await;
+        }
+        Err(Error::Peer { peer: "clusters".to_owned(), reason: format!("{wanted} workers did not come") })
+    }
+
+    /// Their names.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Drops them.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn drop(self, client: &Client) -> Result<(), Error> {
+        for name in &self.names {
+            batch(client, "dropping a cluster", &format!("DROP CLUSTER {name}")).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Has a role's sessions run on these clusters, the least busy first; on its usual ones where there are none.
+///
+/// # Errors
+/// What the server says.
+pub(crate) async fn send_role_to(client: &Client, clusters: &[String]) -> Result<(), Error> {
+    let failed = |source| Error::Server { doing: "asking for the role".to_owned(), source };
+    let role: String = client.query_one("SELECT quote_ident(current_user)", &[]).await.map_err(failed)?.get(0);
+    let sql = if clusters.is_empty() {
+        format!("ALTER ROLE {role} RESET DEFAULT_CLUSTER")
+    } else {
+        format!("ALTER ROLE {role} SET DEFAULT_CLUSTER '{}'", clusters.join(","))
+    };
+    batch(client, "choosing clusters", &sql).await
+}
+
+/// Each query on the server alone and on a cluster of so many processes in turn; the answers are compared.
+///
+/// # Errors
+/// What the server says.
+pub async fn beside(
+    server: &Server,
+    options: &Options,
+    workers: usize,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<Report, Error> {
+    let (alone, divided) = (server.connect().await?, server.connect().await?);
+    let clusters = Clusters::make(&alone, 1, workers, clock).await?;
+    batch(&divided, "choosing a cluster", &format!("USE CLUSTER {}", clusters.names()[0])).await?;
+    let mut report = Report {
+        benchmark: "cluster",
+        server: server.version.clone(),
+        setting: format!("{} at scale {}, {workers} worker processes", options.suite, options.scale),
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    };
+    for client in [&alone, &divided] {
+        compute_all(client).await?;
+    }
+    let (mut ratios, mut totals) = (Vec::new(), [Duration::ZERO; 2]);
+    for number in chosen(options) {
+        let sql = options.suite.queries()[number - 1];
+        let mut least = [Duration::MAX; 2];
+        // The first pair fills caches.
+        for run in 0..=options.runs.max(1) {
+            let mut answer = Vec::new();
+            for (at, client) in [&alone, &divided].into_iter().enumerate() {
+                let (time, theirs) = timed(client, number, sql, clock).await?;
+                if 0 < run {
+                    least[at] = least[at].min(time);
+                }
+                if at == 0 {
+                    answer = theirs;
+                } else if let Err(difference) = answers::compare(&answer, &theirs) {
+                    report.violations.push(format!("query {number} on the cluster: {difference}"));
+                }
+            }
+        }
+        let [one, many] = least.map(|time| time.as_secs_f64());
+        say(&format!("q{number:02}   alone {one:>8.3} s   {workers} workers {many:>8.3} s   {:>6.2}x", many / one));
+        report.figures.push((format!("q{number:02}, ratio"), many / one));
+        ratios.push(many / one);
+        totals[0] += least[0];
+        totals[1] += least[1];
+    }
+    let [one, many] = totals.map(|time| time.as_secs_f64());
+    let mean = figure::geometric_mean(ratios.into_iter()).unwrap_or(1.0);
+    say(&format!(
+        "alone {one:.2} s, {workers} workers {many:.2} s: {:.2}x in total, geometric mean {mean:.2}",
+        many / one
+    ));
+    report.figures.push(("total, ratio".to_owned(), many / one));
+    report.figures.push(("geometric mean, ratio".to_owned(), mean));
+    clusters.drop(&alone).await?;
+    Ok(report)
+}

@@ -1,0 +1,136 @@
+//! Claims about groups that are kept: of parts they make what the whole is, as often as they are added.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::StringViewArray;
+
+use super::super::tests::Chance;
+use super::super::{AggregateSpec, CompactGroups, GroupRows, GroupingSet, Groups, Kept, StateSpec};
+use crate::{Batch, Bits, Bounds, Column, Data, GOES_ON, Strings};
+
+const KEPT: [Kept; 6] = [Kept::Count, Kept::Sum, Kept::FloatSum, Kept::Min, Kept::Max, Kept::Max];
+
+/// Groups by the first two columns; states of numbers, floats and strings.
+fn spec(keys: &[usize], sets: Vec<GroupingSet>) -> Arc<AggregateSpec> {
+    let columns = [None, Some(2), Some(3), Some(2), Some(3), Some(1)];
+    let states = KEPT.into_iter().zip(columns).map(|(kept, column)| StateSpec { kept, column, filter: None });
+    let (keys, states) = (keys.to_vec(), states.collect());
+    Arc::new(AggregateSpec { keys, carried: Vec::new(), states, sets, total: None, clustered: None })
+}
+
+/// Keys of numbers and of strings, some of them NULL, then a number and a float whose sums are exact.
+fn batch(chance: &mut Chance, rows: usize) -> Batch {
+    let mut ints = |end: u64, nulls: bool| {
+        let values: Vec<i64> = (0..rows).map(|_| i64::try_from(chance.below(end)).unwrap() - 2).collect();
+        let valid = nulls.then(|| Arc::new(Bits::of(rows, |row| values[row] != 1)));
+        let bounds = Bounds { min: -2, max: i128::from(end) };
+        Column { data: Data::Ints { values: Arc::new(values), bounds }, validity: valid }
+    };
+    let (keys, values) = (ints(6, true), ints(100, true));
+    let strings: Vec<String> = (0..9).map(|_| format!("s{}", chance.below(30))).collect();
+    let codes = (0..rows).map(|_| u32::try_from(chance.below(9)).unwrap()).collect();
+    let valid = Some(Arc::new(Bits::of(rows, |_| chance.below(7) != 0)));
+    let strings = Strings::new(StringViewArray::from_iter_values(strings));
+    let texts = Column { data: Data::Codes { codes: Arc::new(codes), strings }, validity: valid };
+    let floats = (0..rows).map(|_| f64::from(u32::try_from(chance.below(64)).unwrap()) / 4.0).collect();
+    Batch { rows, columns: vec![keys, texts, values, Column::new(Data::Floats(Arc::new(floats)))] }
+}
+
+fn value(column: &Column, row: usize) -> String {
+    if !column.is_valid(row) {
+        return "NULL".to_owned();
+    }
+    match &column.data {
+        Data::Ints { values, .. } => values[row].to_string(),
+        Data::Wide(values) => values[row].to_string(),
+        Data::Floats(values) => values[row].to_string(),
+        Data::Codes { codes, strings } => strings.get(codes[row]).to_owned(),
+        Data::Texts(texts) => texts.value(row).to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// How often each row is there.
+fn shown(rows: &GroupRows) -> BTreeMap<Vec<String>, usize> {
+    let mut shown = BTreeMap::new();
+    for batch in (0..).map_while(|number| rows.batch(number)) {
+        for row in 0..batch.rows {
+            *shown.entry(batch.columns.iter().map(|column| value(column, row)).collect()).or_default() += 1;
+        }
+    }
+    shown
+}
+
+/// Of parts that were grouped one after the other by one worker, added to what has groups already and to what has none.
+fn parts_make_the_whole(spec: &Arc<AggregateSpec>, seed: u64) {
+    let mut chance = Chance(seed | 1);
+    let (mut whole, mut worker) = (Groups::new(spec), Groups::new(spec));
+    let mut kept: Vec<CompactGroups> = Vec::new();
+    for _ in 0..5 {
+        for _ in 0..chance.below(4) {
+            let rows = 1 + chance.below(300) as usize;
+            let batch = batch(&mut chance, rows);
+            whole.add(&batch).unwrap();
+            worker.add(&batch).unwrap();
+        }
+        kept.push(worker.take().compact().unwrap().expect("they are few"));
+    }
+    let last = batch(&mut chance, 50);
+    whole.add(&last).unwrap();
+    let expected = shown(&whole.finish().unwrap());
+    for begins_with_rows in [false, true] {
+        // What is kept is not used up.
+        let mut all = Groups::new(spec);
+        if begins_with_rows {
+            all.add(&last).unwrap();
+        }
+        kept.iter().for_each(|part| all.add_compact(part, &GOES_ON).unwrap());
+        if !begins_with_rows {
+            all.add(&last).unwrap();
+        }
+        assert_eq!(shown(&all.finish().unwrap()), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn parts_are_what_the_whole_is() {
+    for seed in 1..60 {
+        parts_make_the_whole(&spec(&[0, 1], Vec::new()), seed * 7919);
+        parts_make_the_whole(&spec(&[1], Vec::new()), seed * 104_729);
+        parts_make_the_whole(&spec(&[], Vec::new()), seed * 15_485_863);
+        let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id, is_hidden: false };
+        let sets = vec![set([false, false], 0), set([false, true], 1), set([true, true], 3)];
+        parts_make_the_whole(&spec(&[0, 1], sets), seed * 32_452_843);
+    }
+}
+
+#[test]
+fn strings_that_no_group_has_are_not_kept() {
+    let spec = spec(&[1], Vec::new());
+    let strings: Vec<String> = (0..20_000).map(|number| format!("a long string of many {number}")).collect();
+    let strings = Strings::new(StringViewArray::from_iter_values(strings));
+    let codes: Vec<u32> = (0..100).map(|row| row % 3).collect();
+    let zeros = Column::new(Data::Ints { values: Arc::new(vec![0; 100]), bounds: Bounds::of(0) });
+    let texts = Column::new(Data::Codes { codes: Arc::new(codes), strings });
+    let floats = Column::new(Data::Floats(Arc::new(vec![0.0; 100])));
+    let mut groups = Groups::new(&spec);
+    groups.add(&Batch { rows: 100, columns: vec![zeros.clone(), texts, zeros, floats] }).unwrap();
+    assert!(1 << 20 < groups.memory_bytes());
+    let compact = groups.compact().unwrap().expect("they are few");
+    assert_eq!(compact.len(), 3);
+    assert!(compact.memory_bytes() < 4_096, "{}", compact.memory_bytes());
+}
+
+#[test]
+fn groups_that_were_put_aside_are_not_kept() {
+    let mut groups = Groups::looking_at(&spec(&[0], Vec::new()), 1);
+    let rows = 200;
+    let keys =
+        Column::new(Data::Ints { values: Arc::new((0..rows).map(|row| row << 40).collect()), bounds: Bounds::I64 });
+    let texts = Column::new(Data::Texts(StringViewArray::from_iter_values((0..rows).map(|_| "t"))));
+    let floats = Column::new(Data::Floats(Arc::new((0..rows).map(|_| 0.5).collect())));
+    groups.add(&Batch { rows: 200, columns: vec![keys.clone(), texts, keys, floats] }).unwrap();
+    assert!(groups.is_aside());
+    assert!(groups.compact().unwrap().is_none());
+}

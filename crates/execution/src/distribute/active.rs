@@ -1,0 +1,47 @@
+//! Which queries are being read from: what of a task is left when its rows have gone does not count.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many streams of a run's tasks are open.
+#[derive(Debug, Default)]
+pub(super) struct Active(AtomicUsize);
+
+/// An open stream.
+#[derive(Debug)]
+pub(super) struct Open(Arc<Active>);
+
+impl Active {
+    /// One more, until what is returned is dropped.
+    pub(super) fn open(self: &Arc<Self>) -> Open {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Open(Arc::clone(self))
+    }
+
+    /// Whether any is open.
+    pub(super) fn is_some(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_active_until_its_last_stream_is_dropped() {
+        let active = Arc::<Active>::default();
+        assert!(!active.is_some());
+        let (first, second) = (active.open(), active.open());
+        drop(first);
+        assert!(active.is_some());
+        drop(second);
+        assert!(!active.is_some());
+    }
+}

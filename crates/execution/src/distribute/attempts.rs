@@ -1,0 +1,99 @@
+//! Where a query may run: on workers as long as these are there, in the process of the session where they are not what it needs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use planner::QueryPlan;
+use types::{SqlError, SqlResult};
+use url::Url;
+
+use super::assign::{Cluster, Without};
+use super::failure::lost_worker;
+use super::once::undecided_why;
+use super::plan::{Distribution, Planning, Purpose};
+use super::reason::Reason;
+use crate::RunContext;
+use crate::run::{Prepared, operators};
+
+/// Where a query runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spread {
+    /// In stages on so many workers.
+    Workers(usize),
+    /// As a whole on this one.
+    Worker(Url),
+    /// In the instance, for this reason.
+    Instance(Reason),
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workers(count) => write!(f, "on {count} workers"),
+            Self::Worker(worker) => write!(f, "as a whole on {}", worker.authority()),
+            Self::Instance(reason) => write!(f, "in the instance, because {reason}"),
+        }
+    }
+}
+
+/// The attempts to run one query: each that fails for the workers' sake leaves less to try. No row may have been given before the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempts {
+    distribution: Option<Arc<Distribution>>,
+    /// Why it does not run on workers any more.
+    here: Option<Reason>,
+    /// It was begun again without a worker that was lost: once.
+    is_second: bool,
+}
+
+impl Attempts {
+    /// Of a query in this context: none was made.
+    pub(crate) fn of(context: &RunContext) -> Self {
+        Self { distribution: context.distribution.clone(), here: None, is_second: false }
+    }
+
+    /// The next one, ready to run.
+    ///
+    /// # Errors
+    /// What is found while it is planned; where parts of it run for that, what [`Attempts::after`] is asked about.
+    pub(crate) async fn prepare(
+        &self,
+        plan: &QueryPlan,
+        context: &RunContext,
+        purpose: Purpose,
+    ) -> SqlResult<Prepared> {
+        let Some(distribution) = &self.distribution else { return operators(plan, context, None).await };
+        let reason = match &self.here {
+            Some(reason) => reason.clone(),
+            None => match Planning::new(plan, context, distribution, purpose).stages().await? {
+                Ok(ready) => return Ok(ready),
+                Err(reason) => reason,
+            },
+        };
+        operators(plan, context, Some(Spread::Instance(reason))).await
+    }
+
+    /// Takes notice of an error before which no row was given.
+    ///
+    /// # Errors
+    /// The same, where another attempt would not help.
+    pub(crate) fn after(&mut self, error: SqlError) -> SqlResult<()> {
+        let Some(distribution) = self.distribution.as_ref().filter(|_| self.here.is_none()) else {
+            return Err(error);
+        };
+        if let Some(why) = undecided_why(&error) {
+            self.here = Some(Reason::Undecided { why });
+            return Ok(());
+        }
+        match lost_worker(&error) {
+            Some(worker) if !self.is_second => {
+                tracing::warn!(%worker, error = error.message, "a query is begun again without a worker");
+                let cluster: Arc<dyn Cluster> = Arc::new(Without::new(Arc::clone(&distribution.cluster), worker));
+                self.distribution = Some(Arc::new(Distribution { cluster, ..distribution.as_ref().clone() }));
+                self.is_second = true;
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Connections to workers: who opens the streams of bytes is told from outside, what goes over them is the library's.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use async_trait::async_trait;
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{
+    ChannelResolver, CoordinatorToWorkerMsg, ExecuteTaskRequest, GetWorkerInfoRequest, GetWorkerInfoResponse,
+    MaybeEncoded, SetPlanRequest, Worker, WorkerChannel, WorkerToCoordinatorMsg,
+};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tonic::metadata::MetadataMap;
+use tonic::transport::server::Connected;
+use tonic::transport::{Endpoint, Server};
+use tower::service_fn;
+use url::Url;
+
+use super::codec::Sealed;
+use super::failure::arrived;
+use super::reports::Reports;
+
+/// A worker that says nothing for so long is asked whether it is there.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// A worker that does not answer then is gone.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A stream of bytes between two processes, whatever protects it.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
+
+/// Opens connections to workers.
+#[async_trait]
+pub trait Dial: Send + Sync + fmt::Debug {
+    /// A connection to the worker with this address, of which both ends know who the other is.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    async fn dial(&self, worker: &Url) -> io::Result<Box<dyn ByteStream>>;
+}
+
+/// The connections of a process to workers, each opened when it is first needed.
+#[derive(Clone)]
+pub struct Channels {
+    dial: Arc<dyn Dial>,
+    open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
+}
+
+impl Channels {
+    /// None yet; `dial` opens them.
+    #[must_use]
+    pub fn new(dial: Arc<dyn Dial>) -> Self {
+        Self { dial, open: Arc::default() }
+    }
+
+    /// Forgets connections to workers that are not among these.
+    pub fn keep(&self, workers: &[Url]) {
+        self.open.lock().retain(|worker, _| workers.contains(worker));
+    }
+
+    fn channel(&self, worker: &Url) -> DfResult<BoxCloneSyncChannel> {
+        if let Some(open) = self.open.lock().get(worker) {
+            return Ok(open.clone());
+        }
+        let endpoint = Endpoint::from_shared(worker.to_string())
+            .map_err(|error| arrived(DataFusionError::External(Box::new(error)), worker))?
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+            .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+            .http2_adaptive_window(true);
+        let (dial, address) = (Arc::clone(&self.dial), worker.clone());
+        // It connects again after it has broken.
+        let channel = endpoint.connect_with_connector_lazy(service_fn(move |_| {
+            let (dial, address) = (Arc::clone(&dial), address.clone());
+            async move { dial.dial(&address).await.map(TokioIo::new) }
+        }));
+        let channel = BoxCloneSyncChannel::new(channel);
+        self.open.lock().insert(worker.clone(), channel.clone());
+        Ok(channel)
+    }
+}
+
+impl fmt::Debug for Channels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channels").field("dial", &self.dial).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChannelResolver for Channels {
+    async fn get_worker_client_for_url(&self, worker: &Url) -> DfResult<Box<dyn WorkerChannel>> {
+        let library = create_worker_client(self.channel(worker)?);
+        Ok(Box::new(ToWorker { library, worker: worker.clone() }))
+    }
+}
+
+/// Sends plans sealed, takes errors for what they were where they came from, and notes what tasks tell of themselves.
+struct ToWorker {
+    library: Box<dyn WorkerChannel>,
+    worker: Url,
+}
+
+#[async_trait]
+impl WorkerChannel for ToWorker {
+    async fn coordinator_channel(
+        &mut self,
+        headers: tonic::codegen::http::HeaderMap,
+        request: SetPlanRequest,
+        messages: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> DfResult<BoxStream<'static, DfResult<WorkerToCoordinatorMsg>>> {
+        let plan = match request.plan {
+            MaybeEncoded::Decoded(plan) => MaybeEncoded::Decoded(Arc::new(Sealed(plan)) as _),
+            encoded @ MaybeEncoded::Encoded(_) => encoded,
+        };
+        let request = SetPlanRequest { plan, ..request };
+        let (worker, task) = (self.worker.clone(), request.task_key);
+        let reports = context.session_config().get_extension::<Reports>();
+        let answers = self.library.coordinator_channel(headers, request, messages, metrics, context).await;
+        let answers = answers.map_err(|error| arrived(error, &worker))?.map(move |answer| {
+            if let (Ok(WorkerToCoordinatorMsg::TaskMetrics(told)), Some(reports)) = (&answer, &reports) {
+                reports.note(task, &worker, told);
+            }
+            answer.map_err(|error| arrived(error, &worker))
+        });
+        Ok(answers.boxed())
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: tonic::codegen::http::HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> DfResult<Vec<BoxStream<'static, DfResult<RecordBatch>>>> {
+        let streams = self.library.execute_task(headers, request, metrics, context).await;
+        let streams = streams.map_err(|error| arrived(error, &self.worker))?;
+        let streams = streams.into_iter().map(|rows| {
+            let worker = self.worker.clone();
+            rows.map(move |batch| batch.map_err(|error| arrived(error, &worker))).boxed()
+        });
+        Ok(streams.collect())
+    }
+
+    async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> DfResult<GetWorkerInfoResponse> {
+        self.library.get_worker_info(request).await.map_err(|error| arrived(error, &self.worker))
+    }
+}
+
+/// The headers of a request as both sides read them.
+pub(super) fn metadata(headers: tonic::codegen::http::HeaderMap) -> MetadataMap {
+    MetadataMap::from_headers(headers)
+}
+
+/// Serves tasks on the connections that come, until `incoming` ends.
+///
+/// # Errors
+/// What HTTP/2 finds wrong.
+pub(super) async fn serve(
+    worker: Worker,
+    incoming: impl Stream<Item = io::Result<Box<dyn ByteStream>>> + Send,
+) -> Result<(), tonic::transport::Error> {
+    let incoming = incoming.map(|stream| stream.map(Accepted));
+    Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .http2_adaptive_window(Some(true))
+        .add_service(worker.into_worker_server())
+        .serve_with_incoming(incoming)
+        .await
+}
+
+/// A connection of which the library has nothing to ask.
+struct Accepted(Box<dyn ByteStream>);
+
+impl Connected for Accepted {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Accepted {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0).poll_read(context, buf)
+    }
+}
+
+impl AsyncWrite for Accepted {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0).poll_write(context, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,177 @@
+//! Plans on their way between processes.
+//!
+//! DataFusion writes its own operators and expressions. What Kiln has put among them is written here: scans (`scan/portable.rs`), the planner's
+//! operators and functions (`planner::portable`, `planner::functions::portable`), each as a small form (`form.rs`). Nothing is known by the text
+//! that debugging prints, and bytes that nobody wrote are an error.
+
+mod form;
+mod operator;
+mod sealed;
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr_common::physical_expr::proto_decode::PhysicalExprDecodeCtx;
+use datafusion::physical_expr_common::physical_expr::proto_encode::PhysicalExprEncodeCtx;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_distributed::DistributedCodec;
+use datafusion_proto::physical_plan::{
+    AsExecutionPlan, PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
+};
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use planner::functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use planner::stop::is_watched;
+
+use self::operator::Operator;
+use crate::scan::ScanPlanner;
+
+pub(super) use self::form::{FormError, read, write};
+pub(super) use self::sealed::Sealed;
+
+/// Writes plans, and reads them where there is a storage to read shards of.
+pub(super) struct Codec {
+    /// `None` where plans are only written.
+    scans: Option<Arc<ScanPlanner>>,
+}
+
+/// Who writes an operator.
+const LIBRARY: u8 = 0;
+const OWN: u8 = 1;
+/// A whole plan.
+const SEALED: u8 = 2;
+
+impl Codec {
+    /// For who sends plans.
+    pub(super) fn writing() -> Self {
+        Self { scans: None }
+    }
+
+    /// For who runs them, over the storage and cache of `scans`.
+    pub(super) fn reading(scans: Arc<ScanPlanner>) -> Self {
+        Self { scans: Some(scans) }
+    }
+}
+
+impl PhysicalExtensionCodec for Codec {
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        buf: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> DfResult<()> {
+        if let Some(Sealed(plan)) = node.downcast_ref::<Sealed>() {
+            buf.push(SEALED);
+            return converter.execution_plan_to_proto(plan, self)?.try_encode(buf);
+        }
+        match Operator::of(node.as_ref(), &|expr| converter.physical_expr_to_proto(expr, self))? {
+            Some(operator) => {
+                buf.push(OWN);
+                Ok(write(&operator, buf)?)
+            }
+            None => {
+                buf.push(LIBRARY);
+                DistributedCodec.try_encode(node, buf, converter)
+            }
+        }
+    }
+
+    fn try_decode(
+        &self,
+        buf: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let (writer, rest) = buf.split_first().ok_or(FormError::Short(0))?;
+        let decoding = PhysicalPlanDecodeContext::new(context, self);
+        match *writer {
+            SEALED => converter.proto_to_execution_plan(&PhysicalPlanNode::try_decode(rest)?, &decoding),
+            OWN => {
+                let operator: Operator = read(rest)?;
+                let scans = self.scans.as_ref().ok_or_else(|| other("plans are only written here"))?;
+                let expression = |node: &_, schema: &_| converter.proto_to_physical_expr(node, schema, &decoding);
+                operator.over(inputs, scans, &expression)
+            }
+            LIBRARY => DistributedCodec.try_decode(rest, inputs, context, converter),
+            writer => Err(other(&format!("nobody writes operators as {writer}")).into()),
+        }
+    }
+
+    /// A condition that is watched goes as the condition, which is its one input: who runs it watches it himself.
+    fn try_encode_expr(
+        &self,
+        node: &Arc<dyn PhysicalExpr>,
+        _: &mut Vec<u8>,
+        _: &PhysicalExprEncodeCtx<'_>,
+    ) -> DfResult<()> {
+        if is_watched(node) { Ok(()) } else { Err(other(&format!("{node} does not travel")).into()) }
+    }
+
+    fn try_decode_expr(
+        &self,
+        _: &[u8],
+        inputs: &[Arc<dyn PhysicalExpr>],
+        _: &PhysicalExprDecodeCtx<'_>,
+    ) -> DfResult<Arc<dyn PhysicalExpr>> {
+        let [condition] = inputs else { return Err(other("a condition that is watched is one").into()) };
+        Ok(Arc::clone(condition))
+    }
+
+    fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> DfResult<()> {
+        let form = PortableScalar::of(node).ok_or_else(|| unportable(node.name()))?;
+        Ok(write(&form, buf)?)
+    }
+
+    fn try_decode_udf(&self, name: &str, buf: &[u8]) -> DfResult<Arc<ScalarUDF>> {
+        Ok(read::<PortableScalar>(buf)?.function().ok_or_else(|| unknown(name))?)
+    }
+
+    fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> DfResult<()> {
+        let form = PortableAggregate::of(node).ok_or_else(|| unportable(node.name()))?;
+        Ok(write(&form, buf)?)
+    }
+
+    fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> DfResult<Arc<AggregateUDF>> {
+        Ok(read::<PortableAggregate>(buf)?.function().ok_or_else(|| unknown(name))?)
+    }
+
+    fn try_encode_udwf(&self, node: &WindowUDF, buf: &mut Vec<u8>) -> DfResult<()> {
+        let form = PortableWindow::of(node).ok_or_else(|| unportable(node.name()))?;
+        Ok(write(&form, buf)?)
+    }
+
+    fn try_decode_udwf(&self, name: &str, buf: &[u8]) -> DfResult<Arc<WindowUDF>> {
+        Ok(read::<PortableWindow>(buf)?.function().ok_or_else(|| unknown(name))?)
+    }
+}
+
+fn unportable(name: &str) -> FormError {
+    other(&format!("the function {name} does not travel"))
+}
+
+fn unknown(name: &str) -> FormError {
+    other(&format!("there is no function {name} like that"))
+}
+
+fn other(message: &str) -> FormError {
+    FormError::Other(message.to_owned())
+}
+
+impl From<FormError> for DataFusionError {
+    fn from(error: FormError) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+impl fmt::Debug for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Codec").field("reads", &self.scans.is_some()).finish()
+    }
+}

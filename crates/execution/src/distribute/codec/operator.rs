@@ -1,0 +1,141 @@
+//! Kiln's own operators as plain data.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use arrow::datatypes::Schema;
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::protobuf;
+use planner::portable::{OwnOperator, SeriesColumn, SeriesKind};
+use prost::Message;
+use serde::{Deserialize, Serialize};
+
+use super::{FormError, other};
+use crate::scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
+
+/// One of them, but for its inputs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Operator {
+    Scan { scan: PortableScan, dynamic: Vec<Written> },
+    ProjectSet { columns: Vec<Column>, schema: Written },
+    RankLimit { parts: Vec<Written>, order: Vec<Key>, most: usize },
+}
+
+/// An expression or a schema as DataFusion writes it.
+type Written = Vec<u8>;
+
+/// A column of rows of series.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Column {
+    Passed(Written),
+    Series { kind: SeriesKind, args: Vec<Written> },
+    Ordinal,
+}
+
+/// What rows rank by.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Key {
+    expression: Written,
+    descending: bool,
+    nulls_first: bool,
+}
+
+/// Writes an expression.
+type Writing<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<protobuf::PhysicalExprNode>;
+/// Reads one over columns.
+type Reading<'a> = &'a dyn Fn(&protobuf::PhysicalExprNode, &Schema) -> DfResult<Arc<dyn PhysicalExpr>>;
+
+impl Operator {
+    /// The form of an operator; `None` where it is none of Kiln's.
+    pub(super) fn of(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
+        let write = |expr: &Arc<dyn PhysicalExpr>| Ok(expression(expr)?.encode_to_vec());
+        let all = |all: &[Arc<dyn PhysicalExpr>]| all.iter().map(write).collect::<DfResult<Vec<_>>>();
+        if let Some(scan) = operator.downcast_ref::<ShardScanExec>() {
+            return Ok(Some(Self::Scan { scan: scan.portable()?, dynamic: all(scan.dynamic())? }));
+        }
+        Ok(match OwnOperator::of(operator) {
+            Some(OwnOperator::ProjectSet { columns, schema }) => {
+                let column = |column: &SeriesColumn| {
+                    Ok(match column {
+                        SeriesColumn::Passed(expr) => Column::Passed(write(expr)?),
+                        SeriesColumn::Series { kind, args } => Column::Series { kind: *kind, args: all(args)? },
+                        SeriesColumn::Ordinal => Column::Ordinal,
+                    })
+                };
+                let columns = columns.iter().map(column).collect::<DfResult<_>>()?;
+                let schema = protobuf::Schema::try_from(schema.as_ref()).map_err(|error| other(&error.to_string()))?;
+                Some(Self::ProjectSet { columns, schema: schema.encode_to_vec() })
+            }
+            Some(OwnOperator::RankLimit { parts, order, most }) => {
+                let key = |key: &PhysicalSortExpr| {
+                    let SortOptions { descending, nulls_first } = key.options;
+                    Ok(Key { expression: write(&key.expr)?, descending, nulls_first })
+                };
+                let order = order.iter().map(key).collect::<DfResult<_>>()?;
+                Some(Self::RankLimit { parts: all(&parts)?, order, most })
+            }
+            None => None,
+        })
+    }
+
+    /// The operator over its inputs, a scan over the storage of `scans`.
+    pub(super) fn over(
+        self,
+        inputs: &[Arc<dyn ExecutionPlan>],
+        scans: &ScanPlanner,
+        expression: Reading<'_>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let read = |bytes: &Written, schema: &Schema| {
+            let node =
+                protobuf::PhysicalExprNode::decode(bytes.as_slice()).map_err(|error| other(&error.to_string()))?;
+            expression(&node, schema)
+        };
+        let all = |all: &[Written], schema: &Schema| {
+            all.iter().map(|bytes| read(bytes, schema)).collect::<DfResult<Vec<_>>>()
+        };
+        let own = match (self, inputs) {
+            (Self::Scan { scan, dynamic }, []) => {
+                let schema = scan.schema();
+                let scan = ShardScanExec::of_portable(scan, scans, all(&dynamic, &schema)?);
+                return Ok(Arc::new(scan?));
+            }
+            (Self::ProjectSet { columns, schema }, [input]) => {
+                let proto = protobuf::Schema::decode(schema.as_slice()).map_err(|error| other(&error.to_string()))?;
+                let schema = Schema::try_from(&proto).map_err(|error| other(&error.to_string()))?;
+                if schema.fields().len() != columns.len() {
+                    return Err(other("each column of a series has a field").into());
+                }
+                let below = input.schema();
+                let column = |column: &Column| {
+                    Ok(match column {
+                        Column::Passed(expr) => SeriesColumn::Passed(read(expr, &below)?),
+                        Column::Series { kind, args } => SeriesColumn::Series { kind: *kind, args: all(args, &below)? },
+                        Column::Ordinal => SeriesColumn::Ordinal,
+                    })
+                };
+                let columns = columns.iter().map(column).collect::<DfResult<_>>()?;
+                OwnOperator::ProjectSet { columns, schema: Arc::new(schema) }
+            }
+            (Self::RankLimit { parts, order, most }, [input]) if 0 < most => {
+                let below = input.schema();
+                let key = |key: &Key| {
+                    let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
+                    Ok(PhysicalSortExpr { expr: read(&key.expression, &below)?, options })
+                };
+                let order = order.iter().map(key).collect::<DfResult<_>>()?;
+                OwnOperator::RankLimit { parts: all(&parts, &below)?, order, most }
+            }
+            _ => return Err(other("an operator has other inputs").into()),
+        };
+        let [input] = inputs else { return Err(other("an operator has other inputs").into()) };
+        Ok(own.over(Arc::clone(input)))
+    }
+}
+
+impl From<Malformed> for DataFusionError {
+    fn from(error: Malformed) -> Self {
+        FormError::Other(error.to_string()).into()
+    }
+}

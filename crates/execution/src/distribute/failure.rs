@@ -1,0 +1,71 @@
+//! Errors on their way between processes: what a client is to be told must not become the text of an error of the library's.
+
+use datafusion::common::DataFusionError;
+use planner::error::{from_datafusion, to_datafusion};
+use types::{Condition, SqlError};
+use url::Url;
+
+#[cfg(test)]
+mod tests;
+
+/// How the text begins that an error of ours is.
+const MARK: &str = "kiln: ";
+/// How the message begins that a worker is lost, and the detail that says which one.
+const LOST: &str = "a worker of the cluster cannot be reached";
+const AT: &str = "Worker at ";
+
+/// `error` as text that [`arrived`] reads.
+pub(super) fn leaving(error: DataFusionError) -> DataFusionError {
+    let error = from_datafusion(error);
+    let text = serde_json::to_string(&error).expect("its fields are numbers and texts");
+    DataFusionError::Execution(format!("{MARK}{text}"))
+}
+
+/// What came from a worker as it was there; what the way itself caused as an error that says so.
+pub(super) fn arrived(error: DataFusionError, worker: &Url) -> DataFusionError {
+    match ours(&error).or_else(|| told(&error.to_string())) {
+        Some(ours) => to_datafusion(ours),
+        None if is_of_the_way(&error) => to_datafusion(lost(worker, &error.to_string())),
+        None => error,
+    }
+}
+
+/// `58030`: a worker that does not answer, whichever process has found that out.
+pub(super) fn lost(worker: &Url, why: &str) -> SqlError {
+    let error = SqlError::new(Condition::IoError, format!("{LOST}: {why}"));
+    error.with_detail(format!("{AT}{worker}")).with_hint("Run the query again.")
+}
+
+/// The worker that was lost, where that is why a query failed.
+pub(super) fn lost_worker(error: &SqlError) -> Option<Url> {
+    let is_lost = error.condition == Condition::IoError && error.message.starts_with(LOST);
+    let detail = error.detail.as_deref().filter(|_| is_lost)?;
+    Url::parse(detail.strip_prefix(AT)?).ok()
+}
+
+fn ours(error: &DataFusionError) -> Option<SqlError> {
+    match error {
+        DataFusionError::Execution(text) => told(text),
+        DataFusionError::External(inner) => inner.downcast_ref::<SqlError>().cloned(),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => ours(inner),
+        DataFusionError::Shared(inner) => ours(inner),
+        DataFusionError::Collection(all) => all.iter().find_map(ours),
+        _ => None,
+    }
+}
+
+/// What a text says of ours, behind whatever was put before it on the way.
+fn told(text: &str) -> Option<SqlError> {
+    let (_, told) = text.split_once(MARK)?;
+    serde_json::Deserializer::from_str(told).into_iter().next()?.ok()
+}
+
+fn is_of_the_way(error: &DataFusionError) -> bool {
+    match error {
+        DataFusionError::External(inner) => inner.is::<tonic::Status>() || inner.is::<tonic::transport::Error>(),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => is_of_the_way(inner),
+        DataFusionError::Shared(inner) => is_of_the_way(inner),
+        DataFusionError::Collection(all) => all.iter().any(is_of_the_way),
+        _ => false,
+    }
+}

@@ -1,0 +1,35 @@
+//! Claims about errors that cross a process's border.
+
+use std::sync::Arc;
+
+use datafusion::common::DataFusionError;
+use planner::error::{from_datafusion, to_datafusion};
+use types::{Condition, SqlError};
+use url::Url;
+
+use super::{arrived, leaving, lost_worker};
+
+fn worker() -> Url {
+    Url::parse("http://127.0.0.1:7001/").expect("it is an address")
+}
+
+#[test]
+fn what_a_client_is_told_stays_the_same_on_the_way() {
+    let error = SqlError::new(Condition::DivisionByZero, "division by zero").with_hint("do not");
+    let sent = leaving(to_datafusion(error.clone()));
+    let arrived = from_datafusion(arrived(DataFusionError::Shared(Arc::new(sent)), &worker()));
+    assert_eq!(arrived, error);
+    assert_eq!(lost_worker(&arrived), None);
+}
+
+#[test]
+fn a_connection_that_breaks_is_an_error_that_says_whose() {
+    let broken = DataFusionError::External(Box::new(tonic::Status::unavailable("connection reset")));
+    let broken = arrived(DataFusionError::Context("a task".to_owned(), Box::new(broken)), &worker());
+    // By way of a worker that read the other's rows.
+    let other = Url::parse("http://127.0.0.1:7002/").expect("it is an address");
+    let error = from_datafusion(arrived(leaving(broken), &other));
+    assert_eq!(error.condition, Condition::IoError);
+    assert!(error.hint.is_some());
+    assert_eq!(lost_worker(&error), Some(worker()));
+}

@@ -1,0 +1,106 @@
+//! How the rows of joins meet: one side goes to all workers, or both go by their keys.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, Result as DfResult};
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use planner::Expected;
+
+use crate::cover::OperatorId;
+use crate::explain::join_sizes;
+
+/// Which of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JoinExchange {
+    /// One side goes to all workers where that is expected to move fewer bytes.
+    #[default]
+    ByCost,
+    /// Both go by their keys, where there are keys.
+    Shuffle,
+    /// One side goes to all, where no row of it may come out without a partner.
+    Broadcast,
+}
+
+/// A build side of more bytes does not go to all workers, each of which would keep it.
+const BROADCAST_BYTES_MAX: f64 = 256.0 * 1024.0 * 1024.0;
+
+/// DataFusion's rule that says how joins meet where nobody has said it.
+const BEFORE: &str = "join_selection";
+
+impl JoinExchange {
+    /// The state of a query whose joins meet so: among so many workers, with what the parts of its plan are expected to give where that is known.
+    pub(super) fn configured(self, state: SessionState, expected: Option<Expected>, workers: usize) -> SessionState {
+        let mut config = state.config().clone();
+        let most = if self == Self::Broadcast { usize::MAX } else { 0 };
+        config.options_mut().optimizer.hash_join_single_partition_threshold = most;
+        config.options_mut().optimizer.hash_join_single_partition_threshold_rows = most;
+        let mut rules = state.physical_optimizers().to_vec();
+        if self == Self::ByCost {
+            let after = rules.iter().position(|rule| rule.name() == BEFORE).map_or(0, |before| before + 1);
+            rules.insert(after, Arc::new(ByCost { expected, workers }));
+        }
+        let builder = SessionStateBuilder::new_from_existing(state);
+        builder.with_config(config).with_physical_optimizer_rules(rules).build()
+    }
+}
+
+/// Has build sides go to all workers where that moves fewer bytes than both sides going by their keys.
+#[derive(Debug)]
+struct ByCost {
+    expected: Option<Expected>,
+    workers: usize,
+}
+
+impl PhysicalOptimizerRule for ByCost {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let sizes = join_sizes(self.expected.as_ref(), &plan);
+        plan.transform_down(|operator| {
+            let Some(join) = operator.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(operator)) };
+            let size = sizes.get(&OperatorId::of(operator.as_ref()));
+            let goes_to_all = size.is_some_and(|(build, probe)| is_worth(*build, *probe, self.workers));
+            if *join.partition_mode() != PartitionMode::Partitioned || !goes_to_all || emits_build(*join.join_type()) {
+                return Ok(Transformed::no(operator));
+            }
+            join.builder().with_partition_mode(PartitionMode::CollectLeft).build_exec().map(Transformed::yes)
+        })
+        .data()
+    }
+
+    fn name(&self) -> &'static str {
+        "join_exchange"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether `build` bytes at each of the workers are less to move than `build` and `probe` by keys: of these a worker keeps its own part.
+#[expect(clippy::cast_precision_loss, reason = "there are few workers")]
+fn is_worth(build: f64, probe: f64, workers: usize) -> bool {
+    build <= BROADCAST_BYTES_MAX && build * workers as f64 <= build + probe
+}
+
+/// Whether rows of the build side come out without a partner: each worker would say so of all of them.
+fn emits_build(join: JoinType) -> bool {
+    !matches!(join, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_worth;
+
+    #[test]
+    fn the_side_that_goes_to_all_is_small_beside_the_other_and_by_itself() {
+        assert!(is_worth(1e6, 1e9, 4));
+        assert!(is_worth(1e6, 3e6, 4));
+        assert!(!is_worth(1e6, 2.9e6, 4));
+        assert!(!is_worth(1e9, 1e12, 4));
+        assert!(is_worth(0.0, 0.0, 64));
+    }
+}

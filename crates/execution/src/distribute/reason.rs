@@ -1,0 +1,198 @@
+//! What keeps a plan in the instance's process.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::physical_expr::expressions as e;
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_expr::window::{
+    PlainAggregateWindowExpr, SlidingAggregateWindowExpr, StandardWindowExpr, WindowExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::buffer::BufferExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
+use planner::functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use planner::portable::OwnOperator;
+use planner::stop::is_watched;
+
+use crate::scan::{ShardScanExec, Stays};
+
+/// Why a query is not run by several workers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    #[error("no worker is there")]
+    NoWorkers,
+    #[error("it locks rows")]
+    Locks,
+    #[error("it computes something once for several readers")]
+    Shares,
+    #[error("nothing that it reads is stored in shards")]
+    NothingStored,
+    #[error("subqueries are run before it")]
+    SubqueriesFirst,
+    #[error("{operator} runs in one process")]
+    Operator { operator: String },
+    #[error("{function}() needs the session or the catalog, or gives another value at each call")]
+    Function { function: String },
+    #[error("{expression} has no form outside of its process")]
+    Expression { expression: String },
+    #[error("files of others are read by who listed them: {table}")]
+    FilesOfOthers { table: String },
+    #[error("{table} has many fresh rows, which lie in the instance")]
+    FreshRows { table: String },
+    #[error("an exchange keeps the order of its rows")]
+    OrderedExchange,
+    #[error("an exchange is by more than columns")]
+    ComputedExchange,
+    #[error("it is nested too deeply to be written")]
+    Nested,
+    #[error("the engine did not decide what a part of it gives: {why}")]
+    Undecided { why: String },
+}
+
+/// Whether other processes can run `plan`, or parts of it. A subquery that gives one value is not looked into: its value goes with the plan.
+///
+/// # Errors
+/// The first thing that cannot leave.
+pub fn can_leave(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
+    if let Some(with) = plan.downcast_ref::<ScalarSubqueryExec>() {
+        return can_leave(with.input());
+    }
+    operator(plan)?;
+    let mut problem = None;
+    let walked = plan.apply_expressions(&mut |expression| {
+        problem = expression_of(expression).err();
+        Ok(if problem.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.expect("nothing fails on the way");
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    plan.children().into_iter().try_for_each(can_leave)
+}
+
+/// An operator by itself.
+fn operator(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
+    if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
+        let table = || scan.scan.table.name.clone();
+        return match scan.stays() {
+            None => Ok(()),
+            Some(Stays::FilesOfOthers) => Err(Reason::FilesOfOthers { table: table() }),
+            Some(Stays::FreshRows) => Err(Reason::FreshRows { table: table() }),
+        };
+    }
+    if let Some(exchange) = plan.downcast_ref::<RepartitionExec>() {
+        return repartition(exchange);
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let mut functions = aggregate.aggr_expr().iter().map(|call| call.fun());
+        return functions.try_for_each(|function| named(function.name(), PortableAggregate::of(function)));
+    }
+    if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
+        return window.window_expr().iter().try_for_each(window_function);
+    }
+    if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
+        return window.window_expr().iter().try_for_each(window_function);
+    }
+    let is_known = plan.is::<FilterExec>()
+        || plan.is::<ProjectionExec>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<GlobalLimitExec>()
+        || plan.is::<LocalLimitExec>()
+        || plan.is::<UnionExec>()
+        || plan.is::<EmptyExec>()
+        || plan.is::<PlaceholderRowExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<BufferExec>()
+        || OwnOperator::of(plan.as_ref()).is_some();
+    if is_known { Ok(()) } else { Err(Reason::Operator { operator: plan.name().to_owned() }) }
+}
+
+/// The rows of an exchange that becomes one between processes come in no order, and go by columns.
+fn repartition(exchange: &RepartitionExec) -> Result<(), Reason> {
+    if exchange.preserve_order() {
+        return Err(Reason::OrderedExchange);
+    }
+    match exchange.partitioning() {
+        Partitioning::Hash(keys, _) if !keys.iter().all(|key| key.is::<e::Column>()) => Err(Reason::ComputedExchange),
+        Partitioning::Hash(..) | Partitioning::RoundRobinBatch(_) => Ok(()),
+        other => Err(Reason::Operator { operator: format!("an exchange by {other}") }),
+    }
+}
+
+fn window_function(window: &Arc<dyn WindowExpr>) -> Result<(), Reason> {
+    let window = window.as_any();
+    let aggregate = window.downcast_ref::<PlainAggregateWindowExpr>().map(PlainAggregateWindowExpr::get_aggregate_expr);
+    let sliding = || window.downcast_ref::<SlidingAggregateWindowExpr>().map(|it| it.get_aggregate_expr());
+    if let Some(call) = aggregate.or_else(sliding) {
+        return named(call.fun().name(), PortableAggregate::of(call.fun()));
+    }
+    let standard = window.downcast_ref::<StandardWindowExpr>().map(StandardWindowExpr::get_standard_func_expr);
+    let function = standard.and_then(|function| function.as_any().downcast_ref::<WindowUDFExpr>());
+    let Some(function) = function else { return Err(Reason::Operator { operator: "a window".to_owned() }) };
+    named(function.fun().name(), PortableWindow::of(function.fun()))
+}
+
+fn expression_of(expression: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
+    if let Some(call) = expression.downcast_ref::<ScalarFunctionExpr>() {
+        named(call.fun().name(), PortableScalar::of(call.fun()))?;
+    } else {
+        let is_known = expression.is::<e::Column>()
+            || expression.is::<e::UnKnownColumn>()
+            || expression.is::<e::Literal>()
+            || expression.is::<e::BinaryExpr>()
+            || expression.is::<e::IsNullExpr>()
+            || expression.is::<e::IsNotNullExpr>()
+            || expression.is::<e::NotExpr>()
+            || expression.is::<e::NegativeExpr>()
+            || expression.is::<e::InListExpr>()
+            || expression.is::<e::CaseExpr>()
+            || expression.is::<e::CastExpr>()
+            || expression.is::<e::TryCastExpr>()
+            || expression.is::<e::LikeExpr>()
+            || expression.is::<e::DynamicFilterPhysicalExpr>()
+            || expression.is::<ScalarSubqueryExpr>()
+            || is_watched(expression);
+        if !is_known {
+            return Err(Reason::Expression { expression: expression.to_string() });
+        }
+    }
+    expression.children().into_iter().try_for_each(expression_of)
+}
+
+fn named<T>(name: &str, form: Option<T>) -> Result<(), Reason> {
+    form.map(|_| ()).ok_or_else(|| Reason::Function { function: name.to_owned() })
+}
+
+/// Bytes of the shards that a plan's scans are left with.
+pub(super) fn scanned_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let mut bytes = 0;
+    let walked = plan.apply(|operator| {
+        if let Some(scan) = operator.downcast_ref::<ShardScanExec>() {
+            bytes += scan.scan.shards.iter().map(|shard| shard.meta.bytes).sum::<u64>();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.expect("nothing fails on the way");
+    bytes
+}

@@ -1,0 +1,7 @@
+//! Claims about queries on several workers: what they give is what one process gives, whatever is sent where.
+
+mod fixture;
+mod fragments;
+mod statements;
+mod tpc;
+mod traps;

@@ -1,0 +1,107 @@
+//! The queries of TPC-H on workers, with small data that lies in many shards.
+
+use std::sync::Arc;
+
+use bench::Suite;
+use bytes::{Bytes, BytesMut};
+use datafusion::execution::SessionStateBuilder;
+use futures::TryStreamExt;
+use planner::{Division, Planned};
+use tokio_util::sync::CancellationToken;
+
+use super::fixture::{Workers, alone, on_workers};
+use crate::distribute::codec::tests::round_trip;
+use crate::distribute::{JoinExchange, Spread, Worker};
+use crate::sql_fixture::Sql;
+
+/// Shards of a table, at least; of one with fewer rows one for each.
+const SHARDS: usize = 6;
+
+/// All tables of a suite at a scale, each in several shards.
+async fn loaded(suite: Suite, scale: f64) -> Sql {
+    let sql = Sql::new();
+    for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
+        sql.run(table).await.unwrap();
+    }
+    for table in suite.tables() {
+        let parts: Vec<Bytes> = bench::generate::csv(suite, table, scale, 2).try_collect().await.unwrap();
+        let mut all = BytesMut::new();
+        parts.iter().for_each(|part| all.extend_from_slice(part));
+        let lines: Vec<&[u8]> = all.split_inclusive(|byte| *byte == b'\n').collect();
+        for piece in lines.chunks(lines.len().div_ceil(SHARDS)) {
+            sql.copy(table, piece.concat().into()).await;
+        }
+    }
+    sql
+}
+
+fn query_numbers() -> impl Iterator<Item = (usize, &'static str)> {
+    Suite::Tpch.queries().iter().copied().enumerate().map(|(at, query)| (at + 1, query))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
+    let sql = loaded(Suite::Tpch, 0.01).await;
+    let workers = Workers::over(&sql, 3);
+    let mut left = Vec::new();
+    for (number, query) in query_numbers() {
+        let expected = alone(&sql, query).await;
+        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle, JoinExchange::Broadcast] {
+            let about = format!("query {number} with {joins:?}");
+            let ran = on_workers(&sql, query, &workers.joining(joins)).await;
+            let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
+            if let Spread::Instance(reason) = spread {
+                left.push(format!("{about}: {reason}"));
+            }
+            assert_eq!(rows, expected, "{about}");
+        }
+    }
+    assert!(left.is_empty(), "{left:#?}");
+    // Each worker has read its own shards.
+    let read = |worker: &Worker| worker.cache_tiers().iter().flat_map(|tier| &tier.tables).count();
+    assert!(workers.workers.iter().all(|worker| 0 < read(worker)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_that_no_program_runs_give_the_same_rows() {
+    let mut sql = loaded(Suite::Tpch, 0.002).await;
+    let workers = Workers::over(&sql, 2);
+    sql.settings.set("kiln.engine", "off").unwrap();
+    for (number, query) in query_numbers() {
+        let expected = alone(&sql, query).await;
+        let ran = on_workers(&sql, query, &workers.distribution).await;
+        let (rows, spread) = ran.unwrap_or_else(|error| panic!("query {number}: {error:?}"));
+        assert_eq!(spread, Spread::Workers(2), "query {number}");
+        assert_eq!(rows, expected, "query {number}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_all_queries_are_the_same_after_their_way() {
+    for (suite, least) in [(Suite::Tpch, 22), (Suite::Tpcds, 60)] {
+        let sql = Sql::new();
+        for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
+            sql.run(table).await.unwrap();
+            let name = table.trim().strip_prefix("CREATE TABLE ").unwrap().split(' ').next().unwrap();
+            let columns = table.lines().filter(|line| line.starts_with("    ")).count();
+            sql.copy(name, format!("{}\n", ",".repeat(columns - 1)).into()).await;
+        }
+        let mut travelled = 0;
+        for query in suite.queries() {
+            let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
+            let stop = CancellationToken::new();
+            let Some(optimized) = plan.optimized_apart(&stop).await.unwrap() else { continue };
+            let mut state = SessionStateBuilder::new_from_existing(plan.state.as_ref().clone()).build();
+            *state.config_mut() = state.config().clone().with_target_partitions(4);
+            let plan = planner::QueryPlan { state: Arc::new(state), ..plan };
+            let operators = plan.operators(&optimized, Division::Threads, &stop).await.unwrap();
+            if !optimized.scalar_subqueries().unwrap().is_empty() || crate::distribute::can_leave(&operators).is_err() {
+                continue;
+            }
+            round_trip(&sql, &operators);
+            travelled += 1;
+        }
+        // Those with a subquery that gives one value travel without it.
+        assert!(least - 6 <= travelled, "{suite:?}: {travelled}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Subqueries of one value: they run before the query that needs the value, which goes with its plan.
+
+use datafusion::scalar::ScalarValue;
+use planner::error::from_datafusion;
+use planner::{Division, Optimized};
+use types::{Condition, SqlError, SqlResult};
+
+use super::attempts::Spread;
+use super::plan::Planning;
+use super::reason::Reason;
+use crate::cover::cover;
+use crate::run::Prepared;
+
+impl Planning<'_> {
+    /// What a subquery of one column gives: NULL without a row.
+    pub(super) async fn value(&self, subquery: Optimized) -> SqlResult<ScalarValue> {
+        let schema = subquery.schema();
+        let again = subquery.anew().map_err(from_datafusion)?;
+        let ready = match self.stages_of(again).await? {
+            Ok(ready) => ready,
+            Err(reason) => self.here(subquery, reason).await?,
+        };
+        let batches = datafusion::physical_plan::collect(ready.operators, ready.task).await.map_err(from_datafusion)?;
+        let mut rows = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch.column(0), row)));
+        let wanted = schema.field(0).data_type();
+        let value = match (rows.next(), rows.next()) {
+            (None, _) => ScalarValue::try_from(wanted),
+            (Some((column, row)), None) => {
+                ScalarValue::try_from_array(column, row).and_then(|value| value.cast_to(wanted))
+            }
+            (Some(_), Some(_)) => {
+                let message = "more than one row returned by a subquery used as an expression";
+                return Err(SqlError::new(Condition::CardinalityViolation, message));
+            }
+        };
+        value.map_err(from_datafusion)
+    }
+
+    /// The same, to be run by the instance alone.
+    async fn here(&self, optimized: Optimized, reason: Reason) -> SqlResult<Prepared> {
+        let operators = self.plan.operators(&optimized, Division::Threads, &self.context.cancel).await?;
+        let operators =
+            if self.context.settings.engine() { cover(operators).map_err(from_datafusion)? } else { operators };
+        Ok(self.prepared(operators, &self.plan.state, optimized, Spread::Instance(reason)))
+    }
+}

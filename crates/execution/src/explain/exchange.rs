@@ -1,0 +1,51 @@
+//! Rows on their way between processes: what is said of the stage that they come from.
+
+use planner::ExplainPlan;
+
+use super::node::{Property, Value};
+use super::text::milliseconds;
+use crate::distribute::Report;
+
+/// Lines about a stage of so many tasks, which have told this of themselves.
+pub(super) fn properties(stage: usize, tasks: usize, reports: &[Report], plan: &ExplainPlan) -> Vec<Property> {
+    let mut properties =
+        vec![Property::new("Stage", Value::Count(stage as u64)), Property::new("Tasks", Value::Count(tasks as u64))];
+    if reports.is_empty() {
+        return properties;
+    }
+    properties.push(Property::list("Workers", reports.iter().map(|report| report.worker.authority().to_owned())));
+    properties.push(Property::list("Rows per Task", reports.iter().map(|report| report.rows.to_string())));
+    properties.push(Property::new("Exchanged", Value::Bytes(reports.iter().map(|report| report.bytes).sum())));
+    properties.extend(skew(reports).map(|skew| Property::text("Skew", format!("{skew:.2}"))));
+    if plan.timing {
+        let slowest = reports.iter().map(|report| report.took).max().unwrap_or_default();
+        properties.push(Property::new("Slowest Task", Value::Milliseconds(milliseconds(slowest))));
+    }
+    properties
+}
+
+/// How much more rows than the mean the task with the most gave; `None` without rows.
+#[expect(clippy::cast_precision_loss, reason = "a ratio of two digits")]
+fn skew(reports: &[Report]) -> Option<f64> {
+    let most = reports.iter().map(|report| report.rows).max()?;
+    let all: u64 = reports.iter().map(|report| report.rows).sum();
+    (0 < all).then(|| most as f64 * reports.len() as f64 / all as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use url::Url;
+
+    use super::*;
+
+    #[test]
+    fn skew_is_one_where_all_give_the_same() {
+        let worker = Url::parse("http://127.0.0.1:7000/").expect("it is an address");
+        let report = |rows| Report { worker: worker.clone(), rows, bytes: 8 * rows, took: Duration::ZERO };
+        assert_eq!(skew(&[report(5), report(5)]), Some(1.0));
+        assert_eq!(skew(&[report(9), report(0), report(0)]), Some(3.0));
+        assert_eq!(skew(&[report(0)]), None);
+    }
+}

@@ -1,0 +1,373 @@
+//! A scan as plain data, of which another process makes the same scan over the same storage; and a scan divided among several of them.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::SchemaRef;
+use catalog::{Distribution, Role, Schema, Storage, Table, TableOrder, TableRows};
+use datafusion::common::stats::Precision;
+use datafusion::common::{Result as DfResult, Statistics};
+use datafusion::physical_expr::PhysicalExpr;
+use planner::error::to_datafusion;
+use roaring::RoaringBitmap;
+use rowstore::{Row, Tuple};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use shards::{ColumnDef, ColumnStats, Hll, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader};
+use types::{CachePolicy, Oid, RowId, ShardId};
+
+use super::by_key::FreshRows;
+use super::parts::{Part, Parts};
+use super::{Scan, ScanPlanner, ScanShard, ShardScanExec};
+use crate::error::from_rowstore;
+
+/// The most bytes of fresh rows that go along with a scan, as they are stored: with more it stays where they are.
+const FRESH_BYTES_MAX: usize = 4 << 20;
+/// And the most rows.
+const FRESH_ROWS_MAX: usize = 65_536;
+
+/// A scan, but for the filters that change while it runs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PortableScan {
+    table: Oid,
+    name: String,
+    cache: CachePolicy,
+    columns: Vec<ColumnDef>,
+    /// Those that predicates are of besides.
+    tested: Vec<ColumnDef>,
+    predicates: Vec<Predicate>,
+    shards: Vec<PortableShard>,
+    /// Of the table, with those that are left out.
+    shard_count: usize,
+    parts: Vec<Part>,
+    partitions: usize,
+    limit: Option<usize>,
+    /// Fresh rows as they are stored, with their ids.
+    fresh: Vec<(u64, Bytes)>,
+    rows: Option<usize>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct PortableShard {
+    meta: ShardMeta,
+    number: usize,
+    deleted: Option<Bytes>,
+}
+
+/// Bytes that are written as such.
+struct Bytes(Vec<u8>);
+
+/// Where a part lies: what its owner is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PartKey {
+    pub shard: ShardId,
+    /// The row group's number in the shard.
+    pub row_group: usize,
+    /// The number of the part's first row in the row group.
+    pub row: usize,
+}
+
+impl PartKey {
+    /// Which piece of its shard it lies in, as workers own these: the same however a scan is divided, as long as its parts begin where pieces do.
+    #[must_use]
+    pub fn piece(&self) -> u32 {
+        let number = self.row_group.wrapping_mul(1 << 12).wrapping_add(self.row / SEGMENT_ROWS);
+        u32::try_from(number & 0xffff_ffff).unwrap_or_default()
+    }
+}
+
+/// Why a scan has no such form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stays {
+    /// Its files belong to others, and were opened here.
+    FilesOfOthers,
+    FreshRows,
+}
+
+impl PortableScan {
+    /// The columns of its batches.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        ShardReader::schema(&self.columns)
+    }
+}
+
+impl ShardScanExec {
+    /// Whether it can be written as plain data.
+    pub(crate) fn stays(&self) -> Option<Stays> {
+        let scan = &self.scan;
+        if scan.shards.iter().any(|shard| shard.file.is_some()) {
+            return Some(Stays::FilesOfOthers);
+        }
+        if !self.reads_fresh() {
+            return None;
+        }
+        let rows = scan.fresh();
+        let bytes = |rows: &[(RowId, Arc<Row>)]| rows.iter().map(|(_, row)| row.tuple.as_bytes().len()).sum::<usize>();
+        let is_large = FRESH_ROWS_MAX < rows.len() || FRESH_BYTES_MAX < bytes(rows);
+        is_large.then_some(Stays::FreshRows)
+    }
+
+    fn reads_fresh(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Fresh(_)))
+    }
+
+    /// The scan as plain data.
+    ///
+    /// # Errors
+    /// Where it [stays](Self::stays).
+    pub(crate) fn portable(&self) -> DfResult<PortableScan> {
+        let refused = |why: &str| to_datafusion(types::SqlError::internal(format!("a scan does not travel: {why}")));
+        if let Some(stays) = self.stays() {
+            return Err(refused(&format!("{stays:?}")));
+        }
+        let scan = &self.scan;
+        let is_wanted = |column: &ColumnDef| scan.columns.iter().any(|wanted| wanted.id == column.id);
+        let is_tested = |column: &ColumnDef| scan.predicates.iter().any(|predicate| predicate.column == column.id);
+        let tested = scan.table_columns.iter().filter(|column| is_tested(column) && !is_wanted(column));
+        let tested: Vec<ColumnDef> = tested.cloned().collect();
+        let is_known = |stats: &&ColumnStats| {
+            let mut known = scan.columns.iter().chain(&tested);
+            known.any(|column| column.id == stats.column)
+        };
+        // Sketches and frequent values are for planning, which is over.
+        let stats =
+            |stats: &ColumnStats| ColumnStats { distinct: Hll::default(), heavy_hitters: Vec::new(), ..stats.clone() };
+        let shard = |shard: &ScanShard| PortableShard {
+            meta: ShardMeta {
+                columns: shard.meta.columns.iter().filter(is_known).map(stats).collect(),
+                ..shard.meta.as_ref().clone()
+            },
+            number: shard.number,
+            deleted: shard.deleted.as_deref().map(bitmap_bytes),
+        };
+        let shards = scan.shards.iter().map(shard).collect();
+        let fresh = if self.reads_fresh() { scan.fresh() } else { &[] };
+        // How many there are of a part of an index was a guess when the parts were made.
+        let fresh_rows = fresh.len();
+        let part = |part: &Part| match part {
+            Part::Fresh(rows) => Part::Fresh(rows.start.min(fresh_rows)..rows.end.min(fresh_rows)),
+            settled @ Part::Settled { .. } => settled.clone(),
+        };
+        Ok(PortableScan {
+            table: scan.table.oid,
+            name: scan.table.name.clone(),
+            cache: scan.table.cache,
+            columns: scan.columns.to_vec(),
+            tested,
+            predicates: scan.predicates.clone(),
+            shards,
+            shard_count: scan.shard_count,
+            parts: self.parts.iter().map(part).collect(),
+            partitions: self.partitions(),
+            limit: self.row_limit(),
+            fresh: fresh.iter().map(|(id, row)| Ok((id.0, self.stored(row)?))).collect::<DfResult<_>>()?,
+            rows: scan.statistics.num_rows.get_value().copied(),
+        })
+    }
+
+    /// What it reads of a fresh row.
+    fn stored(&self, row: &Row) -> DfResult<Bytes> {
+        let mut columns: Vec<_> = self.scan.columns.iter().map(|column| column.id).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let reader = row.tuple.reader();
+        let values = columns.into_iter().filter_map(|column| Some((column, reader.get(column)?)));
+        let tuple = Tuple::encode(values).map_err(|error| to_datafusion(from_rowstore(error)))?;
+        Ok(Bytes(tuple.into_bytes().to_vec()))
+    }
+
+    /// The scan of a form, over the storage and the cache of `planner`.
+    ///
+    /// # Errors
+    /// A form that no scan has.
+    pub(crate) fn of_portable(
+        form: PortableScan,
+        planner: &ScanPlanner,
+        dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Self, Malformed> {
+        let columns: Arc<[ColumnDef]> = form.columns.into();
+        let table_columns = columns.iter().chain(&form.tested).cloned().collect();
+        let schema = ShardReader::schema(&columns);
+        let fresh: FreshRows = form.fresh.into_iter().map(fresh_row).collect::<Result<_, _>>()?;
+        let shards: Vec<ScanShard> = form.shards.into_iter().map(PortableShard::shard).collect::<Result<_, _>>()?;
+        if form.shard_count < shards.len() {
+            return Err(Malformed("it has more shards than its table"));
+        }
+        if form.partitions == 0 || !form.parts.iter().all(|part| part.is_of(&shards, fresh.len())) {
+            return Err(Malformed("its parts are not of its shards"));
+        }
+        let mut statistics = Statistics::new_unknown(&schema);
+        statistics.num_rows = form.rows.map_or(Precision::Absent, Precision::Inexact);
+        let table = Arc::new(named_table(form.table, form.name, form.cache));
+        let scan = Scan {
+            objects: planner.objects.clone(),
+            opened: Arc::clone(&planner.opened),
+            blocks: planner.blocks.of(table.oid, table.cache),
+            fragments: Arc::clone(&planner.fragments),
+            table,
+            columns,
+            table_columns,
+            predicates: form.predicates,
+            shard_count: form.shard_count,
+            shards,
+            rows: Arc::new(TableRows::default()),
+            keyed: None,
+            fresh: OnceLock::from(fresh),
+            statistics,
+            _pin: None,
+        };
+        let parts = form.parts.into_iter().collect();
+        Ok(Self::new(Arc::new(scan), parts, form.partitions, form.limit).with_dynamic(dynamic))
+    }
+
+    /// Where its parts lie; of fresh rows nobody is the owner.
+    pub(crate) fn part_keys(&self) -> Vec<Option<PartKey>> {
+        let key = |part: &Part| match part {
+            Part::Settled { shard, row_group, rows } => {
+                let shard = self.scan.shards[*shard].meta.id;
+                Some(PartKey { shard, row_group: *row_group, row: rows.start })
+            }
+            Part::Fresh(_) => None,
+        };
+        self.parts.iter().map(key).collect()
+    }
+
+    /// The same scan of some of its parts, by their numbers, and of their shards alone: what the process `home` reads of it.
+    pub(crate) fn only(&self, numbers: &[usize], home: &str) -> Self {
+        let mut shards: Vec<ScanShard> = Vec::new();
+        let mut places = vec![None; self.scan.shards.len()];
+        let all: Vec<&Part> = self.parts.iter().collect();
+        let part = |number: &usize| match all[*number] {
+            Part::Settled { shard, row_group, rows } => {
+                let place = *places[*shard].get_or_insert_with(|| {
+                    shards.push(self.scan.shards[*shard].clone());
+                    shards.len() - 1
+                });
+                Part::Settled { shard: place, row_group: *row_group, rows: rows.clone() }
+            }
+            Part::Fresh(rows) => Part::Fresh(rows.clone()),
+        };
+        let parts: Parts = numbers.iter().map(part).collect();
+        let reads_fresh = parts.iter().any(|part| matches!(part, Part::Fresh(_)));
+        let scan = Arc::new(self.scan.over(shards, reads_fresh));
+        let scan = Self::new(scan, parts, self.partitions(), self.row_limit());
+        scan.with_dynamic(self.dynamic().to_vec()).at(home)
+    }
+}
+
+impl Scan {
+    /// The same of other shards, and of the fresh rows if these are read.
+    fn over(&self, shards: Vec<ScanShard>, reads_fresh: bool) -> Self {
+        let fresh = if reads_fresh { self.fresh().to_vec() } else { Vec::new() };
+        Self {
+            objects: self.objects.clone(),
+            opened: Arc::clone(&self.opened),
+            blocks: self.blocks.clone(),
+            fragments: Arc::clone(&self.fragments),
+            table: Arc::clone(&self.table),
+            columns: Arc::clone(&self.columns),
+            table_columns: Arc::clone(&self.table_columns),
+            predicates: self.predicates.clone(),
+            // Those that others read are not left out.
+            shard_count: self.shard_count - self.shards.len() + shards.len(),
+            shards,
+            rows: Arc::clone(&self.rows),
+            keyed: None,
+            fresh: OnceLock::from(fresh),
+            statistics: self.statistics.clone().to_inexact(),
+            _pin: None,
+        }
+    }
+}
+
+impl Part {
+    /// Whether it is of rows that there are.
+    fn is_of(&self, shards: &[ScanShard], fresh_rows: usize) -> bool {
+        match self {
+            Self::Settled { shard, row_group, rows } => {
+                let group = shards.get(*shard).and_then(|shard| shard.meta.row_groups.get(*row_group));
+                rows.start <= rows.end && group.is_some_and(|group| rows.end as u64 <= group.rows)
+            }
+            Self::Fresh(rows) => rows.start <= rows.end && rows.end <= fresh_rows,
+        }
+    }
+}
+
+impl PortableShard {
+    fn shard(self) -> Result<ScanShard, Malformed> {
+        let deleted = self.deleted.map(|bytes| RoaringBitmap::deserialize_from(bytes.0.as_slice())).transpose();
+        let deleted = deleted.map_err(|_| Malformed("its deleted rows are no bitmap"))?.map(Arc::new);
+        Ok(ScanShard { meta: Arc::new(self.meta), number: self.number, deleted, file: None })
+    }
+}
+
+/// A form that no scan has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a scan is malformed: {0}")]
+pub(crate) struct Malformed(&'static str);
+
+fn fresh_row((id, bytes): (u64, Bytes)) -> Result<(RowId, Arc<Row>), Malformed> {
+    let tuple = Tuple::parse(bytes.0.into()).map_err(|_| Malformed("a fresh row is no row"))?;
+    Ok((RowId(id), Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys: Arc::default() })))
+}
+
+fn bitmap_bytes(bitmap: &RoaringBitmap) -> Bytes {
+    let mut bytes = Vec::with_capacity(bitmap.serialized_size());
+    bitmap.serialize_into(&mut bytes).expect("a vector takes all bytes");
+    Bytes(bytes)
+}
+
+/// A table of which nothing is known but what scans ask.
+fn named_table(oid: Oid, name: String, cache: CachePolicy) -> Table {
+    Table {
+        oid,
+        schema: Schema::PUBLIC,
+        name,
+        owner: Role::BOOTSTRAP,
+        columns: Vec::new(),
+        constraints: Vec::new(),
+        distribution: Distribution::Random,
+        order: TableOrder::None,
+        comment: None,
+        next_column: 1,
+        storage: Storage::Column,
+        indexes: Vec::new(),
+        options: Vec::new(),
+        temporary: None,
+        cache,
+        external: None,
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Bytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.to_vec()))
+            }
+
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
+                Ok(Bytes(bytes))
+            }
+        }
+        deserializer.deserialize_byte_buf(Visitor)
+    }
+}

@@ -1,0 +1,30 @@
+//! What several modules' tests are made of.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use types::{Clock, SystemClock};
+
+use crate::fleet::FleetSettings;
+
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::new())
+}
+
+/// For workers over an empty storage in memory.
+pub(crate) fn settings(folder: &Path) -> FleetSettings {
+    FleetSettings {
+        data: folder.to_owned(),
+        folder: folder.join("workers"),
+        program: "/nowhere/kiln".into(),
+        variables: Vec::new(),
+        storage: "memory:///".to_owned(),
+        memory_bytes: 64 << 20,
+        cache_bytes: 16 << 20,
+        cache_disk_bytes: 1 << 20,
+        cache_disk_part: 4,
+        reserve_bytes: 0,
+        patience: Duration::from_secs(30),
+    }
+}

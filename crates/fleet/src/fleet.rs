@@ -1,0 +1,149 @@
+//! What an instance has for its workers: an authority, a door at which they come in, and the host that starts and ends them.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::KeyPair;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use types::{Clock, Random};
+
+use crate::authority::{Authority, AuthorityError, VALIDITY};
+use crate::dial::Dialer;
+use crate::identity::{Credentials, Identity, Name};
+use crate::join::receive;
+use crate::listen::listen;
+use crate::processes::Processes;
+
+/// Certificates are renewed when half their time is over.
+const RENEWALS: u32 = 2;
+
+/// What an operator may choose about workers, and what they are told.
+#[derive(Debug, Clone)]
+pub struct FleetSettings {
+    /// Where the authority is kept.
+    pub data: PathBuf,
+    /// For what is known of workers, with a folder for each of their slots.
+    pub folder: PathBuf,
+    /// The program that is started as `program worker --join …`, and variables that it gets besides this process's own.
+    pub program: PathBuf,
+    pub variables: Vec<(String, String)>,
+    /// As `kiln serve --storage` takes it: one that other processes can read.
+    pub storage: String,
+    /// The memory of which workers have shares, and what of it and beside it the instance has for its own cache, in bytes.
+    pub memory_bytes: u64,
+    pub cache_bytes: u64,
+    /// What caches may take of the disk together: bytes, and one of so many parts of what is free.
+    pub cache_disk_bytes: u64,
+    pub cache_disk_part: u64,
+    /// Bytes that are left free on the disk of `folder`.
+    pub reserve_bytes: u64,
+    /// How long workers look for an instance that is gone before they end.
+    pub patience: Duration,
+}
+
+/// Why there can be no workers.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error("the instance's own certificate cannot be used")]
+    Identity(#[from] rustls::Error),
+    #[error("could not make {folder}")]
+    Folder { folder: PathBuf, source: io::Error },
+    #[error("could not listen for workers on 127.0.0.1")]
+    Listen(#[source] io::Error),
+}
+
+/// The workers of an instance in processes of their own. Dropped, it is as if it were killed: workers live on for a while and look for the next one.
+#[derive(Debug)]
+pub struct Fleet {
+    processes: Arc<Processes>,
+    /// Ended with it.
+    tasks: JoinSet<()>,
+}
+
+impl Fleet {
+    /// Opens the door where the workers of an earlier instance knock, and takes these over.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub async fn open(
+        settings: FleetSettings,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Self, FleetError> {
+        std::fs::create_dir_all(&settings.folder)
+            .map_err(|source| FleetError::Folder { folder: settings.folder.clone(), source })?;
+        let authority = Arc::new(Authority::open(&settings.data, Arc::clone(&clock))?);
+        let key = KeyPair::generate().map_err(AuthorityError::from)?;
+        let credentials = Credentials::new(identity(&authority, &key)?);
+        let listener = door(Processes::earlier_address(&settings)).await.map_err(FleetError::Listen)?;
+        let address = listener.local_addr().map_err(FleetError::Listen)?;
+        let dialer = Dialer::new(Arc::clone(&credentials), Arc::clone(&clock));
+        let processes = Processes::open(settings, Arc::clone(&authority), address, dialer, Arc::clone(&clock), random);
+        let mut tasks = JoinSet::new();
+        tasks.spawn({
+            let (desk, credentials, of_guests) = (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
+            let config = move || Arc::clone(&credentials.current().joined);
+            listen(listener, config, Arc::clone(&clock), move |stranger| {
+                receive(Arc::clone(&desk), stranger, Arc::clone(&of_guests))
+            })
+        });
+        tasks.spawn({
+            let (processes, credentials, clock) =
+                (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
+            async move {
+                loop {
+                    clock.sleep(VALIDITY / RENEWALS).await;
+                    match identity(&authority, &key) {
+                        Ok(identity) => credentials.renew(identity),
+                        Err(error) => tracing::error!(%error, "the instance's certificate cannot be renewed"),
+                    }
+                    processes.renew_certificates();
+                }
+            }
+        });
+        Ok(Self { processes, tasks })
+    }
+
+    /// The host of these workers, for a control plane.
+    #[must_use]
+    pub fn processes(&self) -> &Arc<Processes> {
+        &self.processes
+    }
+
+    /// Ends all workers, and completes when they have; who does not end by itself is killed after some seconds.
+    pub async fn close(&self) {
+        self.processes.close().await;
+    }
+
+    /// Closes the door and leaves the workers to whoever opens it next, as if the process had been killed.
+    pub async fn abandon(mut self) {
+        self.tasks.shutdown().await;
+    }
+
+    /// Ends all workers at once.
+    pub fn kill(&self) {
+        self.processes.kill();
+    }
+}
+
+fn identity(authority: &Authority, key: &KeyPair) -> Result<Identity, FleetError> {
+    let certificate = authority.sign(Name::Instance, key.public_key_raw())?;
+    Ok(Identity::new(key, &certificate, authority.certificate())?)
+}
+
+/// Where workers knocked before, or wherever there is room.
+async fn door(earlier: Option<SocketAddr>) -> io::Result<TcpListener> {
+    if let Some(address) = earlier {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => tracing::warn!(%address, %error, "the workers of an earlier run cannot come back"),
+        }
+    }
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await
+}

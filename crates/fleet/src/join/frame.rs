@@ -1,0 +1,56 @@
+//! How messages lie on the wire: four bytes say how long a message is, big end first, then comes the message as JSON.
+
+use std::io;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// No message is longer: nobody has to keep more of what a stranger says.
+pub(crate) const FRAME_BYTES_MAX: usize = 64 << 10;
+const HEAD_BYTES: usize = 4;
+
+/// Why a message could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FrameError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("a message of {bytes} bytes is longer than {FRAME_BYTES_MAX}")]
+    TooLong { bytes: usize },
+    #[error("a message cannot be understood")]
+    Malformed(#[from] serde_json::Error),
+}
+
+/// The next message; `None` where the other end has ended between two. Not to be given up halfway: the rest would be taken for a message.
+pub(crate) async fn read<M: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<M>, FrameError> {
+    let mut head = [0; HEAD_BYTES];
+    let first = from.read(&mut head).await?;
+    if first == 0 {
+        return Ok(None);
+    }
+    from.read_exact(&mut head[first..]).await?;
+    let bytes = usize::try_from(u32::from_be_bytes(head)).unwrap_or(usize::MAX);
+    if FRAME_BYTES_MAX < bytes {
+        return Err(FrameError::TooLong { bytes });
+    }
+    let mut body = vec![0; bytes];
+    from.read_exact(&mut body).await?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}
+
+/// Writes a message.
+pub(crate) async fn write<M: Serialize + Sync>(
+    to: &mut (impl AsyncWrite + Unpin),
+    message: &M,
+) -> Result<(), FrameError> {
+    let mut frame = vec![0; HEAD_BYTES];
+    serde_json::to_writer(&mut frame, message)?;
+    let bytes = frame.len() - HEAD_BYTES;
+    if FRAME_BYTES_MAX < bytes {
+        return Err(FrameError::TooLong { bytes });
+    }
+    let head = u32::try_from(bytes).expect("it was compared");
+    frame[..HEAD_BYTES].copy_from_slice(&head.to_be_bytes());
+    to.write_all(&frame).await?;
+    Ok(to.flush().await?)
+}

@@ -1,0 +1,155 @@
+//! What is said. As JSON, which a later version may add to: what it does not know it passes over.
+
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cluster::{ClusterId, WorkerId};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The version of all this. An instance takes no other.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// The worker's first word, which all versions understand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) protocol: u32,
+    /// The program's.
+    pub(crate) version: String,
+    pub(crate) worker: WorkerId,
+    /// The ticket's; `None` for one that comes back with its certificate.
+    pub(crate) secret: Option<Base64>,
+    /// The key that its certificate is to be for: a point of P-256, uncompressed.
+    pub(crate) public_key: Base64,
+}
+
+/// What a worker says after it is welcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FromWorker {
+    Joined(Joined),
+    Beat(Beat),
+    TookOver(TookOver),
+}
+
+/// It takes tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Joined {
+    /// `host:port` where it does.
+    pub(crate) address: String,
+}
+
+/// How it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Beat {
+    /// Queries of which it runs tasks.
+    pub(crate) running: u32,
+    pub(crate) cache_bytes: u64,
+    /// How often its tasks found a block in its memory, and how often they did not.
+    #[serde(default)]
+    pub(crate) cache_hits: u64,
+    #[serde(default)]
+    pub(crate) cache_misses: u64,
+    /// What its tasks have of its memory.
+    pub(crate) memory_bytes: u64,
+}
+
+/// It has what others had in their caches, as far as they gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TookOver {
+    /// The one of what it was told.
+    pub(crate) number: u64,
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What an instance says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FromInstance {
+    Welcome(Box<Welcome>),
+    /// It is none of the instance's workers and may end; for this reason.
+    Refused(String),
+    /// An answer to each beat.
+    Heard,
+    /// It has this from now on.
+    Configure(Means),
+    /// It is about to own parts that others own.
+    TakeOver(TakeOver),
+    /// It gets nothing more to do.
+    Drain,
+    /// It ends, with all that runs on it.
+    Stop,
+    /// What it shows to others from now on.
+    Certificate(Base64),
+}
+
+/// Whose parts a worker is to own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TakeOver {
+    pub(crate) number: u64,
+    /// The addresses for tasks of those that own them until then.
+    pub(crate) from: Vec<String>,
+    /// The slots of the cluster among which parts are placed then, its own among them.
+    pub(crate) slots: Vec<u32>,
+}
+
+/// What a worker is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Welcome {
+    pub(crate) certificate: Base64,
+    pub(crate) place: Place,
+    pub(crate) means: Means,
+}
+
+/// Whose place it takes, and over which data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) cluster: ClusterId,
+    pub(crate) slot: u32,
+    /// As `kiln serve --storage` takes it. Credentials come from the worker's own environment.
+    pub(crate) storage: String,
+    /// Where each slot has folders of its own, for its cache and for what it spills.
+    pub(crate) folder: PathBuf,
+    /// Left free on that disk.
+    pub(crate) reserve_bytes: u64,
+}
+
+/// What it has of its machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Means {
+    pub(crate) cores: u32,
+    /// For its tasks.
+    pub(crate) memory_bytes: u64,
+    /// For columns that they have read.
+    pub(crate) cache_bytes: u64,
+    /// How much of its disk more of them may take, where the next does not say it: bytes, and one of so many parts of what is free.
+    pub(crate) cache_disk_bytes: u64,
+    pub(crate) cache_disk_part: u64,
+    pub(crate) max_cache_pct: Option<u8>,
+    pub(crate) max_spill_pct: Option<u8>,
+}
+
+/// Bytes as text.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Base64(pub(crate) Vec<u8>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        STANDARD.decode(text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// They may be secret.
+impl std::fmt::Debug for Base64 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}

@@ -1,0 +1,30 @@
+//! Workers that are processes of their own: who may be one, how it comes to its instance, what starts and ends it, and what it does.
+//!
+//! Never plans and never reads a row: tasks of queries go to `execution`, which workers run it.
+//!
+//! Start at `fleet.rs` for what an instance has and `worker/mod.rs` for what a worker is. Between them is `join/`, what they say to each other;
+//! `authority/` and `identity.rs` say who may say it. `processes/` makes workers of child processes, as a control plane wants them.
+
+mod authority;
+mod dial;
+mod fleet;
+mod identity;
+mod join;
+mod listen;
+mod processes;
+mod slot_folder;
+mod ticket;
+mod worker;
+
+#[cfg(test)]
+mod fixtures;
+
+pub use authority::{Authority, AuthorityError};
+pub use dial::task_url;
+pub use fleet::{Fleet, FleetError, FleetSettings};
+pub use processes::{Processes, can_watch_processes};
+pub use ticket::{Ticket, TicketError};
+pub use worker::{Ended, WorkerError, WorkerSettings, parse_join, run};
+
+/// The variable in which a worker finds its ticket.
+pub const TICKET_VARIABLE: &str = "KILN_JOIN_TICKET";

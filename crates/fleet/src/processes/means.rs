@@ -1,0 +1,73 @@
+//! What a worker has of the machine, of what its cluster says.
+
+use cluster::WorkerSpec;
+
+use crate::fleet::FleetSettings;
+use crate::join::Means;
+
+/// A worker's share of the memory is for its tasks and for its cache together, divided as the instance divides its own.
+pub(super) fn means(spec: &WorkerSpec, settings: &FleetSettings) -> Means {
+    let share = spec.share.memory_bytes;
+    let (queries, cache) = (settings.memory_bytes, settings.cache_bytes);
+    let cache_bytes = part(share, cache, queries.saturating_add(cache));
+    // All of them lie on one disk, so each has as much less of it as it has of the memory.
+    let cache_disk_bytes = part(settings.cache_disk_bytes, share, queries);
+    let cache_disk_part = part(settings.cache_disk_part, queries, share).max(1);
+    Means {
+        cores: spec.share.millicores.div_ceil(1_000).max(1),
+        memory_bytes: share - cache_bytes,
+        cache_bytes,
+        cache_disk_bytes,
+        cache_disk_part,
+        max_cache_pct: spec.max_cache_pct,
+        max_spill_pct: spec.max_spill_pct,
+    }
+}
+
+/// `whole * share / of`, at most `u64::MAX`.
+fn part(whole: u64, share: u64, of: u64) -> u64 {
+    let part = u128::from(whole) * u128::from(share) / u128::from(of.max(1));
+    u64::try_from(part).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::Resources;
+
+    use super::*;
+    use crate::fixtures::settings;
+
+    #[test]
+    fn a_share_is_divided_as_the_instances_own_memory_is() {
+        let folder = std::path::Path::new("/nowhere");
+        let settings = FleetSettings {
+            memory_bytes: 8 << 30,
+            cache_bytes: 2 << 30,
+            cache_disk_bytes: 64 << 30,
+            cache_disk_part: 4,
+            ..settings(folder)
+        };
+        let spec = WorkerSpec {
+            hardware_instance: "local".to_owned(),
+            share: Resources { millicores: 1_500, memory_bytes: 2 << 30 },
+            max_spill_pct: Some(7),
+            max_cache_pct: None,
+        };
+        let means = means(&spec, &settings);
+        assert_eq!((means.cores, means.memory_bytes + means.cache_bytes), (2, 2 << 30));
+        assert_eq!(means.cache_bytes, (2 << 30) / 5);
+        assert_eq!((means.cache_disk_bytes, means.cache_disk_part), (16 << 30, 16));
+        assert_eq!((means.max_spill_pct, means.max_cache_pct), (Some(7), None));
+    }
+
+    #[test]
+    fn nothing_divides_by_nothing() {
+        let folder = std::path::Path::new("/nowhere");
+        let settings = FleetSettings { memory_bytes: 0, cache_bytes: 0, cache_disk_bytes: 0, ..settings(folder) };
+        let share = Resources { millicores: 0, memory_bytes: 0 };
+        let spec =
+            WorkerSpec { hardware_instance: "local".to_owned(), share, max_spill_pct: None, max_cache_pct: None };
+        let means = means(&spec, &settings);
+        assert_eq!((means.cores, means.memory_bytes, means.cache_bytes), (1, 0, 0));
+    }
+}

@@ -1,0 +1,173 @@
+//! One worker, as its host knows it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster::control_plane::{StartWorker, StopReason};
+use cluster::{Worker, WorkerId, WorkerState};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::process::Process;
+use super::roster::Entry;
+use crate::join::{Beat, FromInstance, LinkNumber};
+use crate::ticket::ExpectedSecret;
+
+pub(super) struct One {
+    seen: Worker,
+    /// `None` before it runs, and once it is gone.
+    pub(super) process: Option<Process>,
+    /// What its ticket says; `None` once that was used.
+    pub(super) secret: Option<ExpectedSecret>,
+    pub(super) has_joined: bool,
+    /// For the next certificate.
+    pub(super) public_key: Vec<u8>,
+    pub(super) link: Option<Link>,
+    /// It was told to end.
+    pub(super) stopping: Option<StopReason>,
+    beat: Beat,
+    /// Statements that were given to it and are not over.
+    pub(super) holds: BTreeMap<u64, CancellationToken>,
+    /// Fires when it has taken over what it was told to, under this number.
+    pub(super) taking: Option<(u64, oneshot::Sender<()>)>,
+}
+
+/// The connection over which it is told things.
+pub(super) struct Link {
+    pub(super) number: LinkNumber,
+    pub(super) say: mpsc::Sender<FromInstance>,
+}
+
+impl One {
+    /// One that is about to be started.
+    pub(super) fn starting(id: WorkerId, start: &StartWorker, secret: Option<ExpectedSecret>, now: Duration) -> Self {
+        let seen = Worker {
+            id,
+            cluster: start.cluster,
+            slot: start.slot,
+            spec: start.spec.clone(),
+            state: WorkerState::Starting,
+            since: now,
+            heard: now,
+            hung: false,
+            failed: false,
+            version: None,
+            address: None,
+            running: 0,
+            cache_bytes: 0,
+            detail: None,
+        };
+        Self {
+            seen,
+            process: None,
+            secret,
+            has_joined: false,
+            public_key: Vec::new(),
+            link: None,
+            stopping: None,
+            beat: Beat::default(),
+            holds: BTreeMap::new(),
+            taking: None,
+        }
+    }
+
+    /// One that an earlier instance has left. Until it has come back it is as if it were starting.
+    pub(super) fn found(entry: Entry, process: Process, now: Duration) -> Self {
+        let start = StartWorker { cluster: entry.cluster, slot: entry.slot, spec: entry.spec };
+        let mut found = Self::starting(entry.id, &start, None, now);
+        (found.process, found.has_joined) = (Some(process), true);
+        found
+    }
+
+    pub(super) fn seen(&self) -> &Worker {
+        &self.seen
+    }
+
+    pub(super) fn seen_mut(&mut self) -> &mut Worker {
+        &mut self.seen
+    }
+
+    /// As it is observed now.
+    pub(super) fn observed(&self) -> Worker {
+        if self.is_gone() {
+            return self.seen.clone();
+        }
+        let given = u32::try_from(self.holds.len()).unwrap_or(u32::MAX);
+        Worker { running: given.max(self.beat.running), cache_bytes: self.beat.cache_bytes, ..self.seen.clone() }
+    }
+
+    pub(super) fn memory_used(&self) -> u64 {
+        self.beat.memory_bytes
+    }
+
+    /// How often its tasks found a block in memory, and how often they did not.
+    pub(super) fn cache_uses(&self) -> (u64, u64) {
+        (self.beat.cache_hits, self.beat.cache_misses)
+    }
+
+    /// It has taken over what it was told to, if that was the last that it was told.
+    pub(super) fn took_over(&mut self, number: u64) {
+        if let Some((_, done)) = self.taking.take_if(|(told, _)| *told == number) {
+            // Who waited for it may have waited long enough.
+            let _ = done.send(());
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.seen.state == WorkerState::Gone
+    }
+
+    /// It has answered.
+    pub(super) fn answered(&mut self, now: Duration) {
+        (self.seen.heard, self.seen.hung) = (now, false);
+    }
+
+    pub(super) fn beat(&mut self, beat: Beat, now: Duration) {
+        self.beat = beat;
+        self.answered(now);
+    }
+
+    /// It takes tasks. One that drains goes on with that.
+    pub(super) fn joined(&mut self, address: String, now: Duration) {
+        self.answered(now);
+        self.seen.address = Some(address);
+        if self.seen.state == WorkerState::Starting {
+            (self.seen.state, self.seen.since) = (WorkerState::Ready, now);
+        }
+    }
+
+    /// Its process is over, or never was.
+    pub(super) fn gone(&mut self, how: &str, now: Duration) {
+        if self.is_gone() {
+            return;
+        }
+        let (failed, detail) = match self.stopping {
+            Some(reason) => (reason.is_failure(), reason.to_string()),
+            None => (true, how.to_owned()),
+        };
+        let seen = &mut self.seen;
+        (seen.state, seen.since, seen.failed, seen.detail) = (WorkerState::Gone, now, failed, Some(detail));
+        (self.process, self.secret, self.link, self.beat) = (None, None, None, Beat::default());
+        self.taking = None;
+    }
+
+    /// Tells it something, if it can be reached.
+    pub(super) fn tell(&self, message: FromInstance) -> bool {
+        self.link.as_ref().is_some_and(|link| link.say.try_send(message).is_ok())
+    }
+
+    /// What is kept of it.
+    pub(super) fn entry(&self) -> Option<Entry> {
+        let process = self.process.as_ref()?;
+        let Worker { id, cluster, slot, spec, .. } = &self.seen;
+        Some(Entry {
+            id: *id,
+            cluster: *cluster,
+            slot: *slot,
+            spec: spec.clone(),
+            pid: process.pid,
+            began: process.began,
+            has_joined: self.has_joined,
+        })
+    }
+}

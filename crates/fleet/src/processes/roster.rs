@@ -1,0 +1,97 @@
+//! Which workers there are, in a file: so that an instance that was killed finds them again.
+//!
+//! It tells of processes, which do not outlive the machine: it is written whole, but nobody waits for the disk. Without it, or where it is
+//! damaged, workers that come back are refused and end.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use cluster::{ClusterId, WorkerId, WorkerSpec};
+use serde::{Deserialize, Serialize};
+
+const FILE: &str = "roster";
+
+/// What is kept.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Roster {
+    /// The life of the machine in which it was written.
+    pub(super) boot: String,
+    /// Where workers find the instance.
+    pub(super) address: Option<SocketAddr>,
+    pub(super) workers: Vec<Entry>,
+}
+
+/// A worker that lived when this was written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) id: WorkerId,
+    pub(super) cluster: ClusterId,
+    pub(super) slot: u32,
+    pub(super) spec: WorkerSpec,
+    pub(super) pid: u32,
+    pub(super) began: u64,
+    /// It has a certificate, and comes back.
+    pub(super) has_joined: bool,
+}
+
+/// The file.
+#[derive(Debug)]
+pub(super) struct RosterFile(PathBuf);
+
+impl RosterFile {
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self(folder.join(FILE))
+    }
+
+    /// What was last kept; nothing where that cannot be read.
+    pub(super) fn load(&self) -> Roster {
+        let read = match fs::read(&self.0) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Roster::default(),
+            Err(error) => Err(error),
+        };
+        read.unwrap_or_else(|error| {
+            let path = self.0.display();
+            tracing::warn!(%path, %error, "which workers there were is not known; those that come back end");
+            Roster::default()
+        })
+    }
+
+    pub(super) fn save(&self, roster: &Roster) -> io::Result<()> {
+        let draft = self.0.with_extension("new");
+        fs::write(&draft, serde_json::to_vec(roster)?)?;
+        fs::rename(&draft, &self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::Resources;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_there_again_and_what_is_damaged_is_not_believed() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let file = RosterFile::in_folder(folder.path());
+        assert_eq!(file.load(), Roster::default());
+        let spec = WorkerSpec {
+            hardware_instance: "local".to_owned(),
+            share: Resources { millicores: 500, memory_bytes: 1 << 30 },
+            max_spill_pct: Some(3),
+            max_cache_pct: None,
+        };
+        let entry =
+            Entry { id: WorkerId(u64::MAX), cluster: ClusterId(2), slot: 1, spec, pid: 7, began: 8, has_joined: true };
+        let address = Some(SocketAddr::from(([127, 0, 0, 1], 4_711)));
+        let roster = Roster { boot: "b".to_owned(), address, workers: vec![entry] };
+        file.save(&roster).expect("the folder is there");
+        assert_eq!(file.load(), roster);
+        let mut bytes = fs::read(&file.0).expect("it is there");
+        bytes.truncate(20);
+        fs::write(&file.0, bytes).expect("it is ours");
+        assert_eq!(file.load(), Roster::default());
+    }
+}

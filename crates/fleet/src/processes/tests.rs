@@ -1,0 +1,165 @@
+use cluster::{HardwareInstance, Resources};
+use types::SystemRandom;
+
+use super::*;
+use crate::fixtures::{clock, settings};
+use crate::identity::{Credentials, Identity};
+
+fn start(slot: u32) -> StartWorker {
+    let share = Resources { millicores: 1_000, memory_bytes: 1 << 20 };
+    let spec = WorkerSpec {
+        hardware_instance: HardwareInstance::LOCAL.to_owned(),
+        share,
+        max_spill_pct: None,
+        max_cache_pct: None,
+    };
+    StartWorker { cluster: ClusterId(2), slot, spec }
+}
+
+fn open(folder: &std::path::Path, program: &str) -> Arc<Processes> {
+    let settings = FleetSettings { program: program.into(), ..settings(folder) };
+    std::fs::create_dir_all(&settings.folder).expect("the folder is ours");
+    let authority = Arc::new(Authority::open(folder, clock()).expect("the folder is ours"));
+    let key = rcgen::KeyPair::generate().expect("there is chance");
+    let certificate = authority.sign(Name::Instance, key.public_key_raw()).expect("it is a point");
+    let identity = Identity::new(&key, &certificate, authority.certificate()).expect("they fit");
+    let dialer = Dialer::new(Credentials::new(identity), clock());
+    let address = SocketAddr::from(([127, 0, 0, 1], 9));
+    Processes::open(settings, authority, address, dialer, clock(), Arc::new(SystemRandom))
+}
+
+/// The only worker, once it is so.
+async fn until(host: &Processes, is_so: impl Fn(&Worker) -> bool) -> Worker {
+    loop {
+        let seen = host.changes().current();
+        let worker = host.observe().pop().expect("there is one");
+        if is_so(&worker) {
+            return worker;
+        }
+        host.changes().after(seen).await;
+    }
+}
+
+fn is_gone(worker: &Worker) -> bool {
+    worker.state == WorkerState::Gone
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_a_worker_that_failed() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let host = open(folder.path(), "/nowhere/kiln");
+    host.start(&start(0));
+    let worker = host.observe().pop().expect("it is observed");
+    assert!(is_gone(&worker) && worker.failed);
+    assert!(worker.detail.expect("it says why").starts_with("could not start /nowhere/kiln: "));
+    host.forget(worker.id);
+    assert!(host.observe().is_empty());
+}
+
+#[tokio::test]
+async fn a_process_that_ends_by_itself_has_failed() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let host = open(folder.path(), "/bin/false");
+    host.start(&start(0));
+    let worker = until(&host, is_gone).await;
+    assert_eq!((worker.failed, worker.detail.as_deref()), (true, Some("ended with exit status 1")));
+}
+
+/// A worker with a process that only sleeps.
+fn sleeping(host: &Processes) -> (WorkerId, Process) {
+    let id = host.invite(&start(0)).expect("nothing ends").worker;
+    (id, give_process(host, id))
+}
+
+fn give_process(host: &Processes, id: WorkerId) -> Process {
+    let process = Process::spawn(Command::new("sleep").arg("600")).expect("there is sleep");
+    host.hosted.lock().workers.get_mut(&id).expect("it was invited").process = Some(process.clone());
+    host.watch(id, process.clone());
+    process
+}
+
+impl Processes {
+    /// Gives a worker a process that only sleeps; what comes back ends it.
+    pub(crate) fn pretend_process(&self, worker: WorkerId) -> impl FnOnce() + use<> {
+        let process = give_process(self, worker);
+        self.save();
+        move || process.kill()
+    }
+
+    /// Tells a worker to stop, and nothing else.
+    pub(crate) fn tell_stop(&self, worker: WorkerId) -> bool {
+        self.hosted.lock().workers[&worker].tell(FromInstance::Stop)
+    }
+}
+
+#[tokio::test]
+async fn who_is_told_to_stop_is_gone_when_its_process_is() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let host = open(folder.path(), "/nowhere/kiln");
+    for (reason, failed) in [(StopReason::Unwanted, false), (StopReason::NotStarted, true)] {
+        let (id, _) = sleeping(&host);
+        host.stop(id, reason);
+        host.stop(id, reason);
+        let worker = until(&host, is_gone).await;
+        assert_eq!((worker.failed, worker.detail), (failed, Some(reason.to_string())));
+        host.forget(id);
+    }
+    let (id, _) = sleeping(&host);
+    host.forget(id);
+    assert_eq!(host.observe().len(), 1, "who is there is not forgotten");
+    host.close().await;
+    assert!(is_gone(&host.observe()[0]));
+    host.start(&start(1));
+    assert_eq!(host.observe().len(), 1, "nobody is started any more");
+}
+
+#[tokio::test]
+async fn an_instance_that_was_killed_leaves_what_its_successor_finds() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let host = open(folder.path(), "/nowhere/kiln");
+    let (joined, process) = sleeping(&host);
+    host.hosted.lock().workers.get_mut(&joined).expect("it is there").has_joined = true;
+    let (stranger, never_joined) = sleeping(&host);
+    host.save();
+    drop(host);
+
+    let host = open(folder.path(), "/nowhere/kiln");
+    let found = host.observe();
+    assert_eq!(found.iter().map(|worker| worker.id).collect::<Vec<_>>(), [joined]);
+    assert_eq!((found[0].state, &found[0].spec), (WorkerState::Starting, &start(0).spec));
+    assert_ne!(stranger, joined);
+    // Who has no certificate cannot come back, and is ended.
+    never_joined.ended().await;
+    process.kill();
+    let gone = until(&host, is_gone).await;
+    assert!(gone.failed, "nobody told it to");
+}
+
+#[tokio::test]
+async fn statements_count_on_all_workers_of_their_cluster() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let host = open(folder.path(), "/nowhere/kiln");
+    let (id, process) = sleeping(&host);
+    assert!(host.hold(&host.observe()).is_none(), "it has not joined");
+    let ready = |host: &Processes| {
+        let mut hosted = host.hosted.lock();
+        hosted.workers.get_mut(&id).expect("it is there").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
+    };
+    ready(&host);
+    let first = host.hold(&host.observe()).expect("it is ready");
+    let second = host.hold(&host.observe()).expect("it is ready");
+    assert_eq!(first.workers()[0].id, id);
+    assert_eq!(host.observe()[0].running, 2);
+    drop(second);
+    host.drain(id);
+    assert_eq!((host.observe()[0].running, host.observe()[0].state), (1, WorkerState::Draining));
+    assert!(host.hold(&host.observe()).is_none(), "it gets nothing new");
+    let seen = host.changes().current();
+    assert!(!first.ended().is_cancelled());
+    host.stop(id, StopReason::GraceOver);
+    assert!(first.ended().is_cancelled());
+    drop(first);
+    assert!(seen < host.changes().current(), "it may go now");
+    process.kill();
+    until(&host, is_gone).await;
+}

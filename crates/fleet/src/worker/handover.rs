@@ -1,0 +1,124 @@
+//! What is hot goes from the caches of those that own parts of shards to a worker that is to own them, before it does.
+//!
+//! Whoever is to own dials the others, says what will be its own, and gets blocks until there are no more: each as its number of rows, the length of its
+//! record, and the record. What is lost on the way is read from the storage later.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster::ClusterId;
+use cluster::placement::{Part, Placement};
+use execution::PartKey;
+use execution::distribute::{BlockPlace, Worker};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use types::Clock;
+use url::Url;
+
+use crate::dial::place;
+use crate::identity::{Credentials, Name, within};
+use crate::join::{TakeOver, TookOver, read, write};
+
+/// A record is longer than this only where it is none.
+const RECORD_BYTES_MAX: usize = 64 << 20;
+/// Who says nothing for so long has nothing more to give.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// What one gives at most, in memory: more takes too long to wait for.
+const GIVEN_BYTES_MAX: u64 = 4 << 30;
+
+/// What somebody will own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Wanted {
+    cluster: ClusterId,
+    slot: u32,
+    /// The slots among which parts are placed then.
+    slots: Vec<u32>,
+}
+
+/// Gives whoever has dialled what is hot here and will be its own.
+///
+/// # Errors
+/// Where the connection breaks, or what comes cannot be understood.
+pub(super) async fn give(worker: &Worker, mut to: TlsStream<TcpStream>, clock: &Arc<dyn Clock>) -> io::Result<()> {
+    let wanted = within(clock, SILENCE_MAX, async { read::<Wanted>(&mut to).await.map_err(io::Error::other) }).await?;
+    let Some(Wanted { cluster, slot, slots }) = wanted else { return Ok(()) };
+    let placement = Placement::new(cluster, slots);
+    let will_own = |place: BlockPlace| {
+        let part = PartKey { shard: place.shard, row_group: place.row_group as usize, row: place.row };
+        placement.owner(Part::new(part.shard, part.piece())) == Some(slot)
+    };
+    for block in worker.hot(will_own, GIVEN_BYTES_MAX) {
+        let Some((rows, record)) = block.written() else { continue };
+        let giving = async {
+            to.write_u32(u32::try_from(rows).map_err(io::Error::other)?).await?;
+            to.write_u32(u32::try_from(record.len()).map_err(io::Error::other)?).await?;
+            to.write_all(&record).await
+        };
+        within(clock, SILENCE_MAX, giving).await?;
+    }
+    let ending = async {
+        to.write_u64(0).await?;
+        to.shutdown().await
+    };
+    within(clock, SILENCE_MAX, ending).await
+}
+
+/// Takes from all of these at once what they have of what will be this worker's. Whoever does not answer is left out.
+pub(super) async fn take(
+    worker: Worker,
+    credentials: Arc<Credentials>,
+    (cluster, slot): (ClusterId, u32),
+    told: TakeOver,
+    clock: Arc<dyn Clock>,
+) -> TookOver {
+    let wanted = Wanted { cluster, slot, slots: told.slots };
+    let (worker, credentials, wanted, clock) = (&worker, &credentials, &wanted, &clock);
+    let each = told.from.iter().map(|from| async move {
+        let mut got = (0, 0);
+        if let Err(error) = take_from(worker, credentials, from, wanted, clock, &mut got).await {
+            tracing::warn!(%error, from, "not all that is hot could be taken over");
+        }
+        got
+    });
+    let got = futures::future::join_all(each).await;
+    let (blocks, bytes) = got.into_iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    tracing::info!(blocks, bytes, "has taken over what is hot");
+    TookOver { number: told.number, blocks, bytes }
+}
+
+/// From one of them; counts in `got` blocks and bytes that are kept.
+async fn take_from(
+    worker: &Worker,
+    credentials: &Credentials,
+    from: &str,
+    wanted: &Wanted,
+    clock: &Arc<dyn Clock>,
+    got: &mut (u64, u64),
+) -> io::Result<()> {
+    let url = Url::parse(from).map_err(io::Error::other)?;
+    let Some((address, id)) = place(&url) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut stream = credentials.dial_for_blocks(address, Name::Worker(id), clock).await?;
+    write(&mut stream, wanted).await.map_err(io::Error::other)?;
+    loop {
+        let next = async {
+            let (rows, bytes) = (stream.read_u32().await? as usize, stream.read_u32().await? as usize);
+            if RECORD_BYTES_MAX < bytes {
+                return Err(io::Error::other(format!("a block of {bytes} bytes")));
+            }
+            let mut record = vec![0; bytes];
+            stream.read_exact(&mut record).await?;
+            Ok((rows, Bytes::from(record)))
+        };
+        let (rows, record) = within(clock, SILENCE_MAX, next).await?;
+        if record.is_empty() {
+            return Ok(());
+        }
+        if worker.receive(rows, &record) {
+            *got = (got.0 + 1, got.1 + record.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The worker's end of its connection to the instance.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rcgen::KeyPair;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_rustls::client::TlsStream;
+use types::Clock;
+
+use super::{Office, WorkerSettings};
+use crate::identity::{Credentials, Name, dial_as_stranger, within};
+use crate::join::{
+    BEAT_EVERY, Base64, FromInstance, FromWorker, HELLO_TIME_MAX, Hello, Joined, PROTOCOL, SILENCE_MAX, Welcome, read,
+    write,
+};
+
+pub(super) type Stream = Box<TlsStream<TcpStream>>;
+
+/// Who calls the instance.
+pub(super) struct Caller<'a> {
+    pub(super) settings: &'a WorkerSettings,
+    pub(super) key: &'a KeyPair,
+    pub(super) clock: &'a Arc<dyn Clock>,
+}
+
+/// What the instance says to that.
+pub(super) enum Answer {
+    Welcome(Stream, Box<Welcome>),
+    Refused(String),
+}
+
+/// How a connection ended.
+pub(super) enum LinkEnd {
+    /// It may end.
+    Told,
+    Lost(io::Error),
+}
+
+impl Caller<'_> {
+    /// Dials and says who it is: by its certificate, or by its ticket where it has none yet.
+    pub(super) async fn call(&self, credentials: Option<&Credentials>) -> io::Result<Answer> {
+        let WorkerSettings { join, ticket, version, .. } = self.settings;
+        let address = join.as_str();
+        let mut stream = match credentials {
+            Some(credentials) => credentials.dial(address, Name::Instance, self.clock).await?,
+            None => dial_as_stranger(&ticket.authority, address, Name::Instance, self.clock).await?,
+        };
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: version.clone(),
+            worker: ticket.worker,
+            secret: credentials.is_none().then(|| Base64(ticket.secret.to_vec())),
+            public_key: Base64(self.key.public_key_raw().to_vec()),
+        };
+        let asked = async {
+            write(&mut stream, &hello).await.map_err(io::Error::other)?;
+            read::<FromInstance>(&mut stream).await.map_err(io::Error::other)
+        };
+        match within(self.clock, HELLO_TIME_MAX, asked).await? {
+            Some(FromInstance::Welcome(welcome)) => Ok(Answer::Welcome(Box::new(stream), welcome)),
+            Some(FromInstance::Refused(reason)) => Ok(Answer::Refused(reason)),
+            Some(_) => Err(io::Error::other("the instance answers something else")),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+/// Tells the instance how the worker is and does what it says, until one of them ends that.
+pub(super) async fn talk(stream: Stream, office: &Office<'_>, tasks: SocketAddr, clock: &Arc<dyn Clock>) -> LinkEnd {
+    let joined = match announced(&stream, tasks) {
+        Ok(address) => FromWorker::Joined(Joined { address: address.to_string() }),
+        Err(error) => return LinkEnd::Lost(error),
+    };
+    let (mut reading, mut writing) = tokio::io::split(stream);
+    let (answer, mut answers) = mpsc::channel(1);
+    // Ends with the connection.
+    let mut taking = JoinSet::new();
+    let hear = async {
+        loop {
+            let next = async { read::<FromInstance>(&mut reading).await.map_err(io::Error::other) };
+            match within(clock, SILENCE_MAX, next).await {
+                Ok(Some(FromInstance::Heard)) => {}
+                Ok(Some(FromInstance::Configure(means))) => office.configure(&means),
+                Ok(Some(FromInstance::Certificate(certificate))) => office.certify(&certificate),
+                Ok(Some(FromInstance::TakeOver(told))) => {
+                    let (took_over, answer) = (office.take_over(told), answer.clone());
+                    taking.spawn(async move {
+                        // Where the connection has ended nobody waits for it.
+                        let _ = answer.send(FromWorker::TookOver(took_over.await)).await;
+                    });
+                }
+                Ok(Some(FromInstance::Drain)) => tracing::info!("nothing more comes; ending what runs"),
+                Ok(Some(FromInstance::Stop)) => return LinkEnd::Told,
+                Ok(Some(FromInstance::Welcome(_) | FromInstance::Refused(_))) => {
+                    return LinkEnd::Lost(io::Error::other("the instance answers what nobody asked"));
+                }
+                Ok(None) => return LinkEnd::Lost(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) => return LinkEnd::Lost(error),
+            }
+        }
+    };
+    let say = async {
+        let mut said = write(&mut writing, &joined).await;
+        while said.is_ok() {
+            said = write(&mut writing, &FromWorker::Beat(office.beat())).await;
+            tokio::select! {
+                () = clock.sleep(BEAT_EVERY) => {}
+                Some(answer) = answers.recv() => {
+                    if said.is_ok() {
+                        said = write(&mut writing, &answer).await;
+                    }
+                }
+            }
+        }
+        said.err().map_or_else(|| io::ErrorKind::BrokenPipe.into(), io::Error::other)
+    };
+    tokio::select! {
+        biased;
+        ended = hear => ended,
+        error = say => LinkEnd::Lost(error),
+    }
+}
+
+/// Where others reach the tasks' listener.
+fn announced(stream: &Stream, tasks: SocketAddr) -> io::Result<SocketAddr> {
+    if !tasks.ip().is_unspecified() {
+        return Ok(tasks);
+    }
+    let own = stream.get_ref().0.local_addr()?;
+    Ok(SocketAddr::new(own.ip(), tasks.port()))
+}

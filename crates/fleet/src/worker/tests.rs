@@ -1,0 +1,288 @@
+use std::path::Path;
+
+use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
+use cluster::{ClusterId, HardwareInstance, Resources, WorkerSpec, WorkerState};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use types::SystemRandom;
+
+use super::*;
+use crate::authority::Authority;
+use crate::dial::task_url;
+use crate::fixtures::{clock, settings};
+use crate::fleet::Fleet;
+use crate::identity::{Name, dial_as_stranger, within};
+use crate::join::{FromInstance, Hello, PROTOCOL, read, write};
+
+/// What must become so does within this.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An instance without processes: its workers are tasks here.
+struct House {
+    fleet: Fleet,
+    folder: TempDir,
+    clock: Arc<dyn Clock>,
+}
+
+impl House {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let fleet = open(folder.path()).await;
+        Self { fleet, folder, clock: clock() }
+    }
+
+    fn address(&self) -> SocketAddr {
+        crate::Processes::earlier_address(&settings(self.folder.path())).expect("it is kept")
+    }
+
+    fn invite(&self) -> Ticket {
+        let spec = spec(1 << 20);
+        self.fleet.processes().invite(&StartWorker { cluster: ClusterId(2), slot: 0, spec }).expect("it goes on")
+    }
+
+    fn work(&self, ticket: &Ticket, patience: Duration) -> JoinHandle<Result<Ended, WorkerError>> {
+        let settings = WorkerSettings {
+            join: self.address().to_string(),
+            ticket: ticket.clone(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            patience,
+            version: "1".to_owned(),
+        };
+        tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), std::future::pending()))
+    }
+
+    /// The worker, once it is in this state.
+    async fn until(&self, id: WorkerId, state: WorkerState) -> cluster::Worker {
+        let processes = self.fleet.processes();
+        let waiting = async {
+            loop {
+                let seen = processes.changes().current();
+                let found = processes.observe().into_iter().find(|worker| worker.id == id);
+                if let Some(worker) = found.filter(|worker| worker.state == state) {
+                    return Ok(worker);
+                }
+                processes.changes().after(seen).await;
+            }
+        };
+        within(&self.clock, PATIENCE, waiting).await.expect("it comes to that")
+    }
+
+    /// Whether the worker's tasks can be reached by who may.
+    async fn is_reached(&self, worker: &cluster::Worker) -> bool {
+        let url = task_url(worker).expect("it has joined");
+        let dialled = self.fleet.processes().dial().dial(&url).await;
+        speaks_http2(dialled.expect("it is there")).await
+    }
+}
+
+async fn open(folder: &Path) -> Fleet {
+    Fleet::open(settings(folder), clock(), Arc::new(SystemRandom)).await.expect("the folder is ours")
+}
+
+fn spec(memory_bytes: u64) -> WorkerSpec {
+    WorkerSpec {
+        hardware_instance: HardwareInstance::LOCAL.to_owned(),
+        share: Resources { millicores: 1_000, memory_bytes },
+        max_spill_pct: None,
+        max_cache_pct: None,
+    }
+}
+
+/// Whether the other end takes tasks: it answers the first words of HTTP/2.
+async fn speaks_http2(mut stream: impl ByteStream) -> bool {
+    let mut frame = [0; 9];
+    let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
+    stream.write_all(&hello).await.is_ok() && stream.read_exact(&mut frame).await.is_ok() && frame[3] == 4
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_joins_takes_tasks_and_ends_when_told() {
+    let house = House::new().await;
+    let ticket = house.invite();
+    let working = house.work(&ticket, PATIENCE);
+    let worker = house.until(ticket.worker, WorkerState::Ready).await;
+    assert_eq!((worker.version.as_deref(), worker.failed), (Some("1"), false));
+    assert!(house.is_reached(&worker).await);
+    let other = cluster::Worker { id: WorkerId(worker.id.0 ^ 1), ..worker.clone() };
+    let url = task_url(&other).expect("it has an address");
+    let refused = house.fleet.processes().dial().dial(&url).await.err().expect("somebody else is there");
+    assert!(refused.to_string().contains("not valid for name"), "{refused}");
+    house.fleet.processes().configure(ticket.worker, &spec(2 << 20));
+    house.fleet.processes().renew_certificates();
+    assert!(house.is_reached(&worker).await, "it goes on");
+    // It has no process to be seen ending.
+    house.fleet.processes().drain(ticket.worker);
+    assert_eq!(house.until(ticket.worker, WorkerState::Draining).await.spec, spec(2 << 20));
+    assert!(house.fleet.processes().tell_stop(ticket.worker));
+    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_is_good_for_once_and_for_nobody_else() {
+    let house = House::new().await;
+    let ticket = house.invite();
+    let forged = Ticket { secret: [7; 32], ..ticket.clone() };
+    let unknown = Ticket { worker: WorkerId(ticket.worker.0 ^ 1), ..ticket.clone() };
+    let is_refused = async |ticket: &Ticket| {
+        let ended = house.work(ticket, PATIENCE).await.expect("it does not panic").expect("it could work");
+        assert!(matches!(ended, Ended::Refused(_)), "{ended:?}");
+    };
+    is_refused(&forged).await;
+    is_refused(&unknown).await;
+    let working = house.work(&ticket, PATIENCE);
+    let worker = house.until(ticket.worker, WorkerState::Ready).await;
+    is_refused(&ticket).await;
+    assert!(house.is_reached(&worker).await && !working.is_finished(), "the one that used it stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_believes_another_authority() {
+    let (house, other) = (House::new().await, House::new().await);
+    let ticket = house.invite();
+    let misled = Ticket { authority: other.invite().authority, ..ticket.clone() };
+    let ended = house.work(&misled, Duration::ZERO).await.expect("it does not panic").expect("it could work");
+    assert_eq!(ended, Ended::Abandoned, "it does not tell its secret");
+    let working = house.work(&ticket, PATIENCE);
+    let worker = house.until(ticket.worker, WorkerState::Ready).await;
+    let url = task_url(&worker).expect("it has joined");
+    other.fleet.processes().dial().dial(&url).await.err().expect("it is none of its workers");
+    assert!(house.is_reached(&worker).await && !working.is_finished());
+}
+
+/// A clock of long ago.
+#[derive(Debug)]
+struct LongAgo;
+
+impl Clock for LongAgo {
+    fn now_us(&self) -> i64 {
+        1_000_000_000_000_000
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_are_sent_away_and_nothing_dies_of_them() {
+    let house = House::new().await;
+    let ticket = house.invite();
+    let working = house.work(&ticket, PATIENCE);
+    let worker = house.until(ticket.worker, WorkerState::Ready).await;
+    let tasks: SocketAddr = worker.address.as_deref().expect("it has joined").parse().expect("it is one");
+
+    // What is no TLS.
+    for address in [tasks, house.address()] {
+        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 5_000], &[22, 3, 1, 255, 255, 1, 0], &[]] {
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            // It may have closed the connection already.
+            let _ = stream.write_all(bytes).await;
+            drop(stream);
+        }
+    }
+    // No certificate, and one whose time is over.
+    let authority = &ticket.authority;
+    let is_let_in = async |dialled: io::Result<tokio_rustls::client::TlsStream<TcpStream>>| match dialled {
+        Ok(stream) => speaks_http2(stream).await,
+        Err(_) => false,
+    };
+    let stranger = dial_as_stranger(authority, tasks, Name::Worker(worker.id), &house.clock).await;
+    assert!(!is_let_in(stranger).await, "tasks are for those with a certificate");
+    let key = KeyPair::generate().expect("there is chance");
+    for (since, may_come_in) in [(Arc::new(LongAgo) as Arc<dyn Clock>, false), (clock(), true)] {
+        let signing = Authority::open(house.folder.path(), since).expect("it was kept");
+        let certificate = signing.sign(Name::Instance, key.public_key_raw()).expect("it is a point");
+        let shown = Credentials::new(Identity::new(&key, &certificate, authority).expect("they fit"));
+        let dialled = shown.dial(tasks, Name::Worker(worker.id), &house.clock).await;
+        assert_eq!(is_let_in(dialled).await, may_come_in);
+    }
+    // TLS, and then nonsense; or another protocol.
+    let hello = |protocol| Hello {
+        protocol,
+        version: "9".to_owned(),
+        worker: ticket.worker,
+        secret: None,
+        public_key: Base64(Vec::new()),
+    };
+    for protocol in [PROTOCOL, PROTOCOL + 1] {
+        let mut stream =
+            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it listens");
+        write(&mut stream, &hello(protocol)).await.expect("it listens");
+        let answer = read::<FromInstance>(&mut stream).await.expect("it answers");
+        assert!(matches!(answer, Some(FromInstance::Refused(_))), "{answer:?}");
+    }
+    for nonsense in [&[255; 100][..], b"\0\0\0\x02{}", b"\0\0\0\x09{\"protoco"] {
+        let mut stream =
+            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it listens");
+        stream.write_all(nonsense).await.expect("it listens");
+        // It may have hung up already.
+        let _ = stream.shutdown().await;
+        assert!(!matches!(read::<FromInstance>(&mut stream).await, Ok(Some(_))), "there is no answer to that");
+    }
+    assert!(house.is_reached(&worker).await && !working.is_finished());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_protocol_is_refused_and_its_version_seen() {
+    let house = House::new().await;
+    let ticket = house.invite();
+    let hello = Hello {
+        protocol: PROTOCOL + 1,
+        version: "9".to_owned(),
+        worker: ticket.worker,
+        secret: Some(Base64(ticket.secret.to_vec())),
+        public_key: Base64(Vec::new()),
+    };
+    let authority = &ticket.authority;
+    let mut stream =
+        dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it listens");
+    write(&mut stream, &hello).await.expect("it listens");
+    let answer = read::<FromInstance>(&mut stream).await.expect("it answers");
+    assert!(matches!(answer, Some(FromInstance::Refused(_))), "{answer:?}");
+    let seen = house.until(ticket.worker, WorkerState::Starting).await;
+    assert_eq!(seen.version.as_deref(), Some("9"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_comes_back_to_the_next_instance() {
+    let mut house = House::new().await;
+    let ticket = house.invite();
+    let working = house.work(&ticket, PATIENCE);
+    let before = house.until(ticket.worker, WorkerState::Ready).await;
+    let process = house.fleet.processes().pretend_process(ticket.worker);
+    let folder = house.folder.path().to_owned();
+    house.fleet.abandon().await;
+    house.fleet = open(&folder).await;
+    let after = house.until(ticket.worker, WorkerState::Ready).await;
+    assert_eq!((after.id, &after.address, &after.spec), (before.id, &before.address, &before.spec));
+    assert!(house.is_reached(&after).await);
+    house.fleet.processes().stop(ticket.worker, StopReason::Unwanted);
+    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+    process();
+    assert!(!house.until(ticket.worker, WorkerState::Gone).await.failed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_without_an_instance_ends() {
+    let house = House::new().await;
+    let ticket = house.invite();
+    let working = house.work(&ticket, Duration::from_millis(300));
+    house.until(ticket.worker, WorkerState::Ready).await;
+    drop(house.fleet);
+    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Abandoned);
+}
+
+#[test]
+fn where_to_join_is_a_url() {
+    assert_eq!(parse_join("kiln://127.0.0.1:4711").as_deref(), Ok("127.0.0.1:4711"));
+    assert_eq!(parse_join("kiln://[::1]:4711/").as_deref(), Ok("[::1]:4711"));
+    for wrong in ["127.0.0.1:4711", "http://127.0.0.1:4711", "kiln://127.0.0.1", "kiln://a:1/b", ""] {
+        assert!(parse_join(wrong).is_err(), "{wrong}");
+    }
+}

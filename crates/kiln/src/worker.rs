@@ -1,0 +1,73 @@
+//! `kiln worker`: a process that runs parts of a warehouse's queries, once it has joined it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use fleet::{Ended, TICKET_VARIABLE, Ticket, WorkerSettings};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::Instrument;
+use types::{Clock, SystemClock, SystemRandom};
+
+use crate::logging;
+
+/// A test has its workers say that they are of this version.
+const TEST_VERSION: &str = "KILN_TEST_WORKER_VERSION";
+
+/// The options of `kiln worker`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArguments {
+    /// Where the warehouse takes its workers, kiln://host:port. The join ticket, a secret that is good for once, comes in the
+    /// variable `KILN_JOIN_TICKET` and never on the command line
+    #[arg(long, env = "KILN_JOIN", value_name = "URL", value_parser = fleet::parse_join)]
+    join: String,
+
+    /// Address where other workers and the warehouse bring parts of queries [default: 127.0.0.1 and any free port]
+    #[arg(long, env = "KILN_WORKER_LISTEN", value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+
+    /// Seconds to look for a warehouse that does not answer any more before the worker ends
+    #[arg(long, env = "KILN_WORKER_PATIENCE", value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
+
+    /// What is logged, as tracing filters
+    #[arg(long, env = "KILN_LOG", value_name = "FILTER", default_value = "info")]
+    log: String,
+
+    /// Log lines as text or json
+    #[arg(long, env = "KILN_LOG_FORMAT", value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    log_format: String,
+}
+
+/// Works until the warehouse or SIGTERM says that it is enough, or until there is no warehouse any more.
+pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> {
+    logging::start(&arguments.log, arguments.log_format == "json")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let ticket = std::env::var(TICKET_VARIABLE).with_context(|| format!("there is no ticket in {TICKET_VARIABLE}"))?;
+    let settings = WorkerSettings {
+        join: arguments.join,
+        ticket: Ticket::parse(&ticket)?,
+        listen: arguments.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
+        patience: Duration::from_secs(arguments.patience),
+        version: std::env::var(TEST_VERSION).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned()),
+    };
+    let told = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let span = tracing::info_span!("worker", id = %settings.id());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let working = fleet::run(settings, clock, Arc::new(SystemRandom), told);
+    match Box::pin(working).instrument(span.clone()).await.context("the worker cannot work")? {
+        Ended::Told => {}
+        Ended::Refused(reason) => anyhow::bail!("the warehouse has none of this worker: {reason}"),
+        Ended::Abandoned => span.in_scope(|| tracing::info!("nobody to work for: stopped")),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,119 @@
+//! Rules for operators that some operators are kept from: what is above those and what is in them is gone over apart.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// Whether a rule is to keep from an operator; beside it stands whether a limit counts the operator's rows, in the order in which they come.
+pub(super) type IsApart = fn(&Arc<dyn ExecutionPlan>, bool) -> bool;
+
+/// A rule that sees operators of a kind as leaves, or as the root of all that there is.
+#[derive(Debug)]
+pub(super) struct Fenced {
+    rule: Rule,
+    is_apart: IsApart,
+}
+
+impl PhysicalOptimizerRule for Fenced {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let fenced = self.fence(plan, false, config)?;
+        let done = self.rule.optimize(fenced.data, config)?;
+        if !fenced.transformed {
+            return Ok(done);
+        }
+        let whole = done.transform_up(|operator| {
+            let inner = operator.downcast_ref::<Fence>().map(|fence| Arc::clone(&fence.inner));
+            Ok(inner.map_or_else(|| Transformed::no(operator), Transformed::yes))
+        });
+        whole.map(|whole| whole.data)
+    }
+
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.rule.schema_check()
+    }
+}
+
+impl Fenced {
+    /// The rule, kept from what `is_apart` says.
+    pub(super) fn around(rule: Rule, is_apart: IsApart) -> Rule {
+        Arc::new(Self { rule, is_apart })
+    }
+
+    /// `plan` with fences around the nearest such operators below it; their insides are done.
+    fn fence(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        is_counted: bool,
+        config: &ConfigOptions,
+    ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+        let is_counted = is_limit(&plan) || (is_counted && matches!(plan.maintains_input_order()[..], [true]));
+        plan.map_children(|child| {
+            if (self.is_apart)(&child, is_counted) {
+                let inner = self.optimize(child, config)?;
+                Ok(Transformed::yes(Arc::new(Fence { inner }) as Arc<dyn ExecutionPlan>))
+            } else {
+                self.fence(child, is_counted, config)
+            }
+        })
+    }
+}
+
+/// Whether an operator lets some rows pass by where they stand.
+pub(super) fn is_limit(operator: &Arc<dyn ExecutionPlan>) -> bool {
+    operator.is::<GlobalLimitExec>() || operator.is::<LocalLimitExec>()
+}
+
+/// Stands for an operator while the rule looks at those above it: a leaf, which takes no filter.
+#[derive(Debug)]
+struct Fence {
+    inner: Arc<dyn ExecutionPlan>,
+}
+
+impl DisplayAs for Fence {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fence")
+    }
+}
+
+impl ExecutionPlan for Fence {
+    fn name(&self) -> &'static str {
+        "Fence"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.inner.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.inner.execute(partition, context)
+    }
+}

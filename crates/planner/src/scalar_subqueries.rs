@@ -1,0 +1,74 @@
+//! Subqueries that give one value whatever the row, taken out of a plan: who runs them first writes their values in their place.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use crate::shared::Optimized;
+
+/// A subquery of a plan.
+#[derive(Debug)]
+pub struct ScalarSubquery(Arc<LogicalPlan>);
+
+impl ScalarSubquery {
+    /// Its own plan, of one column.
+    #[must_use]
+    pub fn optimized(&self) -> Optimized {
+        Optimized { plan: self.0.as_ref().clone(), shared: Vec::new() }
+    }
+}
+
+impl Optimized {
+    /// The subqueries of which the plan needs one value each. What makes shared rows is not looked at.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn scalar_subqueries(&self) -> Result<Vec<ScalarSubquery>> {
+        let mut found: Vec<ScalarSubquery> = Vec::new();
+        self.plan.apply(|node| {
+            node.apply_expressions(|expression| {
+                expression.apply(|part| {
+                    if let Expr::ScalarSubquery(subquery) = part
+                        && !found.iter().any(|known| known.0 == subquery.subquery)
+                    {
+                        found.push(ScalarSubquery(Arc::clone(&subquery.subquery)));
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// The plan with the values of [`Optimized::scalar_subqueries`] in their place.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn with_values(self, values: &[(ScalarSubquery, ScalarValue)]) -> Result<Self> {
+        let plan = self.plan.transform_down(|node| {
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expression| {
+                let name = names.save(&expression);
+                let with_values = expression.transform_down(|part| {
+                    let Expr::ScalarSubquery(subquery) = &part else { return Ok(Transformed::no(part)) };
+                    let value = values.iter().find(|(known, _)| known.0 == subquery.subquery);
+                    Ok(match value {
+                        Some((_, value)) => Transformed::yes(Expr::Literal(value.clone(), None)),
+                        None => Transformed::no(part),
+                    })
+                })?;
+                Ok(with_values.update_data(|expression| name.restore(expression)))
+            })
+        })?;
+        Ok(Self { plan: plan.data, shared: self.shared })
+    }
+
+    /// The types of its columns.
+    #[must_use]
+    pub fn schema(&self) -> arrow::datatypes::SchemaRef {
+        Arc::clone(self.plan.schema().inner())
+    }
+}

@@ -1,0 +1,35 @@
+//! What became of transactions that clients have named.
+
+use super::super::definition::Definition;
+use super::super::rows::{Rows, row};
+use super::super::source::Source;
+use super::view;
+
+pub(super) const TABLES: &[Definition] = &[view(
+    15_010,
+    "statement_outcome",
+    "token text, role_name name, outcome text, command_tag text, rows int8, statements int4, committed_at timestamptz, \
+     commit int8",
+    outcomes,
+)];
+
+/// A role sees its own, a superuser all.
+fn outcomes(source: &Source<'_>, rows: &mut Rows) {
+    let context = source.context;
+    let role = (!context.role.superuser).then_some(context.session_role.oid);
+    let known = match context.past.statement_outcomes(role, source.wanted.token.as_deref()) {
+        Ok(known) => known,
+        Err(error) => return rows.fail(error),
+    };
+    for outcome in known {
+        let role = source.role_name(outcome.role);
+        match outcome.committed {
+            Some(committed) => {
+                row!(rows, token: outcome.token, role_name: role, outcome: "committed", command_tag: committed.command_tag,
+                    rows: committed.rows, statements: committed.statements, committed_at: committed.at_us,
+                    commit: committed.commit.0);
+            }
+            None => row!(rows, token: outcome.token, role_name: role, outcome: "in progress"),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What is hot goes from one cache to another: a worker that is to own parts of shards has what their owner kept of them.
+//!
+//! Blocks travel as they lie on disk (`disk/record.rs`), each with its number of rows, and are checked from end to end when they come.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use types::{CachePolicy, ColumnId, Oid, ShardId};
+
+use super::block::ColumnBlock;
+use super::disk::{RecordHead, decode, encode};
+use super::{BlockCache, BlockKey};
+
+/// Where the rows of a block lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlockPlace {
+    pub shard: ShardId,
+    pub column: ColumnId,
+    pub row_group: u32,
+    /// Its first row in the row group.
+    pub row: usize,
+}
+
+/// A block in memory that was asked for again.
+#[derive(Debug, Clone)]
+pub struct HotBlock {
+    key: BlockKey,
+    table: Oid,
+    block: Arc<ColumnBlock>,
+}
+
+impl HotBlock {
+    /// As it goes to another cache: its rows, and its record; `None` for what has no such form.
+    #[must_use]
+    pub fn written(&self) -> Option<(usize, Bytes)> {
+        let mut record = Vec::new();
+        encode(self.key, self.table, &self.block, &mut record)?;
+        Some((self.block.rows(), record.into()))
+    }
+}
+
+impl BlockCache {
+    /// The blocks in memory that were asked for again and that are wanted, those asked for most first, of at most so many bytes.
+    #[must_use]
+    pub fn hot(&self, is_wanted: impl Fn(BlockPlace) -> bool, bytes_max: u64) -> Vec<HotBlock> {
+        let mut hot = self.memory.lock().blocks.hottest();
+        hot.retain(|(key, ..)| is_wanted(place(key)));
+        let mut bytes = 0_u64;
+        let within = |(.., block): &(BlockKey, Oid, Arc<ColumnBlock>)| {
+            bytes = bytes.saturating_add(block.memory_bytes());
+            bytes <= bytes_max
+        };
+        let kept = hot.into_iter().take_while(within);
+        kept.map(|(key, table, block)| HotBlock { key, table, block }).collect()
+    }
+
+    /// Keeps a block of another cache, if there is room for it and it is whole.
+    pub fn receive(self: &Arc<Self>, rows: usize, record: &Bytes) -> bool {
+        let Some(head) = RecordHead::read(record) else { return false };
+        let Some(block) = decode(record, &head.key, rows) else { return false };
+        let cache = self.of(head.table, CachePolicy::Normal);
+        cache.add_shard(head.key.shard);
+        cache.put_where_room(head.key, &Arc::new(block))
+    }
+}
+
+fn place(key: &BlockKey) -> BlockPlace {
+    let row = key.number as usize * blocks::BLOCK_ROWS;
+    BlockPlace { shard: key.shard, column: key.column, row_group: key.row_group, row }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn key(number: u32) -> BlockKey {
+        BlockKey { shard: ShardId(Uuid::from_u128(9)), column: ColumnId(1), row_group: 0, number }
+    }
+
+    /// A cache of so many blocks of numbers, of which the even ones are asked for.
+    fn cache(count: u32) -> Arc<BlockCache> {
+        let cache = Arc::new(BlockCache::new(1 << 24));
+        let table = cache.of(Oid(5), CachePolicy::Normal);
+        for number in 0..count {
+            let values: ArrayRef =
+                Arc::new(Int64Array::from_iter_values((0..1_000).map(|i| i * i64::from(number + 3))));
+            table.put(key(number), &Arc::new(ColumnBlock::of(&values).expect("numbers are packed")));
+            if number % 2 == 0 {
+                (0..=number).for_each(|_| assert!(table.get(&key(number)).is_some()));
+            }
+        }
+        cache
+    }
+
+    #[test]
+    fn what_was_asked_for_arrives_whole_and_the_hottest_goes_first() {
+        let (from, to) = (cache(8), Arc::new(BlockCache::new(1 << 24)));
+        let hot = from.hot(|place| place.row != 4 * blocks::BLOCK_ROWS, u64::MAX);
+        let numbers: Vec<u32> = hot.iter().map(|block| block.key.number).collect();
+        assert_eq!(numbers.len(), 3, "{numbers:?}");
+        assert!(!numbers.contains(&0) || numbers.last() == Some(&0), "{numbers:?}");
+        for block in &hot {
+            let (rows, record) = block.written().expect("numbers have a form");
+            assert_eq!(rows, 1_000);
+            assert!(!to.receive(rows + 1, &record), "rows are those that were said");
+            let mut damaged = record.to_vec();
+            damaged[100] ^= 1;
+            assert!(!to.receive(rows, &damaged.into()), "damage is seen");
+            assert!(to.receive(rows, &record));
+        }
+        let table = to.of(Oid(5), CachePolicy::Normal);
+        for number in [2, 6] {
+            let block = table.get(&key(number)).expect("it has arrived");
+            let ColumnBlock::Numbers(block) = &*block else { panic!("numbers stay numbers") };
+            assert_eq!(block.head().rows, 1_000);
+        }
+        assert!(table.get(&key(1)).is_none());
+    }
+
+    #[test]
+    fn no_more_goes_than_there_is_room_for() {
+        let from = cache(8);
+        let all = from.hot(|_| true, u64::MAX);
+        let one = all[0].block.memory_bytes();
+        assert_eq!(from.hot(|_| true, one).len(), 1);
+        assert!(from.hot(|_| true, 0).is_empty());
+        let none = Arc::new(BlockCache::new(0));
+        let (rows, record) = all[0].written().expect("numbers have a form");
+        assert!(!none.receive(rows, &record));
+        assert!(!none.receive(rows, &Bytes::from_static(b"nothing")));
+    }
+}

@@ -1,0 +1,192 @@
+//! What was computed of shards, kept beside the columns that it was computed of, by the same rules.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use types::{Oid, ShardId};
+
+use super::queues::{Fate, Queues};
+use super::wishes::HeldShards;
+use super::{CacheUse, CacheWishes, TierUse};
+
+/// Results that are not tried again are remembered, so many.
+const REFUSED_MAX: usize = 4_096;
+
+/// What was computed, of what of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ResultKey {
+    pub shard: ShardId,
+    /// Tells apart what was computed, of which of the shard's rows: equal numbers, equal results.
+    pub digest: [u8; 32],
+}
+
+/// Results of shards, of as many bytes as it was made for. Shared by all queries.
+#[derive(Debug)]
+pub struct ShardResults<V> {
+    kept: Mutex<Kept<V>>,
+    bytes_max: u64,
+}
+
+#[derive(Debug)]
+struct Kept<V> {
+    results: Queues<ResultKey, Arc<V>>,
+    shards: HeldShards,
+    /// Computations whose results are too large to be kept; those that were found out first go first.
+    refused: HashSet<[u8; 32]>,
+    refused_order: VecDeque<[u8; 32]>,
+}
+
+impl<V> ShardResults<V> {
+    /// None yet, and at most so many bytes; with none at all nothing is kept.
+    #[must_use]
+    pub fn new(bytes_max: u64) -> Self {
+        let (results, shards) = (Queues::new(bytes_max), HeldShards::default());
+        let kept = Kept { results, shards, refused: HashSet::new(), refused_order: VecDeque::new() };
+        Self { kept: Mutex::new(kept), bytes_max }
+    }
+
+    /// The most bytes that it may hold.
+    #[must_use]
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// What is known of each of these, for a query over `table`.
+    #[must_use]
+    pub fn find(&self, table: Oid, keys: impl Iterator<Item = ResultKey>) -> Vec<Option<Arc<V>>> {
+        let mut kept = self.kept.lock();
+        keys.map(|key| kept.results.get(&key, table, false).map(Arc::clone)).collect()
+    }
+
+    /// Keeps a result of so many bytes.
+    pub fn put(&self, table: Oid, key: ResultKey, value: &Arc<V>, bytes: u64) {
+        let mut kept = self.kept.lock();
+        kept.shards.add(key.shard);
+        let gone = kept.results.put(key, table, false, Arc::clone(value), bytes);
+        // Freed without the lock.
+        drop(kept);
+        drop(gone);
+    }
+
+    /// Says that a computation's results are too large to be kept.
+    pub fn refuse(&self, computation: [u8; 32]) {
+        let mut kept = self.kept.lock();
+        if kept.refused.insert(computation) {
+            kept.refused_order.push_back(computation);
+        }
+        if REFUSED_MAX < kept.refused.len()
+            && let Some(first) = kept.refused_order.pop_front()
+        {
+            kept.refused.remove(&first);
+        }
+    }
+
+    /// Whether that was said of it lately.
+    #[must_use]
+    pub fn is_refused(&self, computation: &[u8; 32]) -> bool {
+        self.kept.lock().refused.contains(computation)
+    }
+
+    /// Forgets what is of shards that no table has, or for tables that want nothing kept.
+    pub fn keep(&self, wishes: &Arc<CacheWishes>) {
+        let mut kept = self.kept.lock();
+        if !kept.shards.note(wishes) {
+            return;
+        }
+        let gone = kept.results.sort_out(|key, table| match wishes.fate(key.shard, table) {
+            Fate::Gone => Fate::Gone,
+            Fate::Loose | Fate::AsItIs => Fate::AsItIs,
+        });
+        // Freed without the lock.
+        drop(kept);
+        drop(gone);
+    }
+
+    /// How it is used, all tables together.
+    #[must_use]
+    pub fn usage(&self) -> CacheUse {
+        self.kept.lock().results.counts().sum()
+    }
+
+    /// How it is used, by table.
+    #[must_use]
+    pub fn tier(&self, tier: &'static str) -> TierUse {
+        TierUse { tier, bytes_max: self.bytes_max, tables: self.kept.lock().results.counts().by_table() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    const TABLE: Oid = Oid(7);
+
+    fn key(shard: u128, computation: u8) -> ResultKey {
+        ResultKey { shard: ShardId(Uuid::from_u128(shard)), digest: [computation; 32] }
+    }
+
+    fn put(results: &ShardResults<u32>, key: ResultKey, bytes: u64) {
+        results.put(TABLE, key, &Arc::new(1), bytes);
+    }
+
+    fn has(results: &ShardResults<u32>, key: ResultKey) -> bool {
+        results.find(TABLE, [key].into_iter())[0].is_some()
+    }
+
+    #[test]
+    fn results_are_found_by_shard_and_computation_and_counted() {
+        let results = ShardResults::new(1_000);
+        put(&results, key(1, 1), 100);
+        assert!(has(&results, key(1, 1)) && !has(&results, key(1, 2)) && !has(&results, key(2, 1)));
+        let expected = CacheUse { blocks: 1, bytes: 100, hits: 1, misses: 2, evictions: 0 };
+        assert_eq!(results.usage(), expected);
+        assert_eq!(results.tier("fragment").tables, [(TABLE, expected)]);
+    }
+
+    #[test]
+    fn what_is_used_stays_when_there_is_no_room_for_all() {
+        let results = ShardResults::new(1_000);
+        (0..5).for_each(|shard| put(&results, key(shard, 0), 100));
+        for other in 100..200 {
+            assert!((0..5).all(|shard| has(&results, key(shard, 0))), "{other}");
+            put(&results, key(other, 0), 100);
+        }
+        let usage = results.usage();
+        assert!(usage.bytes <= 1_000 && 90 <= usage.evictions, "{usage:?}");
+        put(&results, key(1_000, 0), 1_001);
+        assert!(!has(&results, key(1_000, 0)), "larger than all the room");
+        let none = ShardResults::new(0);
+        put(&none, key(1, 1), 1);
+        assert!(!has(&none, key(1, 1)));
+    }
+
+    #[test]
+    fn shards_that_no_table_has_any_more_are_forgotten() {
+        let results = ShardResults::new(1_000);
+        (0..5).for_each(|shard| put(&results, key(shard, 0), 100));
+        let shards = (1..3).map(|shard| key(shard, 0).shard).collect();
+        results.keep(&Arc::new(CacheWishes { shards, ..CacheWishes::default() }));
+        let left: Vec<bool> = (0..5).map(|shard| has(&results, key(shard, 0))).collect();
+        assert_eq!(left, [false, true, true, false, false]);
+        assert_eq!((results.usage().blocks, results.usage().bytes), (2, 200));
+    }
+
+    #[test]
+    fn the_last_refusals_are_remembered() {
+        let results: ShardResults<u32> = ShardResults::new(1_000);
+        let computation = |number: usize| {
+            let mut bytes = [0; 32];
+            bytes[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            bytes
+        };
+        for number in 0..REFUSED_MAX * 2 {
+            results.refuse(computation(number));
+            results.refuse(computation(number));
+        }
+        assert!(!results.is_refused(&computation(REFUSED_MAX - 1)));
+        assert!((REFUSED_MAX..REFUSED_MAX * 2).all(|number| results.is_refused(&computation(number))));
+    }
+}

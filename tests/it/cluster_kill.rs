@@ -1,0 +1,184 @@
+//! Worker processes that are killed while queries run on them, and a server that is killed while its workers read for a load.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bench::answers::{self, Row};
+use bench::{Suite, load, run};
+use tempfile::TempDir;
+use tokio_postgres::Client;
+use types::random::SeededRandom;
+use types::{Clock, Random, SystemClock};
+
+use crate::cluster::until;
+use crate::server::{Server, nightly};
+
+const SCALE: f64 = 0.05;
+/// Workers killed: in every run, and at night.
+const KILLS: usize = 15;
+const KILLS_NIGHTLY: usize = 200;
+/// A worker is replaced within this.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Sessions that go on asking meanwhile.
+const CLIENTS: usize = 3;
+const CLUSTER: &str = "CREATE CLUSTER hit WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
+const THREE_READY: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready'";
+const ON_WORKERS: &str = "USE CLUSTER hit; SET min_parallel_table_scan_size = 0";
+/// What a statement may end with that has lost two workers, or one after its first rows.
+const LOST: [&str; 2] = ["58030", "57P01"];
+
+/// How the statements of a session ended.
+#[derive(Debug, Default)]
+struct Endings {
+    right: usize,
+    lost: usize,
+    /// Wrong answers, and errors that are not for this.
+    wrong: Vec<String>,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_outlive_the_workers_that_run_them() {
+    let server = Server::start_with(&["--worker-backoff", "0"], &[]);
+    let boss = loaded(&server).await;
+    let mut known = BTreeMap::new();
+    for (at, sql) in Suite::Tpch.queries().iter().enumerate().filter(|(_, sql)| !sql.contains("CREATE")) {
+        known.insert(at + 1, (*sql, run::query(&boss, sql).await.expect("each query has an answer")));
+    }
+    let known = Arc::new(known);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut sessions = Vec::new();
+    for number in 0..CLIENTS {
+        let client = server.connect().await;
+        client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
+        sessions.push(tokio::spawn(ask(client, Arc::clone(&known), number * 7, Arc::clone(&is_over))));
+    }
+    let random = SeededRandom::new(0x_5EED);
+    let clock = SystemClock::new();
+    for _ in 0..if nightly() { KILLS_NIGHTLY } else { KILLS } {
+        clock.sleep(Duration::from_millis(random.next_u64() % 400)).await;
+        let workers = children(server.pid());
+        assert_eq!(workers.len(), 3, "each worker is a process");
+        let killed = workers[(random.next_u64() % 3) as usize];
+        kill(killed);
+        replaced(server.pid(), killed, &clock).await;
+        until(&boss, THREE_READY).await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let mut all = Endings::default();
+    for session in sessions {
+        let endings = session.await.expect("a session does not panic");
+        all.right += endings.right;
+        all.lost += endings.lost;
+        all.wrong.extend(endings.wrong);
+    }
+    println!("{} statements were answered, {} told of lost workers", all.right, all.lost);
+    assert!(all.wrong.is_empty(), "{:#?}", all.wrong);
+    assert!(all.lost * 100 <= all.right + all.lost, "at least 99 of 100 statements succeed: {all:?}");
+    assert!(0 < all.right, "some statements ran");
+}
+
+/// Asks queries one after the other, from the one with this number on.
+async fn ask(
+    client: Client,
+    known: Arc<BTreeMap<usize, (&'static str, Vec<Row>)>>,
+    first: usize,
+    is_over: Arc<AtomicBool>,
+) -> Endings {
+    let mut endings = Endings::default();
+    for (number, (sql, expected)) in known.iter().cycle().skip(first) {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        match run::query(&client, sql).await {
+            Ok(found) => match answers::compare(expected, &found) {
+                Ok(()) => endings.right += 1,
+                Err(difference) => endings.wrong.push(format!("q{number:02}: {difference}")),
+            },
+            Err(error) => match error.as_db_error() {
+                Some(told) if LOST.contains(&told.code().code()) && told.hint().is_some() => endings.lost += 1,
+                _ => endings.wrong.push(format!("q{number:02}: {error:?}")),
+            },
+        }
+    }
+    endings
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_that_workers_read_for_is_there_whole_or_not_at_all() {
+    let folder = TempDir::with_prefix("kiln-test-").expect("a temporary folder can be made");
+    let mut server = Server::start_on(folder.path(), &[]);
+    let boss = loaded(&server).await;
+    boss.batch_execute("CREATE TABLE copied AS SELECT * FROM lineitem WHERE false").await.expect("it is new");
+    let rows: i64 = boss.query_one("SELECT count(*) FROM lineitem", &[]).await.expect("it is loaded").get(0);
+    let (clock, mut expected) = (SystemClock::new(), 0);
+    let mut doubtful = 0;
+    for moment in [20, 90, 200, 350, 600, 900] {
+        let client = server.connect().await;
+        client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
+        let copying =
+            tokio::spawn(async move { client.batch_execute("INSERT INTO copied SELECT * FROM lineitem").await });
+        clock.sleep(Duration::from_millis(moment)).await;
+        server.kill();
+        let is_acknowledged = copying.await.expect("a session does not panic").is_ok();
+        server = Server::start_on(folder.path(), &[]);
+        let boss = server.connect().await;
+        let found: i64 = boss.query_one("SELECT count(*) FROM copied", &[]).await.expect("it is there").get(0);
+        assert!(
+            found == expected + rows || (found == expected && !is_acknowledged),
+            "{found} of {expected} and {rows}"
+        );
+        doubtful += usize::from(found == expected);
+        expected = found;
+        until(&boss, THREE_READY).await;
+    }
+    println!("{doubtful} of 6 loads were not there");
+    let client = server.connect().await;
+    client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
+    let again: i64 = client.query_one("SELECT count(*) FROM copied", &[]).await.expect("workers read it").get(0);
+    assert_eq!(again, expected);
+}
+
+/// TPC-H on a server, and a cluster of three worker processes.
+async fn loaded(server: &Server) -> Client {
+    let client = server.connect().await;
+    load::load(&client, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
+    client.batch_execute(CLUSTER).await.expect("a cluster can be made");
+    until(&client, THREE_READY).await;
+    client
+}
+
+/// The processes that a process has started and that still run.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    let listed = std::fs::read_dir("/proc").expect("the system shows its processes");
+    let pids = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+        // After the name, which may hold anything: state and parent.
+        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        let state = fields.next();
+        state != Some("Z") && fields.next().and_then(|field| field.parse::<u32>().ok()) == Some(parent)
+    };
+    pids.filter(is_child).collect()
+}
+
+/// Waits until another process is there for the one that was killed.
+async fn replaced(server: u32, killed: u32, clock: &SystemClock) {
+    let begun = clock.monotonic();
+    loop {
+        let workers = children(server);
+        if workers.len() == 3 && !workers.contains(&killed) {
+            return;
+        }
+        assert!(clock.monotonic() - begun < PATIENCE, "{workers:?} are there instead of three without {killed}");
+        clock.sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Ends a process that a server of this test has started, at once.
+fn kill(pid: u32) {
+    let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()), "a worker is there to be killed");
+}
