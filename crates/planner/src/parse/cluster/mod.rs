@@ -127,7 +127,7 @@ impl Cursor<'_> {
             Vec::new()
         } else if self.eat("set default_cluster") {
             if !self.eat_operator("=") {
-                self.expect("to")?;
+                self.eat("to");
             }
             self.default_clusters()?
         } else {
