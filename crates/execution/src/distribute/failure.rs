@@ -54,6 +54,11 @@ fn ours(error: &DataFusionError) -> Option<SqlError> {
     }
 }
 
+/// An error as it was where it came from, whatever has made its text a message on the way.
+pub(crate) fn as_told(error: SqlError) -> SqlError {
+    told(&error.message).unwrap_or(error)
+}
+
 /// What a text says of ours, behind whatever was put before it on the way.
 fn told(text: &str) -> Option<SqlError> {
     let (_, told) = text.split_once(MARK)?;
