@@ -17,8 +17,12 @@ use crate::cluster::until;
 use crate::server::{Server, nightly};
 
 const SCALE: f64 = 0.05;
-/// Workers killed.
-const KILLS: usize = 200;
+/// Workers killed: in every run, and at night.
+const KILLS: usize = 15;
+const KILLS_NIGHTLY: usize = 200;
+/// Milliseconds between two kills: a statement begins again once, so that two of its workers must not be killed.
+const PAUSE_MIN: u64 = 500;
+const PAUSE_MAX: u64 = 1_500;
 /// A worker is replaced within this.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Sessions that go on asking meanwhile.
@@ -62,8 +66,9 @@ async fn queries_outlive_the_workers_that_run_them() {
     }
     let random = SeededRandom::new(0x_5EED);
     let clock = SystemClock::new();
-    for _ in 0..KILLS {
-        clock.sleep(Duration::from_millis(random.next_u64() % 400)).await;
+    for _ in 0..if nightly() { KILLS_NIGHTLY } else { KILLS } {
+        let pause = PAUSE_MIN + random.next_u64() % (PAUSE_MAX - PAUSE_MIN);
+        clock.sleep(Duration::from_millis(pause)).await;
         let workers = children(server.pid());
         assert_eq!(workers.len(), 3, "each worker is a process");
         let killed = workers[(random.next_u64() % 3) as usize];

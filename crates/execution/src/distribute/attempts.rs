@@ -8,7 +8,7 @@ use types::{SqlError, SqlResult};
 use url::Url;
 
 use super::assign::{Cluster, Without};
-use super::failure::{as_told, lost_worker};
+use super::failure::lost_worker;
 use super::once::undecided_why;
 use super::plan::{Distribution, Planning, Purpose};
 use super::reason::Reason;
@@ -81,7 +81,6 @@ impl Attempts {
         let Some(distribution) = self.distribution.as_ref().filter(|_| self.here.is_none()) else {
             return Err(error);
         };
-        let error = as_told(error);
         if let Some(why) = undecided_why(&error) {
             self.here = Some(Reason::Undecided { why });
             return Ok(());

@@ -14,9 +14,9 @@ const MARK: &str = "kiln: ";
 const LOST: &str = "a worker of the cluster cannot be reached";
 const AT: &str = "Worker at ";
 
-/// `error` as text that [`arrived`] reads.
+/// `error` as text that [`arrived`] reads. One that is such text already stays it: tasks of one worker read each other's rows without a way between.
 pub(super) fn leaving(error: DataFusionError) -> DataFusionError {
-    let error = from_datafusion(error);
+    let error = ours(&error).unwrap_or_else(|| from_datafusion(error));
     let text = serde_json::to_string(&error).expect("its fields are numbers and texts");
     DataFusionError::Execution(format!("{MARK}{text}"))
 }
@@ -52,11 +52,6 @@ fn ours(error: &DataFusionError) -> Option<SqlError> {
         DataFusionError::Collection(all) => all.iter().find_map(ours),
         _ => None,
     }
-}
-
-/// An error as it was where it came from, whatever has made its text a message on the way.
-pub(crate) fn as_told(error: SqlError) -> SqlError {
-    told(&error.message).unwrap_or(error)
 }
 
 /// What a text says of ours, behind whatever was put before it on the way.

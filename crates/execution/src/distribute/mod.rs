@@ -36,7 +36,6 @@ pub use self::assign::Cluster;
 pub(crate) use self::attempts::Attempts;
 pub use self::attempts::Spread;
 pub use self::channel::{ByteStream, Channels, Dial};
-pub(crate) use self::failure::as_told;
 pub use self::joins::JoinExchange;
 pub(crate) use self::once::{reads_once, undecided};
 pub(crate) use self::plan::Purpose;

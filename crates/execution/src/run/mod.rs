@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
-use crate::distribute::{Attempts, Distribution, Purpose, Spread, as_told};
+use crate::distribute::{Attempts, Distribution, Purpose, Spread};
 use crate::encode::TextStyle;
 use crate::threads::{QueryShare, Threads};
 use crate::{Execution, Lease, Progress, QueryMemory, Ran};
@@ -107,7 +107,7 @@ impl Execution {
             match stream.next().await {
                 Some(Err(error)) => attempts.after(error)?,
                 first => {
-                    let stream = stream::iter(first).chain(stream).map(|batch| batch.map_err(as_told)).boxed();
+                    let stream = stream::iter(first).chain(stream).boxed();
                     return Ok((RowStream { columns, stream }, spread));
                 }
             }
