@@ -3,10 +3,10 @@
 
 CARGO ?= cargo
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint build unit integration release bench nightly sqlalchemy tools
+.PHONY: help demo run test lint build unit integration release bench nightly sqlalchemy k8s-build k8s-up tools
 
 help: ## list the chores
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 tools:
 	@scripts/need cargo "Rust: https://rustup.rs" && scripts/need cc "a C compiler: apt-get install build-essential" \
@@ -37,6 +37,12 @@ test: lint unit integration ## everything: format, lints, tidy, unit, integratio
 
 nightly: build ## what takes longer than a test may: many crash cycles, big results, the long simulations
 	KILN_NIGHTLY=1 $(CARGO) test --workspace --no-fail-fast
+
+k8s-build: ## build a Kubernetes control plane from its Go modules, once: five minutes
+	@tests/k8s/build
+
+k8s-up: k8s-build ## run one, with its files in a folder below target, until it is interrupted
+	@folder=$$(scripts/target-dir)/k8s-up && echo "export KUBECONFIG=$$folder/kubeconfig" && cat | tests/k8s/up $$folder
 
 release: tools ## the fastest program: built, trained on the benchmarks, built again by what they needed
 	@scripts/release
