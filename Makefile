@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint build unit integration release bench nightly sqlalchemy image k8s-build k8s-up tools
+.PHONY: help demo run test lint build unit integration release bench nightly sqlalchemy image k8s-build k8s-up test-k8s tools
 
 help: ## list the chores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -43,6 +43,12 @@ k8s-build: ## build a Kubernetes control plane from its Go modules, once: five m
 
 k8s-up: k8s-build ## run one, with its files in a folder below target, until it is interrupted
 	@folder=$$(scripts/target-dir)/k8s-up && echo "export KUBECONFIG=$$folder/kubeconfig" && cat | tests/k8s/up $$folder
+
+test-k8s: k8s-build build ## Kiln's resources and its operator against the real API server and its controllers
+	KILN_TEST_K8S=required $(CARGO) test --workspace --test k8s
+
+release: tools ## the fastest program: built, trained on the benchmarks, built again by what they needed
+	@scripts/release
 
 image: release ## an OCI image of it, target/kiln-image.tar, without a daemon
 	@folder=$$(scripts/target-dir) && scripts/image $$folder/release/kiln $$folder/kiln-image.tar

@@ -25,6 +25,7 @@ mod lifecycle;
 mod measuring;
 mod memory;
 mod open_format;
+mod pods;
 mod postgres;
 mod psql;
 mod random;

@@ -17,6 +17,9 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["gateway"]),
     ("rcgen", &["fleet", "gateway", "tests"]),
     ("kube", &["kubernetes"]),
+    ("k8s-openapi", &["kubernetes"]),
+    ("schemars", &["kubernetes"]),
+    ("serde-saphyr", &["kubernetes"]),
 ];
 
 /// Dependencies of which a second version in the tree would split types or double the build.
@@ -33,6 +36,7 @@ const SINGLE: &[&str] = &[
     "pgwire",
     "sqlparser",
     "rustls",
+    "k8s-openapi",
 ];
 
 /// TLS providers that must not come in beside ring.

@@ -2,12 +2,13 @@
 //!
 //! Never holds logic of the warehouse: each role's work lives in a crate below.
 //!
-//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `restore.rs` for how one comes back, `sql/` for the client, `bench.rs` for the benchmark.
+//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `restore.rs` for how one comes back, `operator.rs` for what Kubernetes runs, `sql/` for the client, `bench.rs` for the benchmark.
 
 mod allocator;
 mod bench;
 mod config;
 mod logging;
+mod operator;
 mod restore;
 mod serve;
 mod sql;
@@ -36,6 +37,8 @@ enum Role {
     Worker(worker::WorkerArguments),
     /// Rebuild a warehouse whose data folder is gone, or as it was, from its storage alone
     Restore(restore::RestoreArguments),
+    /// Look after the warehouses of a Kubernetes namespace, or print what an administrator applies to have them
+    Operator(operator::OperatorArguments),
     /// Talk SQL to a warehouse
     Sql(sql::SqlArguments),
     /// Measure TPC-H or TPC-DS, alone or against peers
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Role::Serve(arguments) => runtime.block_on(Box::pin(serve::serve(*arguments))),
         Role::Worker(arguments) => runtime.block_on(Box::pin(worker::run(arguments))),
         Role::Restore(arguments) => runtime.block_on(Box::pin(restore::run(arguments))),
+        Role::Operator(arguments) => runtime.block_on(Box::pin(operator::run(arguments))),
         Role::Sql(arguments) => runtime.block_on(Box::pin(sql::sql(arguments))),
         Role::Bench(arguments) => runtime.block_on(Box::pin(bench::bench(arguments))),
     };

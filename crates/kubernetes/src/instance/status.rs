@@ -1,0 +1,73 @@
+//! How an instance is, of what is observed of its pod.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{POSTGRES_PORT, main_name};
+use crate::resources::{Instance, InstancePhase, InstanceStatus, READY, RECONCILED, Report, condition};
+
+/// How the last look at an instance ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// All its objects are what they should be.
+    Applied,
+    /// Not all are; for this reason.
+    Failed(String),
+}
+
+/// The status of an instance whose pod's StatefulSet was observed so.
+#[must_use]
+pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome, now: Timestamp) -> InstanceStatus {
+    let before = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let generation = instance.metadata.generation;
+    let pod = Pod::of(pods);
+    let is_going = instance.metadata.deletion_timestamp.is_some();
+    let phase = match (is_going, pod.is_current, pod.is_ready) {
+        (true, _, _) => InstancePhase::Stopping,
+        (false, true, true) => InstancePhase::Running,
+        (false, false, _) => InstancePhase::Upgrading,
+        (false, true, false) => InstancePhase::Starting,
+    };
+    let ready = match phase {
+        InstancePhase::Stopping => {
+            Report { holds: false, reason: "Deleted", message: "the instance is being deleted".to_owned() }
+        }
+        _ if pod.is_ready => Report { holds: true, reason: "PodReady", message: "the pod takes queries".to_owned() },
+        _ => Report { holds: false, reason: "PodNotReady", message: "the pod does not take queries".to_owned() },
+    };
+    let reconciled = match outcome {
+        Outcome::Applied => {
+            Report { holds: true, reason: "Applied", message: "all objects of the instance are as it says".to_owned() }
+        }
+        Outcome::Failed(message) => Report { holds: false, reason: "Failed", message: message.clone() },
+    };
+    let namespace = instance.namespace().unwrap_or_default();
+    InstanceStatus {
+        observed_generation: generation,
+        phase,
+        endpoint: Some(format!("{}.{namespace}.svc:{POSTGRES_PORT}", main_name(instance))),
+        conditions: vec![
+            condition(before, READY, ready, generation, now),
+            condition(before, RECONCILED, reconciled, generation, now),
+        ],
+    }
+}
+
+/// What a StatefulSet of one pod says about it.
+struct Pod {
+    is_ready: bool,
+    /// It is of the newest template, or comes up for the first time.
+    is_current: bool,
+}
+
+impl Pod {
+    fn of(pods: Option<&StatefulSet>) -> Pod {
+        let Some(pods) = pods else { return Pod { is_ready: false, is_current: true } };
+        let Some(status) = &pods.status else { return Pod { is_ready: false, is_current: true } };
+        // What is said of an older template may not be so any more.
+        let is_seen = status.observed_generation == pods.metadata.generation;
+        let is_updated = status.current_revision == status.update_revision;
+        Pod { is_ready: status.ready_replicas.is_some_and(|ready| 0 < ready), is_current: is_seen && is_updated }
+    }
+}

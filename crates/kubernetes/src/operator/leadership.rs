@@ -1,0 +1,147 @@
+//! Leading and waiting to lead: a loop that reads and writes the lease as `lease.rs` decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
+use types::Clock;
+
+use super::lease::{Move, Reading, Watch};
+use super::{FIELD_MANAGER, LEASE, OperatorSettings};
+
+/// Parts of a lease's duration: between two renewals, and until who could not renew it leads no more. The rest is left for the clocks of two
+/// machines to run apart, and for what is on its way.
+const RENEWALS: u32 = 6;
+const DEPOSED_AFTER: (u32, u32) = (2, 3);
+
+/// An operator's part in the question who leads.
+pub(super) struct Leadership {
+    leases: Api<Lease>,
+    identity: String,
+    duration: Duration,
+    clock: Arc<dyn Clock>,
+    watch: Mutex<Watch>,
+}
+
+impl Leadership {
+    pub(super) fn new(client: Client, namespace: &str, settings: &OperatorSettings, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            leases: Api::namespaced(client, namespace),
+            identity: settings.identity.clone(),
+            duration: settings.lease,
+            clock,
+            watch: Mutex::default(),
+        }
+    }
+
+    /// Completes when this one leads. A leader that has died tells nobody, so the lease is read again and again.
+    pub(super) async fn win(&self) {
+        loop {
+            match self.turn().await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "the lease of the operators cannot be read or written"),
+            }
+            self.clock.sleep(self.duration / RENEWALS).await;
+        }
+    }
+
+    /// Completes when this one does not lead any more, and says why.
+    pub(super) async fn keep(&self) -> String {
+        let mut renewed = self.clock.monotonic();
+        loop {
+            self.clock.sleep(self.duration / RENEWALS).await;
+            let (part, of) = DEPOSED_AFTER;
+            let left = (renewed + self.duration * part / of).saturating_sub(self.clock.monotonic());
+            let begun = self.clock.monotonic();
+            let turn = tokio::select! {
+                biased;
+                turn = self.turn() => turn,
+                () = self.clock.sleep(left) => return "the lease could not be renewed in time".to_owned(),
+            };
+            match turn {
+                // It counts from when it was asked for, not from when the answer came.
+                Ok(true) => renewed = begun,
+                Ok(false) => return "another operator leads".to_owned(),
+                Err(error) => tracing::warn!(%error, "the lease of the operators cannot be renewed"),
+            }
+        }
+    }
+
+    /// Leaves the lease to whoever comes first.
+    pub(super) async fn give_back(&self) {
+        let given = async {
+            let Some(lease) = self.leases.get_opt(LEASE).await? else { return Ok(()) };
+            if holder(&lease) == self.identity {
+                self.write(Some(lease), "").await?;
+            }
+            Ok::<(), kube::Error>(())
+        };
+        tokio::select! {
+            given = given => if let Err(error) = given {
+                tracing::warn!(%error, "the next operator waits until the lease has run out");
+            },
+            () = self.clock.sleep(self.duration / RENEWALS) => {}
+        }
+    }
+
+    /// Looks at the lease once, and takes or renews it where that is due; whether this one leads now.
+    async fn turn(&self) -> Result<bool, kube::Error> {
+        let lease = self.leases.get_opt(LEASE).await?;
+        let reading = lease.as_ref().map(|lease| Reading {
+            holder: holder(lease).to_owned(),
+            version: lease.resource_version().unwrap_or_default(),
+        });
+        let now = self.clock.monotonic();
+        let next = self.watch.lock().decide(reading.as_ref(), &self.identity, self.duration, now);
+        match next {
+            Move::Wait(left) => {
+                tracing::debug!(holder = reading.map(|lease| lease.holder), ?left, "another operator leads");
+                Ok(false)
+            }
+            Move::Make | Move::Take | Move::Renew => match self.write(lease, &self.identity).await {
+                // Another one was quicker.
+                Err(kube::Error::Api(error)) if error.is_conflict() || error.is_already_exists() => Ok(false),
+                written => written.map(|()| true),
+            },
+        }
+    }
+
+    /// Writes whose the lease is, if it is still the version that was read.
+    async fn write(&self, read: Option<Lease>, whose: &str) -> Result<(), kube::Error> {
+        let now = Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(Timestamp::UNIX_EPOCH);
+        let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let before = read.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let is_new = before.holder_identity.as_deref() != Some(whose);
+        let transitions = before.lease_transitions.unwrap_or(0);
+        let spec = LeaseSpec {
+            holder_identity: Some(whose.to_owned()),
+            lease_duration_seconds: Some(i32::try_from(self.duration.as_secs().max(1)).unwrap_or(i32::MAX)),
+            acquire_time: if is_new { Some(MicroTime(now)) } else { before.acquire_time },
+            renew_time: Some(MicroTime(now)),
+            lease_transitions: Some(if is_new { transitions.saturating_add(1) } else { transitions }),
+            ..LeaseSpec::default()
+        };
+        match read {
+            Some(lease) => {
+                // With the version that was read: a write in between makes this one fail.
+                let lease = Lease { spec: Some(spec), ..lease };
+                self.leases.replace(LEASE, &parameters, &lease).await?;
+            }
+            None => {
+                let metadata = ObjectMeta { name: Some(LEASE.to_owned()), ..ObjectMeta::default() };
+                self.leases.create(&parameters, &Lease { metadata, spec: Some(spec) }).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn holder(lease: &Lease) -> &str {
+    lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
+}

@@ -1,0 +1,88 @@
+use super::*;
+
+const DURATION: Duration = Duration::from_secs(15);
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn reading(holder: &str, version: u64) -> Reading {
+    Reading { holder: holder.to_owned(), version: version.to_string() }
+}
+
+#[test]
+fn the_first_makes_the_lease() {
+    assert_eq!(Watch::default().decide(None, "a", DURATION, at(0)), Move::Make);
+}
+
+#[test]
+fn who_leads_renews() {
+    assert_eq!(Watch::default().decide(Some(&reading("a", 1)), "a", DURATION, at(0)), Move::Renew);
+}
+
+#[test]
+fn one_that_was_given_back_is_taken_at_once() {
+    assert_eq!(Watch::default().decide(Some(&reading("", 1)), "a", DURATION, at(0)), Move::Take);
+}
+
+#[test]
+fn others_wait_as_long_as_it_is_renewed() {
+    let mut watch = Watch::default();
+    for round in 0..10 {
+        let lease = reading("a", round);
+        let now = at(1_000 + round * 14);
+        assert_eq!(watch.decide(Some(&lease), "b", DURATION, now), Move::Wait(DURATION), "{round}");
+    }
+}
+
+#[test]
+fn one_that_is_not_renewed_is_taken_after_its_duration_and_not_before() {
+    let mut watch = Watch::default();
+    let lease = reading("a", 7);
+    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(100)), Move::Wait(DURATION));
+    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(114)), Move::Wait(at(1)));
+    assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(115)), Move::Take);
+}
+
+/// However the operators' turns and deaths are mixed, at no time do two lead that both have renewed within the duration of the lease.
+#[test]
+fn two_never_lead_at_a_time() {
+    use std::collections::HashMap;
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    for seed in 0_u64..2_000 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut draw = |most: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % most
+        };
+        let mut lease: Option<Reading> = None;
+        let mut version = 0;
+        let mut watches: HashMap<&str, Watch> = HashMap::new();
+        // Until when each believes that it leads.
+        let mut leads: HashMap<&str, Duration> = HashMap::new();
+        for now in 0..300 {
+            let name = NAMES[usize::try_from(draw(3)).expect("below 3")];
+            match draw(12) {
+                // It dies and comes again, remembering nothing.
+                0 => drop((watches.remove(name), leads.remove(name))),
+                // It hangs for this turn.
+                1..4 => {}
+                _ => {
+                    let watch = watches.entry(name).or_default();
+                    match watch.decide(lease.as_ref(), name, DURATION, at(now)) {
+                        Move::Wait(_) => drop(leads.remove(name)),
+                        Move::Make | Move::Take | Move::Renew => {
+                            version += 1;
+                            lease = Some(reading(name, version));
+                            leads.insert(name, at(now) + DURATION);
+                        }
+                    }
+                }
+            }
+            let leading = leads.values().filter(|until| at(now) < **until).count();
+            assert!(leading <= 1, "seed {seed}: {leads:?} at {now}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Amounts as Kubernetes writes them, as numbers.
+
+/// Bytes of a quantity of memory or disk, as `16Gi` or `500M`; `None` where it is none or does not fit.
+#[must_use]
+pub fn bytes(quantity: &str) -> Option<u64> {
+    let digits = quantity.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = quantity.split_at(digits);
+    let factor: u64 = match unit {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Thousandths of a core of a quantity of cores, as `4`, `1.5` or `500m`; `None` where it is none or does not fit.
+#[must_use]
+pub fn millicores(quantity: &str) -> Option<u32> {
+    if let Some(thousandths) = quantity.strip_suffix('m') {
+        return whole(thousandths);
+    }
+    let (cores, part) = quantity.split_once('.').unwrap_or((quantity, ""));
+    if 3 < part.len() || (quantity.contains('.') && part.is_empty()) {
+        return None;
+    }
+    let thousandths = whole(&format!("{part:0<3}"))?;
+    whole(cores)?.checked_mul(1_000)?.checked_add(thousandths)
+}
+
+/// Of digits alone: no sign.
+fn whole(digits: &str) -> Option<u32> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bytes() {
+        assert_eq!(bytes("16Gi"), Some(16 << 30));
+        assert_eq!(bytes("500M"), Some(500_000_000));
+        assert_eq!(bytes("1024"), Some(1_024));
+        for wrong in ["", "Gi", "-1Gi", "1.5Gi", "1 Gi", "1Pi", "99999999999Ti"] {
+            assert_eq!(bytes(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn cores_are_thousandths() {
+        assert_eq!(millicores("4"), Some(4_000));
+        assert_eq!(millicores("500m"), Some(500));
+        assert_eq!(millicores("1.5"), Some(1_500));
+        assert_eq!(millicores("0.125"), Some(125));
+        for wrong in ["", "m", "1.", ".5", "1.2345", "-1", "+1", "1.5m", "99999999999"] {
+            assert_eq!(millicores(wrong), None, "{wrong:?}");
+        }
+    }
+}

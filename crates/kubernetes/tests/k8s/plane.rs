@@ -1,0 +1,251 @@
+//! One control plane for all tests of this binary, and for each test a namespace of its own in which Kiln is installed.
+
+use std::fmt::Debug;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{DynamicObject, NamespaceResourceScope};
+use kube::runtime::wait::{Condition, await_condition, conditions};
+use kube::{Api, Client, Config, Resource};
+use kubernetes::resources::definitions;
+use kubernetes::{Install, Instance, OperatorError, OperatorSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use types::SystemClock;
+
+/// `make test-k8s` says by it that no test may be skipped.
+const REQUIRED: &str = "KILN_TEST_K8S";
+/// Nothing here takes as long on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The processes of a control plane. They end when this process does: it holds the other end of their input.
+struct Plane {
+    kubeconfig: PathBuf,
+    _processes: Child,
+}
+
+static PLANE: OnceLock<Option<Plane>> = OnceLock::new();
+
+impl Plane {
+    fn start() -> Option<Plane> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("k8s");
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).expect("what an earlier run has left can be removed");
+        }
+        let mut processes = Command::new(root.join("tests/k8s/up"))
+            .arg(&folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell runs the script");
+        let mut line = String::new();
+        let output = processes.stdout.take().expect("it was asked for");
+        BufReader::new(output).read_line(&mut line).expect("it says how it went");
+        if line.trim() == "ready" {
+            return Some(Plane { kubeconfig: folder.join("kubeconfig"), _processes: processes });
+        }
+        let status = processes.wait().expect("it ends");
+        let may_be_missing = std::env::var_os(REQUIRED).is_none();
+        assert!(may_be_missing && status.code() == Some(3), "the control plane did not start");
+        None
+    }
+}
+
+/// A namespace with Kiln in it.
+pub(crate) struct Cluster {
+    /// An administrator's.
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    config: Config,
+}
+
+impl Cluster {
+    /// A namespace of this name; `None` where there is no control plane to run on.
+    pub(crate) async fn with_kiln(namespace: &str) -> Option<Cluster> {
+        let plane = tokio::task::block_in_place(|| PLANE.get_or_init(Plane::start).as_ref());
+        let Some(plane) = plane else {
+            eprintln!("skipped: there is no Kubernetes control plane");
+            return None;
+        };
+        let kubeconfig = Kubeconfig::read_from(&plane.kubeconfig).expect("the script wrote it");
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("it is whole");
+        let client = Client::try_from(config.clone()).expect("its certificates can be read");
+        let cluster = Cluster { client, namespace: namespace.to_owned(), config };
+        cluster.install().await;
+        Some(cluster)
+    }
+
+    /// As an administrator does: everything that `kiln operator manifests` prints, but for the operator's pod, which no node would run; and the definitions
+    /// that are not served yet.
+    async fn install(&self) {
+        let apply = PatchParams::apply("administrator").force();
+        let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        for definition in definitions() {
+            let name = definition.metadata.name.clone().expect("definitions have names");
+            crds.patch(&name, &apply, &Patch::Apply(&definition)).await.expect("the API server takes the definition");
+            self.within(await_condition(crds.clone(), &name, conditions::is_crd_established())).await;
+        }
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let metadata = ObjectMeta { name: Some(self.namespace.clone()), ..ObjectMeta::default() };
+        let namespace = Namespace { metadata, ..Namespace::default() };
+        namespaces.create(&PostParams::default(), &namespace).await.expect("each test has a namespace of its own");
+        for object in self.manifests() {
+            let kind = object["kind"].as_str().expect("objects have a kind");
+            if matches!(kind, "CustomResourceDefinition" | "Namespace" | "Deployment") {
+                continue;
+            }
+            let dynamic: DynamicObject = serde_json::from_value(object.clone()).expect("it is an object");
+            let types = dynamic.types.clone().expect("it says what it is");
+            let kind = kube::core::GroupVersionKind::try_from(&types).expect("its version is one");
+            let resource = kube::core::ApiResource::from_gvk(&kind);
+            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+            let name = dynamic.metadata.name.clone().expect("it has a name");
+            api.patch(&name, &apply, &Patch::Apply(&object)).await.expect("the API server takes it");
+        }
+    }
+
+    /// What `kiln operator manifests` prints for this namespace.
+    pub(crate) fn manifests(&self) -> Vec<Value> {
+        Install { namespace: self.namespace.clone(), image: "registry.example/kiln:1".to_owned() }.objects()
+    }
+
+    pub(crate) fn all<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// A client with the rights of one of the namespace's service accounts.
+    pub(crate) async fn client_of(&self, account: &str) -> Client {
+        let accounts: Api<ServiceAccount> = self.all();
+        let asked = TokenRequest {
+            spec: TokenRequestSpec { expiration_seconds: Some(3_600), ..TokenRequestSpec::default() },
+            ..TokenRequest::default()
+        };
+        let given: TokenRequest = accounts
+            .create_subresource("token", account, &PostParams::default(), &asked)
+            .await
+            .expect("the service account is there");
+        let token = given.status.expect("a token is given").token;
+        let mut config = self.config.clone();
+        config.auth_info = kube::config::AuthInfo { token: Some(token.into()), ..kube::config::AuthInfo::default() };
+        config.default_namespace.clone_from(&self.namespace);
+        Client::try_from(config).expect("a token needs no more")
+    }
+
+    /// Runs an operator with the rights that an installed one has.
+    pub(crate) async fn operator(&self, identity: &str) -> Operator {
+        let client = self.client_of("kiln-operator").await;
+        let settings = OperatorSettings {
+            namespace: Some(self.namespace.clone()),
+            identity: identity.to_owned(),
+            lease: Duration::from_secs(6),
+        };
+        let (tell, told) = oneshot::channel::<()>();
+        let (namespace, clock) = (self.namespace.clone(), Arc::new(SystemClock::new()));
+        let told = async { drop(told.await) };
+        let running = tokio::spawn(kubernetes::operator::run_with(client, namespace, settings, clock, told));
+        Operator { tell, running }
+    }
+
+    /// Creates an instance called `dw`.
+    pub(crate) async fn create(&self, more: Value) -> Result<Instance, kube::Error> {
+        self.all().create(&PostParams::default(), &instance("dw", more)).await
+    }
+
+    /// Waits until the object is so.
+    pub(crate) async fn until<K>(&self, name: &str, is_so: impl Condition<K>) -> Option<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Send
+            + DeserializeOwned
+            + 'static,
+    {
+        self.within(await_condition(self.all::<K>(), name, is_so)).await
+    }
+
+    /// Says of a pod that it runs and is ready, or not, as the agent of its node would.
+    pub(crate) async fn say_ready(&self, pod: &str, is_ready: bool) {
+        let ready = if is_ready { "True" } else { "False" };
+        let status = json!({
+            "status": {
+                "phase": "Running",
+                "conditions": [{ "type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:00Z" }],
+            },
+        });
+        let pods: Api<Pod> = self.all();
+        pods.patch_status(pod, &PatchParams::default(), &Patch::Merge(&status)).await.expect("the pod is there");
+    }
+
+    async fn within<T>(&self, waiting: impl Future<Output = Result<T, kube::runtime::wait::Error>>) -> T {
+        let waited = tokio::time::timeout(PATIENCE, waiting).await;
+        waited.expect("it comes to be in time").expect("the API server can be watched")
+    }
+}
+
+/// An operator that runs.
+pub(crate) struct Operator {
+    tell: oneshot::Sender<()>,
+    running: JoinHandle<Result<(), OperatorError>>,
+}
+
+impl Operator {
+    /// Ends it as SIGTERM does.
+    pub(crate) async fn stop(self) {
+        drop(self.tell);
+        self.running.await.expect("it does not panic").expect("it ends well");
+    }
+
+    /// Ends it as SIGKILL does.
+    pub(crate) async fn kill(self) {
+        self.running.abort();
+        assert!(self.running.await.expect_err("it was ended").is_cancelled());
+    }
+
+    /// How it ends by itself.
+    pub(crate) async fn ended(self) -> Result<(), OperatorError> {
+        self.running.await.expect("it does not panic")
+    }
+}
+
+/// An instance that says this besides what it must.
+pub(crate) fn instance(name: &str, more: Value) -> Instance {
+    let mut object = json!({
+        "apiVersion": "kiln.dev/v1alpha1",
+        "kind": "Instance",
+        "metadata": { "name": name },
+        "spec": {
+            "image": "registry.example/kiln:1",
+            "resources": { "cpu": "1", "memory": "1Gi" },
+            "volume": { "size": "1Gi" },
+        },
+    });
+    let (Some(spec), Value::Object(more)) = (object["spec"].as_object_mut(), more) else {
+        panic!("an object is given")
+    };
+    spec.extend(more);
+    serde_json::from_value(object).expect("it is an instance")
+}
+
+/// What the API server said against it.
+pub(crate) fn refusal<T: Debug>(answer: Result<T, kube::Error>) -> String {
+    match answer {
+        Err(kube::Error::Api(status)) => status.message.clone(),
+        other => panic!("it was not refused: {other:?}"),
+    }
+}

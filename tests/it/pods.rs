@@ -1,0 +1,80 @@
+//! What is run in pods is this program: the command of an instance's pod starts it, and it prints what an administrator applies.
+
+use std::process::Command;
+
+use kubernetes::{Install, Instance, instance};
+use serde_json::{Value, json};
+
+use crate::server::{Server, kiln};
+
+/// The container of an instance's pod.
+fn container(spec: Value) -> Value {
+    let object = json!({
+        "apiVersion": "kiln.dev/v1alpha1",
+        "kind": "Instance",
+        "metadata": { "name": "dw", "namespace": "kiln" },
+        "spec": spec,
+    });
+    let instance: Instance = serde_json::from_value(object).expect("it is an instance");
+    let objects = instance::objects(&instance).expect("its amounts are amounts");
+    let mut set = objects.into_iter().find(|object| object.resource.kind == "StatefulSet").expect("it has a pod").value;
+    set["spec"]["template"]["spec"]["containers"][0].take()
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().expect("it is a list").iter().map(|text| text.as_str().expect("it is text")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_of_a_pod_serves() {
+    let container = container(json!({
+        "image": "kiln",
+        "resources": { "cpu": "1500m", "memory": "1Gi" },
+        "volume": { "size": "1Gi" },
+        // What the harness reads.
+        "settings": [{ "name": "log_format", "value": "text" }, { "name": "cluster_statements", "value": "7" }],
+    }));
+    assert_eq!(texts(&container["command"]), ["kiln"]);
+    let arguments = texts(&container["args"]);
+    let (first, options) = arguments.split_first().expect("there are arguments");
+    assert_eq!(*first, "serve");
+    // Folder and ports are the harness's here.
+    let (own, rest): (Vec<&[&str]>, Vec<&[&str]>) =
+        options.chunks(2).partition(|option| matches!(option[0], "--data" | "--listen" | "--http"));
+    assert_eq!(own.len(), 3, "{own:?}");
+    let rest: Vec<&str> = rest.concat();
+    let variables = container["env"].as_array().expect("it has variables");
+    let variables: Vec<(&str, &str)> = variables
+        .iter()
+        .map(|variable| (variable["name"].as_str().expect("a name"), variable["value"].as_str().expect("a value")))
+        .collect();
+    let server = Server::start_with(&rest, &variables);
+    let client = server.connect().await;
+    let cores: f64 = client.query_one("SELECT sum(cores) FROM sys.worker", &[]).await.expect("it serves").get(0);
+    assert!((cores - 2.0).abs() < 1e-9, "cores, rounded up: {cores}");
+    assert!(server.stop(), "it ends cleanly");
+}
+
+#[test]
+fn the_program_prints_what_an_administrator_applies() {
+    let printed = Command::new(kiln())
+        .args(["operator", "manifests", "--namespace", "warehouses", "--image", "registry.example/kiln:1"])
+        .output()
+        .expect("it runs");
+    assert!(printed.status.success(), "{printed:?}");
+    let install = Install { namespace: "warehouses".to_owned(), image: "registry.example/kiln:1".to_owned() };
+    assert_eq!(String::from_utf8(printed.stdout).expect("it is text"), kubernetes::yaml(&install.objects()));
+}
+
+#[test]
+fn an_operator_without_a_cluster_says_so() {
+    let ended = Command::new(kiln())
+        .args(["operator", "--namespace", "warehouses"])
+        .env("KUBECONFIG", "/nowhere/kubeconfig")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .output()
+        .expect("it runs");
+    assert!(!ended.status.success());
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("could not find out where the API server of Kubernetes is"), "{said}");
+}
