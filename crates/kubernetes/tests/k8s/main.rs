@@ -7,6 +7,8 @@ mod install;
 mod leadership;
 mod lifecycle;
 mod limits;
+mod node;
 mod objects;
 mod plane;
 mod scale;
+mod warehouse;

@@ -1,0 +1,58 @@
+//! The image that pods run, whatever their own is called: made by `scripts/image` of the program under test, and unpacked.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::project;
+
+/// An image as a node has it.
+pub(super) struct Image {
+    /// Its root.
+    pub(super) root: PathBuf,
+    /// Variables of whoever runs in it, `NAME=value`.
+    pub(super) variables: Vec<String>,
+}
+
+impl Image {
+    /// The image of the program, unpacked in the folder.
+    pub(super) fn of(program: &Path, folder: &Path) -> Image {
+        let archive = folder.join("image.tar");
+        run(Command::new(project("scripts/image")).arg(program).arg(&archive).args(["--level", "1"]));
+        let layout = folder.join("image");
+        std::fs::create_dir(&layout).expect("the folder can be written");
+        run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&layout));
+        let index = read(&layout.join("index.json"));
+        let manifest = read(&blob(&layout, &index["manifests"][0]));
+        let config = read(&blob(&layout, &manifest["config"]));
+        let root = folder.join("root");
+        std::fs::create_dir(&root).expect("the folder can be written");
+        for layer in manifest["layers"].as_array().expect("an image has layers") {
+            run(Command::new("tar").args(["-xzf"]).arg(blob(&layout, layer)).arg("-C").arg(&root));
+        }
+        let variables = config["config"]["Env"].as_array().expect("it says its variables");
+        let variables = variables.iter().map(|variable| variable.as_str().expect("text").to_owned()).collect();
+        Image { root, variables }
+    }
+}
+
+/// The file that a descriptor names, which is what the descriptor says.
+fn blob(layout: &Path, descriptor: &Value) -> PathBuf {
+    let digest = descriptor["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:")).expect("a digest");
+    let path = layout.join("blobs/sha256").join(digest);
+    let said = Command::new("sha256sum").arg(&path).output().expect("sha256sum runs");
+    assert!(String::from_utf8_lossy(&said.stdout).starts_with(digest), "{} is not what its name says", path.display());
+    let size = std::fs::metadata(&path).expect("it is there").len();
+    assert_eq!(descriptor["size"], size);
+    path
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).expect("it is there")).expect("it is JSON")
+}
+
+fn run(command: &mut Command) {
+    let done = command.output().expect("the program is there");
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
