@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
     category = "kiln",
     doc = "What workers can run on: how much of a node, of which nodes, and with which disk for their cache.",
     derive = "PartialEq",
-    printcolumn(name = "CPU", type_ = "string", json_path = ".spec.cpu"),
-    printcolumn(name = "Memory", type_ = "string", json_path = ".spec.memory"),
-    printcolumn(name = "Cache", type_ = "string", json_path = ".spec.cacheVolume.size"),
+    printcolumn = r#"{"name": "CPU", "type": "string", "jsonPath": ".spec.cpu"}"#,
+    printcolumn = r#"{"name": "Memory", "type": "string", "jsonPath": ".spec.memory"}"#,
+    printcolumn = r#"{"name": "Cache", "type": "string", "jsonPath": ".spec.cacheVolume.size"}"#,
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
