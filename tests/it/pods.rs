@@ -56,13 +56,29 @@ async fn the_command_of_a_pod_serves() {
 }
 
 #[test]
-fn the_program_prints_what_an_administrator_applies() {
+fn a_dry_run_prints_what_would_be_applied() {
     let printed = Command::new(kiln())
-        .args(["operator", "manifests", "--namespace", "warehouses", "--image", "registry.example/kiln:1"])
+        .args(["install", "kubernetes", "--dry-run", "--image", "registry.example/kiln:1", "--namespace", "warehouses"])
+        .args(["--name", "sales", "--storage", "s3://bucket/sales", "--storage-secret", "bucket", "--memory", "16Gi"])
         .output()
         .expect("it runs");
     assert!(printed.status.success(), "{printed:?}");
-    let install = Install { namespace: "warehouses".to_owned(), image: "registry.example/kiln:1".to_owned() };
+    let instance = json!({
+        "apiVersion": "kiln.dev/v1alpha1",
+        "kind": "Instance",
+        "metadata": { "name": "sales" },
+        "spec": {
+            "image": "registry.example/kiln:1",
+            "storage": { "url": "s3://bucket/sales", "secretName": "bucket" },
+            "resources": { "cpu": "2", "memory": "16Gi" },
+            "volume": { "size": "50Gi" },
+        },
+    });
+    let install = Install {
+        namespace: "warehouses".to_owned(),
+        image: "registry.example/kiln:1".to_owned(),
+        instance: Some(serde_json::from_value(instance).expect("it is an instance")),
+    };
     assert_eq!(String::from_utf8(printed.stdout).expect("it is text"), kubernetes::yaml(&install.objects()));
 }
 

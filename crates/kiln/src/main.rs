@@ -2,11 +2,12 @@
 //!
 //! Never holds logic of the warehouse: each role's work lives in a crate below.
 //!
-//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `restore.rs` for how one comes back, `operator.rs` for what Kubernetes runs, `sql/` for the client, `bench.rs` for the benchmark.
+//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `restore.rs` for how one comes back, `install.rs` and `operator.rs` for Kubernetes, `sql/` for the client, `bench.rs` for the benchmark.
 
 mod allocator;
 mod bench;
 mod config;
+mod install;
 mod logging;
 mod operator;
 mod restore;
@@ -37,8 +38,14 @@ enum Role {
     Worker(worker::WorkerArguments),
     /// Rebuild a warehouse whose data folder is gone, or as it was, from its storage alone
     Restore(restore::RestoreArguments),
-    /// Look after the warehouses of a Kubernetes namespace, or print what an administrator applies to have them
+    /// Look after the warehouses of a Kubernetes namespace; `kiln install kubernetes` has one run there
     Operator(operator::OperatorArguments),
+    /// Have a warehouse in Kubernetes, by one command
+    #[command(subcommand)]
+    Install(install::InstallWhere),
+    /// Take it away again; its data stays unless it is said to go
+    #[command(subcommand)]
+    Uninstall(install::UninstallWhere),
     /// Talk SQL to a warehouse
     Sql(sql::SqlArguments),
     /// Measure TPC-H or TPC-DS, alone or against peers
@@ -57,6 +64,8 @@ fn main() -> ExitCode {
         Role::Worker(arguments) => runtime.block_on(Box::pin(worker::run(arguments))),
         Role::Restore(arguments) => runtime.block_on(Box::pin(restore::run(arguments))),
         Role::Operator(arguments) => runtime.block_on(Box::pin(operator::run(arguments))),
+        Role::Install(to) => runtime.block_on(Box::pin(install::install(to))),
+        Role::Uninstall(from) => runtime.block_on(Box::pin(install::uninstall(from))),
         Role::Sql(arguments) => runtime.block_on(Box::pin(sql::sql(arguments))),
         Role::Bench(arguments) => runtime.block_on(Box::pin(bench::bench(arguments))),
     };

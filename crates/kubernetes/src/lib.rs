@@ -4,8 +4,9 @@
 //! writes, and never runs a query.
 //!
 //! Start at `resources/mod.rs` for what a person or GitOps writes, `instance/mod.rs` for what becomes of it, `operator/mod.rs` for the loop,
-//! `install.rs` for what an administrator applies to have all this.
+//! `install/mod.rs` for what an administrator does to have all this.
 
+mod connect;
 pub mod install;
 pub mod instance;
 pub mod object;
@@ -13,7 +14,8 @@ pub mod operator;
 pub mod quantity;
 pub mod resources;
 
-pub use install::Install;
+pub use connect::{ConnectError, connect};
+pub use install::{Install, InstallError, Progress, Remove, install, uninstall};
 pub use object::{Object, yaml};
 pub use operator::{OperatorError, OperatorSettings, run};
 pub use resources::{ComputeCluster, HardwareProfile, Instance};

@@ -6,13 +6,14 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::Value;
 
 use super::FIELD_MANAGER;
+use super::error::ReconcileError;
 use crate::instance::{INSTANCE_LABEL, kinds};
 use crate::object::Object;
 use crate::resources::Instance;
 
 /// Makes the objects of an instance what they should be, in the order given, and deletes those that it had and should not have. Writes only
-/// what is different.
-pub(super) async fn apply(client: &Client, instance: &Instance, wanted: &[Object]) -> Result<(), kube::Error> {
+/// what is different, and nothing of what is not the instance's.
+pub(super) async fn apply(client: &Client, instance: &Instance, wanted: &[Object]) -> Result<(), ReconcileError> {
     let namespace = instance.namespace().unwrap_or_default();
     let observed = observe(client, instance, &namespace).await?;
     let force = PatchParams::apply(FIELD_MANAGER).force();
@@ -21,8 +22,16 @@ pub(super) async fn apply(client: &Client, instance: &Instance, wanted: &[Object
         if there.is_some_and(|there| object.is_applied(&there.value)) {
             continue;
         }
-        tracing::info!(instance = instance.name_any(), kind = object.resource.kind, name = object.name, "applying");
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &object.resource);
+        let controller = match there {
+            Some(there) => Some(there.controller.clone()),
+            // Without the instance's label it was not looked for.
+            None => api.get_metadata_opt(&object.name).await?.map(|there| controller(&there)),
+        };
+        if controller.is_some_and(|controller| controller != instance.uid()) {
+            return Err(ReconcileError::Taken { kind: object.resource.kind.clone(), name: object.name.clone() });
+        }
+        tracing::info!(instance = instance.name_any(), kind = object.resource.kind, name = object.name, "applying");
         api.patch(&object.name, &force, &Patch::Apply(&object.value)).await?;
     }
     for there in orphans(&observed, wanted, instance.uid().as_deref()) {
@@ -66,19 +75,24 @@ async fn observe(client: &Client, instance: &Instance, namespace: &str) -> Resul
             // Items of a list do not say what they are.
             object.types =
                 Some(kube::core::TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-            let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
             found.push(Found {
                 resource: resource.clone(),
                 kind: resource.kind.clone(),
                 name: object.name_any(),
                 uid: object.uid(),
-                controller: controller.map(|owner| owner.uid.clone()),
+                controller: controller(&object),
                 is_going: object.meta().deletion_timestamp.is_some(),
                 value: serde_json::to_value(&object).map_err(kube::Error::SerdeError)?,
             });
         }
     }
     Ok(found)
+}
+
+/// The uid of whoever controls an object.
+fn controller(object: &impl Resource) -> Option<String> {
+    let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone())
 }
 
 /// Which of the objects that were found are the instance's and not wanted. What others own, or nobody, is left alone.

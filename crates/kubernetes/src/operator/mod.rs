@@ -4,6 +4,7 @@
 //! know: a new one finds everything as the old one left it, and writes nothing. `reconcile.rs` is one look at one instance, `apply.rs` what it writes.
 
 mod apply;
+mod error;
 mod leadership;
 mod lease;
 mod reconcile;
@@ -20,6 +21,7 @@ use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
 use types::Clock;
 
+use crate::connect::{ConnectError, connect};
 use crate::instance::INSTANCE_LABEL;
 use crate::resources::Instance;
 
@@ -45,10 +47,8 @@ pub struct OperatorSettings {
 /// Why an operator cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    #[error("could not find out where the API server of Kubernetes is")]
-    Config(#[source] kube::config::InferConfigError),
-    #[error("could not make a client of the API server")]
-    Client(#[source] kube::Error),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// Without it nothing can be watched: Kiln has not been installed in the cluster, or the operator has no right to see it.
     #[error("could not see the instances of the namespace {namespace}")]
     Instances { namespace: String, source: kube::Error },
@@ -65,9 +65,8 @@ pub async fn run(
     clock: Arc<dyn Clock>,
     told: impl Future<Output = ()>,
 ) -> Result<(), OperatorError> {
-    let config = kube::Config::infer().await.map_err(OperatorError::Config)?;
-    let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config).map_err(OperatorError::Client)?;
+    let (client, usual) = connect().await?;
+    let namespace = settings.namespace.clone().unwrap_or(usual);
     run_with(client, namespace, settings, clock, told).await
 }
 

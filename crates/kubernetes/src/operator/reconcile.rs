@@ -13,30 +13,14 @@ use types::Clock;
 
 use super::FIELD_MANAGER;
 use super::apply::apply;
-use crate::instance::{FINALIZER, Invalid, Outcome, Step, objects, status, step};
+use super::error::ReconcileError;
+use crate::instance::{FINALIZER, Outcome, Step, objects, status, step};
 use crate::resources::Instance;
 
 /// After a look that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// After one that did not: whatever no watch tells is seen then.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(300);
-
-/// Why a look failed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ReconcileError {
-    #[error(transparent)]
-    Invalid(#[from] Invalid),
-    #[error("{}", said(.0))]
-    Api(#[from] kube::Error),
-}
-
-/// Without the whole answer in Rust's words, which the error's own text has.
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
 
 pub(super) struct Reconciler {
     client: Client,
@@ -56,7 +40,7 @@ impl Reconciler {
     pub(super) async fn reconcile(&self, instance: &Instance) -> Result<Action, ReconcileError> {
         let namespace = instance.namespace().unwrap_or_default();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), &namespace);
-        let pods = sets.get_opt(&instance.name_any()).await?.filter(|pods| is_of(pods, instance));
+        let pods = own(&sets, instance).await?;
         match step(instance, pods.as_ref()) {
             Step::Nothing => Ok(Action::await_change()),
             Step::Hold => {
@@ -86,14 +70,14 @@ impl Reconciler {
 
     async fn make(&self, instance: &Instance, sets: &Api<StatefulSet>) -> Result<Action, ReconcileError> {
         let made = match objects(instance) {
-            Ok(wanted) => apply(&self.client, instance, &wanted).await.map_err(ReconcileError::from),
+            Ok(wanted) => apply(&self.client, instance, &wanted).await,
             Err(invalid) => Err(invalid.into()),
         };
         let outcome = match &made {
             Ok(()) => Outcome::Applied,
             Err(error) => Outcome::Failed(error.to_string()),
         };
-        let pods = sets.get_opt(&instance.name_any()).await?;
+        let pods = own(sets, instance).await?;
         self.report(instance, pods.as_ref(), &outcome).await?;
         made?;
         Ok(Action::requeue(LOOK_AGAIN_AFTER))
@@ -142,7 +126,11 @@ impl Reconciler {
     }
 }
 
-/// Whether the instance made it: another's, or one that somebody made by hand, is not its to delete.
-fn is_of(pods: &StatefulSet, instance: &Instance) -> bool {
-    pods.owner_references().iter().any(|owner| Some(&owner.uid) == instance.metadata.uid.as_ref())
+/// The StatefulSet that the instance has made: another's, or one that somebody made by hand, is not its to ask or to delete.
+async fn own(sets: &Api<StatefulSet>, instance: &Instance) -> Result<Option<StatefulSet>, kube::Error> {
+    let found = sets.get_opt(&instance.name_any()).await?;
+    let is_own = |pods: &StatefulSet| {
+        pods.owner_references().iter().any(|owner| Some(&owner.uid) == instance.metadata.uid.as_ref())
+    };
+    Ok(found.filter(is_own))
 }

@@ -10,5 +10,6 @@ mod limits;
 mod node;
 mod objects;
 mod plane;
+mod removal;
 mod scale;
 mod warehouse;

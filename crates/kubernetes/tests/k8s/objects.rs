@@ -137,6 +137,38 @@ async fn what_is_not_wanted_any_more_goes_and_what_others_own_stays() {
     operator.stop().await;
 }
 
+/// An object that somebody else has made under the name of one that is to be is neither changed nor taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_else_has_made_is_left_alone() {
+    let Some(cluster) = Cluster::with_kiln("objects-taken").await else { return };
+    let services: Api<Service> = cluster.all();
+    let foreign = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": "dw" },
+        "spec": { "ports": [{ "port": 80 }] },
+    });
+    let foreign: Service = serde_json::from_value(foreign).expect("it is one");
+    let foreign = services.create(&kube::api::PostParams::default(), &foreign).await.expect("the name is free");
+    let operator = cluster.operator("a").await;
+    cluster.create(json!({})).await.expect("it is an instance");
+    let says = |instance: Option<&Instance>| {
+        let conditions =
+            instance.and_then(|instance| instance.status.as_ref()).map(|status| status.conditions.as_slice());
+        let mut conditions = conditions.unwrap_or_default().iter();
+        let found = conditions.find(|condition| condition.type_ == RECONCILED && condition.status == "False");
+        found.is_some_and(|condition| condition.message == "the Service dw is there already and is not this instance's")
+    };
+    cluster.until("dw", says).await;
+    assert_eq!(services.get("dw").await.expect("it is there").resource_version(), foreign.resource_version());
+    services.delete("dw", &DeleteParams::default()).await.expect("it is there");
+    cluster
+        .until("dw", |instance: Option<&Instance>| instance.is_some_and(|instance| holds(instance, RECONCILED)))
+        .await;
+    cluster.until("dw", |set: Option<&StatefulSet>| set.is_some()).await;
+    operator.stop().await;
+}
+
 /// An operator that has died is replaced by one that finds everything as it should be and writes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_changes_nothing() {

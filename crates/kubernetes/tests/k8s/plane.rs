@@ -87,8 +87,8 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// As an administrator does: everything that `kiln operator manifests` prints, but for the operator's pod, which no node would run; and the definitions
-    /// that are not served yet.
+    /// As an administrator does: everything that is installed, but for the operator's pod, which no node would run; and the definitions that
+    /// are not served yet.
     async fn install(&self) {
         let apply = PatchParams::apply("administrator").force();
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
@@ -116,9 +116,14 @@ impl Cluster {
         }
     }
 
-    /// What `kiln operator manifests` prints for this namespace.
+    /// What is installed in this namespace.
     pub(crate) fn manifests(&self) -> Vec<Value> {
-        Install { namespace: self.namespace.clone(), image: "registry.example/kiln:1".to_owned() }.objects()
+        self.installation(None).objects()
+    }
+
+    /// An installation in this namespace.
+    pub(crate) fn installation(&self, instance: Option<Instance>) -> Install {
+        Install { namespace: self.namespace.clone(), image: "registry.example/kiln:1".to_owned(), instance }
     }
 
     pub(crate) fn all<K>(&self) -> Api<K>

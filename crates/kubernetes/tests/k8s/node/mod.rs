@@ -51,6 +51,7 @@ pub(crate) struct Node {
 struct Shared {
     client: Client,
     name: String,
+    namespace: String,
     image: Image,
     folder: TempDir,
     bridge: Bridge,
@@ -72,6 +73,7 @@ impl Node {
         let shared = Arc::new(Shared {
             client: cluster.client.clone(),
             name: format!("node-{}", cluster.namespace),
+            namespace: cluster.namespace.clone(),
             image: Image::of(&program, folder.path()),
             folder,
             bridge,
@@ -81,7 +83,7 @@ impl Node {
         shared.register().await;
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&shared).stay_alive());
-        tasks.spawn(volume::provide(Arc::clone(&shared), cluster.namespace.clone()));
+        tasks.spawn(volume::provide(Arc::clone(&shared)));
         tasks.spawn(Arc::clone(&shared).run_pods());
         Some(Node { shared, _tasks: tasks })
     }
@@ -144,9 +146,10 @@ impl Shared {
         }
     }
 
-    /// Lets the pods that are bound to the node live, and end when they are told to.
+    /// Lets the pods of the namespace that are bound to the node live, and end when they are told to. Those of other tests stay pending, as they
+    /// expect.
     async fn run_pods(self: Arc<Self>) {
-        let pods: Api<Pod> = Api::all(self.client.clone());
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         let own = watcher::Config::default().fields(&format!("spec.nodeName={}", self.name));
         let mut lives = JoinSet::new();
         let mut orders: HashMap<String, mpsc::Sender<Order>> = HashMap::new();

@@ -14,8 +14,8 @@ use serde_json::json;
 use super::Shared;
 
 /// Makes a volume for each claim of the namespace.
-pub(super) async fn provide(node: Arc<Shared>, namespace: String) {
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(node.client.clone(), &namespace);
+pub(super) async fn provide(node: Arc<Shared>) {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(node.client.clone(), &node.namespace);
     let mut events = watcher(claims, watcher::Config::default()).boxed();
     while let Some(event) = events.next().await {
         let (Event::Apply(claim) | Event::InitApply(claim)) = event.expect("the API server can be watched") else {
@@ -36,7 +36,7 @@ pub(super) async fn provide(node: Arc<Shared>, namespace: String) {
                 "accessModes": spec.access_modes,
                 "persistentVolumeReclaimPolicy": "Retain",
                 "hostPath": { "path": folder },
-                "claimRef": { "namespace": namespace, "name": claim.name_any(), "uid": uid },
+                "claimRef": { "namespace": node.namespace, "name": claim.name_any(), "uid": uid },
             },
         }))
         .expect("it is a volume");

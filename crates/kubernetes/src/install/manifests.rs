@@ -1,4 +1,4 @@
-//! What an administrator applies so that a namespace has instances: the definitions of Kiln's resources, the operator, and the rights that it
+//! The objects that are applied so that a namespace has instances: the definitions of Kiln's resources, the operator, and the rights that it
 //! needs, which are all in that namespace.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
@@ -12,29 +12,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
+use super::{IDENTITY_VARIABLE, Install, NAMESPACE_VARIABLE, OPERATOR};
 use crate::operator::LEASE;
-use crate::resources::served;
+use crate::resources::{Instance, served};
 
 #[cfg(test)]
 mod tests;
 
-/// The operator's name, that of its service account and of its role.
-pub const OPERATOR: &str = "kiln-operator";
-/// The variable in which the operator finds its own name.
-pub const IDENTITY_VARIABLE: &str = "KILN_OPERATOR_IDENTITY";
-/// The variable in which the operator finds its namespace.
-pub const NAMESPACE_VARIABLE: &str = "KILN_OPERATOR_NAMESPACE";
-
-/// What is to be installed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Install {
-    pub namespace: String,
-    /// With the program `kiln`.
-    pub image: String,
-}
-
 impl Install {
-    /// All objects, in an order in which they can be applied.
+    /// All objects, in an order in which they can be applied; the first instance last.
     #[must_use]
     pub fn objects(&self) -> Vec<Value> {
         fn value<T: serde::Serialize>(object: &T) -> Value {
@@ -48,7 +34,15 @@ impl Install {
             value(&self.role_binding()),
             value(&self.deployment()),
         ]);
+        objects.extend(self.instance.as_ref().map(|instance| value(&self.own(instance))));
         objects
+    }
+
+    /// The instance in the namespace of the others.
+    fn own(&self, instance: &Instance) -> Instance {
+        let mut instance = instance.clone();
+        instance.metadata.namespace = Some(self.namespace.clone());
+        instance
     }
 
     fn namespace(&self) -> Namespace {

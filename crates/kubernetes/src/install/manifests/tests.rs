@@ -2,7 +2,7 @@ use super::*;
 use crate::object::{golden, yaml};
 
 fn install() -> Install {
-    Install { namespace: "warehouses".to_owned(), image: "registry.example/kiln:1".to_owned() }
+    Install { namespace: "warehouses".to_owned(), image: "registry.example/kiln:1".to_owned(), instance: None }
 }
 
 #[test]

@@ -1,0 +1,177 @@
+//! `kiln install kubernetes` and `kiln uninstall kubernetes`: Kiln in a namespace of a cluster, by one command, and away again.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use kubernetes::resources::{Instance, InstanceSpec, Resources, ServiceType, Storage, Tls, Volume, VolumeRetention};
+use kubernetes::{Install, Progress, Remove};
+use types::{Clock, SystemClock};
+
+/// Where Kiln can be installed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum InstallWhere {
+    /// In a namespace of the cluster that kubectl talks to: the definitions, the operator with its rights, and a first warehouse
+    Kubernetes(Box<InstallArguments>),
+}
+
+/// Where it can be taken away.
+#[derive(Debug, Subcommand)]
+pub(crate) enum UninstallWhere {
+    /// From a namespace of the cluster that kubectl talks to; volumes and buckets stay
+    Kubernetes(UninstallArguments),
+}
+
+/// The options of `kiln install kubernetes`.
+#[derive(Debug, Args)]
+pub(crate) struct InstallArguments {
+    /// Image with this program, as `make image` makes it
+    #[arg(long, value_name = "IMAGE")]
+    image: String,
+
+    /// Namespace, which is made where it is not there
+    #[arg(long, value_name = "NAMESPACE", default_value = "kiln")]
+    namespace: String,
+
+    /// Name of the first warehouse
+    #[arg(long, value_name = "NAME", default_value = "dw")]
+    name: String,
+
+    /// Install no warehouse, only what it takes to have one
+    #[arg(long)]
+    operator_only: bool,
+
+    /// Where the warehouse keeps rows: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix [default: its volume]
+    #[arg(long, value_name = "URL")]
+    storage: Option<String>,
+
+    /// Secret of the namespace with the cloud's usual variables, as AWS_ACCESS_KEY_ID
+    #[arg(long, value_name = "SECRET")]
+    storage_secret: Option<String>,
+
+    /// Secret of the namespace with the certificate that clients are shown
+    #[arg(long, value_name = "SECRET")]
+    tls_secret: Option<String>,
+
+    /// Cores of the warehouse
+    #[arg(long, value_name = "CORES", default_value = "2")]
+    cpu: String,
+
+    /// Memory of the warehouse
+    #[arg(long, value_name = "AMOUNT", default_value = "8Gi")]
+    memory: String,
+
+    /// Size of its volume
+    #[arg(long, value_name = "AMOUNT", default_value = "50Gi")]
+    volume: String,
+
+    /// Class of its volume [default: the cluster's usual one]
+    #[arg(long, value_name = "CLASS")]
+    storage_class: Option<String>,
+
+    /// Seconds to wait until the warehouse takes queries
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+
+    /// Change nothing, and print what would be applied, as YAML for GitOps
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The options of `kiln uninstall kubernetes`.
+#[derive(Debug, Args)]
+pub(crate) struct UninstallArguments {
+    /// Namespace, which stays
+    #[arg(long, value_name = "NAMESPACE", default_value = "kiln")]
+    namespace: String,
+
+    /// Delete the volumes of warehouses too, with all that is not in a bucket
+    #[arg(long)]
+    delete_volumes: bool,
+
+    /// Remove the definitions too, if no other namespace has warehouses
+    #[arg(long)]
+    definitions: bool,
+
+    /// Seconds to wait until the warehouses have ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+}
+
+/// Installs, and says how to connect.
+pub(crate) async fn install(to: InstallWhere) -> anyhow::Result<ExitCode> {
+    let InstallWhere::Kubernetes(arguments) = to;
+    let what = arguments.what();
+    if arguments.dry_run {
+        return print(&kubernetes::yaml(&what.objects()));
+    }
+    let (client, _) = kubernetes::connect().await?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    kubernetes::install(&client, &what, Duration::from_secs(arguments.timeout), &clock, tell).await?;
+    print(&arguments.how_to_connect())
+}
+
+/// Takes away what an installation has made.
+pub(crate) async fn uninstall(from: UninstallWhere) -> anyhow::Result<ExitCode> {
+    let UninstallWhere::Kubernetes(arguments) = from;
+    let what = Remove {
+        namespace: arguments.namespace,
+        volumes: arguments.delete_volumes,
+        definitions: arguments.definitions,
+    };
+    let (client, _) = kubernetes::connect().await?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    kubernetes::uninstall(&client, &what, Duration::from_secs(arguments.timeout), &clock, tell).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl InstallArguments {
+    fn what(&self) -> Install {
+        let instance = (!self.operator_only).then(|| Instance::new(&self.name, self.spec()));
+        Install { namespace: self.namespace.clone(), image: self.image.clone(), instance }
+    }
+
+    fn spec(&self) -> InstanceSpec {
+        InstanceSpec {
+            image: self.image.clone(),
+            storage: Storage { url: self.storage.clone(), secret_name: self.storage_secret.clone() },
+            resources: Resources { cpu: self.cpu.clone(), memory: self.memory.clone() },
+            volume: Volume {
+                size: self.volume.clone(),
+                storage_class_name: self.storage_class.clone(),
+                when_deleted: VolumeRetention::default(),
+            },
+            tls: self.tls_secret.clone().map(|secret_name| Tls { secret_name }),
+            service_type: ServiceType::default(),
+            service_account_name: None,
+            evictable: false,
+            settings: Vec::new(),
+        }
+    }
+
+    fn how_to_connect(&self) -> String {
+        let (namespace, name) = (&self.namespace, &self.name);
+        if self.operator_only {
+            return format!("The operator looks after every Instance that is applied to the namespace {namespace}.\n");
+        }
+        format!(
+            "The warehouse {name} takes queries. Its superuser has no password yet and connects from its own pod alone:\n\n    \
+             kubectl -n {namespace} port-forward pod/{name}-0 5433 &\n    \
+             psql -h 127.0.0.1 -p 5433 -U kiln -c \"ALTER ROLE kiln PASSWORD '…'\"\n\n\
+             With a password it connects from the cluster: {name}.{namespace}.svc:5432.\n"
+        )
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a program tells its user what it does")]
+fn tell(progress: &Progress) {
+    eprintln!("{progress}");
+}
+
+fn print(text: &str) -> anyhow::Result<ExitCode> {
+    std::io::stdout().lock().write_all(text.as_bytes()).context("cannot print")?;
+    Ok(ExitCode::SUCCESS)
+}

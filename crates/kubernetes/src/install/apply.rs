@@ -1,0 +1,184 @@
+//! Applying an installation, and waiting until it works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, TypeMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::wait::{await_condition, conditions};
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Client, ResourceExt};
+use serde_json::Value;
+use types::Clock;
+
+use super::{FIELD_MANAGER, Install, InstallError, Progress};
+use crate::resources::{Instance, InstancePhase, READY, RECONCILED};
+
+/// The API server has taken in a definition within this.
+const DEFINITION_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Applies everything, and waits until the first instance, if there is one, takes queries. What is there already and as it should be stays as it is.
+///
+/// # Errors
+/// [`InstallError`].
+pub async fn install(
+    client: &Client,
+    install: &Install,
+    patience: Duration,
+    clock: &Arc<dyn Clock>,
+    mut progress: impl FnMut(&Progress),
+) -> Result<(), InstallError> {
+    let force = PatchParams::apply(FIELD_MANAGER).force();
+    for object in install.objects() {
+        let (kind, name) = named(&object);
+        let failed = |source| InstallError::Apply { kind: kind.clone(), name: name.clone(), source: Box::new(source) };
+        let api = api_of(client, &object, &install.namespace);
+        api.patch(&name, &force, &Patch::Apply(&object)).await.map_err(failed)?;
+        if kind == "CustomResourceDefinition" {
+            until_established(client, &name, clock).await?;
+        }
+        progress(&Progress::Applied { kind, name });
+    }
+    match &install.instance {
+        Some(instance) => {
+            let instances = Api::namespaced(client.clone(), &install.namespace);
+            until_ready(instances, &instance.name_any(), patience, clock, progress).await
+        }
+        None => Ok(()),
+    }
+}
+
+async fn until_established(client: &Client, name: &str, clock: &Arc<dyn Clock>) -> Result<(), InstallError> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let kind = "CustomResourceDefinition";
+    tokio::select! {
+        established = await_condition(definitions, name, conditions::is_crd_established()) => {
+            let failed = |source| InstallError::Wait { kind, name: name.to_owned(), source: Box::new(source) };
+            established.map(drop).map_err(failed)
+        }
+        () = clock.sleep(DEFINITION_TIME_MAX) => Err(InstallError::Late {
+            what: format!("the {kind} {name}"),
+            after: DEFINITION_TIME_MAX,
+            says: "the API server does not serve it".to_owned(),
+        }),
+    }
+}
+
+/// Waits until the instance takes queries, and tells of what it says of itself meanwhile.
+async fn until_ready(
+    instances: Api<Instance>,
+    name: &str,
+    patience: Duration,
+    clock: &Arc<dyn Clock>,
+    mut progress: impl FnMut(&Progress),
+) -> Result<(), InstallError> {
+    let mut says = "no operator has seen it".to_owned();
+    let waiting = async {
+        let mut seen = std::pin::pin!(watch_object(instances, name).default_backoff());
+        while let Some(instance) = seen.next().await {
+            // A watch that breaks is begun anew.
+            let Ok(Some(instance)) = instance else { continue };
+            let Some(now) = describe(&instance) else { continue };
+            if now != says {
+                progress(&Progress::Instance { name: name.to_owned(), says: now.clone() });
+                says = now;
+            }
+            if is_ready(&instance) {
+                return;
+            }
+        }
+    };
+    let is_late = tokio::select! {
+        () = waiting => false,
+        () = clock.sleep(patience) => true,
+    };
+    if is_late {
+        Err(InstallError::Late { what: format!("the instance {name}"), after: patience, says })
+    } else {
+        Ok(())
+    }
+}
+
+/// What an instance says of itself, in words; nothing where nobody has looked at it as it is now.
+fn describe(instance: &Instance) -> Option<String> {
+    let status =
+        instance.status.as_ref().filter(|status| status.observed_generation == instance.metadata.generation)?;
+    let phase = match status.phase {
+        InstancePhase::Starting => "starting",
+        InstancePhase::Running => "running",
+        InstancePhase::Upgrading => "upgrading",
+        InstancePhase::Stopping => "stopping",
+    };
+    let failed = status.conditions.iter().find(|condition| condition.type_ == RECONCILED && condition.status != "True");
+    Some(failed.map_or_else(|| phase.to_owned(), |failed| format!("{phase}, but {}", failed.message)))
+}
+
+fn is_ready(instance: &Instance) -> bool {
+    instance.status.as_ref().is_some_and(|status| {
+        let is_current = status.observed_generation == instance.metadata.generation;
+        let holds = |kind: &str| {
+            status.conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True")
+        };
+        is_current && status.phase == InstancePhase::Running && holds(READY) && holds(RECONCILED)
+    })
+}
+
+/// What a person calls an object.
+pub(super) fn named(object: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().expect("objects that are applied have kinds and names").to_owned();
+    (text(&object["kind"]), text(&object["metadata"]["name"]))
+}
+
+/// Where an object is: in the namespace, or in none where its kind is of the whole cluster.
+pub(super) fn api_of(client: &Client, object: &Value, namespace: &str) -> Api<DynamicObject> {
+    let types: TypeMeta = serde_json::from_value(object.clone()).expect("objects that are applied say what they are");
+    let kind = GroupVersionKind::try_from(&types).expect("its version is one");
+    let resource = ApiResource::from_gvk(&kind);
+    match types.kind.as_str() {
+        "CustomResourceDefinition" | "Namespace" => Api::all_with(client.clone(), &resource),
+        _ => Api::namespaced_with(client.clone(), namespace, &resource),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::instance::{Outcome, status};
+
+    fn instance() -> Instance {
+        let mut instance: Instance = serde_json::from_value(json!({
+            "apiVersion": "kiln.dev/v1alpha1",
+            "kind": "Instance",
+            "metadata": { "name": "dw", "namespace": "kiln" },
+            "spec": {
+                "image": "kiln",
+                "resources": { "cpu": "1", "memory": "1Gi" },
+                "volume": { "size": "1Gi" },
+            },
+        }))
+        .expect("it is an instance");
+        instance.metadata.generation = Some(1);
+        instance
+    }
+
+    #[test]
+    fn an_instance_is_described_as_it_is_now() {
+        let mut instance = instance();
+        assert_eq!(describe(&instance), None, "nobody has looked");
+        let looked =
+            |instance: &Instance, outcome: &Outcome| Some(status(instance, None, outcome, Timestamp::UNIX_EPOCH));
+        instance.status = looked(&instance, &Outcome::Applied);
+        assert_eq!(describe(&instance).as_deref(), Some("starting"));
+        instance.status = looked(&instance, &Outcome::Failed("exceeded quota".to_owned()));
+        assert_eq!(describe(&instance).as_deref(), Some("starting, but exceeded quota"));
+        instance.metadata.generation = Some(2);
+        assert_eq!(describe(&instance), None, "it says so of what was before");
+        assert!(!is_ready(&instance));
+    }
+}

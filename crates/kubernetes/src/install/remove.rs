@@ -1,0 +1,126 @@
+//! Taking an installation away: instances first, each after its pod; then the operator. Data stays unless it is said to go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use types::Clock;
+
+use super::{InstallError, OPERATOR, Progress};
+use crate::instance::INSTANCE_LABEL;
+use crate::operator::LEASE;
+use crate::resources::{Instance, served};
+
+/// What is to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remove {
+    pub namespace: String,
+    /// The volumes of instances as well. What is in buckets always stays.
+    pub volumes: bool,
+    /// The definitions of Kiln's resources as well, which are the whole cluster's.
+    pub definitions: bool,
+}
+
+/// Takes away what is in the namespace, but for the namespace itself.
+///
+/// # Errors
+/// [`InstallError`]. Where instances of other namespaces need the definitions that are to go, nothing has been taken away.
+pub async fn uninstall(
+    client: &Client,
+    remove: &Remove,
+    patience: Duration,
+    clock: &Arc<dyn Clock>,
+    mut progress: impl FnMut(&Progress),
+) -> Result<(), InstallError> {
+    let look = |source| InstallError::Look(Box::new(source));
+    if remove.definitions {
+        let all: Api<Instance> = Api::all(client.clone());
+        let others = all.list(&ListParams::default()).await.map_err(look)?;
+        let mut namespaces: Vec<String> = others.into_iter().filter_map(|instance| instance.namespace()).collect();
+        namespaces.retain(|namespace| *namespace != remove.namespace);
+        namespaces.dedup();
+        if !namespaces.is_empty() {
+            return Err(InstallError::StillUsed { namespaces });
+        }
+    }
+    let namespaced = Namespaced { client, namespace: &remove.namespace };
+    let instances: Api<Instance> = namespaced.api();
+    let names: Vec<String> = instances
+        .list_metadata(&ListParams::default())
+        .await
+        .map_err(look)?
+        .into_iter()
+        .map(|one| one.name_any())
+        .collect();
+    for name in &names {
+        delete(&instances, name, &mut progress).await?;
+    }
+    for name in &names {
+        tokio::select! {
+            gone = await_condition(instances.clone(), name, |instance: Option<&Instance>| instance.is_none()) => {
+                let failed = |source| InstallError::Wait { kind: "Instance", name: name.clone(), source: Box::new(source) };
+                gone.map_err(failed)?;
+            }
+            () = clock.sleep(patience) => return Err(InstallError::Stays { name: name.clone(), after: patience }),
+        }
+    }
+    let claims: Api<PersistentVolumeClaim> = namespaced.api();
+    let of_instances = ListParams::default().labels(INSTANCE_LABEL);
+    for claim in claims.list_metadata(&of_instances).await.map_err(look)? {
+        let name = claim.name_any();
+        if remove.volumes {
+            delete(&claims, &name, &mut progress).await?;
+        } else {
+            let kind = "PersistentVolumeClaim".to_owned();
+            progress(&Progress::Kept { kind, name, why: "an instance of the same name finds it" });
+        }
+    }
+    delete(&namespaced.api::<Deployment>(), OPERATOR, &mut progress).await?;
+    delete(&namespaced.api::<RoleBinding>(), OPERATOR, &mut progress).await?;
+    delete(&namespaced.api::<Role>(), OPERATOR, &mut progress).await?;
+    delete(&namespaced.api::<ServiceAccount>(), OPERATOR, &mut progress).await?;
+    delete(&namespaced.api::<Lease>(), LEASE, &mut progress).await?;
+    if remove.definitions {
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for definition in served() {
+            delete(&definitions, &definition.name_any(), &mut progress).await?;
+        }
+    }
+    Ok(())
+}
+
+struct Namespaced<'a> {
+    client: &'a Client,
+    namespace: &'a str,
+}
+
+impl Namespaced<'_> {
+    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), self.namespace)
+    }
+}
+
+/// Tells an object to go; nothing happens where it is not there.
+async fn delete<K>(api: &Api<K>, name: &str, progress: &mut impl FnMut(&Progress)) -> Result<(), InstallError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let kind = K::kind(&()).into_owned();
+    match api.delete(name, &DeleteParams::background()).await {
+        Ok(_) => {
+            progress(&Progress::Deleting { kind, name: name.to_owned() });
+            Ok(())
+        }
+        Err(kube::Error::Api(error)) if error.is_not_found() => Ok(()),
+        Err(source) => Err(InstallError::Delete { kind, name: name.to_owned(), source: Box::new(source) }),
+    }
+}
