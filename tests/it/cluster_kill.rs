@@ -44,12 +44,6 @@ struct Endings {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_outlive_the_workers_that_run_them() {
-    if !nightly() {
-        println!(
-            "skipped: some statements still end with the error of a lost worker instead of beginning again; runs at night"
-        );
-        return;
-    }
     let server = Server::start_with(&["--worker-backoff", "0"], &[]);
     let boss = loaded(&server).await;
     let mut known = BTreeMap::new();
