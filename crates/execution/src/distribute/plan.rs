@@ -162,7 +162,8 @@ impl<'a> Planning<'a> {
             let routed = if is_there { Ok(RouteTasksEventResponse::new(vec![to.clone()])) } else { Err(gone(&to)) };
             Some(routed)
         });
-        let operators = Arc::new(DistributedExec::new(sent(operators, self.run)?));
+        // Its subqueries of one value may have been the tasks of the same worker, which knows tasks by their names.
+        let operators = Arc::new(DistributedExec::new(sent(operators, self.distribution.random.uuid())?));
         Ok(self.prepared(operators, &builder.build(), optimized, Spread::Worker(home)))
     }
 
