@@ -16,6 +16,7 @@ mod facts;
 mod failure;
 mod head;
 mod joins;
+mod keys;
 mod leaf;
 mod nesting;
 mod once;

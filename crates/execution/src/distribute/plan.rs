@@ -54,6 +54,8 @@ pub struct Exchange {
     pub partitions: usize,
     /// A query that reads fewer bytes is sent to one worker as a whole.
     pub small_bytes: u64,
+    /// A side of a join that reads as many rows is told first which keys the other side has, where that leaves out most of them.
+    pub keys_from_rows: f64,
 }
 
 /// What a plan is made for.
@@ -71,10 +73,10 @@ pub(crate) enum Purpose {
 pub(super) struct Planning<'a> {
     pub(super) plan: &'a QueryPlan,
     pub(super) context: &'a RunContext,
-    distribution: &'a Distribution,
+    pub(super) distribution: &'a Distribution,
     purpose: Purpose,
     /// Those there were when it began.
-    workers: Arc<[Url]>,
+    pub(super) workers: Arc<[Url]>,
     run: Uuid,
     reports: Arc<Reports>,
 }
@@ -132,6 +134,9 @@ impl<'a> Planning<'a> {
             operators = plan.operators(&again, Division::None, stop).await?;
         }
         if !is_whole {
+            if self.purpose != Purpose::Show && self.context.settings.optimizer() {
+                optimized = self.with_keys(optimized).await?;
+            }
             let state = self.state(&optimized);
             let plan = QueryPlan { state: Arc::new(state.clone()), ..plan.clone() };
             let divided = plan.operators(&optimized, Division::Threads, stop).await?;

@@ -16,6 +16,9 @@ use super::Clusters;
 /// No worker gets more of a scan than this, in percent of the mean: what it owns beyond that its second reads.
 const SHARE_MAX_PCT: u64 = 125;
 
+/// A side of a join that reads as many rows is worth a question to the other side, which takes some ten milliseconds.
+const KEYS_FROM_ROWS: f64 = 500_000.0;
+
 impl Clusters {
     /// How a statement with this lease and these settings is divided among the workers of its cluster; `None` where they are threads of this
     /// process.
@@ -39,6 +42,7 @@ impl Clusters {
             },
             partitions: cores.and_then(|cores| usize::try_from(cores).ok()).unwrap_or(1),
             small_bytes: settings.min_parallel_bytes(),
+            keys_from_rows: KEYS_FROM_ROWS,
         };
         let cluster = Arc::new(HeldWorkers { clusters: Arc::clone(self), cluster, held });
         Some(Arc::new(Distribution { cluster, channels, exchange, random: Arc::clone(&self.random) }))
