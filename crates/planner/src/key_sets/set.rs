@@ -117,18 +117,18 @@ impl KeySet {
         }
         // Fibonacci's multiplier, then the upper half for the word and three times six bits of the lower for bits of it.
         let hash = value.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let hash = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let word = (hash >> 32) * self.words.len() as u64 >> 32;
-        (word as usize, 1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63))
+        let hash = (hash ^ (hash >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let word = ((hash >> 32) * self.words.len() as u64) >> 32;
+        (word as usize, 1 << (hash & 63) | 1 << ((hash >> 6) & 63) | 1 << ((hash >> 12) & 63))
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let numbers = [self.min.cast_unsigned(), self.max.cast_unsigned(), self.count, u64::from(self.is_exact)];
         numbers.iter().chain(&self.words).flat_map(|word| word.to_le_bytes()).collect()
     }
 
     /// What [`KeySet::bytes`] gave; `None` for what it does not give.
-    fn read(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let mut next = || words.next();

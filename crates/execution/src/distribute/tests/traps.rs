@@ -191,12 +191,8 @@ async fn what_lies_below_groups_is_read_by_the_keys_of_the_other_side() {
     for query in [
         format!("select s.name, g.number, g.most from small s join {groups} on g.k = s.k where s.name < 'n11'"),
         format!("select s.name, g.number from small s left join {groups} on g.k = s.k where s.name < 'n11'"),
-        format!(
-            "select s.name from small s where s.name < 'n11' and exists (select 1 from big b where b.k = s.k and b.id > 9)"
-        ),
-        format!(
-            "select s.name from small s where s.name < 'n11' and not exists (select 1 from big b where b.k = s.k and b.id % 5 = 1)"
-        ),
+        "select s.name from small s where s.name < 'n11' and exists (select 1 from big b where b.k = s.k and b.id > 9)".to_owned(),
+        "select s.name from small s where s.name < 'n11' and not exists (select 1 from big b where b.k = s.k and b.id % 5 = 1)".to_owned(),
         format!("select g.number from {groups} left join small s on g.k = s.k and s.name < 'n11' where s.name is null"),
         format!("select s.name, g.number from small s join {groups} on g.k = s.k where s.name < 'a'"),
     ] {
