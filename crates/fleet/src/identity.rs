@@ -18,6 +18,8 @@ use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::{TlsConnector, client, server};
 use types::Clock;
 
+use crate::socket;
+
 /// What a connection for blocks of caches is called; one for tasks has no name.
 const BLOCKS: &[u8] = b"kiln-blocks/1";
 
@@ -173,7 +175,7 @@ async fn connect(
 ) -> io::Result<client::TlsStream<TcpStream>> {
     let connecting = async {
         let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
+        socket::prepare(&stream)?;
         TlsConnector::from(config).connect(name.in_certificates(), stream).await
     };
     within(clock, CONNECT_TIME_MAX, connecting).await

@@ -25,6 +25,9 @@ pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState
         if worker.hung && worker.state != WorkerState::Gone && before.is_none_or(|before| !before.hung) {
             what.push(EventKind::WorkerHung);
         }
+        if !worker.hung && worker.state != WorkerState::Gone && before.is_some_and(|before| before.hung) {
+            what.push(EventKind::WorkerRecovered);
+        }
         for what in what {
             let cluster = desired.cluster(worker.cluster).map(|cluster| cluster.spec.name.clone());
             let why = worker.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));

@@ -17,6 +17,9 @@ pub trait Cluster: Send + Sync + fmt::Debug {
 
     /// Which of `among` each part belongs to: their numbers, in the parts' order. `among` is not empty.
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize>;
+
+    /// Takes notice that a query could not reach a worker, or lost it on the way: others had better do without it.
+    fn unreached(&self, worker: &Url);
 }
 
 /// A cluster without one of its workers, which was lost on the way.
@@ -41,6 +44,10 @@ impl Cluster for Without {
 
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
         self.cluster.owners(parts, among)
+    }
+
+    fn unreached(&self, worker: &Url) {
+        self.cluster.unreached(worker);
     }
 }
 

@@ -85,7 +85,11 @@ impl Attempts {
             self.here = Some(Reason::Undecided { why });
             return Ok(());
         }
-        match lost_worker(&error) {
+        let lost = lost_worker(&error);
+        if let Some(worker) = &lost {
+            distribution.cluster.unreached(worker);
+        }
+        match lost {
             Some(worker) if !self.is_second => {
                 tracing::warn!(%worker, error = error.message, "a query is begun again without a worker");
                 let cluster: Arc<dyn Cluster> = Arc::new(Without::new(Arc::clone(&distribution.cluster), worker));

@@ -3,7 +3,7 @@
 //! `attempts.rs` is what a session's query goes through: `plan.rs` makes its plan one of several stages, where `reason.rs` finds nothing that keeps it here
 //! and it reads enough, else one task that is all of it (`whole.rs`); values of subqueries are found before (`values.rs`). The library cuts operators where
 //! rows change places (`joins.rs`, `shape.rs`), asks how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/` where
-//! it is not nested too deeply (`nesting.rs`), over connections that others open (`channel.rs`). `worker.rs` is at the other end: it has the engine run the
+//! it is not nested too deeply (`nesting.rs`), over connections that others open (`channel.rs`, `open.rs`). `worker.rs` is at the other end: it has the engine run the
 //! part (`stage.rs`) under the query's settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
 //! what they were, `reports.rs` what tasks did, `once.rs` says what cannot begin again.
 
@@ -20,6 +20,7 @@ mod keys;
 mod leaf;
 mod nesting;
 mod once;
+mod open;
 mod plan;
 mod reason;
 mod reports;

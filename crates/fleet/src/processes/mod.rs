@@ -2,7 +2,7 @@
 //!
 //! A worker is started as a process with a ticket, comes in by it (`desk.rs`) and is watched from then on: by what it says, and by its process
 //! (`process.rs`), which is seen to end whoever its parent is. `one.rs` is what is known of a worker, `roster.rs` what of that outlives the instance,
-//! `means.rs` what a worker has, `hold.rs` who runs there.
+//! `means.rs` what a worker has, `hold.rs` who runs there, `unreached.rs` who answers here and yet not everywhere.
 
 mod desk;
 mod hold;
@@ -10,6 +10,7 @@ mod means;
 mod one;
 mod process;
 mod roster;
+mod unreached;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -244,8 +245,9 @@ impl Processes {
         Some(ticket)
     }
 
-    fn spawn(&self, ticket: &Ticket) -> io::Result<Process> {
-        let mut command = Command::new(&self.settings.program);
+    fn spawn(&self, ticket: &Ticket, worker: &StartWorker) -> io::Result<Process> {
+        let FleetSettings { program, launcher, .. } = &self.settings;
+        let mut command = launcher.command(program, worker.cluster, worker.slot);
         command
             .arg("worker")
             .args(["--join", &format!("kiln://{}", self.address)])
@@ -304,7 +306,7 @@ impl Processes {
 impl WorkerHost for Processes {
     fn start(&self, worker: &StartWorker) {
         let Some(ticket) = self.invite(worker) else { return };
-        match self.spawn(&ticket) {
+        match self.spawn(&ticket, worker) {
             Ok(process) => {
                 let mut hosted = self.hosted.lock();
                 let is_closing = hosted.is_closing;
@@ -319,7 +321,9 @@ impl WorkerHost for Processes {
                 self.save();
             }
             Err(error) => {
-                self.note_end(ticket.worker, &format!("could not start {}: {error}", self.settings.program.display()));
+                let command = self.settings.launcher.command(&self.settings.program, worker.cluster, worker.slot);
+                let program = command.get_program().display();
+                self.note_end(ticket.worker, &format!("could not start {program}: {error}"));
             }
         }
     }
@@ -388,7 +392,8 @@ impl WorkerHost for Processes {
     }
 
     fn observe(&self) -> Vec<Worker> {
-        self.hosted.lock().workers.values().map(One::observed).collect()
+        let now = self.clock.monotonic();
+        self.hosted.lock().workers.values().map(|one| one.observed(now)).collect()
     }
 }
 

@@ -13,6 +13,9 @@ use super::roster::Entry;
 use crate::join::{Beat, FromInstance, LinkNumber};
 use crate::ticket::ExpectedSecret;
 
+/// What is shown of a worker that answers, but not to all.
+const UNREACHED: &str = "a query could not reach it";
+
 pub(super) struct One {
     seen: Worker,
     /// `None` before it runs, and once it is gone.
@@ -30,6 +33,8 @@ pub(super) struct One {
     pub(super) holds: BTreeMap<u64, CancellationToken>,
     /// Fires when it has taken over what it was told to, under this number.
     pub(super) taking: Option<(u64, oneshot::Sender<()>)>,
+    /// Others could not reach it: until then it is as if it hung, whatever it says itself.
+    unreached_until: Option<Duration>,
 }
 
 /// The connection over which it is told things.
@@ -68,6 +73,7 @@ impl One {
             beat: Beat::default(),
             holds: BTreeMap::new(),
             taking: None,
+            unreached_until: None,
         }
     }
 
@@ -88,12 +94,22 @@ impl One {
     }
 
     /// As it is observed now.
-    pub(super) fn observed(&self) -> Worker {
+    pub(super) fn observed(&self, now: Duration) -> Worker {
         if self.is_gone() {
             return self.seen.clone();
         }
         let given = u32::try_from(self.holds.len()).unwrap_or(u32::MAX);
-        Worker { running: given.max(self.beat.running), cache_bytes: self.beat.cache_bytes, ..self.seen.clone() }
+        let (running, cache_bytes) = (given.max(self.beat.running), self.beat.cache_bytes);
+        let observed = Worker { running, cache_bytes, ..self.seen.clone() };
+        if self.unreached_until.is_some_and(|until| now < until) {
+            return Worker { hung: true, detail: Some(UNREACHED.to_owned()), ..observed };
+        }
+        observed
+    }
+
+    /// Nobody is to try to reach it until then.
+    pub(super) fn unreached(&mut self, until: Duration) {
+        self.unreached_until = Some(until);
     }
 
     pub(super) fn memory_used(&self) -> u64 {

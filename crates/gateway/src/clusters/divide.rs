@@ -90,4 +90,11 @@ impl Cluster for HeldWorkers {
         let sized: Vec<(Part, u64)> = parts.iter().map(|part| (Part::new(part.shard, part.piece()), 1)).collect();
         placement.bounded(&sized, SHARE_MAX_PCT).into_iter().map(|slot| number[&slot]).collect()
     }
+
+    fn unreached(&self, worker: &Url) {
+        let held = self.held.iter().find(|held| held.url == *worker);
+        if let (Some(held), Some(processes)) = (held, &self.clusters.processes) {
+            processes.unreached(held.id);
+        }
+    }
 }

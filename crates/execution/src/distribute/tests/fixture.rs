@@ -51,6 +51,8 @@ impl Dial for Streams {
 struct InTurn(Vec<Url>);
 
 impl Cluster for InTurn {
+    fn unreached(&self, _: &Url) {}
+
     fn workers(&self) -> Vec<Url> {
         self.0.clone()
     }
