@@ -75,7 +75,7 @@ impl Owners {
     /// taken over from where others stay.
     fn note(&mut self, seen: &Seen) {
         let Seen { serving, beyond, replaced, node_count, is_awake, was_asked } = seen;
-        self.coming.retain(|slot, _| slot < node_count);
+        self.coming.retain(|slot, is_told| slot < node_count && (*is_told || serving.contains(slot)));
         let stays = self.own.iter().any(|slot| slot < node_count && serving.contains(slot));
         let can_leave = *is_awake && *was_asked && stays;
         self.leaving.retain(|slot, leaving| can_leave && beyond.get(slot) == Some(&leaving.worker));
@@ -214,7 +214,11 @@ impl Clusters {
             let stays: Vec<Worker> =
                 serving.iter().filter(|worker| owners.own.contains(&worker.slot)).cloned().collect();
             for slot in coming {
-                let Some(worker) = serving.iter().find(|worker| worker.slot == slot) else { continue };
+                let Some(worker) = serving.iter().find(|worker| worker.slot == slot) else {
+                    // It has gone just now, and is as new when it is back.
+                    owners.coming.remove(&slot);
+                    continue;
+                };
                 let then = owners.staying().chain(owners.coming.keys().copied()).collect();
                 let taking = self.taking_over(&[worker.id], &stays, then);
                 self.until_taken_over(taking, *cluster, move |owners| owners.came(slot));
