@@ -26,7 +26,7 @@ pub use authority::{Authority, AuthorityError};
 pub use dial::task_url;
 pub use fleet::{Fleet, FleetError, FleetSettings};
 pub use launcher::{Launcher, LauncherError};
-pub use processes::{Processes, can_watch_processes};
+pub use processes::{CacheUses, Processes, can_watch_processes};
 pub use ticket::{Ticket, TicketError};
 pub use worker::{Ended, WorkerError, WorkerSettings, parse_join, run};
 

@@ -42,7 +42,8 @@ pub mod system;
 pub mod write;
 
 pub use activity::{
-    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerRow,
+    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerCacheUses,
+    WorkerRow,
 };
 pub use bind::NoFragmentCache;
 pub use context::{Assignment, Assignments, StatementContext};

@@ -1,5 +1,6 @@
 //! The settled rows of one table: its shards, and what they say together.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use imbl::{OrdMap, Vector};
@@ -75,6 +76,19 @@ impl TableShards {
     #[must_use]
     pub fn find(&self, id: ShardId) -> Option<(usize, &Arc<ShardMeta>)> {
         self.shards.iter().enumerate().find(|(_, shard)| shard.id == id)
+    }
+
+    /// The shards that were added since the table had those of `before`, the newest first, at most so many. Where as many have gone since, there may be some among
+    /// them that it had.
+    #[must_use]
+    pub fn added_since(&self, before: &Self, most: usize) -> Vec<Arc<ShardMeta>> {
+        let newest = |of: &Self| of.shards.last().map(|shard| shard.id);
+        if newest(self) == newest(before) {
+            return Vec::new();
+        }
+        let known: HashSet<ShardId> = before.shards.iter().rev().take(most).map(|shard| shard.id).collect();
+        let added = self.shards.iter().rev().take_while(|shard| !known.contains(&shard.id));
+        added.take(most).map(Arc::clone).collect()
     }
 
     /// Whether a row of a shard is deleted.

@@ -41,8 +41,8 @@ pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState
 /// Whether both are the same workers in the same states, whatever they have done in between.
 pub(super) fn is_same(before: &[Worker], after: &[Worker]) -> bool {
     fn seen(worker: &Worker) -> impl PartialEq + '_ {
-        let Worker { id, state, since, hung, failed, spec, version, address, .. } = worker;
-        (id, state, since, hung, failed, spec, version, address)
+        let Worker { id, state, since, hung, failed, hands_over, spec, version, address, .. } = worker;
+        (id, state, since, hung, failed, hands_over, spec, version, address)
     }
     before.len() == after.len() && before.iter().zip(after).all(|(before, after)| seen(before) == seen(after))
 }

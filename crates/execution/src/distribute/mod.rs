@@ -5,9 +5,10 @@
 //! rows change places (`joins.rs`, `shape.rs`), asks how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/` where
 //! it is not nested too deeply (`nesting.rs`), over connections that others open (`channel.rs`, `open.rs`). `worker.rs` is at the other end: it has the engine run the
 //! part (`stage.rs`) under the query's settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
-//! what they were, `reports.rs` what tasks did, `once.rs` says what cannot begin again.
+//! what they were, `reports.rs` what tasks did, `once.rs` says what cannot begin again. `ahead.rs` is what workers do about shards that no query has read yet.
 
 mod active;
+mod ahead;
 mod assign;
 mod attempts;
 mod channel;
@@ -34,6 +35,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+pub use self::ahead::{AheadUse, NewShards, pieces};
 pub use self::assign::Cluster;
 pub(crate) use self::attempts::Attempts;
 pub use self::attempts::Spread;

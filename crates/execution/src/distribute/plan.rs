@@ -115,7 +115,8 @@ impl<'a> Planning<'a> {
             return Ok(Err(reason));
         }
         let is_whole = self.workers.len() == 1 || scanned_bytes(&operators) < self.distribution.exchange.small_bytes;
-        let Some(home) = home(&operators, &self.workers, self.distribution.cluster.as_ref()) else {
+        let cluster = self.distribution.cluster.as_ref();
+        let Some(home) = home(&operators, &cluster.with_room(&self.workers), cluster) else {
             return Ok(Err(Reason::NothingStored));
         };
         let subqueries = optimized.scalar_subqueries().map_err(from_datafusion)?;
@@ -167,6 +168,11 @@ impl<'a> Planning<'a> {
             let routed = if is_there { Ok(RouteTasksEventResponse::new(vec![to.clone()])) } else { Err(gone(&to)) };
             Some(routed)
         });
+        if self.purpose != Purpose::Show
+            && let Some(counted) = self.distribution.cluster.count(&home)
+        {
+            config.set_extension(Arc::new(Counted(counted)));
+        }
         // Its subqueries of one value may have been the tasks of the same worker, which knows tasks by their names.
         let operators = Arc::new(DistributedExec::new(sent(operators, self.distribution.random.uuid())?));
         Ok(self.prepared(operators, &builder.build(), optimized, Spread::Worker(home)))
@@ -243,6 +249,9 @@ impl<'a> Planning<'a> {
         Ok(())
     }
 }
+
+/// Has a worker count the query as long as its session lives, which is until its last row is made.
+struct Counted(#[expect(dead_code, reason = "it is kept, not looked at")] Box<dyn Send + Sync>);
 
 /// What the library made of a plan.
 enum Cut {

@@ -161,6 +161,11 @@ impl ScanPlanner {
 }
 
 impl ScanPlanner {
+    /// A shard, opened now if it is not yet.
+    pub(crate) async fn open(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
+        self.opened.get(&self.objects, shard).await
+    }
+
     /// How the caches of columns and of groups are used.
     pub(crate) fn cache_tiers(&self) -> Vec<TierUse> {
         self.blocks.tiers().into_iter().chain([self.fragments.tier(FRAGMENT_TIER)]).collect()

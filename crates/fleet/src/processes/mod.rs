@@ -2,7 +2,7 @@
 //!
 //! A worker is started as a process with a ticket, comes in by it (`desk.rs`) and is watched from then on: by what it says, and by its process
 //! (`process.rs`), which is seen to end whoever its parent is. `one.rs` is what is known of a worker, `roster.rs` what of that outlives the instance,
-//! `means.rs` what a worker has, `hold.rs` who runs there, `unreached.rs` who answers here and yet not everywhere.
+//! `means.rs` what a worker has, `hold.rs` who runs there, `tell.rs` how a worker learns of new shards, `unreached.rs` who answers here and yet not everywhere.
 
 mod desk;
 mod hold;
@@ -10,12 +10,13 @@ mod means;
 mod one;
 mod process;
 mod roster;
+mod tell;
 mod unreached;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
 use cluster::{ClusterId, Revisions, Worker, WorkerId, WorkerSpec, WorkerState};
-use execution::distribute::Dial;
+use execution::distribute::{AheadUse, Dial};
 use execution::workers::Hold;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -66,6 +67,16 @@ pub struct Processes {
     runtime: Handle,
     hosted: Mutex<Hosted>,
     changes: Revisions,
+}
+
+/// How the cache of a worker was used since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheUses {
+    /// How often its tasks found a block in memory, and how often they did not.
+    pub hits: u64,
+    pub misses: u64,
+    /// What became of the shards that it was told of before anybody asked for them.
+    pub ahead: AheadUse,
 }
 
 #[derive(Default)]
@@ -138,9 +149,9 @@ impl Processes {
         self.hosted.lock().workers.get(&worker).map(One::memory_used)
     }
 
-    /// How often a worker's tasks found a block in its memory and how often they did not, as it last said; `None` where it is none of these.
+    /// How a worker's cache was used, as it last said; `None` where it is none of these.
     #[must_use]
-    pub fn cache_uses(&self, worker: WorkerId) -> Option<(u64, u64)> {
+    pub fn cache_uses(&self, worker: WorkerId) -> Option<CacheUses> {
         self.hosted.lock().workers.get(&worker).map(One::cache_uses)
     }
 
@@ -160,9 +171,16 @@ impl Processes {
         if let Some(one) = hosted.workers.get_mut(&worker)
             && one.tell(FromInstance::TakeOver(TakeOver { number, from, slots }))
         {
-            one.taking = Some((number, done));
+            one.taking.insert(number, done);
         }
         async { drop(taken.await) }
+    }
+
+    /// These workers, and no others, stay where they are to go: others take over from them what is hot in their caches.
+    pub fn hand_over(&self, leaving: &BTreeSet<WorkerId>) {
+        for (worker, one) in &mut self.hosted.lock().workers {
+            one.seen_mut().hands_over = leaving.contains(worker);
+        }
     }
 
     /// Takes away what workers have left on the disk in slots that are not wanted any more.

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use cluster::control_plane::{StartWorker, StopReason};
 use cluster::{Worker, WorkerId, WorkerState};
+use execution::distribute::AheadUse;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::CacheUses;
 use super::process::Process;
 use super::roster::Entry;
 use crate::join::{Beat, FromInstance, LinkNumber};
@@ -29,10 +31,12 @@ pub(super) struct One {
     /// It was told to end.
     pub(super) stopping: Option<StopReason>,
     beat: Beat,
+    /// New shards that it could not be told of.
+    pub(super) untold: u64,
     /// Statements that were given to it and are not over.
     pub(super) holds: BTreeMap<u64, CancellationToken>,
-    /// Fires when it has taken over what it was told to, under this number.
-    pub(super) taking: Option<(u64, oneshot::Sender<()>)>,
+    /// Each fires when it has taken over what it was told to under its number.
+    pub(super) taking: BTreeMap<u64, oneshot::Sender<()>>,
     /// Others could not reach it: until then it is as if it hung, whatever it says itself.
     unreached_until: Option<Duration>,
 }
@@ -56,6 +60,7 @@ impl One {
             heard: now,
             hung: false,
             failed: false,
+            hands_over: false,
             version: None,
             address: None,
             running: 0,
@@ -71,8 +76,9 @@ impl One {
             link: None,
             stopping: None,
             beat: Beat::default(),
+            untold: 0,
             holds: BTreeMap::new(),
-            taking: None,
+            taking: BTreeMap::new(),
             unreached_until: None,
         }
     }
@@ -116,14 +122,16 @@ impl One {
         self.beat.memory_bytes
     }
 
-    /// How often its tasks found a block in memory, and how often they did not.
-    pub(super) fn cache_uses(&self) -> (u64, u64) {
-        (self.beat.cache_hits, self.beat.cache_misses)
+    /// How its cache was used.
+    pub(super) fn cache_uses(&self) -> CacheUses {
+        let Beat { cache_hits, cache_misses, ahead_shards, ahead_blocks, ahead_dropped, .. } = self.beat;
+        let ahead = AheadUse { shards: ahead_shards, blocks: ahead_blocks, dropped: ahead_dropped + self.untold };
+        CacheUses { hits: cache_hits, misses: cache_misses, ahead }
     }
 
-    /// It has taken over what it was told to, if that was the last that it was told.
+    /// It has taken over what it was told to under this number.
     pub(super) fn took_over(&mut self, number: u64) {
-        if let Some((_, done)) = self.taking.take_if(|(told, _)| *told == number) {
+        if let Some(done) = self.taking.remove(&number) {
             // Who waited for it may have waited long enough.
             let _ = done.send(());
         }
@@ -164,7 +172,7 @@ impl One {
         let seen = &mut self.seen;
         (seen.state, seen.since, seen.failed, seen.detail) = (WorkerState::Gone, now, failed, Some(detail));
         (self.process, self.secret, self.link, self.beat) = (None, None, None, Beat::default());
-        self.taking = None;
+        self.taking.clear();
     }
 
     /// Tells it something, if it can be reached.

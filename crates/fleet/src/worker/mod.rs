@@ -1,9 +1,10 @@
 //! A worker: a process that joins an instance, runs tasks of its queries, and ends when it is told to or has nobody to work for.
 //!
-//! `link.rs` is the connection to the instance, `handover.rs` how it gets what others have cached, `means.rs` what it takes of its machine. Tasks are `execution`'s.
+//! `link.rs` is the connection to the instance, `handover.rs` how it gets what others have cached, `loads.rs` what it does about new shards, `means.rs` what it takes of its machine. Tasks are `execution`'s.
 
 mod handover;
 mod link;
+mod loads;
 mod means;
 
 #[cfg(test)]
@@ -29,7 +30,7 @@ use types::{Clock, Random, Reserve, SqlError};
 use url::Url;
 
 use crate::dial::Dialer;
-use crate::identity::{Credentials, Identity, is_for_blocks};
+use crate::identity::{Credentials, Errand, Identity, Name};
 use crate::join::{Base64, Beat, Means, TakeOver, TookOver, Welcome};
 use crate::listen::{Stranger, listen};
 use crate::own_thread::OwnThread;
@@ -243,22 +244,36 @@ impl Serving {
         let address = listener.local_addr().map_err(failed)?;
         let mut tasks = JoinSet::new();
         let (arriving, arrived) = mpsc::channel::<io::Result<Box<dyn ByteStream>>>(ARRIVED_MAX);
+        let (loaded, told) = mpsc::channel(loads::WAITING_MAX);
+        tasks.spawn(loads::read_ahead(worker.clone(), (place.cluster, place.slot), told));
         tasks.spawn({
             let config = move || Arc::clone(&credentials.current().server);
-            let (giving, of_giving) = (worker.clone(), Arc::clone(&clock));
+            let (asked, of_asked) = (worker.clone(), Arc::clone(&clock));
             listen(listener, config, clock, move |Stranger { stream, place }| {
-                let (arriving, giving, clock) = (arriving.clone(), giving.clone(), Arc::clone(&of_giving));
+                let (arriving, loaded) = (arriving.clone(), loaded.clone());
+                let (asked, clock) = (asked.clone(), Arc::clone(&of_asked));
                 async move {
-                    if is_for_blocks(&stream) {
-                        drop(place);
-                        if let Err(error) = handover::give(&giving, stream, &clock).await {
-                            tracing::debug!(%error, "not all that is hot could be given");
+                    match Errand::of(&stream) {
+                        Errand::Tasks => {
+                            // Where nobody takes tasks any more the worker ends.
+                            let _ = arriving.send(Ok(Box::new(stream))).await;
+                            drop(place);
                         }
-                        return;
+                        Errand::Blocks => {
+                            drop(place);
+                            if let Err(error) = handover::give(&asked, stream, &clock).await {
+                                tracing::debug!(%error, "not all that is hot could be given");
+                            }
+                        }
+                        // Nobody else says what there is to read.
+                        Errand::Loads if Name::Instance.is_of(&stream) => {
+                            drop(place);
+                            if let Err(error) = loads::hear(&asked, stream, &loaded, &clock).await {
+                                tracing::debug!(%error, "not all new shards were heard of");
+                            }
+                        }
+                        Errand::Loads => {}
                     }
-                    // Where nobody takes tasks any more the worker ends.
-                    let _ = arriving.send(Ok(Box::new(stream))).await;
-                    drop(place);
                 }
             })
         });
@@ -323,11 +338,15 @@ impl Office<'_> {
             let memory = tiers.iter().filter(|tier| tier.tier == "memory");
             memory.flat_map(|tier| &tier.tables).map(|(_, counts)| counts)
         };
+        let ahead = self.worker.ahead();
         Beat {
             running: u32::try_from(self.worker.running()).unwrap_or(u32::MAX),
             cache_bytes: counts().map(|counts| counts.bytes).sum(),
             cache_hits: counts().map(|counts| counts.hits).sum(),
             cache_misses: counts().map(|counts| counts.misses).sum(),
+            ahead_shards: ahead.shards,
+            ahead_blocks: ahead.blocks,
+            ahead_dropped: ahead.dropped,
             memory_bytes: self.worker.memory_used() as u64,
         }
     }

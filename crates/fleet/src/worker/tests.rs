@@ -2,6 +2,7 @@ use std::path::Path;
 
 use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
 use cluster::{ClusterId, HardwareInstance, Resources, WorkerSpec, WorkerState};
+use execution::distribute::NewShards;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -275,6 +276,40 @@ async fn a_worker_without_an_instance_ends() {
     house.until(ticket.worker, WorkerState::Ready).await;
     drop(house.fleet);
     assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Abandoned);
+}
+
+/// So many new shards of a table of so many columns.
+fn new_shards(shards: u64, columns: usize) -> NewShards {
+    let shard = |number: u64| {
+        serde_json::json!({
+            "id": format!("00000000-0000-0000-0000-{number:012}"), "object": format!("tables/1/{number}.parquet"), "rows": 1,
+            "bytes": 1, "tail_bytes": 1, "tail_checksum": u64::MAX, "columns": [], "row_groups": [{ "rows": 1, "bytes": 1 }],
+        })
+    };
+    let column = |id: usize| {
+        let name = format!("a column of a name that is rather long {id}");
+        serde_json::json!({ "id": id, "name": name, "sql_type": "Int4", "nullable": true, "missing": null })
+    };
+    let (shards, columns): (Vec<_>, Vec<_>) = ((0..shards).map(shard).collect(), (1..=columns).map(column).collect());
+    let new = serde_json::json!({ "table": 1, "cache": "Normal", "columns": columns, "shards": shards });
+    serde_json::from_value(new).expect("that is its form")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_cannot_be_told_counts_as_left_out() {
+    let house = House::new().await;
+    let ticket = house.invite();
+    let _working = house.work(&ticket, PATIENCE);
+    let worker = house.until(ticket.worker, WorkerState::Ready).await;
+    let processes = house.fleet.processes();
+    let left_out = || processes.cache_uses(worker.id).expect("it is known").ahead.dropped;
+    processes.tell_loaded(&worker, &[0], vec![new_shards(100, 3), new_shards(1, 1)]).await;
+    assert_eq!(left_out(), 0);
+    processes.tell_loaded(&worker, &[0], vec![new_shards(7, 2_000), new_shards(1, 1)]).await;
+    assert_eq!(left_out(), 7, "a table of so many columns is too much to say");
+    let nowhere = cluster::Worker { address: None, ..worker.clone() };
+    processes.tell_loaded(&nowhere, &[0], vec![new_shards(2, 1)]).await;
+    assert_eq!(left_out(), 9);
 }
 
 #[test]
