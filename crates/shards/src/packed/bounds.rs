@@ -39,7 +39,7 @@ enum Kind {
 enum Values {
     /// Their keys tell them.
     Keys,
-    /// Two byte strings of each shard, one after the other.
+    /// Two byte strings of each shard, one after the other, without what all begin with.
     Bytes { ends: Numbers, bytes: Box<[u8]> },
     /// Two values of each shard.
     Data(Box<[Option<Datum>]>),
@@ -61,7 +61,7 @@ impl Bounds {
             Kind::Text | Kind::Bytes => {
                 let mut bytes = Vec::new();
                 let end = |datum: Option<&Datum>| {
-                    bytes.extend_from_slice(datum.and_then(bytes_of).unwrap_or_default());
+                    bytes.extend_from_slice(datum.and_then(bytes_of).map_or(&[][..], |bytes| &bytes[start.len()..]));
                     bytes.len() as u64
                 };
                 let ends: Vec<u64> = all().map(end).collect();
@@ -98,7 +98,7 @@ impl Bounds {
             Values::Bytes { ends, bytes } => {
                 let start = place.checked_sub(1).map_or(0, |before| ends.get(before));
                 let index = |end: u64| usize::try_from(end).expect("they lie in memory");
-                let value = bytes[index(start)..index(ends.get(place))].to_vec();
+                let value = [&*self.start, &bytes[index(start)..index(ends.get(place))]].concat();
                 match self.kind {
                     Kind::Bytes => Datum::Bytes(value),
                     _ => Datum::Text(String::from_utf8(value).expect("it was a text when it was packed")),
