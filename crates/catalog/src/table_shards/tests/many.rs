@@ -126,7 +126,7 @@ fn check(table: &TableShards, model: &[Arc<ShardMeta>]) {
 fn a_list_is_the_same_however_its_shards_came_and_went() {
     let random = SeededRandom::new(5);
     let below = |most: usize| usize::try_from(random.next_u64() % most as u64).expect("small");
-    let (mut table, mut model) = (TableShards::default(), Vec::new());
+    let (mut table, mut model) = (TableShards::default(), Vec::<Arc<ShardMeta>>::new());
     let mut next = 0;
     for round in 0..12 {
         let before = (table.clone(), model.clone());
