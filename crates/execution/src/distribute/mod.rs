@@ -40,6 +40,7 @@ pub use self::assign::Cluster;
 pub(crate) use self::attempts::Attempts;
 pub use self::attempts::Spread;
 pub use self::channel::{ByteStream, Channels, Dial};
+pub use self::codec::message_bytes;
 pub use self::joins::JoinExchange;
 pub(crate) use self::once::{reads_once, undecided};
 pub(crate) use self::plan::Purpose;

@@ -2,6 +2,7 @@
 
 mod fixture;
 mod fragments;
+mod many_shards;
 mod statements;
 mod tpc;
 mod traps;

@@ -1,6 +1,8 @@
 use super::*;
 use crate::fixtures::{column, shard};
 
+mod many;
+
 const A: ColumnId = ColumnId(1);
 
 #[test]
