@@ -16,18 +16,19 @@ use datafusion_distributed::{
     MaybeEncoded, SetPlanRequest, Worker, WorkerChannel, WorkerToCoordinatorMsg,
 };
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Endpoint, Server};
 use tower::service_fn;
 use url::Url;
 
 use super::codec::Sealed;
-use super::failure::arrived;
+use super::failure::{arrived, is_lost};
 use super::open::{Connection, Open};
-use super::reports::Reports;
+use super::reports::{Asked, Reports};
 
 #[cfg(test)]
 mod tests;
@@ -62,17 +63,20 @@ pub trait Dial: Send + Sync + fmt::Debug {
 pub struct Channels {
     dial: Arc<dyn Dial>,
     open: Arc<Open>,
+    /// Where they live. The threads of queries, which ask for them, come and go, and are busy.
+    runtime: Handle,
 }
 
 impl Channels {
-    /// None yet; `dial` opens them.
+    /// None yet; `dial` opens them, on the runtime of whoever calls this.
     #[must_use]
     pub fn new(dial: Arc<dyn Dial>) -> Self {
-        Self { dial, open: Arc::default() }
+        Self { dial, open: Arc::default(), runtime: Handle::current() }
     }
 
     fn channel(&self, worker: &Url) -> DfResult<BoxCloneSyncChannel> {
         self.open.get_or_make(worker, |lasting| {
+            let _there = self.runtime.enter();
             let endpoint = Endpoint::from_shared(worker.to_string())
                 .map_err(|error| arrived(DataFusionError::External(Box::new(error)), worker))?
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -133,14 +137,24 @@ impl WorkerChannel for ToWorker {
         let request = SetPlanRequest { plan, ..request };
         let (worker, task) = (self.worker.clone(), request.task_key);
         let reports = context.session_config().get_extension::<Reports>();
+        // A task that is lost when nobody wants rows of it any more was done: whoever still does is told by those.
+        let may_be_lost = context.session_config().get_extension::<Asked>().is_none();
         let answers = self.library.coordinator_channel(headers, request, messages, metrics, context).await;
-        let answers = answers.map_err(|error| arrived(error, &worker))?.map(move |answer| {
+        let answers = match answers.map_err(|error| arrived(error, &worker)) {
+            Err(error) if may_be_lost && is_lost(&error) => return Ok(stream::empty().boxed()),
+            answers => answers?,
+        };
+        let answers = answers.map(move |answer| {
             if let (Ok(WorkerToCoordinatorMsg::TaskMetrics(told)), Some(reports)) = (&answer, &reports) {
                 reports.note(task, &worker, told);
             }
             answer.map_err(|error| arrived(error, &worker))
         });
-        Ok(answers.boxed())
+        let is_wanted = move |answer: &DfResult<WorkerToCoordinatorMsg>| {
+            let is_lost = answer.as_ref().is_err_and(|error| may_be_lost && is_lost(error));
+            std::future::ready(!is_lost)
+        };
+        Ok(answers.take_while(is_wanted).boxed())
     }
 
     async fn execute_task(

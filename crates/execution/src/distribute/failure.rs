@@ -50,6 +50,11 @@ pub(super) fn lost_worker(error: &SqlError) -> Option<Url> {
     Url::parse(detail.strip_prefix(AT)?).ok()
 }
 
+/// Whether an error that has arrived says that a worker is lost.
+pub(super) fn is_lost(error: &DataFusionError) -> bool {
+    ours(error).is_some_and(|error| lost_worker(&error).is_some())
+}
+
 fn ours(error: &DataFusionError) -> Option<SqlError> {
     match error {
         DataFusionError::Execution(text) => told(text),

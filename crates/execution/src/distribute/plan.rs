@@ -30,7 +30,7 @@ use super::joins::JoinExchange;
 use super::leaf;
 use super::nesting::{NESTING_MAX, nesting};
 use super::reason::{Reason, can_leave, scanned_bytes};
-use super::reports::Reports;
+use super::reports::{Asked, Reports};
 use super::shape::{are_windows_ordered, to_be_cut};
 use super::whole::{home, sent};
 use crate::RunContext;
@@ -246,6 +246,9 @@ impl<'a> Planning<'a> {
         config.set_distributed_passthrough_headers(facts.headers()?.into_headers())?;
         config.set_distributed_metrics_collection(self.purpose == Purpose::Measure)?;
         config.set_extension(Arc::clone(&self.reports));
+        if self.purpose == Purpose::Measure {
+            config.set_extension(Arc::new(Asked));
+        }
         Ok(())
     }
 }

@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use cluster::{HardwareInstance, Resources};
 use types::SystemRandom;
 

@@ -331,7 +331,7 @@ fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
         is_busy.recv().expect("it has the only thread");
         let since = house.clock.monotonic();
         let hearing = async {
-            // Three more times: one may have been on its way.
+            // Again and again: one word may have been on its way.
             while house.fleet.processes().observe()[0].heard < since + 2 * BEAT_EVERY {
                 house.clock.sleep(BEAT_EVERY / 4).await;
             }
