@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster::placement::{Part, Placement};
 use cluster::{ClusterId, ControlPlane, Worker, WorkerId, WorkerState};
 use execution::distribute::{Cluster, Distribution, Exchange, JoinExchange};
-use execution::{Lease, PartKey};
+use execution::{BUCKETS, Lease, PartKey};
 use fleet::task_url;
 use planner::Settings;
 use url::Url;
@@ -15,6 +15,8 @@ use super::Clusters;
 
 /// No worker gets more of a scan than this, in percent of the mean: what it owns beyond that its second reads.
 const SHARE_MAX_PCT: u64 = 125;
+/// And of buckets, which are few: a query takes as long as who has most of them.
+const BUCKETS_MAX_PCT: u64 = 105;
 
 impl Clusters {
     /// How a statement with this lease and these settings is divided among the workers of its cluster; `None` where they are threads of this
@@ -79,11 +81,24 @@ impl Cluster for HeldWorkers {
     }
 
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
+        let parts = parts.iter().map(|part| Part::new(part.shard, part.piece()));
+        self.placed(parts, among, SHARE_MAX_PCT)
+    }
+
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
+        let buckets = (0..).take(BUCKETS).map(Part::of_bucket);
+        self.placed(buckets, among, BUCKETS_MAX_PCT)
+    }
+}
+
+impl HeldWorkers {
+    /// Which of `among` has each of the parts, none of them many more than others: so many percent of the mean.
+    fn placed(&self, parts: impl Iterator<Item = Part>, among: &[Url], percent: u64) -> Vec<usize> {
         let slot = |worker: &Url| self.held.iter().find(|held| held.url == *worker).map(|held| held.slot);
         let number: HashMap<u32, usize> =
             among.iter().enumerate().filter_map(|(number, worker)| Some((slot(worker)?, number))).collect();
         let placement = Placement::new(self.cluster, number.keys().copied());
-        let sized: Vec<(Part, u64)> = parts.iter().map(|part| (Part::new(part.shard, part.piece()), 1)).collect();
-        placement.bounded(&sized, SHARE_MAX_PCT).into_iter().map(|slot| number[&slot]).collect()
+        let sized: Vec<(Part, u64)> = parts.map(|part| (part, 1)).collect();
+        placement.bounded(&sized, percent).into_iter().map(|slot| number[&slot]).collect()
     }
 }
