@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use catalog::{Column, Distribution, Table};
 use planner::{PLACE, ROW_ID};
 use shards::{BucketKeys, ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN};
-use types::{SqlResult, SqlType};
+use types::{ColumnId, SqlResult, SqlType};
 
 use crate::error::from_shards;
 use crate::write::in_form_of;
@@ -39,7 +39,7 @@ pub(crate) fn place_columns() -> [ColumnDef; 2] {
 /// By what a table's rows are put into buckets; `None` for one that is not distributed on columns, or on some whose values have no hash.
 pub(crate) fn bucket_keys(table: &Table) -> Option<BucketKeys> {
     let Distribution::On(columns) = &table.distribution else { return None };
-    let column = |id| table.columns.iter().find(|column| column.id == id);
+    let column = |id: ColumnId| table.columns.iter().find(|column| column.id == id);
     let columns = columns.iter().map(|id| column(*id).map(|column| (*id, &column.sql_type)));
     BucketKeys::new(columns.collect::<Option<Vec<_>>>()?)
 }
@@ -56,7 +56,7 @@ impl Bucketing {
     /// That of a table's rows, if they have buckets.
     pub(crate) fn of(table: &Table) -> Option<Self> {
         let keys = bucket_keys(table)?;
-        let column = |id| table.columns.iter().enumerate().find(|(_, column)| column.id == id);
+        let column = |id: ColumnId| table.columns.iter().enumerate().find(|(_, column)| column.id == id);
         let columns = keys.columns().filter_map(|id| column(id).map(|(at, column)| (at, column.sql_type.clone())));
         Some(Self { columns: columns.collect(), keys })
     }

@@ -61,7 +61,8 @@ fn placed(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Placed>> {
     if let Some((keys, partitions)) = exchange(plan) {
         let (Some(input), Some(at)) = (inputs.pop(), located.pop()) else { return Ok(None) };
         if at.is_within(keys) {
-            return Ok(Some((Arc::new(WithinTasksExec::try_new(input, keys.to_vec(), partitions)?), at)));
+            let within: Arc<dyn ExecutionPlan> = Arc::new(WithinTasksExec::try_new(input, keys.to_vec(), partitions)?);
+            return Ok(Some((within, at)));
         }
         return Ok(Some((replace_children_if_necessary(Arc::clone(plan), vec![input])?, Located::Anywhere)));
     }
@@ -164,5 +165,6 @@ fn within_tasks(plan: &Arc<dyn ExecutionPlan>, keys: Vec<Arc<dyn PhysicalExpr>>)
     let partitions = plan.output_partitioning().partition_count();
     let input = if exchange(plan).is_some() { plan.children()[0] } else { plan };
     let Some((input, at)) = placed(input)? else { return Ok(None) };
-    Ok(Some((Arc::new(WithinTasksExec::try_new(input, keys, partitions)?), at)))
+    let within: Arc<dyn ExecutionPlan> = Arc::new(WithinTasksExec::try_new(input, keys, partitions)?);
+    Ok(Some((within, at)))
 }

@@ -74,7 +74,7 @@ impl PhysicalOptimizerRule for ByCost {
 impl ByCost {
     /// From below: whether rows of a join meet where they are read depends on how joins below it meet.
     fn met(&self, plan: &Arc<dyn ExecutionPlan>, sizes: &Sizes) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let inputs = plan.children().into_iter().map(|input| self.met(input, sizes)).collect::<DfResult<_>>()?;
+        let inputs = plan.children().into_iter().map(|input| self.met(input, sizes)).collect::<DfResult<Vec<_>>>()?;
         let size = sizes.get(&OperatorId::of(plan.as_ref()));
         let plan = replace_children_if_necessary(Arc::clone(plan), inputs)?;
         let goes_to_all = size.is_some_and(|(build, probe)| is_worth(*build, *probe, self.workers));

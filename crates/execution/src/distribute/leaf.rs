@@ -76,7 +76,7 @@ fn divided(
         return Err(exec_datafusion_err!("{tasks} tasks for {} workers", readers.len()));
     }
     let assigned = match scan.is_by_all() {
-        true => vec![(0..keys.len()).collect(); tasks],
+        true => vec![(0..keys.len()).collect::<Vec<_>>(); tasks],
         false => assign(&keys, &readers, cluster),
     };
     let variants = assigned.iter().zip(&readers).map(|(numbers, home)| scan.only(numbers, home.as_str()));
@@ -84,7 +84,7 @@ fn divided(
 }
 
 fn leaf(plan: &Arc<dyn ExecutionPlan>, variants: Vec<ShardScanExec>) -> DfResult<ScaleUpLeafNodeEventResponse> {
-    let variants = variants.into_iter().map(|variant| Arc::new(variant) as _);
+    let variants = variants.into_iter().map(|variant| -> Arc<dyn ExecutionPlan> { Arc::new(variant) });
     let leaf = DistributedLeafExec::try_new(Arc::clone(plan), variants)?;
     Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
 }

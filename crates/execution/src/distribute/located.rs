@@ -22,6 +22,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use planner::portable::OwnOperator;
+use types::ColumnId;
 
 use crate::scan::{Lies, ShardScanExec};
 
@@ -44,7 +45,7 @@ impl Located {
     pub(super) fn of_scan(scan: &ShardScanExec) -> Self {
         let Lies::InBuckets(keys) = scan.lies() else { return Self::Anywhere };
         let columns = &scan.scan.columns;
-        let holding = |id| (0..columns.len()).filter(|at| columns[*at].id == id).collect();
+        let holding = |id: ColumnId| (0..columns.len()).filter(|at| columns[*at].id == id).collect();
         Self::in_buckets(keys.columns().map(holding).collect())
     }
 

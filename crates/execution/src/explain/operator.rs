@@ -17,6 +17,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 
 use planner::SharedScanExec;
+use types::ColumnId;
 
 use super::expressions::{sort_key, sql};
 use super::node::{Property, Value};
@@ -71,7 +72,9 @@ fn distribution(exec: &ShardScanExec) -> Option<Property> {
         Distribution::Replicate if exec.is_by_all() => "all of it in each task".to_owned(),
         Distribution::Replicate => "replicated".to_owned(),
         Distribution::On(columns) => {
-            let name = |id| scan.table.columns.iter().find(|column| column.id == id).map(|column| column.name.as_str());
+            let name = |id: ColumnId| {
+                scan.table.columns.iter().find(|column| column.id == id).map(|column| column.name.as_str())
+            };
             let names: Vec<&str> = columns.iter().filter_map(|id| name(*id)).collect();
             let by = format!("by bucket of {}", names.join(", "));
             match bucket_keys(&scan.table).map(|keys| scan.shards_without(&keys)) {

@@ -10,7 +10,7 @@ use catalog::Distribution;
 use datafusion::common::Result as DfResult;
 use planner::error::to_datafusion;
 use shards::{BUCKETS, BucketKeys, ColumnDef, SEGMENT_ROWS, ShardReader};
-use types::SqlResult;
+use types::{ColumnId, SqlResult};
 use url::Url;
 
 use super::by_key::FreshRows;
@@ -97,7 +97,7 @@ impl Scan {
 
     fn fresh_buckets(&self, keys: &BucketKeys) -> SqlResult<Vec<u8>> {
         let rows = self.fresh();
-        let column = |id| self.table.columns.iter().find(|column| column.id == id).map(column_def);
+        let column = |id: ColumnId| self.table.columns.iter().find(|column| column.id == id).map(column_def);
         let columns: Vec<ColumnDef> = keys.columns().filter_map(column).collect();
         let batch: RecordBatch = fresh::batch_of(rows, &columns, &ShardReader::schema(&columns))?;
         let values: Vec<ArrayRef> = batch.columns().to_vec();

@@ -10,7 +10,7 @@ use catalog::{SortColumn, Table, TableOrder};
 use datafusion::common::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -71,15 +71,15 @@ pub(super) async fn bucketed(
     let leaf = StreamingTableExec::try_new(Arc::clone(&keyed), leaves, None, [], false, None);
     let rows: Arc<dyn ExecutionPlan> = Arc::new(leaf.map_err(from_datafusion)?);
 
-    let bucket = Arc::new(Column::new(BUCKET, schema.fields().len()));
+    let bucket: Arc<dyn PhysicalExpr> = Arc::new(Column::new(BUCKET, schema.fields().len()));
     let place = Arc::new(Column::new(PLACE, schema.fields().len() + 1));
-    let mut keys = vec![PhysicalSortExpr::new(Arc::clone(&bucket) as _, SortOptions::default())];
+    let mut keys = vec![PhysicalSortExpr::new(Arc::clone(&bucket), SortOptions::default())];
     for SortColumn { column, descending, nulls_first } in order {
         keys.push(sort_key(table, column, SortOptions { descending, nulls_first })?);
     }
     keys.push(PhysicalSortExpr::new(place, SortOptions::default()));
     let keys = LexOrdering::new(keys).expect("the bucket is one");
-    let sorted = if streams == Streams::One || count == 1 {
+    let sorted: Arc<dyn ExecutionPlan> = if streams == Streams::One || count == 1 {
         sort(keys, rows)
     } else {
         let dealt = RepartitionExec::try_new(rows, Partitioning::Hash(vec![bucket], count)).map_err(from_datafusion)?;

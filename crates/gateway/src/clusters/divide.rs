@@ -16,7 +16,7 @@ use super::Clusters;
 /// No worker gets more of a scan than this, in percent of the mean: what it owns beyond that its second reads.
 const SHARE_MAX_PCT: u64 = 125;
 /// And of buckets, which are few: a query takes as long as who has most of them.
-const BUCKETS_MAX_PCT: u64 = 105;
+const BUCKETS_MAX_PCT: u64 = 110;
 
 impl Clusters {
     /// How a statement with this lease and these settings is divided among the workers of its cluster; `None` where they are threads of this
