@@ -1,5 +1,10 @@
 //! The hash of keys. Values that a join may take for equal hash alike, whatever the modifiers of their types: whole numbers of any width, texts that
 //! differ in blanks at their ends, numerics that differ in zeros at theirs, zeros of either sign. NULL has a hash too.
+//!
+//! With `mix` as the finalizer of SplitMix64 over its input plus 0x9e3779b97f4a7c15: whole numbers, dates (days), times and timestamps (microseconds) and
+//! booleans are `mix` of themselves in 64 bits; a numeric without zeros at its end is `mix(low ^ mix(high))` of its digits' 128 bits, turned left by its
+//! scale; a float is `mix` of its 64 bits, with one NaN and one zero; text without blanks at its end, bytes and UUIDs are XXH3. Keys are put together from
+//! the first: `hash = mix((hash turned left by 1) ^ key)`, beginning with 0. The bucket is the upper six bits.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{

@@ -9,7 +9,7 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
 use types::{ColumnId, SqlType};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -41,10 +41,8 @@ impl BucketKeys {
         if columns.is_empty() {
             return None;
         }
-        let mut written = format!("1:{BUCKETS}");
-        for (column, hashed) in &columns {
-            written.push_str(&format!(":{}{}", hashed.letter(), column.0));
-        }
+        let named: Vec<_> = columns.iter().map(|(column, hashed)| format!("{}{}", hashed.letter(), column.0)).collect();
+        let written = format!("1:{BUCKETS}:{}", named.join(":"));
         Some(Self { scheme: xxh3_64(written.as_bytes()), columns })
     }
 
@@ -64,12 +62,12 @@ impl BucketKeys {
     /// # Errors
     /// Values of another form.
     pub fn buckets(&self, values: &[ArrayRef]) -> Result<Vec<u8>> {
-        let rows = values.first().map_or(0, |values| values.len());
-        let mut hashes = vec![0; rows];
+        let rows = values.first().map_or(0, Array::len);
+        let mut hashes = vec![0_u64; rows];
         for ((_, hashed), values) in self.columns.iter().zip(values) {
             hashed.add(values, &mut hashes)?;
         }
-        Ok(hashes.into_iter().map(|hash: u64| u8::try_from(hash >> HASH_BITS).expect("64 buckets")).collect())
+        Ok(hashes.into_iter().map(|hash| u8::try_from(hash >> HASH_BITS).expect("64 buckets")).collect())
     }
 }
 
