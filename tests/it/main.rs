@@ -14,6 +14,7 @@ mod clients;
 mod cluster;
 mod cluster_caches;
 mod cluster_kill;
+mod distributed;
 mod external;
 mod faults;
 mod fleet;

@@ -79,7 +79,7 @@ fn distribution(exec: &ShardScanExec) -> Option<Property> {
             let by = format!("by bucket of {}", names.join(", "));
             match bucket_keys(&scan.table).map(|keys| scan.shards_without(&keys)) {
                 Some(0) => by,
-                Some(others) => format!("not {by}: {others} shards were written before it"),
+                Some(others) => format!("not {by}: {others} of {} shards written otherwise", scan.shards.len()),
                 None => format!("not {by}: its values have no hash"),
             }
         }
