@@ -101,5 +101,5 @@ pub(crate) fn load(table: u32, shards: &[u128]) -> Change {
 
 /// The ids of a table's shards, in order.
 pub(crate) fn shard_ids(state: &catalog::CatalogState, table: u32) -> Vec<u128> {
-    state.shards(Oid(table)).shards.iter().map(|shard| shard.id.0.as_u128()).collect()
+    state.shards(Oid(table)).shards.ids().map(|shard| shard.0.as_u128()).collect()
 }

@@ -1,10 +1,11 @@
 //! Which worker of a cluster owns which part of a shard: the one whose hash with the part is highest (rendezvous hashing).
 //!
 //! Nothing is stored. Workers are known by their slot, so who replaces a worker owns what it owned; when a slot comes or goes, only what it
-//! gets or had moves. `ownership.rs` says what moves, `bounded.rs` who stands in where an owner has too much.
+//! gets or had moves. `ownership.rs` says what moves, `bounded.rs` who stands in where an owner has too much, `load.rs` who has.
 
 mod bounded;
 mod hash;
+mod load;
 mod ownership;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ use crate::desired::ClusterId;
 use hash::{mix, weigh};
 
 pub use bounded::Route;
+pub use load::have_room;
 pub use ownership::{Move, Ownership, moves};
 
 /// What stands for a shard where a part is a bucket.

@@ -22,6 +22,20 @@ pub trait Cluster: Send + Sync + fmt::Debug {
     /// Which of `among` each bucket of distributed tables belongs to: its number, for all [`BUCKETS`](shards::BUCKETS) of them; always the same for
     /// the same ones. `among` is not empty.
     fn bucket_owners(&self, among: &[Url]) -> Vec<usize>;
+
+    /// Takes notice that a query could not reach a worker, or lost it on the way: others had better do without it.
+    fn unreached(&self, worker: &Url);
+
+    /// Those of `among` that may be given one more query as a whole, in their order: others have enough of them, and who owns most after them stands in.
+    /// At least one, where there is one.
+    fn with_room(&self, among: &[Url]) -> Vec<Url> {
+        among.to_vec()
+    }
+
+    /// Has `worker` run one more query as a whole, for as long as what it gives is kept.
+    fn count(&self, _worker: &Url) -> Option<Box<dyn Send + Sync>> {
+        None
+    }
 }
 
 /// A cluster without one of its workers, which was lost on the way.
@@ -50,6 +64,18 @@ impl Cluster for Without {
 
     fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
         self.cluster.bucket_owners(among)
+    }
+
+    fn unreached(&self, worker: &Url) {
+        self.cluster.unreached(worker);
+    }
+
+    fn with_room(&self, among: &[Url]) -> Vec<Url> {
+        self.cluster.with_room(among)
+    }
+
+    fn count(&self, worker: &Url) -> Option<Box<dyn Send + Sync>> {
+        self.cluster.count(worker)
     }
 }
 

@@ -107,7 +107,12 @@ impl Execution {
             match stream.next().await {
                 Some(Err(error)) => attempts.after(error)?,
                 first => {
-                    let stream = stream::iter(first).chain(stream).boxed();
+                    let noted = move |batch: &SqlResult<RecordBatch>| {
+                        if let Err(error) = batch {
+                            attempts.note(error);
+                        }
+                    };
+                    let stream = stream::iter(first).chain(stream).inspect(noted).boxed();
                     return Ok((RowStream { columns, stream }, spread));
                 }
             }

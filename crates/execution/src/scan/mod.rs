@@ -18,7 +18,6 @@ use roaring::RoaringBitmap;
 use rowstore::Row;
 use shards::{
     BlockCache, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, TierUse, far_stretch_rows,
-    prune,
 };
 use types::RowId;
 
@@ -57,6 +56,9 @@ const FEW_ROWS: usize = 512;
 
 /// Parts that there are for each thread at least, so that all are done at about the same time.
 const PARTS_OF_THREAD: usize = 4;
+
+/// Of so many shards those behind a limit are not even looked at.
+const MANY_SHARDS: usize = 256;
 
 /// A guess at the size of a fresh row.
 const FRESH_ROW_BYTES: u64 = 100;
@@ -180,6 +182,11 @@ impl ScanPlanner {
 }
 
 impl ScanPlanner {
+    /// A shard, opened now if it is not yet.
+    pub(crate) async fn open(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
+        self.opened.get(&self.objects, shard).await
+    }
+
     /// How the caches of columns and of groups are used.
     pub(crate) fn cache_tiers(&self) -> Vec<TierUse> {
         self.blocks.tiers().into_iter().chain([self.fragments.tier(FRAGMENT_TIER)]).collect()
@@ -207,16 +214,18 @@ impl PlanScan for ScanPlanner {
         };
         let predicates = static_predicates(table, filters, &table_columns[..real], session)?;
         let rows = &table.rows;
-        let shards: Vec<ScanShard> = (rows.shards.shards.iter().enumerate())
-            .filter(|(_, shard)| prune::may_match(shard, &predicates, &table_columns[..real]))
-            .map(|(number, shard)| ScanShard {
-                meta: Arc::clone(shard),
-                number,
-                deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
-                of_others: Vec::new(),
-                file: table.files.as_ref().and_then(|files| files.get(number).cloned()),
-            })
-            .collect();
+        let left = match limit.filter(|_| filters.is_empty() && MANY_SHARDS <= rows.shards.shards.len()) {
+            Some(limit) => rows.first_shards(limit as u64),
+            None => rows.shards.matching(&predicates, &table_columns[..real]),
+        };
+        let shard = |(number, shard): &(usize, Arc<ShardMeta>)| ScanShard {
+            meta: Arc::clone(shard),
+            number: *number,
+            deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
+            of_others: Vec::new(),
+            file: table.files.as_ref().and_then(|files| files.get(*number).cloned()),
+        };
+        let shards: Vec<ScanShard> = left.iter().map(shard).collect();
 
         let keyed = Keyed::of(&table.table, filters);
         let few = keyed.as_ref().map(|keyed| keyed.rows(rows, FEW_ROWS + 1)).filter(|few| few.len() <= FEW_ROWS);

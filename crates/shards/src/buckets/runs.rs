@@ -19,6 +19,16 @@ pub struct ShardBuckets {
 }
 
 impl ShardBuckets {
+    /// Of runs in the order of rows.
+    pub(crate) fn new(scheme: u64, runs: Vec<(u8, u32)>) -> Self {
+        Self { scheme, runs }
+    }
+
+    /// Neighbouring rows of one bucket: its number, and how many they are.
+    pub(crate) fn runs(&self) -> &[(u8, u32)] {
+        &self.runs
+    }
+
     /// Whether there are so many rows, all with a bucket that there is.
     #[must_use]
     pub fn are_of(&self, rows: u64) -> bool {

@@ -12,6 +12,8 @@ use crate::scan::PartKey;
 struct ByRow;
 
 impl Cluster for ByRow {
+    fn unreached(&self, _: &Url) {}
+
     fn workers(&self) -> Vec<Url> {
         urls(4)
     }

@@ -52,6 +52,8 @@ impl Dial for Streams {
 struct InTurn(Vec<Url>);
 
 impl Cluster for InTurn {
+    fn unreached(&self, _: &Url) {}
+
     fn workers(&self) -> Vec<Url> {
         self.0.clone()
     }
@@ -88,7 +90,7 @@ impl Workers {
         let distribution = Distribution {
             cluster: Arc::new(InTurn(addresses)),
             channels: Channels::new(Arc::clone(&streams) as _),
-            exchange: Exchange { joins: JoinExchange::ByCost, partitions: 2, small_bytes: 0 },
+            exchange: Exchange { joins: JoinExchange::ByCost, partitions: 2, small_bytes: 0, keys_from_rows: 0.0 },
             random: Arc::new(SeededRandom::new(count as u64)),
         };
         Self { distribution, workers, streams, _spill: spill }

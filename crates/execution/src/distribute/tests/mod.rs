@@ -3,6 +3,7 @@
 mod co_located;
 mod fixture;
 mod fragments;
+mod many_shards;
 mod statements;
 mod tpc;
 mod traps;
