@@ -185,11 +185,13 @@ fn position(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expression.downcast_ref::<Column>().map(Column::index)
 }
 
-/// The column whose key an expression over the columns of `below` has as well: a whole number that is made wider stays in its bucket.
+/// The column whose key an expression over the columns of `below` has as well: a whole number that is made wider stays in its bucket, and so does a numeric
+/// that gets more digits behind the point.
 fn same_key(expression: &Arc<dyn PhysicalExpr>, below: &Schema) -> Option<usize> {
     let Some(cast) = expression.downcast_ref::<CastExpr>() else { return position(expression) };
     let is_wider = match (cast.expr().data_type(below).ok()?, cast.cast_type()) {
         (DataType::Int16, DataType::Int32 | DataType::Int64) | (DataType::Int32, DataType::Int64) => true,
+        (DataType::Decimal128(_, from), DataType::Decimal128(_, to)) => from <= *to,
         (from, to) => from == *to,
     };
     is_wider.then(|| cast.expr()).and_then(position)

@@ -16,7 +16,11 @@ const KEYS: [&str; 3] = ["bigint", "text", "numeric(12, 2)"];
 /// `fact` and `side` on their keys, `other` anywhere, `dim` everywhere.
 async fn tables(key: &str) -> Sql {
     let sql = Sql::new();
-    let narrow = if key == "bigint" { "int" } else { key };
+    let narrow = match key {
+        "bigint" => "int",
+        "numeric(12, 2)" => "numeric(9, 1)",
+        key => key,
+    };
     for table in [
         format!("create table fact (k {key}, n int, d int) distribute on (k)"),
         format!("create table side (n int, k {narrow}, name text) distribute on (k) sort on (name)"),
