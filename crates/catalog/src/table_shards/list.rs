@@ -66,6 +66,12 @@ impl ShardList {
         }
     }
 
+    /// The id of the shard that was added last.
+    #[must_use]
+    pub fn newest(&self) -> Option<ShardId> {
+        self.id(self.len().checked_sub(1)?)
+    }
+
     /// The rows of the shard at this position; 0 where there is none.
     #[must_use]
     pub fn rows(&self, number: usize) -> u64 {
@@ -230,7 +236,6 @@ impl ShardList {
         let removed: HashSet<ShardId> = removed.iter().copied().collect();
         let mut gone = Vec::new();
         let mut left: Vec<Pack> = Vec::with_capacity(self.packed.len());
-        let mut start = 0;
         for pack in self.packed.iter() {
             let ids = pack.shards.ids();
             let places: HashSet<usize> = removed.iter().filter_map(|id| pack.shards.place(*id)).collect();
@@ -239,17 +244,8 @@ impl ShardList {
                 rows: pack.shards.rows(*place),
                 bytes: pack.shards.bytes(*place),
             }));
-            let mut pack = if places.is_empty() { pack.clone() } else { pack.without(&places) };
-            if pack.shards.is_empty() {
-                continue;
-            }
-            if let Some(last) = left.pop_if(|last| last.has_room_for(&pack)) {
-                start = last.start;
-                pack = last.with(&pack);
-            }
-            pack.start = start;
-            start += pack.shards.len();
-            left.push(pack);
+            let pack = if places.is_empty() { pack.clone() } else { pack.without(&places) };
+            Pack::push(&mut left, pack);
         }
         let is_removed = |shard: &Arc<ShardMeta>| removed.contains(&shard.id);
         let recent = self.recent.iter().filter(|shard| is_removed(shard));
@@ -259,11 +255,26 @@ impl ShardList {
             self.recent.retain(|shard| !is_removed(shard));
         }
         if 0 < before {
-            let mut merged = Merged::default();
-            left.iter().for_each(|pack| merged.merge(&pack.merged));
-            (self.packed, self.packed_merged) = (Arc::new(left), Arc::new(merged));
+            self.packed_merged = Arc::new(Pack::merged_of(&left));
+            self.packed = Arc::new(left);
         }
         gone
+    }
+
+    /// The shards at these positions, which ascend. Packed ones stay packed: what is known of them one by one is all there is.
+    pub(super) fn only(&self, numbers: &[usize]) -> Self {
+        let mut packed: Vec<Pack> = Vec::new();
+        let (of_packs, of_recent) = numbers.split_at(numbers.partition_point(|number| *number < self.packed_len()));
+        for of_pack in of_packs.chunk_by(|one, other| std::ptr::eq(self.pack_of(*one), self.pack_of(*other))) {
+            let pack = self.pack_of(of_pack[0]);
+            Pack::push(&mut packed, pack.only(of_pack.iter().map(|number| number - pack.start).collect()));
+        }
+        let recent = of_recent.iter().filter_map(|number| self.recent.get(number - self.packed_len()));
+        Self {
+            packed_merged: Arc::new(Pack::merged_of(&packed)),
+            packed: Arc::new(packed),
+            recent: recent.map(Arc::clone).collect(),
+        }
     }
 
     fn pack_of(&self, number: usize) -> &Pack {

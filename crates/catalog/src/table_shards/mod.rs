@@ -95,17 +95,18 @@ impl TableShards {
         self.pruned.get(&self.shards, predicates, columns)
     }
 
-    /// The shards that were added since the table had those of `before`, the newest first, at most so many. Where as many have gone since, there may be some among
-    /// them that it had.
+    /// The shards that were added since the table had those of `before`, the newest first, at most so many. Where as many have gone since, there
+    /// may be some among them that it had.
     #[must_use]
     pub fn added_since(&self, before: &Self, most: usize) -> Vec<Arc<ShardMeta>> {
-        let newest = |of: &Self| of.shards.last().map(|shard| shard.id);
-        if newest(self) == newest(before) {
+        if self.shards.newest() == before.shards.newest() {
             return Vec::new();
         }
-        let known: HashSet<ShardId> = before.shards.iter().rev().take(most).map(|shard| shard.id).collect();
-        let added = self.shards.iter().rev().take_while(|shard| !known.contains(&shard.id));
-        added.take(most).map(Arc::clone).collect()
+        let newest_first = |of: &Self| (0..of.shards.len()).rev().take(most);
+        let known: HashSet<ShardId> = newest_first(before).filter_map(|number| before.shards.id(number)).collect();
+        let is_new = |number: &usize| self.shards.id(*number).is_some_and(|shard| !known.contains(&shard));
+        let added = newest_first(self).take_while(is_new);
+        added.filter_map(|number| self.shards.get(number)).collect()
     }
 
     /// Whether a row of a shard is deleted.
@@ -140,9 +141,10 @@ impl TableShards {
         let mut numbers: Vec<usize> = kept.iter().filter_map(|shard| self.shards.position(*shard)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let shards: Vec<Arc<ShardMeta>> = numbers.into_iter().filter_map(|number| self.shards.get(number)).collect();
-        let mut only = Self::default().append(&shards, self.sample.as_ref());
-        for shard in shards {
+        let mut only = Self { shards: self.shards.only(&numbers), sample: self.sample.clone(), ..Self::default() };
+        for shard in only.shards.sizes() {
+            only.rows += shard.rows;
+            only.bytes += shard.bytes;
             if let Some(deleted) = self.deleted.get(&shard.id) {
                 only.deleted_rows += deleted.places.len();
                 only.deleted.insert(shard.id, Arc::clone(deleted));

@@ -44,8 +44,7 @@ impl Known {
             if !added.is_empty() {
                 all.push((Arc::clone(table), added));
             }
-            let newest = |of: &TableShards| of.shards.last().map(|shard| shard.id);
-            if now.shards.len() != before.shards.len() || newest(now) != newest(before) {
+            if now.shards.len() != before.shards.len() || now.shards.newest() != before.shards.newest() {
                 *before = now.clone();
             }
         }

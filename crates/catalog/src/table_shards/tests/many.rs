@@ -18,7 +18,7 @@ fn shard(number: usize) -> Arc<ShardMeta> {
     let id = ShardId(Uuid::from_u128((number as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)));
     let stats = |column, first: usize| {
         let mut distinct = Hll::default();
-        (first..first + 3).for_each(|value| distinct.add_hash((value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        (first..first + 3).for_each(|value| distinct.add_hash(SeededRandom::new(value as u64).next_u64()));
         ColumnStats {
             column,
             nulls: 0,

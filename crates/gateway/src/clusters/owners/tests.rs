@@ -65,7 +65,7 @@ fn who_goes_owns_its_parts_until_others_have_taken_over() {
     owners.left(3, WorkerId(9));
     assert_eq!(owners.own, slots(&[0, 1, 3]), "that is another worker's end");
     owners.left(3, WorkerId(3));
-    assert_eq!(owners, super::Owners { own: slots(&[0, 1]), ..Owners::default() });
+    assert_eq!(owners, Owners { own: slots(&[0, 1]), ..Owners::default() });
     assert_eq!(noted(&mut owners, &seen(&[0, 1], &[3], 2)), (vec![], vec![]), "it ends what it does");
     assert_eq!(owners.own, slots(&[0, 1]));
 }
@@ -76,7 +76,7 @@ fn who_is_wanted_again_stays_and_hands_nothing_over() {
     assert_eq!(noted(&mut owners, &seen(&[0], &[1], 1)), (vec![], vec![1]));
     assert_eq!(noted(&mut owners, &seen(&[0, 1], &[], 2)), (vec![], vec![]));
     owners.left(1, WorkerId(1));
-    assert_eq!(owners, super::Owners { own: slots(&[0, 1]), ..Owners::default() });
+    assert_eq!(owners, Owners { own: slots(&[0, 1]), ..Owners::default() });
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn who_has_the_slot_of_another_takes_over_from_it_once() {
     owners.was_replaced(old);
     assert_eq!(taken(&mut owners, &doubled), (vec![], vec![]), "it ends what it does");
     assert_eq!(taken(&mut owners, &seen(&[0, 1], &[], 2)), (vec![], vec![]));
-    assert_eq!(owners, super::Owners { own: slots(&[0, 1]), ..Owners::default() });
+    assert_eq!(owners, Owners { own: slots(&[0, 1]), ..Owners::default() });
     let unasked = Seen { was_asked: false, ..doubled };
     assert_eq!(taken(&mut owners, &unasked), (vec![], vec![]), "nothing is hot");
 }
