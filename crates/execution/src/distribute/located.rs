@@ -13,7 +13,7 @@ use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, JoinOnRef};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -62,7 +62,7 @@ impl Located {
     }
 
     /// Whether rows of both that are joined are in one task.
-    pub(super) fn meets(&self, other: &Self, on: &[(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)]) -> bool {
+    pub(super) fn meets(&self, other: &Self, on: JoinOnRef<'_>) -> bool {
         let (Self::InBuckets(left), Self::InBuckets(right)) = (self, other) else { return false };
         let pairs: Vec<_> = on.iter().filter_map(|(left, right)| Some((position(left)?, position(right)?))).collect();
         let are_equal =

@@ -2,6 +2,7 @@
 //! one process.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use types::Random;
 use types::random::SeededRandom;
@@ -141,7 +142,7 @@ async fn answers_are_the_same_whatever_has_become_of_the_rows() {
         sql.warehouse.execution.settle(*table).await.unwrap();
         let state = sql.warehouse.transactions.current().state;
         let all = state.rows(*table).shards.shards.iter().map(|shard| shard.id).collect::<Vec<_>>();
-        let definition = state.table(*table).expect("it is there").clone();
+        let definition = Arc::clone(state.table(*table).expect("it is there"));
         sql.warehouse.execution.compact_shards(&definition, state.rows(*table).shards_only(&all)).await.unwrap();
     }
     check_all(&sql, "after compaction", &[3, 4]).await;
