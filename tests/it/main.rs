@@ -15,6 +15,7 @@ mod cluster;
 mod cluster_caches;
 mod cluster_cursor;
 mod cluster_kill;
+mod distributed;
 mod external;
 mod faults;
 mod fleet;

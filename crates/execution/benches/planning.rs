@@ -262,5 +262,6 @@ fn shard(number: u64, count: u64, random: &SeededRandom) -> Arc<ShardMeta> {
         ],
         row_groups: vec![RowGroupMeta { rows: ROWS, bytes: bytes - 20_000 }],
         row_ids: RowIds::From(RowId(number * ROWS)),
+        buckets: None,
     })
 }

@@ -6,6 +6,7 @@
 //! Start at `meta.rs` for what the catalog keeps per shard (`packed/`: how it keeps that of many), then `writer/` for a load,
 //! `reader/` for a cold scan, `cache/` for a hot one, `foreign/` for files that others wrote.
 
+pub mod buckets;
 pub mod cache;
 pub mod checksums;
 pub mod datum;
@@ -21,6 +22,7 @@ pub mod stats;
 pub mod stored_form;
 mod writer;
 
+pub use buckets::{BUCKETS, BucketKeys, BucketRuns, ShardBuckets, is_hashable};
 pub use cache::{
     BlockCache, BlockPlace, CacheDisk, CacheUse, CacheWishes, DiskPart, HotBlock, ResultKey, ShardResults, TableCache,
     TierUse,

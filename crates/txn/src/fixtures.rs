@@ -90,6 +90,7 @@ pub(crate) fn shard(table: u32, id: u128) -> Arc<ShardMeta> {
         columns: Vec::new(),
         row_groups: Vec::new(),
         row_ids: shards::RowIds::From(types::RowId((id as u64).wrapping_mul(1_000))),
+        buckets: None,
     })
 }
 

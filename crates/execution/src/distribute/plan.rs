@@ -26,6 +26,7 @@ use super::codec::Codec;
 use super::facts::QueryFacts;
 use super::failure::lost;
 use super::head::HeadExec;
+use super::in_place::in_place;
 use super::joins::JoinExchange;
 use super::leaf;
 use super::nesting::{NESTING_MAX, nesting};
@@ -35,6 +36,7 @@ use super::shape::{are_windows_ordered, to_be_cut};
 use super::whole::{home, sent};
 use crate::RunContext;
 use crate::run::{Place, Prepared};
+use crate::scan::ForWorkers;
 
 /// The workers that queries are divided among, and how.
 #[derive(Debug, Clone)]
@@ -194,7 +196,8 @@ impl<'a> Planning<'a> {
     fn state(&self, optimized: &Optimized) -> SessionState {
         let Exchange { joins, partitions, .. } = self.distribution.exchange;
         let mut state = self.plan.state.as_ref().clone();
-        let config = state.config().clone().with_target_partitions(partitions.max(2));
+        let mut config = state.config().clone().with_target_partitions(partitions.max(2));
+        config.set_extension(Arc::new(ForWorkers));
         *state.config_mut() = config;
         // Without Kiln's rules there are no estimates of theirs.
         let expected = self.context.settings.optimizer().then(|| optimized.expected());
@@ -203,7 +206,7 @@ impl<'a> Planning<'a> {
 
     /// The operators cut where rows change places.
     async fn cut(&self, operators: Arc<dyn ExecutionPlan>, state: SessionState) -> DfResult<Cut> {
-        let operators = to_be_cut(operators)?;
+        let operators = to_be_cut(in_place(&operators)?)?;
         let mut builder = SessionStateBuilder::new_from_existing(state)
             .with_query_planner(Arc::new(Given(operators)))
             .with_distributed_planner();

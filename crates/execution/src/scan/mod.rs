@@ -1,9 +1,10 @@
 //! Scans of tables: which shards, divided into which parts, read by whom.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use catalog::TableRows;
+use catalog::{Distribution, TableRows};
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
@@ -24,6 +25,7 @@ use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
 use crate::table_columns::{column_defs, place_columns};
 
 mod by_key;
+mod divided;
 mod exec;
 mod fresh;
 mod opened;
@@ -38,6 +40,7 @@ mod rows;
 mod tests;
 
 use by_key::{FreshRows, Keyed};
+pub(crate) use divided::{ForWorkers, Lies};
 pub(crate) use exec::ShardScanExec;
 pub(crate) use fresh::{FRESH_PLACE, stored_column};
 pub(crate) use opened::OpenedShards;
@@ -115,8 +118,24 @@ pub(crate) struct ScanShard {
     pub(crate) number: usize,
     /// Rows that are left out.
     pub(crate) deleted: Option<Arc<RoaringBitmap>>,
+    /// And those that other processes read, as far as they lie among the scan's parts.
+    pub(crate) of_others: Vec<Range<u32>>,
     /// A file of an external table, which was opened when it was listed.
     pub(crate) file: Option<ShardReader>,
+}
+
+impl ScanShard {
+    /// All rows that are left out.
+    pub(crate) fn left_out(&self) -> Option<Arc<RoaringBitmap>> {
+        if self.of_others.is_empty() {
+            return self.deleted.clone();
+        }
+        let mut all = self.deleted.as_deref().cloned().unwrap_or_default();
+        for rows in &self.of_others {
+            all.insert_range(rows.clone());
+        }
+        Some(Arc::new(all))
+    }
 }
 
 impl Scan {
@@ -203,6 +222,7 @@ impl PlanScan for ScanPlanner {
             meta: Arc::clone(shard),
             number: *number,
             deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
+            of_others: Vec::new(),
             file: table.files.as_ref().and_then(|files| files.get(*number).cloned()),
         };
         let shards: Vec<ScanShard> = left.iter().map(shard).collect();
@@ -239,7 +259,11 @@ impl PlanScan for ScanPlanner {
         };
         let threads = session.config().target_partitions();
         let parts = self.parts(&scan, fresh, limit, threads);
-        let partitions = threads.clamp(1, parts.len().max(1));
+        let partitions = match session.config().get_extension::<ForWorkers>() {
+            // A worker's share of one part may be joined with its share of many.
+            Some(_) if table.table.distribution != Distribution::Random => threads.max(1),
+            _ => threads.clamp(1, parts.len().max(1)),
+        };
         Ok(Arc::new(ShardScanExec::new(Arc::new(scan), parts, partitions, limit)))
     }
 }

@@ -1,6 +1,7 @@
 //! Which shards are worth writing anew. Pure.
 
 use catalog::TableShards;
+use shards::BucketKeys;
 use types::ShardId;
 
 /// A smaller shard is better off together with others.
@@ -25,6 +26,20 @@ pub(super) fn shards(shards: &TableShards) -> Vec<ShardId> {
             bytes += shard.bytes;
             chosen.push(shard.id);
         }
+    }
+    chosen
+}
+
+/// The next shards whose rows have no buckets by `keys`: they were written before the table was distributed on them.
+pub(super) fn unbucketed(shards: &TableShards, keys: &BucketKeys) -> Vec<ShardId> {
+    let mut bytes = 0;
+    let mut chosen = Vec::new();
+    for shard in shards.shards.iter().filter(|shard| shard.buckets_by(keys).is_none()) {
+        if !chosen.is_empty() && READ_BYTES_MAX < bytes + shard.bytes {
+            break;
+        }
+        bytes += shard.bytes;
+        chosen.push(shard.id);
     }
     chosen
 }

@@ -16,6 +16,7 @@ mod choose;
 mod keep;
 mod pace;
 mod patience;
+mod redistribute;
 mod rewrite;
 
 #[cfg(test)]

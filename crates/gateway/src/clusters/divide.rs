@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster::placement::{Part, Placement, have_room};
 use cluster::{ClusterId, ControlPlane, Worker, WorkerId, WorkerState};
 use execution::distribute::{Cluster, Distribution, Exchange, JoinExchange};
-use execution::{Lease, PartKey};
+use execution::{BUCKETS, Lease, PartKey};
 use fleet::task_url;
 use planner::Settings;
 use url::Url;
@@ -15,6 +15,8 @@ use super::Clusters;
 
 /// No worker gets more of a scan than this, in percent of the mean: what it owns beyond that its second reads.
 const SHARE_MAX_PCT: u64 = 125;
+/// And of buckets, which are few: a query takes as long as who has most of them.
+const BUCKETS_MAX_PCT: u64 = 110;
 /// So many queries for each of its cores a worker runs as a whole before others stand in for it: then they wait for each other there more than a cold cache costs.
 const WHOLE_OF_CORE: u64 = 2;
 
@@ -67,6 +69,16 @@ impl HeldWorkers {
     fn find(&self, worker: &Url) -> Option<&Held> {
         self.held.iter().find(|held| held.url == *worker)
     }
+
+    /// Which of `among` has each of the parts, none of them many more than others: so many percent of the mean.
+    fn placed(&self, parts: impl Iterator<Item = Part>, among: &[Url], percent: u64) -> Vec<usize> {
+        let slot = |worker: &Url| self.find(worker).map(|held| held.slot);
+        let number: HashMap<u32, usize> =
+            among.iter().enumerate().filter_map(|(number, worker)| Some((slot(worker)?, number))).collect();
+        let placement = Placement::new(self.cluster, number.keys().copied());
+        let sized: Vec<(Part, u64)> = parts.map(|part| (part, 1)).collect();
+        placement.bounded(&sized, percent).into_iter().map(|slot| number[&slot]).collect()
+    }
 }
 
 #[derive(Debug)]
@@ -95,12 +107,13 @@ impl Cluster for HeldWorkers {
     }
 
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
-        let slot = |worker: &Url| self.find(worker).map(|held| held.slot);
-        let number: HashMap<u32, usize> =
-            among.iter().enumerate().filter_map(|(number, worker)| Some((slot(worker)?, number))).collect();
-        let placement = Placement::new(self.cluster, number.keys().copied());
-        let sized: Vec<(Part, u64)> = parts.iter().map(|part| (Part::new(part.shard, part.piece()), 1)).collect();
-        placement.bounded(&sized, SHARE_MAX_PCT).into_iter().map(|slot| number[&slot]).collect()
+        let parts = parts.iter().map(|part| Part::new(part.shard, part.piece()));
+        self.placed(parts, among, SHARE_MAX_PCT)
+    }
+
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
+        let buckets = (0..).take(BUCKETS).map(Part::of_bucket);
+        self.placed(buckets, among, BUCKETS_MAX_PCT)
     }
 
     fn unreached(&self, worker: &Url) {

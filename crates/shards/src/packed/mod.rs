@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use types::{ColumnId, RowId, ShardId};
 
+use crate::packed::buckets::Buckets;
 use crate::packed::column::PackedColumn;
 use crate::packed::numbers::Numbers;
 use crate::packed::objects::Objects;
 use crate::{ColumnStats, RowGroupMeta, RowIds, ShardMeta};
 
 mod bounds;
+mod buckets;
 mod chosen;
 mod column;
 mod numbers;
@@ -43,6 +45,7 @@ pub struct PackedShards {
     group_ends: Numbers,
     group_rows: Numbers,
     group_bytes: Numbers,
+    buckets: Buckets,
     /// The columns of any of them.
     columns: Box<[PackedColumn]>,
     /// Which columns there are in a shard, in its order.
@@ -132,6 +135,7 @@ impl PackedShards {
             group_ends: Numbers::pack(&ends),
             group_rows: groups(|group| group.rows),
             group_bytes: groups(|group| group.bytes),
+            buckets: Buckets::pack(shards.iter().map(|shard| shard.buckets.as_ref())),
             columns: columns.into_iter().map(|column| PackedColumn::pack(column, shards, distinct)).collect(),
             layouts: layouts.into(),
             layout: Numbers::pack(&layout),
@@ -166,6 +170,7 @@ impl PackedShards {
             columns: layout.iter().map(|column| self.columns[usize::from(*column)].stats(shard)).collect(),
             row_groups: groups.map(group).collect(),
             row_ids: row_ids_of(self.row_ids.get(shard)),
+            buckets: self.buckets.get(shard),
         }
     }
 
@@ -227,6 +232,7 @@ impl PackedShards {
             + size_of_val(&*self.ids)
             + size_of_val(&*self.by_id)
             + self.objects.heap_bytes()
+            + self.buckets.heap_bytes()
             + numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>()
             + columns.chain(layouts).sum::<usize>()
     }

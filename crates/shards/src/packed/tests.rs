@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::prune::{Pruner, may_match};
-use crate::{ColumnDef, ColumnStats, Datum, Hll, Op, Predicate, Test};
+use crate::{ColumnDef, ColumnStats, Datum, Hll, Op, Predicate, ShardBuckets, Test};
 
 /// Values of a few that are equal, near, or far apart, of the kind that a number stands for.
 fn datum(kind: i32) -> BoxedStrategy<Datum> {
@@ -78,8 +78,20 @@ fn shard() -> impl Strategy<Value = ShardMeta> {
             columns,
             row_groups: (0..groups as u64).map(|rows| RowGroupMeta { rows, bytes: rows * 100 }).collect(),
             row_ids: row_ids[groups],
+            buckets: buckets(groups),
         }
     })
+}
+
+/// None of most shards, else some by one of two schemes, or those of a shard without rows.
+fn buckets(number: usize) -> Option<ShardBuckets> {
+    let runs: &[(u8, u32)] = match number {
+        1 => &[(3, 9), (63, 1), (3, u32::MAX)],
+        2 => &[(0, 1_000)],
+        3 => &[],
+        _ => return None,
+    };
+    Some(ShardBuckets::new(u64::MAX - number as u64 % 2, runs.to_vec()))
 }
 
 fn test(column: i32) -> impl Strategy<Value = Test> {
@@ -223,6 +235,7 @@ fn neighbours_take_little_memory() {
             columns: vec![stats(1, number * 1_000, number * 1_000 + 999), stats(2, scattered, scattered + 999)],
             row_groups: vec![RowGroupMeta { rows: 1_000_000, bytes: 100 << 20 }],
             row_ids: RowIds::From(RowId(number.cast_unsigned() * 1_000_000)),
+            buckets: None,
         })
     };
     let shards: Vec<_> = (0..4_096).map(shard).collect();

@@ -46,6 +46,7 @@ fn shard(number: usize) -> Arc<ShardMeta> {
         columns,
         row_groups: vec![RowGroupMeta { rows: 1_000 + number as u64 % 3, bytes: 9_000 }],
         row_ids: RowIds::From(RowId(number as u64 * 2_000)),
+        buckets: None,
     })
 }
 

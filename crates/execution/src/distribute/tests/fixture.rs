@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
 use planner::Planned;
+use shards::BUCKETS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use types::random::SeededRandom;
@@ -59,6 +60,10 @@ impl Cluster for InTurn {
 
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
         (0..parts.len()).map(|number| number % among.len()).collect()
+    }
+
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
+        (0..BUCKETS).map(|bucket| bucket % among.len()).collect()
     }
 }
 

@@ -44,6 +44,7 @@ fn shard(table: Oid, number: i64) -> Arc<ShardMeta> {
         ],
         row_groups: vec![RowGroupMeta { rows: 1_000_000, bytes: 100 << 20 }],
         row_ids: RowIds::From(RowId(number.cast_unsigned() * 1_000_000)),
+        buckets: None,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Claims about queries on several workers: what they give is what one process gives, whatever is sent where.
 
+mod co_located;
 mod fixture;
 mod fragments;
 mod many_shards;

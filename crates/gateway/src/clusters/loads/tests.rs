@@ -52,6 +52,7 @@ fn shard(number: u128, pieces: u64) -> Arc<ShardMeta> {
         columns: Vec::new(),
         row_groups: vec![RowGroupMeta { rows, bytes: 1 }],
         row_ids: RowIds::None,
+        buckets: None,
     })
 }
 
