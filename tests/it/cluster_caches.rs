@@ -1,4 +1,4 @@
-//! What workers have in their caches when a cluster grows: the new one does not begin with nothing.
+//! What workers have in their caches when a cluster grows or shrinks, when a table is loaded, and when an owner has enough to do.
 
 use std::time::Duration;
 
@@ -12,52 +12,169 @@ use crate::server::Server;
 const SCALE: f64 = 0.3;
 /// Pages of a local disk are kept when they are read for the third time, and what is kept is hot when it is asked for again.
 const ROUNDS: usize = 5;
-const TWO: &str = "CREATE CLUSTER growing WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
-const READY: &str = "SELECT count(*) = $ FROM sys.worker WHERE cluster = 'growing' AND state = 'ready'";
+const TWO: &str = "CREATE CLUSTER c WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
+const READY: &str = "SELECT count(*) = $ FROM sys.worker WHERE cluster = 'c' AND state = 'ready'";
 const USES: &str = "SELECT coalesce(sum(cache_hits), 0)::int8, coalesce(sum(cache_misses), 0)::int8 \
-                    FROM sys.worker WHERE cluster = 'growing' AND state = 'ready'";
+                    FROM sys.worker WHERE cluster = 'c' AND state = 'ready'";
+const DIVIDED: &str = "USE CLUSTER c; SET min_parallel_table_scan_size = 0; SET kiln.fragment_cache = off";
+/// What is packed in a page of a table's column.
+const PAGE_ROWS: i64 = 65_536;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_added_has_what_it_owns_in_its_cache() {
+async fn what_is_hot_changes_hands_when_a_cluster_grows_and_when_it_shrinks() {
     let server = Server::start();
     let boss = server.connect().await;
     load::load(&boss, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
-    boss.batch_execute(TWO).await.expect("a cluster can be made");
-    until(&boss, &READY.replace('$', "2")).await;
-    let client = server.connect().await;
-    let settings = "USE CLUSTER growing; SET min_parallel_table_scan_size = 0; SET kiln.fragment_cache = off";
-    client.batch_execute(settings).await.expect("the cluster is there");
+    let client = two_workers(&server, &boss).await;
     for _ in 0..ROUNDS {
         all_queries(&client).await;
     }
     let (before, _) = round(&boss, &client).await;
 
-    boss.batch_execute("ALTER CLUSTER growing SET (NODE_COUNT = 3)").await.expect("it grows");
+    boss.batch_execute("ALTER CLUSTER c SET (NODE_COUNT = 3)").await.expect("it grows");
     until(&boss, &READY.replace('$', "3")).await;
     // The third owns nothing before it has taken over.
-    let third = "SELECT cache_bytes > 0 FROM sys.worker WHERE cluster = 'growing' AND slot = 2 AND state = 'ready'";
+    let third = "SELECT cache_bytes > 0 FROM sys.worker WHERE cluster = 'c' AND slot = 2 AND state = 'ready'";
     until(&boss, third).await;
-    let (after, divided) = round(&boss, &client).await;
-    println!("{:.0} % of blocks were found in memory before, {:.0} % after", before * 100.0, after * 100.0);
-    assert!(divided, "the third has a part of the work");
-    assert!(0.8 < after, "{after} of the blocks that were asked for were there, {before} before");
+    let (grown, places) = round(&boss, &client).await;
+    println!("{:.0} % of blocks were found in memory with two, {:.0} % with three", before * 100.0, grown * 100.0);
+    assert_eq!(places, "Runs: on 3 workers", "the third has a part of the work");
+    assert!(0.8 < grown, "{grown} of the blocks that were asked for were there, {before} before");
+
+    // What the third has read itself by now is hot there alone.
+    for _ in 0..ROUNDS {
+        all_queries(&client).await;
+    }
+    boss.batch_execute("ALTER CLUSTER c SET (NODE_COUNT = 2)").await.expect("it shrinks");
+    until(&boss, "SELECT state = 'running' FROM sys.cluster WHERE name = 'c'").await;
+    let (shrunk, places) = round(&boss, &client).await;
+    println!("{:.0} % with two again", shrunk * 100.0);
+    assert_eq!(places, "Runs: on 2 workers");
+    assert!(0.8 < shrunk, "{shrunk} of the blocks that were asked for were there, {grown} before");
 }
 
-/// All queries once more: which part of the blocks that they asked for was there, and whether three workers ran the first of them.
-async fn round(boss: &Client, client: &Client) -> (f64, bool) {
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_loaded_is_in_the_caches_of_its_owners_before_a_query_asks() {
+    const LOADED: i64 = 3_000_000;
+    let server = Server::start();
+    let boss = server.connect().await;
+    let rows =
+        |from: i64, to: i64| format!("SELECT i, i % 1000 AS v, i % 7 AS w FROM generate_series({from}, {to}) AS g(i)");
+    boss.batch_execute(&format!("CREATE TABLE t AS {}", rows(1, 1_000_000))).await.expect("it is loaded");
+    let client = two_workers(&server, &boss).await;
+    for _ in 0..ROUNDS {
+        assert_eq!(sum(&client, "v", "t").await, 499_500_000);
+    }
+    // One of three columns is hot.
+    let insert = format!("INSERT INTO t {}", rows(1_000_001, 1_000_000 + LOADED));
+    boss.batch_execute(&insert).await.expect("it is loaded");
+    let pages = LOADED / PAGE_ROWS;
+    let has_read = |pages: i64| {
+        format!(
+            "SELECT sum(ahead_blocks) >= {pages} AND min(ahead_blocks) > 0 AND min(ahead_shards) > 0 AND sum(ahead_dropped) = 0 \
+             FROM sys.worker WHERE cluster = 'c'"
+        )
+    };
+    until(&boss, &has_read(pages)).await;
+    let (hits, misses) = uses(&boss).await;
+    assert_eq!(sum(&client, "v", "t").await, 4 * 499_500_000);
+    let found = found_since(&boss, hits, misses).await;
+    println!("{:.0} % of the blocks of a column that was hot were found after a load", found * 100.0);
+    // Of few pieces a worker may own more than it reads; its second reads those.
+    assert!(0.7 < found, "{found} of the blocks were there before anybody asked");
+    let read = boss.query_one("SELECT sum(ahead_blocks)::int8 FROM sys.worker WHERE cluster = 'c'", &[]).await;
+    let read: i64 = read.expect("workers are shown").get(0);
+    assert!(
+        read < pages * 3 / 2,
+        "each is at its owner's, and the columns that nobody asks for are nowhere: {read} of {pages}"
+    );
+
+    // What is pinned is there as a whole, though nobody has ever asked for it.
+    let pinned = format!("CREATE TABLE p WITH (cache = pin) AS {}", rows(1, LOADED));
+    boss.batch_execute(&pinned).await.expect("it is loaded");
+    until(&boss, &has_read(read + 3 * pages)).await;
+    let (hits, misses) = uses(&boss).await;
+    assert_eq!(sum(&client, "w", "p").await, LOADED / 7 * 21 + 1 + 2 + 3);
+    let found = found_since(&boss, hits, misses).await;
+    println!("{:.0} % of the blocks of a pinned table were found after it was made", found * 100.0);
+    assert!(0.7 < found, "{found} of the blocks were there before anybody asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_second_stands_in_for_an_owner_that_has_enough() {
+    const SMALL: &str = "CREATE TABLE small AS SELECT i FROM generate_series(1, 200000) AS g(i)";
+    let server = Server::start();
+    let boss = server.connect().await;
+    boss.batch_execute(SMALL).await.expect("it is loaded");
+    let client = two_workers(&server, &boss).await;
+    client.batch_execute("RESET min_parallel_table_scan_size").await.expect("it is set");
+    let whole = "SELECT sum(i) FROM small";
+    let owner = place(&client, whole).await;
+    assert!(owner.starts_with("Runs: as a whole on "), "{owner}");
+    assert_eq!(place(&client, whole).await, owner, "the owner has time");
+
+    let cores = "SELECT ceil(min(cores))::int8 FROM sys.worker WHERE cluster = 'c'";
+    let cores: i64 = boss.query_one(cores, &[]).await.expect("workers are shown").get(0);
+    let mut busy = Vec::new();
+    for _ in 0..2 * cores {
+        let other = server.connect().await;
+        let open = "USE CLUSTER c; BEGIN; DECLARE c CURSOR FOR SELECT a.i FROM small a, small b; FETCH 1 FROM c";
+        other.batch_execute(open).await.expect("the first row comes at once, and the last never");
+        busy.push(other);
+    }
+    let second = place(&client, whole).await;
+    assert!(second.starts_with("Runs: as a whole on ") && second != owner, "{second}, {owner}");
+    for other in &busy {
+        other.batch_execute("ROLLBACK").await.expect("its cursor is closed");
+    }
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    while place(&client, whole).await != owner {
+        assert!(clock.monotonic() - begun < Duration::from_secs(30), "the owner has nothing to do any more");
+    }
+}
+
+/// A cluster of two workers, and a session that has all its queries divided among them.
+async fn two_workers(server: &Server, boss: &Client) -> Client {
+    boss.batch_execute(TWO).await.expect("a cluster can be made");
+    until(boss, &READY.replace('$', "2")).await;
+    let client = server.connect().await;
+    client.batch_execute(DIVIDED).await.expect("the cluster is there");
+    client
+}
+
+/// All queries once more: which part of the blocks that they asked for was there, and where the first of them ran.
+async fn round(boss: &Client, client: &Client) -> (f64, String) {
     let (hits, misses) = uses(boss).await;
-    let plan = run::query(client, &format!("EXPLAIN (ANALYZE) {}", Suite::Tpch.queries()[0])).await;
-    let plan = plan.expect("it is explained");
-    let divided = plan.iter().flatten().flatten().any(|line| line == "Runs: on 3 workers");
+    let place = place(client, Suite::Tpch.queries()[0]).await;
     all_queries(client).await;
-    let (hits, misses) = (uses(boss).await.0 - hits, uses(boss).await.1 - misses);
-    (hits as f64 / (hits + misses).max(1) as f64, divided)
+    (found_since(boss, hits, misses).await, place)
+}
+
+/// Where a query runs.
+async fn place(client: &Client, sql: &str) -> String {
+    let plan = run::query(client, &format!("EXPLAIN (ANALYZE) {sql}")).await.expect("it is explained");
+    let line = plan.into_iter().flatten().flatten().find(|line| line.starts_with("Runs: "));
+    line.expect("a cluster of processes says where")
 }
 
 async fn all_queries(client: &Client) {
     for sql in Suite::Tpch.queries().iter().filter(|sql| !sql.contains("CREATE")) {
         run::query(client, sql).await.expect("each query has an answer");
     }
+}
+
+async fn sum(client: &Client, column: &str, table: &str) -> i64 {
+    let sql = format!("SELECT sum({column})::int8 FROM {table}");
+    client.query_one(&sql, &[]).await.expect("it is a number").get(0)
+}
+
+/// Which part of the blocks that were asked for since was there.
+async fn found_since(boss: &Client, hits: i64, misses: i64) -> f64 {
+    let now = uses(boss).await;
+    let (hits, misses) = (now.0 - hits, now.1 - misses);
+    assert!(0 < hits + misses, "somebody has asked for some");
+    hits as f64 / (hits + misses) as f64
 }
 
 /// Hits and misses, once workers have said so: they do each second.

@@ -14,9 +14,10 @@ use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
 use crate::cluster::until;
+use crate::processes::children;
 use crate::server::{Server, nightly};
 
-const SCALE: f64 = 0.05;
+pub(crate) const SCALE: f64 = 0.05;
 /// Workers killed: in every run, and at night.
 const KILLS: usize = 15;
 const KILLS_NIGHTLY: usize = 200;
@@ -28,10 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Sessions that go on asking meanwhile.
 const CLIENTS: usize = 3;
 const CLUSTER: &str = "CREATE CLUSTER hit WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
-const THREE_READY: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready'";
-const ON_WORKERS: &str = "USE CLUSTER hit; SET min_parallel_table_scan_size = 0";
+pub(crate) const THREE_READY: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready'";
+pub(crate) const ON_WORKERS: &str = "USE CLUSTER hit; SET min_parallel_table_scan_size = 0";
 /// What a statement may end with that has lost two workers, or one after its first rows.
-const LOST: [&str; 2] = ["58030", "57P01"];
+pub(crate) const LOST: [&str; 2] = ["58030", "57P01"];
 
 /// How the statements of a session ended.
 #[derive(Debug, Default)]
@@ -44,12 +45,6 @@ struct Endings {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_outlive_the_workers_that_run_them() {
-    if !nightly() {
-        println!(
-            "skipped: some statements still end with the error of a lost worker instead of beginning again; runs at night"
-        );
-        return;
-    }
     let server = Server::start_with(&["--worker-backoff", "0"], &[]);
     let boss = loaded(&server).await;
     let mut known = BTreeMap::new();
@@ -152,26 +147,12 @@ async fn a_load_that_workers_read_for_is_there_whole_or_not_at_all() {
 }
 
 /// TPC-H on a server, and a cluster of three worker processes.
-async fn loaded(server: &Server) -> Client {
+pub(crate) async fn loaded(server: &Server) -> Client {
     let client = server.connect().await;
     load::load(&client, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
     client.batch_execute(CLUSTER).await.expect("a cluster can be made");
     until(&client, THREE_READY).await;
     client
-}
-
-/// The processes that a process has started and that still run.
-pub(crate) fn children(parent: u32) -> Vec<u32> {
-    let listed = std::fs::read_dir("/proc").expect("the system shows its processes");
-    let pids = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let is_child = |pid: &u32| {
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-        // After the name, which may hold anything: state and parent.
-        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
-        let state = fields.next();
-        state != Some("Z") && fields.next().and_then(|field| field.parse::<u32>().ok()) == Some(parent)
-    };
-    pids.filter(is_child).collect()
 }
 
 /// Waits until another process is there for the one that was killed.

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::fleet::{Fleet, FleetSettings};
+use ::fleet::{Fleet, FleetSettings, Launcher};
 use cluster::control_plane::conformance::{self, Surroundings};
 use cluster::control_plane::{ControlPlane, LocalControlPlane, StateStore, WorkerHost};
 use cluster::{
@@ -64,7 +64,9 @@ impl Machine {
         let settings = FleetSettings {
             data: self.folder.path().to_owned(),
             folder: self.folder.path().join("workers"),
+            door: SocketAddr::from(([127, 0, 0, 1], 0)),
             program: kiln(),
+            launcher: Launcher::default(),
             variables: self.variables.clone(),
             storage: format!("file://{}", self.folder.path().join("storage").display()),
             memory_bytes: self.patience.machine.memory_bytes,

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 use types::{Clock, SystemClock};
 
+use crate::processes::{self, Known};
+
 /// How long a server may take until it serves.
 const START_SECONDS_MAX: u64 = 60;
 /// How long workers look for a server that was killed: long enough for the next one on its folder.
@@ -22,6 +24,8 @@ pub(crate) struct Server {
     pub(crate) http_port: u16,
     data: Data,
     log: Arc<Mutex<String>>,
+    /// Its workers are for the next server on its folder.
+    leaves_workers: bool,
 }
 
 enum Data {
@@ -100,7 +104,7 @@ impl Server {
             let _ = ready.send(Err(lines.lock().expect("nobody panics with it").clone()));
         });
         match wait.recv_timeout(Duration::from_secs(START_SECONDS_MAX)) {
-            Ok(Ok((pg_port, http_port))) => Ok(Self { process, pg_port, http_port, data, log }),
+            Ok(Ok((pg_port, http_port))) => Ok(Self { process, pg_port, http_port, data, log, leaves_workers: false }),
             Ok(Err(lines)) => {
                 let _ = process.wait();
                 Err(lines)
@@ -155,23 +159,30 @@ impl Server {
         Ok(client)
     }
 
-    /// Ends it at once, as a power cut would.
+    /// Ends it at once, as a power cut would; its workers look for the next one.
     pub(crate) fn kill(mut self) {
+        self.leaves_workers = true;
         self.process.kill().expect("it is our child");
         self.process.wait().expect("it is our child");
     }
 
     /// Asks it to end (SIGTERM) and waits; true if it ended cleanly.
     pub(crate) fn stop(mut self) -> bool {
+        self.leaves_workers = true;
         let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
         asked.is_ok_and(|status| status.success()) && self.process.wait().is_ok_and(|status| status.success())
     }
 }
 
+/// With its workers: nobody would come for them.
 impl Drop for Server {
     fn drop(&mut self) {
+        // Once it has ended its number may be another's.
+        let running = matches!(self.process.try_wait(), Ok(None)).then(|| self.pid());
+        let workers = if self.leaves_workers { Vec::new() } else { processes::workers(running, self.folder()) };
         let _ = self.process.kill();
         let _ = self.process.wait();
+        workers.iter().for_each(Known::kill);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A table that begins with the rows of another: the same shards, and copies of what is small.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -31,12 +31,14 @@ impl TableRows {
         let mut shards = source.shards.clone();
         shards.deleted = OrdMap::new();
         shards.deleted_rows = 0;
-        for shard in &source.shards.shards {
-            if let Some(places) = source.deleted(shard.id) {
+        let with_deleted: BTreeSet<ShardId> =
+            source.shards.deleted.keys().chain(source.own.deleted.keys()).copied().collect();
+        for shard in with_deleted {
+            if let Some(places) = source.deleted(shard).filter(|_| source.shards.shards.position(shard).is_some()) {
                 let mut deleted = DeletedRows::default();
                 deleted.add(&places);
                 shards.deleted_rows += deleted.places.len();
-                shards.deleted.insert(shard.id, Arc::new(deleted));
+                shards.deleted.insert(shard, Arc::new(deleted));
             }
         }
         // Rows that the table had under this id before it was dropped may still be on their way out of the store.
@@ -50,23 +52,19 @@ impl TableRows {
 impl CatalogState {
     /// Notes the shards of a table that other tables have too.
     pub(crate) fn note_shared(&mut self, table: Oid) {
-        let own: HashSet<ShardId> = self.shards(table).shards.iter().map(|shard| shard.id).collect();
+        let own: HashSet<ShardId> = self.shards(table).shards.ids().collect();
         let others = self.tables().filter(|other| other.oid != table);
-        let shared: Vec<ShardId> = others
-            .flat_map(|other| &self.shards(other.oid).shards)
-            .map(|shard| shard.id)
-            .filter(|shard| own.contains(shard))
-            .collect();
+        let shards = others.flat_map(|other| self.shards(other.oid).shards.ids());
+        let shared: Vec<ShardId> = shards.filter(|shard| own.contains(shard)).collect();
         self.shared.0.extend(shared);
     }
 
     /// Notes all shards that more than one table has.
     pub(crate) fn note_all_shared(&mut self) {
         let mut seen = HashSet::new();
-        let shards: Vec<ShardId> =
-            self.tables().flat_map(|table| &self.shards(table.oid).shards).map(|shard| shard.id).collect();
-        let shared = shards.into_iter().filter(|shard| !seen.insert(*shard));
-        self.shared.0.extend(shared.collect::<Vec<_>>());
+        let shards = self.tables().flat_map(|table| self.shards(table.oid).shards.ids());
+        let shared: Vec<ShardId> = shards.filter(|shard| !seen.insert(*shard)).collect();
+        self.shared.0.extend(shared);
     }
 
     /// Of the shards of `table` those that another table has too: their objects are needed without it.
@@ -76,7 +74,7 @@ impl CatalogState {
             return HashSet::new();
         }
         let others = self.tables().filter(|other| other.oid != table);
-        let shards = others.flat_map(|other| &self.shards(other.oid).shards).map(|shard| shard.id);
+        let shards = others.flat_map(|other| self.shards(other.oid).shards.ids());
         shards.filter(|shard| self.shared.0.contains(shard)).collect()
     }
 }

@@ -121,6 +121,7 @@ pub(crate) fn shard(table: u32, id: u128, values: std::ops::Range<i64>) -> Arc<S
         }],
         row_groups: vec![RowGroupMeta { rows, bytes: rows * 10 }],
         row_ids: shards::RowIds::From(types::RowId(1)),
+        buckets: None,
     })
 }
 

@@ -53,5 +53,5 @@ pub use table::{
     SortColumn, Storage, Table, TableOrder,
 };
 pub use table_rows::{CommittedRows, History, RowPlace, TableRows};
-pub use table_shards::TableShards;
+pub use table_shards::{PrunedShards, ShardList, ShardSize, TableShards};
 pub use view::View;

@@ -200,15 +200,15 @@ pub enum ReferentialAction {
     SetDefault,
 }
 
-/// Where rows live, once there are clusters.
+/// Which worker of a cluster has which rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Distribution {
     /// Any worker.
     #[default]
     Random,
-    /// Every worker.
+    /// Every worker, where that spares moving rows of others.
     Replicate,
-    /// The worker that the hash of these columns names.
+    /// The worker that owns the bucket of these columns' values, so that equal values of all tables are on one.
     On(Vec<ColumnId>),
 }
 

@@ -10,7 +10,7 @@ use rowstore::{FreshRows, Layer, OwnRows, Row};
 use shards::ShardMeta;
 use types::{CommitTs, Mutation, RowId, ShardId};
 
-use crate::{Compacted, Result, Settled, Table, TableShards};
+use crate::{Compacted, PrunedShards, Result, Settled, ShardSize, Table, TableShards};
 
 /// The rows of a table: those that are committed, which are to be read as if they were its own fields, and above them those of a
 /// transaction. Cloning costs a pointer, and a few more where a transaction has written.
@@ -128,6 +128,20 @@ impl TableRows {
         }
     }
 
+    /// The first shards that hold so many rows which are to be seen, or all, with their positions.
+    #[must_use]
+    pub fn first_shards(&self, rows: u64) -> PrunedShards {
+        let mut found = 0;
+        let shards = &self.shards.shards;
+        let is_wanted = |size: &ShardSize| {
+            let is_wanted = found < rows;
+            found += size.rows - self.deleted(size.id).map_or(0, |deleted| deleted.len());
+            is_wanted
+        };
+        let wanted = shards.sizes().take_while(is_wanted).count();
+        (0..wanted).filter_map(|number| Some((number, shards.get(number)?))).collect()
+    }
+
     /// The sealed rows that are still there, and nothing else.
     #[must_use]
     pub fn sealed_only(&self) -> Self {
@@ -142,9 +156,7 @@ impl TableRows {
     /// These shards, and nothing else.
     #[must_use]
     pub fn shards_only(&self, kept: &[ShardId]) -> Self {
-        let removed: Vec<ShardId> =
-            self.shards.shards.iter().map(|shard| shard.id).filter(|shard| !kept.contains(shard)).collect();
-        CommittedRows { shards: self.shards.without(&removed), ..CommittedRows::default() }.into()
+        CommittedRows { shards: self.shards.only(kept), ..CommittedRows::default() }.into()
     }
 
     /// The rows after a commit of `own`, which was bound to exactly these.
@@ -190,7 +202,7 @@ impl TableRows {
     /// there.
     pub(crate) fn compacted(&self, compacted: &Compacted) -> Option<Self> {
         let removed: Vec<ShardId> = compacted.removed.keys().copied().collect();
-        if removed.iter().any(|shard| self.shards.find(*shard).is_none()) {
+        if removed.iter().any(|shard| self.shards.shards.position(*shard).is_none()) {
             return None;
         }
         let mut next = self.clone();

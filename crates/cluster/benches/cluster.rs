@@ -74,6 +74,7 @@ fn started(actions: &[Action], state: WorkerState) -> Vec<Worker> {
             heard: Duration::from_secs(60),
             hung: false,
             failed: state == WorkerState::Gone,
+            hands_over: false,
             version: Some("1".to_owned()),
             address: None,
             running: 0,

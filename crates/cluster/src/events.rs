@@ -32,6 +32,8 @@ pub enum EventKind {
     WorkerReady,
     WorkerDraining,
     WorkerHung,
+    /// A worker that hung answers again.
+    WorkerRecovered,
     /// A worker is gone that was told to go.
     WorkerStopped,
     /// A worker is gone that was not told to, or did not come up.
@@ -106,6 +108,7 @@ impl fmt::Display for EventKind {
             Self::WorkerReady => "worker_ready",
             Self::WorkerDraining => "worker_draining",
             Self::WorkerHung => "worker_hung",
+            Self::WorkerRecovered => "worker_recovered",
             Self::WorkerStopped => "worker_stopped",
             Self::WorkerFailed => "worker_failed",
         })

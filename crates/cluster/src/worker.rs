@@ -62,6 +62,8 @@ pub struct Worker {
     pub hung: bool,
     /// It is gone without having been told to, or because it hung or did not come up.
     pub failed: bool,
+    /// Others take over what is hot in its cache: where it is to go it stays until they have.
+    pub hands_over: bool,
     /// The version that it runs, known when it has joined.
     pub version: Option<String>,
     /// Where other workers reach it, known when it has joined.

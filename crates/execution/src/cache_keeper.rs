@@ -42,7 +42,7 @@ impl Execution {
 }
 
 fn wishes(state: &CatalogState) -> CacheWishes {
-    let shards = state.tables().flat_map(|table| &state.shards(table.oid).shards).map(|shard| shard.id).collect();
+    let shards = state.tables().flat_map(|table| state.shards(table.oid).shards.ids()).collect();
     let special = state.tables().filter(|table| !table.cache.is_normal());
     CacheWishes { shards, policies: special.map(|table| (table.oid, table.cache)).collect(), ..CacheWishes::default() }
 }

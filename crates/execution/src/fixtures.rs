@@ -74,7 +74,7 @@ impl Warehouse {
 
     /// The table's shards as committed.
     pub(crate) fn shards(&self) -> Vec<Arc<ShardMeta>> {
-        self.transactions.current().state.shards(TABLE).shards.iter().cloned().collect()
+        self.transactions.current().state.shards(TABLE).shards.iter().collect()
     }
 
     /// The rows of a shard.

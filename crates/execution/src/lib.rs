@@ -46,6 +46,7 @@ pub use ran::Ran;
 pub use run::{RowStream, RunContext};
 pub use scan::PartKey;
 pub use settle::{FreshLimits, Pace, SettleSettings};
+pub use shards::BUCKETS;
 pub use shards::{CacheDisk, DiskPart, TierUse};
 pub use threads::{Priority, QueryShare};
 pub use workers::Lease;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cluster::WorkerId;
 use execution::distribute::{ByteStream, Dial};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 use types::Clock;
 use url::Url;
 
@@ -30,17 +32,26 @@ impl Dialer {
     pub(crate) fn new(credentials: Arc<Credentials>, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self { credentials, clock })
     }
+
+    /// A connection over which a worker is told what was loaded.
+    pub(crate) async fn dial_for_loads(&self, worker: &Url) -> io::Result<TlsStream<TcpStream>> {
+        let (address, id) = place_of(worker)?;
+        self.credentials.dial_for_loads(address, Name::Worker(id), &self.clock).await
+    }
 }
 
 #[async_trait]
 impl Dial for Dialer {
     async fn dial(&self, worker: &Url) -> io::Result<Box<dyn ByteStream>> {
-        let Some((address, id)) = place(worker) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{worker} is no worker's address")));
-        };
+        let (address, id) = place_of(worker)?;
         let stream = self.credentials.dial(address, Name::Worker(id), &self.clock).await?;
         Ok(Box::new(stream))
     }
+}
+
+fn place_of(worker: &Url) -> io::Result<(String, WorkerId)> {
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("{worker} is no worker's address"));
+    place(worker).ok_or_else(refused)
 }
 
 /// Where the worker of an address for tasks is, and who.

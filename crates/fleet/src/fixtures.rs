@@ -1,5 +1,6 @@
 //! What several modules' tests are made of.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use types::{Clock, SystemClock};
 
 use crate::fleet::FleetSettings;
+use crate::launcher::Launcher;
 
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
@@ -17,7 +19,9 @@ pub(crate) fn settings(folder: &Path) -> FleetSettings {
     FleetSettings {
         data: folder.to_owned(),
         folder: folder.join("workers"),
+        door: SocketAddr::from(([127, 0, 0, 1], 0)),
         program: "/nowhere/kiln".into(),
+        launcher: Launcher::default(),
         variables: Vec::new(),
         storage: "memory:///".to_owned(),
         memory_bytes: 64 << 20,

@@ -1,7 +1,7 @@
 //! What an instance has for its workers: an authority, a door at which they come in, and the host that starts and ends them.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,9 @@ use crate::authority::{Authority, AuthorityError, VALIDITY};
 use crate::dial::Dialer;
 use crate::identity::{Credentials, Identity, Name};
 use crate::join::receive;
+use crate::launcher::Launcher;
 use crate::listen::listen;
+use crate::own_thread::OwnThread;
 use crate::processes::Processes;
 
 /// Certificates are renewed when half their time is over.
@@ -28,8 +30,11 @@ pub struct FleetSettings {
     pub data: PathBuf,
     /// For what is known of workers, with a folder for each of their slots.
     pub folder: PathBuf,
-    /// The program that is started as `program worker --join …`, and variables that it gets besides this process's own.
+    /// Where workers come in, an address that they reach. With port 0 it is where those of an earlier instance knock, or any that is free.
+    pub door: SocketAddr,
+    /// The program that is started as `program worker --join …`, by what, and variables that it gets besides this process's own.
     pub program: PathBuf,
+    pub launcher: Launcher,
     pub variables: Vec<(String, String)>,
     /// As `kiln serve --storage` takes it: one that other processes can read.
     pub storage: String,
@@ -54,8 +59,12 @@ pub enum FleetError {
     Identity(#[from] rustls::Error),
     #[error("could not make {folder}")]
     Folder { folder: PathBuf, source: io::Error },
-    #[error("could not listen for workers on 127.0.0.1")]
-    Listen(#[source] io::Error),
+    #[error("workers cannot come to {address}, which is no one address: say one of this machine's that they reach")]
+    NoAddress { address: SocketAddr },
+    #[error("could not listen for workers on {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("could not start a thread")]
+    Thread(#[source] io::Error),
 }
 
 /// The workers of an instance in processes of their own. Dropped, it is as if it were killed: workers live on for a while and look for the next one.
@@ -64,6 +73,8 @@ pub struct Fleet {
     processes: Arc<Processes>,
     /// Ended with it.
     tasks: JoinSet<()>,
+    /// Where they run: statements keep nobody from hearing that a worker lives.
+    _thread: OwnThread,
 }
 
 impl Fleet {
@@ -81,19 +92,29 @@ impl Fleet {
         let authority = Arc::new(Authority::open(&settings.data, Arc::clone(&clock))?);
         let key = KeyPair::generate().map_err(AuthorityError::from)?;
         let credentials = Credentials::new(identity(&authority, &key)?);
-        let listener = door(Processes::earlier_address(&settings)).await.map_err(FleetError::Listen)?;
-        let address = listener.local_addr().map_err(FleetError::Listen)?;
+        if settings.door.ip().is_unspecified() {
+            return Err(FleetError::NoAddress { address: settings.door });
+        }
+        let thread = OwnThread::start("fleet").map_err(FleetError::Thread)?;
+        let (wanted, earlier) = (settings.door, Processes::earlier_address(&settings));
+        let opening = thread.runtime().spawn(async move {
+            let listener = door(wanted, earlier).await?;
+            Ok::<_, io::Error>((listener.local_addr()?, listener))
+        });
+        let opened = opening.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let (address, listener) = opened.map_err(|source| FleetError::Listen { address: wanted, source })?;
         let dialer = Dialer::new(Arc::clone(&credentials), Arc::clone(&clock));
         let processes = Processes::open(settings, Arc::clone(&authority), address, dialer, Arc::clone(&clock), random);
         let mut tasks = JoinSet::new();
-        tasks.spawn({
+        let listening = {
             let (desk, credentials, of_guests) = (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
             let config = move || Arc::clone(&credentials.current().joined);
             listen(listener, config, Arc::clone(&clock), move |stranger| {
                 receive(Arc::clone(&desk), stranger, Arc::clone(&of_guests))
             })
-        });
-        tasks.spawn({
+        };
+        tasks.spawn_on(listening, thread.runtime());
+        let renewing = {
             let (processes, credentials, clock) =
                 (Arc::clone(&processes), Arc::clone(&credentials), Arc::clone(&clock));
             async move {
@@ -106,8 +127,9 @@ impl Fleet {
                     processes.renew_certificates();
                 }
             }
-        });
-        Ok(Self { processes, tasks })
+        };
+        tasks.spawn_on(renewing, thread.runtime());
+        Ok(Self { processes, tasks, _thread: thread })
     }
 
     /// The host of these workers, for a control plane.
@@ -137,13 +159,14 @@ fn identity(authority: &Authority, key: &KeyPair) -> Result<Identity, FleetError
     Ok(Identity::new(key, &certificate, authority.certificate())?)
 }
 
-/// Where workers knocked before, or wherever there is room.
-async fn door(earlier: Option<SocketAddr>) -> io::Result<TcpListener> {
+/// Of the places that are `wanted`, the one where workers knocked before, or wherever there is room.
+async fn door(wanted: SocketAddr, earlier: Option<SocketAddr>) -> io::Result<TcpListener> {
+    let earlier = earlier.filter(|earlier| earlier.ip() == wanted.ip() && wanted.port() == 0);
     if let Some(address) = earlier {
         match TcpListener::bind(address).await {
             Ok(listener) => return Ok(listener),
             Err(error) => tracing::warn!(%address, %error, "the workers of an earlier run cannot come back"),
         }
     }
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await
+    TcpListener::bind(wanted).await
 }

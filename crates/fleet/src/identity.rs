@@ -18,8 +18,12 @@ use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::{TlsConnector, client, server};
 use types::Clock;
 
+use crate::socket;
+
 /// What a connection for blocks of caches is called; one for tasks has no name.
 const BLOCKS: &[u8] = b"kiln-blocks/1";
+/// And one over which a worker is told what was loaded.
+const LOADS: &[u8] = b"kiln-loads/1";
 
 /// Whoever is dialled has to be there, and say who it is, within this.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -59,6 +63,8 @@ pub(crate) struct Identity {
     client: Arc<ClientConfig>,
     /// Likewise, for blocks of their caches.
     blocks: Arc<ClientConfig>,
+    /// Likewise, to tell them what was loaded.
+    loads: Arc<ClientConfig>,
     /// For who is dialled, by those with certificates.
     pub(crate) server: Arc<ServerConfig>,
     /// Likewise, by those who have none yet too.
@@ -83,7 +89,7 @@ impl Identity {
                 .with_protocol_versions(&[&TLS13])?
                 .with_client_cert_verifier(verifier)
                 .with_single_cert(own(), secret())?;
-            config.alpn_protocols = vec![BLOCKS.to_vec()];
+            config.alpn_protocols = vec![BLOCKS.to_vec(), LOADS.to_vec()];
             // Whoever comes again is looked at again.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
@@ -94,9 +100,13 @@ impl Identity {
             .with_root_certificates(Arc::clone(&roots))
             .with_client_auth_cert(own(), secret())?;
         client.resumption = Resumption::disabled();
-        let mut blocks = client.clone();
-        blocks.alpn_protocols = vec![BLOCKS.to_vec()];
-        Ok(Self { client: Arc::new(client), blocks: Arc::new(blocks), server: server(false)?, joined: server(true)? })
+        let called = |name: &[u8]| {
+            let mut called = client.clone();
+            called.alpn_protocols = vec![name.to_vec()];
+            Arc::new(called)
+        };
+        let (blocks, loads) = (called(BLOCKS), called(LOADS));
+        Ok(Self { client: Arc::new(client), blocks, loads, server: server(false)?, joined: server(true)? })
     }
 }
 
@@ -135,11 +145,37 @@ impl Credentials {
     ) -> io::Result<client::TlsStream<TcpStream>> {
         connect(Arc::clone(&self.current().blocks), address, name, clock).await
     }
+
+    /// Likewise, to tell it what was loaded.
+    pub(crate) async fn dial_for_loads(
+        &self,
+        address: impl ToSocketAddrs,
+        name: Name,
+        clock: &Arc<dyn Clock>,
+    ) -> io::Result<client::TlsStream<TcpStream>> {
+        connect(Arc::clone(&self.current().loads), address, name, clock).await
+    }
 }
 
-/// Whether whoever dialled wants blocks.
-pub(crate) fn is_for_blocks(peer: &server::TlsStream<TcpStream>) -> bool {
-    peer.get_ref().1.alpn_protocol() == Some(BLOCKS)
+/// What a worker is dialled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Errand {
+    Tasks,
+    /// To be given blocks of its cache.
+    Blocks,
+    /// To tell it what was loaded.
+    Loads,
+}
+
+impl Errand {
+    /// What whoever dialled wants.
+    pub(crate) fn of(peer: &server::TlsStream<TcpStream>) -> Self {
+        match peer.get_ref().1.alpn_protocol() {
+            Some(BLOCKS) => Self::Blocks,
+            Some(LOADS) => Self::Loads,
+            _ => Self::Tasks,
+        }
+    }
 }
 
 /// Without keys.
@@ -173,7 +209,7 @@ async fn connect(
 ) -> io::Result<client::TlsStream<TcpStream>> {
     let connecting = async {
         let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
+        socket::prepare(&stream)?;
         TlsConnector::from(config).connect(name.in_certificates(), stream).await
     };
     within(clock, CONNECT_TIME_MAX, connecting).await

@@ -10,9 +10,12 @@ mod dial;
 mod fleet;
 mod identity;
 mod join;
+mod launcher;
 mod listen;
+mod own_thread;
 mod processes;
 mod slot_folder;
+mod socket;
 mod ticket;
 mod worker;
 
@@ -22,7 +25,8 @@ mod fixtures;
 pub use authority::{Authority, AuthorityError};
 pub use dial::task_url;
 pub use fleet::{Fleet, FleetError, FleetSettings};
-pub use processes::{Processes, can_watch_processes};
+pub use launcher::{Launcher, LauncherError};
+pub use processes::{CacheUses, Processes, can_watch_processes};
 pub use ticket::{Ticket, TicketError};
 pub use worker::{Ended, WorkerError, WorkerSettings, parse_join, run};
 

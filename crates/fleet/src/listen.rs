@@ -13,6 +13,7 @@ use tokio_rustls::server::TlsStream;
 use types::Clock;
 
 use crate::identity::within;
+use crate::socket;
 
 /// Those that have connected and not said who they are; more wait.
 const STRANGERS_MAX: usize = 128;
@@ -62,6 +63,6 @@ pub(crate) async fn listen<F>(
 }
 
 async fn handshake(config: Arc<ServerConfig>, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-    stream.set_nodelay(true)?;
+    socket::prepare(&stream)?;
     TlsAcceptor::from(config).accept(stream).await
 }

@@ -101,9 +101,9 @@ impl Gateway {
         crate::session::temporary::drop_schemas(&self.transactions, catalog::Schema::is_temporary).await
     }
 
-    /// Keeps the workers of all clusters as they should be, for as long as the server runs.
+    /// Keeps the workers of all clusters as they should be, and tells them what was loaded, for as long as the server runs.
     pub async fn keep_clusters(&self) {
-        self.clusters.keep(&self.transactions).await;
+        tokio::join!(self.clusters.keep(&self.transactions), self.clusters.tell_of_loads(&self.transactions));
     }
 
     /// From now on `/readyz` says no, so that no new client is sent here.

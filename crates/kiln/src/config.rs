@@ -1,10 +1,11 @@
 //! A server's settings: command line over `KILN_*` variables over a TOML file over defaults.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use fleet::Launcher;
 use serde::Deserialize;
 
 #[cfg(test)]
@@ -91,6 +92,16 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_WORKER_PATIENCE", value_name = "SECONDS")]
     pub(crate) worker_patience: Option<u64>,
 
+    /// Address of this machine where workers in processes of their own come in, and by which they reach it, with a port if that has to be a
+    /// certain one; they take their parts of queries at the address by which they reach it [default: 127.0.0.1]
+    #[arg(long, env = "KILN_WORKER_DOOR", value_name = "ADDRESS[:PORT]")]
+    pub(crate) worker_door: Option<String>,
+
+    /// Command that starts workers in processes of their own and becomes them: words before `kiln worker …`, where {slot} and {cluster} stand for
+    /// numbers, as in `ip netns exec worker-{slot}` [default: none]
+    #[arg(long, env = "KILN_WORKER_LAUNCHER", value_name = "COMMAND")]
+    pub(crate) worker_launcher: Option<String>,
+
     /// Statements that have ended and are kept in memory for sys.log_query; 0 keeps none [default: 10000]
     #[arg(long, env = "KILN_QUERY_LOG_ROWS", value_name = "COUNT")]
     pub(crate) query_log_rows: Option<usize>,
@@ -165,6 +176,9 @@ pub(crate) struct Config {
     pub(crate) drain_grace_seconds: u64,
     pub(crate) worker_backoff_seconds: u64,
     pub(crate) worker_patience_seconds: u64,
+    /// `None` for the usual one.
+    pub(crate) worker_door: Option<SocketAddr>,
+    pub(crate) worker_launcher: Option<Launcher>,
     pub(crate) query_log_rows: usize,
     pub(crate) retention_seconds: u64,
     pub(crate) token_retention_seconds: u64,
@@ -215,6 +229,8 @@ impl ServeArguments {
             drain_grace: self.drain_grace.or(below.drain_grace),
             worker_backoff: self.worker_backoff.or(below.worker_backoff),
             worker_patience: self.worker_patience.or(below.worker_patience),
+            worker_door: self.worker_door.or(below.worker_door),
+            worker_launcher: self.worker_launcher.or(below.worker_launcher),
             query_log_rows: self.query_log_rows.or(below.query_log_rows),
             retention: self.retention.or(below.retention),
             token_retention: self.token_retention.or(below.token_retention),
@@ -263,6 +279,8 @@ impl ServeArguments {
             drain_grace_seconds: self.drain_grace.unwrap_or(300),
             worker_backoff_seconds: self.worker_backoff.unwrap_or(60),
             worker_patience_seconds: self.worker_patience.unwrap_or(60),
+            worker_door: self.worker_door.as_deref().map(door).transpose()?,
+            worker_launcher: self.worker_launcher.as_deref().map(launcher).transpose()?,
             query_log_rows: self.query_log_rows.unwrap_or(10_000),
             retention_seconds: self.retention.unwrap_or(86_400),
             token_retention_seconds: self.token_retention.unwrap_or(86_400),
@@ -276,6 +294,17 @@ impl ServeArguments {
             log_json: self.log_format.as_deref() == Some("json"),
         })
     }
+}
+
+/// An address with or without a port.
+fn door(text: &str) -> anyhow::Result<SocketAddr> {
+    let with_any_port = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
+    let parsed = text.parse().or_else(|_| with_any_port());
+    parsed.with_context(|| format!("--worker-door {text} is no address"))
+}
+
+fn launcher(text: &str) -> anyhow::Result<Launcher> {
+    Launcher::parse(text).with_context(|| format!("--worker-launcher \"{text}\" cannot be used"))
 }
 
 fn read_file(path: &Path) -> anyhow::Result<ServeArguments> {

@@ -2,7 +2,7 @@
 
 pub(crate) mod instance;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -296,6 +296,11 @@ impl Drop for Workers {
 /// not tell when one ends.
 fn fleet(config: &Config) -> anyhow::Result<Option<FleetSettings>> {
     if config.storage.starts_with("memory:") || !fleet::can_watch_processes() {
+        if config.worker_door.is_some() || config.worker_launcher.is_some() {
+            anyhow::bail!(
+                "--worker-door and --worker-launcher are for workers in processes of their own, and there can be none"
+            );
+        }
         tracing::info!("clusters have threads of this process: others cannot read the storage or be watched");
         return Ok(None);
     }
@@ -304,7 +309,9 @@ fn fleet(config: &Config) -> anyhow::Result<Option<FleetSettings>> {
     Ok(Some(FleetSettings {
         data: config.data.clone(),
         folder: config.data.join(WORKERS),
+        door: config.worker_door.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
         program: std::env::current_exe().context("cannot tell which program this is")?,
+        launcher: config.worker_launcher.clone().unwrap_or_default(),
         variables: vec![
             ("KILN_LOG".to_owned(), config.log.clone()),
             ("KILN_LOG_FORMAT".to_owned(), log_format.to_owned()),

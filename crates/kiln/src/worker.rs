@@ -1,6 +1,6 @@
 //! `kiln worker`: a process that runs parts of a warehouse's queries, once it has joined it.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct WorkerArguments {
     #[arg(long, env = "KILN_JOIN", value_name = "URL", value_parser = fleet::parse_join)]
     join: String,
 
-    /// Address where other workers and the warehouse bring parts of queries [default: 127.0.0.1 and any free port]
+    /// Address where other workers and the warehouse bring parts of queries [default: the one by which the warehouse is reached, and any free port]
     #[arg(long, env = "KILN_WORKER_LISTEN", value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 
@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> 
     let settings = WorkerSettings {
         join: arguments.join,
         ticket: Ticket::parse(&ticket)?,
-        listen: arguments.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
+        listen: arguments.listen,
         patience: Duration::from_secs(arguments.patience),
         version: std::env::var(TEST_VERSION).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned()),
     };

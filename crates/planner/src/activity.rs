@@ -101,10 +101,24 @@ pub struct WorkerRow {
     pub worker: Worker,
     /// Bytes of memory that its statements have.
     pub memory_used: u64,
-    /// How often its tasks found a block in its memory and how often they did not, where it has a cache of its own.
-    pub cache_uses: Option<(u64, u64)>,
+    /// How its cache was used, where it has one of its own.
+    pub cache_uses: Option<WorkerCacheUses>,
     /// It is in this process, and reads by the one cache of it.
     pub shares_cache: bool,
+}
+
+/// How the cache of a worker was used since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkerCacheUses {
+    /// How often its tasks found a block in memory, and how often they did not.
+    pub hits: u64,
+    pub misses: u64,
+    /// Shards that it was told of before anybody asked, and has opened.
+    pub ahead_shards: u64,
+    /// Blocks that it has read of them.
+    pub ahead_blocks: u64,
+    /// Shards of which it left something out, because it had enough to do or could not be told.
+    pub ahead_dropped: u64,
 }
 
 /// A statement that has ended: a row of `sys.log_query`.

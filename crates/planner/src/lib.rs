@@ -17,6 +17,7 @@ pub mod explain;
 mod files;
 pub mod functions;
 mod kept;
+mod key_sets;
 mod keyword;
 pub mod optimize;
 pub mod parse;
@@ -41,11 +42,13 @@ pub mod system;
 pub mod write;
 
 pub use activity::{
-    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerRow,
+    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerCacheUses,
+    WorkerRow,
 };
 pub use bind::NoFragmentCache;
 pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
+pub use key_sets::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked};
 pub use optimize::{Expected, ExpectedOf};
 pub use parse::{Parsed, Statement};
 pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};

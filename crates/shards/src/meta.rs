@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use types::{ColumnId, RowId, ShardId, SqlType};
 
-use crate::{Datum, Hll};
+use crate::{BucketKeys, Datum, Hll, ShardBuckets};
 
 /// One immutable shard file and what is known about it; or a file of others, while it is what it was when it was listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct ShardMeta {
     pub row_groups: Vec<RowGroupMeta>,
     #[serde(default)]
     pub row_ids: RowIds,
+    /// Which rows are of which bucket; `None` where they have none, or lie in disorder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buckets: Option<ShardBuckets>,
 }
 
 /// How the rows of a shard got their ids.
@@ -94,6 +97,12 @@ pub struct ColumnDef {
 }
 
 impl ShardMeta {
+    /// The buckets of its rows, if these are by `keys`.
+    #[must_use]
+    pub fn buckets_by(&self, keys: &BucketKeys) -> Option<&ShardBuckets> {
+        self.buckets.as_ref().filter(|buckets| buckets.scheme == keys.scheme() && buckets.are_of(self.rows))
+    }
+
     /// What is known about `column`; `None` if the shard was written before the column existed.
     #[must_use]
     pub fn column(&self, column: ColumnId) -> Option<&ColumnStats> {

@@ -7,7 +7,7 @@ use blocks::Pattern;
 use serde::{Deserialize, Serialize};
 use types::ColumnId;
 
-use crate::Datum;
+use crate::{ColumnStats, Datum};
 
 #[cfg(test)]
 mod tests;
@@ -88,7 +88,14 @@ impl Test {
     }
 }
 
-impl Zone<'_> {
+impl<'a> Zone<'a> {
+    /// The rows of a shard, by what is known about one of its columns.
+    #[must_use]
+    pub fn of(rows: u64, stats: &'a ColumnStats) -> Self {
+        let nulls = (!stats.nulls_guessed).then_some(stats.nulls);
+        Self { rows, nulls, min: stats.min.as_ref(), max: stats.max.as_ref(), exact: stats.bounds_exact }
+    }
+
     fn min_to(&self, value: &Datum) -> Option<Ordering> {
         self.min.and_then(|min| min.compare(value))
     }

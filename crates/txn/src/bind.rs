@@ -20,7 +20,7 @@ pub(crate) fn bind(own: &OwnRows, base: &TableRows, moves: &TableMoves) -> OwnRo
         }
     }
     for (shard, deleted) in &own.deleted {
-        if base.shards.find(*shard).is_some() {
+        if base.shards.shards.position(*shard).is_some() {
             continue;
         }
         let deleted = Arc::clone(deleted);

@@ -90,6 +90,7 @@ pub(crate) fn shard(table: u32, id: u128) -> Arc<ShardMeta> {
         columns: Vec::new(),
         row_groups: Vec::new(),
         row_ids: shards::RowIds::From(types::RowId((id as u64).wrapping_mul(1_000))),
+        buckets: None,
     })
 }
 
@@ -100,5 +101,5 @@ pub(crate) fn load(table: u32, shards: &[u128]) -> Change {
 
 /// The ids of a table's shards, in order.
 pub(crate) fn shard_ids(state: &catalog::CatalogState, table: u32) -> Vec<u128> {
-    state.shards(Oid(table)).shards.iter().map(|shard| shard.id.0.as_u128()).collect()
+    state.shards(Oid(table)).shards.ids().map(|shard| shard.0.as_u128()).collect()
 }

@@ -42,9 +42,13 @@ pub(crate) fn objects_removed(before: &CatalogState, change: &Change) -> Vec<Str
         _ => return Vec::new(),
     };
     let shared = before.shared_shards(table);
-    let shards = before.shards(table).shards.iter();
-    let removed = shards.filter(|shard| compacted.is_none_or(|compacted| compacted.removed.contains_key(&shard.id)));
-    removed.filter(|shard| !shared.contains(&shard.id)).map(|shard| shard.object.clone()).collect()
+    let shards = &before.shards(table).shards;
+    if let Some(compacted) = compacted {
+        let removed = compacted.removed.keys().filter(|shard| !shared.contains(*shard));
+        return removed.filter_map(|shard| Some(shards.find(*shard)?.1.object.clone())).collect();
+    }
+    let all = shards.ids().zip(shards.objects());
+    all.filter(|(shard, _)| !shared.contains(shard)).map(|(_, object)| object.into_owned()).collect()
 }
 
 /// The first `count` that come after `after`, that nobody who looks at `horizon` or later needs, and that no state has named since

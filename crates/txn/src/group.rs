@@ -101,9 +101,7 @@ impl Group {
             });
             garbage.extend(objects_removed(before, change));
             match change {
-                Change::Clone { rows, .. } => {
-                    revived.extend(rows.shards.shards.iter().map(|shard| shard.object.clone()))
-                }
+                Change::Clone { rows, .. } => revived.extend(rows.shards.shards.objects().map(Cow::into_owned)),
                 Change::DropTable(oid) => dropped.extend(self.state.table(*oid).map(Arc::clone)),
                 _ => {}
             }

@@ -118,7 +118,7 @@ impl TableMoves {
                 (shard, ordinal) = compacted.place_of(shard, ordinal)?;
             }
         }
-        rows.shards.find(shard).map(|_| (shard, ordinal))
+        rows.shards.shards.position(shard).map(|_| (shard, ordinal))
     }
 
     fn known(&self) -> &[Move] {

@@ -1,11 +1,13 @@
 //! What the newest commit is, and which older ones are still looked at.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use catalog::CatalogState;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use types::{CommitTs, Mutation};
 
 /// The catalog as of one commit. As long as a clone of it lives, no object that its state names is deleted.
@@ -31,6 +33,8 @@ pub(crate) struct Visible {
     state: Mutex<State>,
     /// `ts` of the state, to be asked for without its lock.
     newest: AtomicU64,
+    /// Wakes who waits for the next commit.
+    published: Notify,
 }
 
 #[derive(Debug)]
@@ -65,12 +69,25 @@ impl Drop for Pin {
 impl Visible {
     pub(crate) fn new(ts: CommitTs, catalog: Arc<CatalogState>, floor: CommitTs) -> Arc<Self> {
         let state = Mutex::new(State { ts, catalog, pins: BTreeMap::new(), floor });
-        Arc::new(Self { state, newest: AtomicU64::new(ts.0) })
+        Arc::new(Self { state, newest: AtomicU64::new(ts.0), published: Notify::new() })
     }
 
     /// The newest commit. Whoever was told of a commit finds it, or a later one.
     pub(crate) fn newest(&self) -> CommitTs {
         CommitTs(self.newest.load(Ordering::Acquire))
+    }
+
+    /// Completes once there is a newer commit than this.
+    pub(crate) async fn newer_than(&self, ts: CommitTs) {
+        loop {
+            let mut published = pin!(self.published.notified());
+            // From here on none is missed.
+            published.as_mut().enable();
+            if ts < self.newest() {
+                return;
+            }
+            published.await;
+        }
     }
 
     /// The newest commit, registered.
@@ -108,6 +125,8 @@ impl Visible {
         state.ts = ts;
         state.catalog = catalog;
         self.newest.store(ts.0, Ordering::Release);
+        drop(state);
+        self.published.notify_waiters();
     }
 
     /// The oldest commit that anyone looks at or can come to look at.

@@ -106,6 +106,11 @@ fn a_shard_is_stored_as_ever() {
     let shard = shard(100, 0x1234_5678, 5..9);
     check_old(ObjectKind::Shard, &ShardMeta { row_ids: shards::RowIds::None, ..ShardMeta::clone(&shard) });
     check_revision::<ShardMeta>(ObjectKind::Shard, &shard, ".2");
+    let keys = shards::BucketKeys::new([(types::ColumnId(1), &types::SqlType::Int8)]).expect("numbers have a hash");
+    let mut runs = shards::BucketRuns::default();
+    runs.add(&[3, 3, 63, 0]);
+    let shard = ShardMeta { buckets: runs.finish(&keys), ..ShardMeta::clone(&shard) };
+    check_revision::<ShardMeta>(ObjectKind::Shard, &shard, ".3");
 }
 
 #[test]

@@ -5,44 +5,27 @@
 //! | `Catalog` | kind (1 byte), oid (4) | the object's record |
 //! | `Shards` | table's oid (4), shard id (16) | a record of the shard's metadata, its commit and its place in the table |
 //!
-//! Rows are in `rows.rs`.
+//! Shards are in `shards.rs`, rows in `rows.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ::shards::ShardMeta;
 use kv::key::{KeyReader, KeyWriter};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
-use serde::{Deserialize, Serialize};
-use shards::{RowIds, ShardMeta};
-use types::{CommitTs, Oid, RowId, ShardId};
+use serde::Serialize;
+use types::{CommitTs, Oid};
 
 use crate::record::{decode, encode, kind_byte, kind_of};
 use crate::{
-    CatalogState, Change, CommittedRows, Database, Error, ObjectKind, Result, Role, Sample, Schema, Sequence, Table,
-    View, check,
+    CatalogState, Change, Database, Error, ObjectKind, Result, Role, Sample, Schema, Sequence, Table, View, check,
 };
 
 pub mod rows;
+mod shards;
+
 #[cfg(test)]
 mod tests;
-
-/// A shard as stored, by value.
-#[derive(Deserialize)]
-struct StoredShard {
-    commit: CommitTs,
-    place: u64,
-    shard: ShardMeta,
-}
-
-/// A shard to be stored.
-#[derive(Serialize)]
-struct ShardToStore<'a> {
-    /// The commit that added it.
-    commit: CommitTs,
-    /// Its index among the table's shards when it was added; with `commit` it restores their order.
-    place: u64,
-    shard: &'a ShardMeta,
-}
 
 /// Adds to `batch` what `change` does to the store, when it is made to `before` by the commit `commit`.
 pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &mut Batch) {
@@ -64,25 +47,25 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
         Change::DropRole(oid) => delete(batch, ObjectKind::Role, *oid),
         Change::DropTable(oid) => {
             delete(batch, ObjectKind::Table, *oid);
-            delete_shards(before, *oid, batch);
+            shards::delete(before, *oid, batch);
             rows::write_emptied(before.rows(*oid), *oid, false, batch);
             for sequence in before.sequences_of(*oid) {
                 delete(batch, ObjectKind::Sequence, sequence.oid);
             }
         }
         Change::RemoveAllRows { table } => {
-            delete_shards(before, *table, batch);
+            shards::delete(before, *table, batch);
             rows::write_emptied(before.rows(*table), *table, true, batch);
         }
         Change::AddShards { table, shards, sample } => {
-            put_shards(before, *table, shards, commit, batch);
+            shards::put(before, *table, shards, commit, batch);
             if let Some(sample) = sample {
                 put(batch, ObjectKind::Sample, *table, sample);
             }
         }
         Change::Seal { table } => rows::write_sealed(before.rows(*table), *table, batch),
         Change::Settle { table, settled } => {
-            put_shards(before, *table, &settled.shards, commit, batch);
+            shards::put(before, *table, &settled.shards, commit, batch);
             if let Some(sample) = &settled.sample {
                 put(batch, ObjectKind::Sample, *table, sample);
             }
@@ -92,8 +75,8 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
             // What cannot be cloned is refused where the change is made, and then nothing is written.
             let cloned = before.table(*table).and_then(|owner| before.rows(*table).cloned_from(rows, owner).ok());
             if let Some(cloned) = cloned {
-                let shards: Vec<Arc<ShardMeta>> = cloned.shards.shards.iter().map(Arc::clone).collect();
-                put_shards(before, *table, &shards, commit, batch);
+                let shards: Vec<Arc<ShardMeta>> = cloned.shards.shards.to_store().collect();
+                shards::put(before, *table, &shards, commit, batch);
                 if let Some(sample) = &cloned.shards.sample {
                     put(batch, ObjectKind::Sample, *table, sample);
                 }
@@ -102,9 +85,9 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
         }
         Change::Compact { table, compacted } => {
             for shard in compacted.removed.keys() {
-                batch.delete(Space::Shards, shard_key(*table, *shard));
+                batch.delete(Space::Shards, shards::key(*table, *shard));
             }
-            put_shards(before, *table, &compacted.shards, commit, batch);
+            shards::put(before, *table, &compacted.shards, commit, batch);
             rows::write_compacted(before.rows(*table), *table, compacted, batch);
         }
     }
@@ -137,18 +120,11 @@ pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
     found.views.iter().for_each(|view| state.define().put_view(view));
     found.sequences.iter().for_each(|sequence| state.define().put_sequence(sequence));
     let mut upgrade = Batch::new();
-    read_shards(kv, &mut state, found.samples, &mut upgrade)?;
+    shards::read(kv, &mut state, found.samples, &mut upgrade)?;
     rows::read(kv, &mut state)?;
     state.note_all_shared();
     verify(&state, found.tables.len() + found.views.len() + found.sequences.len())?;
     Ok(Some((state, upgrade)))
-}
-
-/// The first id given to rows of shards that a version without row ids wrote; no row written since gets one so high.
-const OLD_ROW_IDS: u64 = 1 << 63;
-
-fn is_of_old(shard: &ShardMeta) -> bool {
-    shard.row_ids == RowIds::None
 }
 
 #[derive(Default)]
@@ -185,54 +161,6 @@ impl Found {
     }
 }
 
-fn read_shards(
-    kv: &dyn TxKv,
-    state: &mut CatalogState,
-    mut samples: BTreeMap<Oid, Arc<Sample>>,
-    upgrade: &mut Batch,
-) -> Result<()> {
-    let mut by_table: BTreeMap<Oid, Vec<StoredShard>> = BTreeMap::new();
-    for entry in kv.scan(Space::Shards, KeyRange::all(), Direction::Forward)? {
-        let (key, value) = entry?;
-        let mut reader = KeyReader::new(&key);
-        let unknown = || Error::UnknownKey { key: key.to_vec() };
-        let table = Oid(reader.u32().map_err(|_| unknown())?);
-        let id = reader.u128().map_err(|_| unknown())?;
-        reader.finish().map_err(|_| unknown())?;
-        let stored: StoredShard = decode(ObjectKind::Shard, table, &value)?;
-        if stored.shard.id.0.as_u128() != id {
-            let reason = format!("shard {} lies under the key of another", stored.shard.id);
-            return Err(Error::Damaged { kind: ObjectKind::Shard, oid: table, reason });
-        }
-        by_table.entry(table).or_default().push(stored);
-    }
-    let tables: Vec<Oid> = state.definitions.tables.keys().copied().collect();
-    for table in tables {
-        let mut stored = by_table.remove(&table).unwrap_or_default();
-        let sample = samples.remove(&table);
-        if stored.is_empty() && sample.is_none() {
-            continue;
-        }
-        stored.sort_by_key(|shard| (shard.commit, shard.place));
-        let mut next_row = RowId(OLD_ROW_IDS);
-        for StoredShard { commit, place, shard } in stored.iter_mut().filter(|stored| is_of_old(&stored.shard)) {
-            shard.row_ids = RowIds::From(next_row);
-            next_row.0 += shard.rows;
-            let record = encode(ObjectKind::Shard, table, &ShardToStore { commit: *commit, place: *place, shard });
-            upgrade.put(Space::Shards, shard_key(table, shard.id), record);
-        }
-        let shards: Vec<Arc<ShardMeta>> = stored.into_iter().map(|stored| Arc::new(stored.shard)).collect();
-        check::shards(&state.definitions.tables[&table], &shards)?;
-        let shards = state.shards(table).append(&shards, sample.as_ref());
-        state.set_rows(table, CommittedRows { shards, ..CommittedRows::default() }.into());
-    }
-    if let Some(&table) = by_table.keys().chain(samples.keys()).next() {
-        let reason = "its table does not exist".to_owned();
-        return Err(Error::Damaged { kind: ObjectKind::Shard, oid: table, reason });
-    }
-    Ok(())
-}
-
 /// Whether a state read from the store fulfils the invariants.
 fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
     check::database(state, state.database())?;
@@ -251,24 +179,6 @@ fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
     Ok(())
 }
 
-fn put_shards(before: &CatalogState, table: Oid, shards: &[Arc<ShardMeta>], commit: CommitTs, batch: &mut Batch) {
-    let start = before.shards(table).shards.len() as u64;
-    for (place, shard) in (start..).zip(shards) {
-        let record = encode(ObjectKind::Shard, table, &ShardToStore { commit, place, shard });
-        batch.put(Space::Shards, shard_key(table, shard.id), record);
-    }
-}
-
-fn delete_shards(before: &CatalogState, table: Oid, batch: &mut Batch) {
-    let shards = before.shards(table);
-    for shard in &shards.shards {
-        batch.delete(Space::Shards, shard_key(table, shard.id));
-    }
-    if shards.sample.is_some() {
-        delete(batch, ObjectKind::Sample, table);
-    }
-}
-
 fn put<T: Serialize>(batch: &mut Batch, kind: ObjectKind, oid: Oid, object: &Arc<T>) {
     batch.put(Space::Catalog, object_key(kind, oid), encode(kind, oid, &**object));
 }
@@ -279,8 +189,4 @@ fn delete(batch: &mut Batch, kind: ObjectKind, oid: Oid) {
 
 fn object_key(kind: ObjectKind, oid: Oid) -> Vec<u8> {
     KeyWriter::new().u8(kind_byte(kind)).u32(oid.0).finish()
-}
-
-fn shard_key(table: Oid, shard: ShardId) -> Vec<u8> {
-    KeyWriter::new().u32(table.0).u128(shard.0.as_u128()).finish()
 }

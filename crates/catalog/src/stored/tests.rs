@@ -99,3 +99,14 @@ fn records_that_contradict_each_other_are_refused() {
     kv.write(batch).unwrap();
     assert!(read(&kv).is_err(), "two tables share a name");
 }
+
+#[test]
+fn many_shards_come_back_in_their_order() {
+    let shards = |numbers: std::ops::Range<u128>| {
+        // Ids in another order than the shards.
+        let id = |number: u128| (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let shard = |number: u128| shard(100, id(number), number as i64 * 3..number as i64 * 3 + 2);
+        add_shards(100, numbers.map(shard).collect())
+    };
+    check(&[put_table(table(100, "t")), shards(0..3_000), shards(3_000..9_000)]);
+}

@@ -99,6 +99,41 @@ impl Merged {
         }
     }
 
+    /// Adds what another says of other shards.
+    pub(crate) fn merge(&mut self, other: &Merged) {
+        self.rows += other.rows;
+        for (column, theirs) in &other.columns {
+            self.columns.entry(*column).or_insert_with(Column::new).merge(theirs);
+        }
+    }
+
+    /// Keeps of the shards' ranges only how far they go together: what falls between them later proves nothing any more.
+    pub(crate) fn close(&mut self) {
+        for column in self.columns.values_mut() {
+            let Some(ranges) = &column.ranges else { continue };
+            if let Some(((start, _), (_, end))) = ranges.get_min().zip(ranges.get_max()) {
+                column.ranges = Some(OrdMap::unit(start.clone(), end.clone()));
+            }
+        }
+    }
+
+    /// The sketch of a column's values, and the frequent ones; `None` for a column of no shard.
+    pub(crate) fn sketched(&self, column: ColumnId) -> Option<(&Hll, &[(Datum, u64)])> {
+        self.columns.get(&column).map(|column| (&column.distinct, column.summary.heavy_hitters.as_slice()))
+    }
+
+    /// Takes sketches and frequent values of more shards, those of its own among them, in the same measure.
+    pub(crate) fn sketch_as(&mut self, more: &Merged) {
+        for (id, column) in &mut self.columns {
+            let Some(known) = more.columns.get(id) else { continue };
+            let (rows, of) = (u128::from(column.summary.rows), u128::from(known.summary.rows.max(1)));
+            let part = |count: u64| u64::try_from(u128::from(count) * rows / of).unwrap_or(u64::MAX);
+            column.distinct = known.distinct.clone();
+            column.summary.heavy_hitters =
+                known.summary.heavy_hitters.iter().map(|(value, count)| (value.clone(), part(*count))).collect();
+        }
+    }
+
     /// Makes the summaries say what was added.
     pub(crate) fn conclude(&mut self) {
         for column in self.columns.values_mut() {
@@ -135,15 +170,28 @@ impl Column {
             self.min.meet(stats.min.as_ref(), Ordering::Less);
             self.max.meet(stats.max.as_ref(), Ordering::Greater);
         }
-        for (value, count) in &stats.heavy_hitters {
-            match summary.heavy_hitters.iter_mut().find(|(known, _)| known == value) {
-                Some((_, known)) => *known += count,
-                None => summary.heavy_hitters.push((value.clone(), *count)),
-            }
-        }
-        summary.heavy_hitters.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        summary.heavy_hitters.truncate(HEAVY_HITTER_COUNT_MAX);
-        self.ranges = self.ranges.take().and_then(|ranges| add_range(ranges, stats));
+        summary.add_frequent(&stats.heavy_hitters);
+        self.ranges = self.ranges.take().filter(|_| stats.strictly_ascending).and_then(|ranges| {
+            let (min, max) = stats.min.as_ref().zip(stats.max.as_ref())?;
+            add_range(ranges, min, max)
+        });
+    }
+
+    fn merge(&mut self, other: &Column) {
+        let (summary, theirs) = (&mut self.summary, &other.summary);
+        summary.rows += theirs.rows;
+        summary.nulls += theirs.nulls;
+        summary.bytes += theirs.bytes;
+        summary.ascending &= theirs.ascending;
+        summary.bounds_exact &= theirs.bounds_exact;
+        summary.add_frequent(&theirs.heavy_hitters);
+        self.distinct.merge(&other.distinct);
+        self.runs += other.runs;
+        self.min.meet_bound(&other.min, Ordering::Less);
+        self.max.meet_bound(&other.max, Ordering::Greater);
+        self.ranges = self.ranges.take().zip(other.ranges.as_ref()).and_then(|(ranges, theirs)| {
+            theirs.iter().try_fold(ranges, |ranges, (start, end)| add_range(ranges, &start.0, end))
+        });
     }
 
     fn conclude(&mut self, table_rows: u64) {
@@ -156,7 +204,28 @@ impl Column {
     }
 }
 
+impl ColumnSummary {
+    fn add_frequent(&mut self, values: &[(Datum, u64)]) {
+        for (value, count) in values {
+            match self.heavy_hitters.iter_mut().find(|(known, _)| known == value) {
+                Some((_, known)) => *known += count,
+                None => self.heavy_hitters.push((value.clone(), *count)),
+            }
+        }
+        self.heavy_hitters.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        self.heavy_hitters.truncate(HEAVY_HITTER_COUNT_MAX);
+    }
+}
+
 impl Bound {
+    fn meet_bound(&mut self, other: &Bound, further: Ordering) {
+        match other {
+            Bound::Empty => {}
+            Bound::Known(value) => self.meet(Some(value), further),
+            Bound::Unknown => *self = Bound::Unknown,
+        }
+    }
+
     /// Widens the bound to `other`, which goes further if it compares as `further`.
     fn meet(&mut self, other: Option<&Datum>, further: Ordering) {
         let Some(other) = other else {
@@ -183,12 +252,8 @@ impl Bound {
     }
 }
 
-/// The ranges with the shard's among them; `None` if that proves nothing.
-fn add_range(mut ranges: OrdMap<Key, Datum>, stats: &ColumnStats) -> Option<OrdMap<Key, Datum>> {
-    let (Some(min), Some(max)) = (&stats.min, &stats.max) else { return None };
-    if !stats.strictly_ascending {
-        return None;
-    }
+/// The ranges with one more among them; `None` if that proves nothing.
+fn add_range(mut ranges: OrdMap<Key, Datum>, min: &Datum, max: &Datum) -> Option<OrdMap<Key, Datum>> {
     let key = Key(min.clone());
     let ends_before = ranges.get_prev(&key).is_none_or(|(_, end)| end.compare(min) == Some(Ordering::Less));
     let starts_after = ranges.get_next(&key).is_none_or(|(Key(start), _)| max.compare(start) == Some(Ordering::Less));

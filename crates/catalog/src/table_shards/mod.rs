@@ -1,14 +1,23 @@
 //! The settled rows of one table: its shards, and what they say together.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use imbl::{OrdMap, Vector};
+use imbl::OrdMap;
 use roaring::RoaringBitmap;
-use shards::ShardMeta;
+use shards::{ColumnDef, Predicate, ShardMeta};
 use types::{ColumnId, ShardId};
 
+use self::pruned::PrunedLists;
 use crate::summary::Merged;
 use crate::{Column, ColumnSummary, DeletedRows, Sample};
+
+mod list;
+mod pack;
+mod pruned;
+
+pub use list::{ShardList, ShardSize};
+pub use pruned::PrunedShards;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +26,7 @@ mod tests;
 #[derive(Debug, Clone)]
 pub struct TableShards {
     /// In the order in which they were added.
-    pub shards: Vector<Arc<ShardMeta>>,
+    pub shards: ShardList,
     /// Rows of all shards.
     pub rows: u64,
     /// Size of all files.
@@ -28,6 +37,8 @@ pub struct TableShards {
     /// How many rows that are.
     pub deleted_rows: u64,
     merged: Arc<Lazy>,
+    /// What queries have asked of these shards lately.
+    pruned: Arc<PrunedLists>,
 }
 
 /// Statistics that are made when first asked for, from those of fewer shards where such exist.
@@ -73,8 +84,29 @@ impl TableShards {
 
     /// The shard and its position.
     #[must_use]
-    pub fn find(&self, id: ShardId) -> Option<(usize, &Arc<ShardMeta>)> {
-        self.shards.iter().enumerate().find(|(_, shard)| shard.id == id)
+    pub fn find(&self, id: ShardId) -> Option<(usize, Arc<ShardMeta>)> {
+        self.shards.find(id)
+    }
+
+    /// The shards that may have rows which pass all predicates, as [`shards::prune::may_match`] says, with their positions; `columns` are the
+    /// table's. Who asks the same of the same shards again gets what was found before, whatever rows were deleted meanwhile.
+    #[must_use]
+    pub fn matching(&self, predicates: &[Predicate], columns: &[ColumnDef]) -> PrunedShards {
+        self.pruned.get(&self.shards, predicates, columns)
+    }
+
+    /// The shards that were added since the table had those of `before`, the newest first, at most so many. Where as many have gone since, there
+    /// may be some among them that it had.
+    #[must_use]
+    pub fn added_since(&self, before: &Self, most: usize) -> Vec<Arc<ShardMeta>> {
+        if self.shards.newest() == before.shards.newest() {
+            return Vec::new();
+        }
+        let newest_first = |of: &Self| (0..of.shards.len()).rev().take(most);
+        let known: HashSet<ShardId> = newest_first(before).filter_map(|number| before.shards.id(number)).collect();
+        let is_new = |number: &usize| self.shards.id(*number).is_some_and(|shard| !known.contains(&shard));
+        let added = newest_first(self).take_while(is_new);
+        added.filter_map(|number| self.shards.get(number)).collect()
     }
 
     /// Whether a row of a shard is deleted.
@@ -93,20 +125,37 @@ impl TableShards {
 
     /// Without the shards, and with what is left of the statistics made anew when asked for.
     pub(crate) fn without(&self, removed: &[ShardId]) -> Self {
-        let mut next = Self { merged: Arc::default(), ..self.clone() };
-        next.shards.retain(|shard| !removed.contains(&shard.id));
-        for shard in removed {
-            next.deleted.remove(shard);
+        let mut next = Self { merged: Arc::default(), pruned: Arc::default(), ..self.clone() };
+        for gone in next.shards.remove(removed) {
+            next.rows -= gone.rows;
+            next.bytes -= gone.bytes;
+            if let Some(deleted) = next.deleted.remove(&gone.id) {
+                next.deleted_rows -= deleted.places.len();
+            }
         }
-        next.rows = next.shards.iter().map(|shard| shard.rows).sum();
-        next.bytes = next.shards.iter().map(|shard| shard.bytes).sum();
-        next.deleted_rows = next.deleted.values().map(|deleted| deleted.places.len()).sum();
         next
+    }
+
+    /// These of its shards, in its order.
+    pub(crate) fn only(&self, kept: &[ShardId]) -> Self {
+        let mut numbers: Vec<usize> = kept.iter().filter_map(|shard| self.shards.position(*shard)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut only = Self { shards: self.shards.only(&numbers), sample: self.sample.clone(), ..Self::default() };
+        for shard in only.shards.sizes() {
+            only.rows += shard.rows;
+            only.bytes += shard.bytes;
+            if let Some(deleted) = self.deleted.get(&shard.id) {
+                only.deleted_rows += deleted.places.len();
+                only.deleted.insert(shard.id, Arc::clone(deleted));
+            }
+        }
+        only
     }
 
     pub(crate) fn append(&self, shards: &[Arc<ShardMeta>], sample: Option<&Arc<Sample>>) -> Self {
         let mut next = self.clone();
-        next.shards.extend(shards.iter().map(Arc::clone));
+        next.shards.append(shards);
         next.rows += shards.iter().map(|shard| shard.rows).sum::<u64>();
         next.bytes += shards.iter().map(|shard| shard.bytes).sum::<u64>();
         if let Some(sample) = sample {
@@ -115,7 +164,10 @@ impl TableShards {
         if !shards.is_empty() {
             let made = self.merged.merged.get().map(|merged| (Arc::clone(merged), self.shards.len()));
             let start = made.or_else(|| self.merged.start.clone());
+            // Statistics of packed shards are there, and take less.
+            let start = start.filter(|_| self.shards.packed_len() == next.shards.packed_len());
             next.merged = Arc::new(Lazy { merged: OnceLock::new(), start });
+            next.pruned = Arc::default();
         }
         next
     }
@@ -124,9 +176,9 @@ impl TableShards {
         self.merged.merged.get_or_init(|| {
             let (mut merged, done) = match &self.merged.start {
                 Some((merged, done)) => (Merged::clone(merged), *done),
-                None => (Merged::default(), 0),
+                None => (self.shards.packed_merged().clone(), self.shards.packed_len()),
             };
-            self.shards.iter().skip(done).for_each(|shard| merged.add(shard));
+            self.shards.recent_from(done).for_each(|shard| merged.add(shard));
             merged.conclude();
             Arc::new(merged)
         })
@@ -136,13 +188,14 @@ impl TableShards {
 impl Default for TableShards {
     fn default() -> Self {
         Self {
-            shards: Vector::new(),
+            shards: ShardList::default(),
             rows: 0,
             bytes: 0,
             sample: None,
             deleted: OrdMap::new(),
             deleted_rows: 0,
             merged: Arc::default(),
+            pruned: Arc::default(),
         }
     }
 }

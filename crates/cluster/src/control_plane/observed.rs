@@ -25,6 +25,9 @@ pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState
         if worker.hung && worker.state != WorkerState::Gone && before.is_none_or(|before| !before.hung) {
             what.push(EventKind::WorkerHung);
         }
+        if !worker.hung && worker.state != WorkerState::Gone && before.is_some_and(|before| before.hung) {
+            what.push(EventKind::WorkerRecovered);
+        }
         for what in what {
             let cluster = desired.cluster(worker.cluster).map(|cluster| cluster.spec.name.clone());
             let why = worker.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
@@ -38,8 +41,8 @@ pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState
 /// Whether both are the same workers in the same states, whatever they have done in between.
 pub(super) fn is_same(before: &[Worker], after: &[Worker]) -> bool {
     fn seen(worker: &Worker) -> impl PartialEq + '_ {
-        let Worker { id, state, since, hung, failed, spec, version, address, .. } = worker;
-        (id, state, since, hung, failed, spec, version, address)
+        let Worker { id, state, since, hung, failed, hands_over, spec, version, address, .. } = worker;
+        (id, state, since, hung, failed, hands_over, spec, version, address)
     }
     before.len() == after.len() && before.iter().zip(after).all(|(before, after)| seen(before) == seen(after))
 }

@@ -206,13 +206,14 @@ fn what_happens_to_workers_is_told() {
         kinds[2..],
         [
             EventKind::WorkerHung,
+            EventKind::WorkerRecovered,
             EventKind::WorkerFailed,
             EventKind::WorkerStarting,
             EventKind::Suspended,
             EventKind::WorkerStopped,
         ]
     );
-    let failed = machine.plane.events().into_iter().nth(3).expect("it is there");
+    let failed = machine.plane.events().into_iter().nth(4).expect("it is there");
     assert_eq!(failed.detail, "worker 0000000000000001 in slot 0: killed");
     assert_eq!((failed.cluster.as_deref(), failed.who), (Some("default"), None));
 }

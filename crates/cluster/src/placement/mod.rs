@@ -1,10 +1,11 @@
 //! Which worker of a cluster owns which part of a shard: the one whose hash with the part is highest (rendezvous hashing).
 //!
 //! Nothing is stored. Workers are known by their slot, so who replaces a worker owns what it owned; when a slot comes or goes, only what it
-//! gets or had moves. `ownership.rs` says what moves, `bounded.rs` who stands in where an owner has too much.
+//! gets or had moves. `ownership.rs` says what moves, `bounded.rs` who stands in where an owner has too much, `load.rs` who has.
 
 mod bounded;
 mod hash;
+mod load;
 mod ownership;
 
 #[cfg(test)]
@@ -16,9 +17,13 @@ use crate::desired::ClusterId;
 use hash::{mix, weigh};
 
 pub use bounded::Route;
+pub use load::have_room;
 pub use ownership::{Move, Ownership, moves};
 
-/// A part of a shard: what one worker reads and caches as a whole.
+/// What stands for a shard where a part is a bucket.
+const BUCKETS: u64 = 0x6275_636b_6574_7300;
+
+/// A part of a shard, or a bucket of distributed tables: what one worker reads and caches as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part {
     pub shard: u64,
@@ -31,6 +36,12 @@ impl Part {
     pub fn new(shard: ShardId, index: u32) -> Part {
         let (high, low) = shard.0.as_u64_pair();
         Part { shard: mix(high) ^ low, index }
+    }
+
+    /// The rows of a bucket in all tables that are distributed on a key: they belong together.
+    #[must_use]
+    pub fn of_bucket(bucket: u32) -> Part {
+        Part { shard: BUCKETS, index: bucket }
     }
 
     fn hash(self) -> u64 {

@@ -208,3 +208,16 @@ fn a_shard_id_is_used_whole() {
         assert_ne!(part(one), Part::new(ShardId::from(other.to_be_bytes()), 0));
     }
 }
+
+#[test]
+fn buckets_are_placed_alike_and_stay_when_a_slot_comes() {
+    let buckets: Vec<(Part, u64)> = (0..64).map(|bucket| (Part::of_bucket(bucket), 1)).collect();
+    for slots in [2, 3, 4, 8, 16] {
+        let (before, after) = (placement(slots).bounded(&buckets, 110), placement(slots + 1).bounded(&buckets, 110));
+        let most = (64 * 110_usize).div_ceil(100 * slots as usize);
+        assert!(counts(&before).values().all(|count| *count <= most), "{slots} slots: {before:?}");
+        let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();
+        // What the new one gets, and what changes places because others have as much as they may.
+        assert!(moved <= 2 * 64 / (slots as usize + 1) + 4, "{slots} slots: {moved} of 64 move");
+    }
+}

@@ -33,7 +33,7 @@ impl<'a> Slot<'a> {
         on(true) && on(false)
     }
 
-    /// Nobody should be here.
+    /// Nobody should be here. Who hands over what is hot may stay until it has.
     pub(super) fn empty(&self, actions: &mut Vec<Action>) {
         for worker in self.workers {
             match worker.state {
@@ -42,7 +42,7 @@ impl<'a> Slot<'a> {
                         actions.push(Action::Forget { worker: worker.id });
                     }
                 }
-                _ if self.is_ended(worker, actions) => {}
+                _ if self.is_ended(worker, actions) || worker.hands_over => {}
                 _ => retire(worker, StopReason::Unwanted, actions),
             }
         }
@@ -105,7 +105,7 @@ impl<'a> Slot<'a> {
             WorkerState::Gone => return false,
             WorkerState::Starting if self.settings.start_timeout <= self.age(worker) => StopReason::NotStarted,
             WorkerState::Starting => return false,
-            WorkerState::Draining if worker.running == 0 => StopReason::Drained,
+            WorkerState::Draining if worker.running == 0 && !worker.hands_over => StopReason::Drained,
             WorkerState::Draining if self.settings.drain_grace <= self.age(worker) => StopReason::GraceOver,
             WorkerState::Draining | WorkerState::Ready => {
                 if self.settings.hung_after <= silent && !worker.hung {

@@ -127,6 +127,34 @@ fn shrinking_drains_the_highest_slots_and_waits_for_their_statements() {
 }
 
 #[test]
+fn who_hands_over_what_is_hot_stays_until_it_has() {
+    let mut world = World::cluster(3);
+    world.passes(4);
+    world.host.set_handing_over(WorkerId(3), true);
+    world.alter(nodes(1));
+    assert_eq!(drained(&world.pass(SECOND)), [2], "nobody takes anything from that one");
+    assert_eq!(stopped(&world.passes(5)), [(2, StopReason::Drained)]);
+    assert_eq!(world.living(), [(1, 0, Ready), (3, 2, Ready)]);
+    world.host.set_handing_over(WorkerId(3), false);
+    assert_eq!(drained(&world.pass(SECOND)), [3]);
+    // Who drains already stays as well, but not for longer than it may.
+    world.host.set_handing_over(WorkerId(3), true);
+    assert_eq!(stopped(&world.passes(299)), []);
+    assert_eq!(stopped(&world.pass(SECOND)), [(3, StopReason::GraceOver)]);
+    assert_eq!(world.living(), [(1, 0, Ready)]);
+}
+
+#[test]
+fn who_hands_over_and_hangs_is_not_waited_for() {
+    let mut world = World::cluster(2);
+    world.passes(4);
+    world.host.set_handing_over(WorkerId(2), true);
+    world.alter(nodes(1));
+    world.host.set_hanging(WorkerId(2), true);
+    assert_eq!(stopped(&world.passes(30)), [(2, StopReason::Hung)]);
+}
+
+#[test]
 fn what_does_not_end_is_ended_after_the_grace() {
     let mut world = World::cluster(1);
     world.passes(4);

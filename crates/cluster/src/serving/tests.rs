@@ -21,6 +21,7 @@ fn worker(id: u64, slot: u32) -> Worker {
         heard: NOW,
         hung: false,
         failed: false,
+        hands_over: false,
         version: Some(VERSION.to_owned()),
         address: None,
         running: 0,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use shards::BUCKETS;
 use url::Url;
 
 use crate::scan::PartKey;
@@ -17,6 +18,24 @@ pub trait Cluster: Send + Sync + fmt::Debug {
 
     /// Which of `among` each part belongs to: their numbers, in the parts' order. `among` is not empty.
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize>;
+
+    /// Which of `among` each bucket of distributed tables belongs to: its number, for all [`BUCKETS`](shards::BUCKETS) of them; always the same for
+    /// the same ones. `among` is not empty.
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize>;
+
+    /// Takes notice that a query could not reach a worker, or lost it on the way: others had better do without it.
+    fn unreached(&self, worker: &Url);
+
+    /// Those of `among` that may be given one more query as a whole, in their order: others have enough of them, and who owns most after them stands in.
+    /// At least one, where there is one.
+    fn with_room(&self, among: &[Url]) -> Vec<Url> {
+        among.to_vec()
+    }
+
+    /// Has `worker` run one more query as a whole, for as long as what it gives is kept.
+    fn count(&self, _worker: &Url) -> Option<Box<dyn Send + Sync>> {
+        None
+    }
 }
 
 /// A cluster without one of its workers, which was lost on the way.
@@ -42,6 +61,22 @@ impl Cluster for Without {
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
         self.cluster.owners(parts, among)
     }
+
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
+        self.cluster.bucket_owners(among)
+    }
+
+    fn unreached(&self, worker: &Url) {
+        self.cluster.unreached(worker);
+    }
+
+    fn with_room(&self, among: &[Url]) -> Vec<Url> {
+        self.cluster.with_room(among)
+    }
+
+    fn count(&self, worker: &Url) -> Option<Box<dyn Send + Sync>> {
+        self.cluster.count(worker)
+    }
 }
 
 /// For each of `workers` the numbers of the parts that it reads: those it owns. What nobody owns the first one reads.
@@ -65,6 +100,23 @@ pub(super) fn readers(parts: &[Option<PartKey>], workers: &[Url], count: usize, 
     by_owned.truncate(count);
     by_owned.sort_unstable();
     by_owned.into_iter().map(|worker| workers[worker].clone()).collect()
+}
+
+/// The `count` workers for a stage that reads buckets, and which of them has which: the same for all scans of the stage, whatever they read, so that
+/// rows of one bucket are in one task.
+pub(super) fn bucket_readers(workers: &[Url], count: usize, cluster: &dyn Cluster) -> (Vec<Url>, Vec<usize>) {
+    let mut owned = vec![0; workers.len()];
+    cluster.bucket_owners(workers).into_iter().for_each(|owner| owned[owner.min(workers.len() - 1)] += 1);
+    let mut readers: Vec<usize> = (0..workers.len()).collect();
+    readers.sort_by_key(|worker| std::cmp::Reverse(owned[*worker]));
+    readers.truncate(count);
+    readers.sort_unstable();
+    let readers: Vec<Url> = readers.into_iter().map(|worker| workers[worker].clone()).collect();
+    let last = readers.len().saturating_sub(1);
+    let mut owners = cluster.bucket_owners(&readers);
+    owners.resize(BUCKETS, 0);
+    owners.iter_mut().for_each(|owner| *owner = last.min(*owner));
+    (readers, owners)
 }
 
 /// How many of `workers` own some of these parts; one where there is nothing to own.

@@ -73,6 +73,13 @@ impl Attempts {
         operators(plan, context, Some(Spread::Instance(reason))).await
     }
 
+    /// Takes notice of an error for the sake of other queries, however far this one has come.
+    pub(crate) fn note(&self, error: &SqlError) {
+        if let (Some(distribution), Some(worker)) = (&self.distribution, lost_worker(error)) {
+            distribution.cluster.unreached(&worker);
+        }
+    }
+
     /// Takes notice of an error before which no row was given.
     ///
     /// # Errors
@@ -85,6 +92,7 @@ impl Attempts {
             self.here = Some(Reason::Undecided { why });
             return Ok(());
         }
+        self.note(&error);
         match lost_worker(&error) {
             Some(worker) if !self.is_second => {
                 tracing::warn!(%worker, error = error.message, "a query is begun again without a worker");

@@ -1,11 +1,8 @@
 //! Connections to workers: who opens the streams of bytes is told from outside, what goes over them is the library's.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -19,25 +16,32 @@ use datafusion_distributed::{
     MaybeEncoded, SetPlanRequest, Worker, WorkerChannel, WorkerToCoordinatorMsg,
 };
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use hyper_util::rt::TokioIo;
-use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tonic::metadata::MetadataMap;
-use tonic::transport::server::Connected;
 use tonic::transport::{Endpoint, Server};
 use tower::service_fn;
 use url::Url;
 
 use super::codec::Sealed;
-use super::failure::arrived;
-use super::reports::Reports;
+use super::failure::{arrived, is_lost};
+use super::open::{Connection, Open};
+use super::reports::{Asked, Reports};
+
+#[cfg(test)]
+mod tests;
 
 /// A worker that says nothing for so long is asked whether it is there.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// A worker that does not answer then is gone.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of one stream that may be on their way or wait to be read.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// Of all streams of a connection together, as many as there can be: one that nobody reads, of a cursor that is left open, must not hold up the others.
+const CONNECTION_WINDOW: u32 = i32::MAX as u32;
 
 /// A stream of bytes between two processes, whatever protects it.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
@@ -54,44 +58,45 @@ pub trait Dial: Send + Sync + fmt::Debug {
     async fn dial(&self, worker: &Url) -> io::Result<Box<dyn ByteStream>>;
 }
 
-/// The connections of a process to workers, each opened when it is first needed.
+/// The connections of a process to workers, each opened when it is first needed and forgotten when it has ended.
 #[derive(Clone)]
 pub struct Channels {
     dial: Arc<dyn Dial>,
-    open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
+    open: Arc<Open>,
+    /// Where they live. The threads of queries, which ask for them, come and go, and are busy.
+    runtime: Handle,
 }
 
 impl Channels {
-    /// None yet; `dial` opens them.
+    /// None yet; `dial` opens them, on the runtime of whoever calls this.
     #[must_use]
     pub fn new(dial: Arc<dyn Dial>) -> Self {
-        Self { dial, open: Arc::default() }
-    }
-
-    /// Forgets connections to workers that are not among these.
-    pub fn keep(&self, workers: &[Url]) {
-        self.open.lock().retain(|worker, _| workers.contains(worker));
+        Self { dial, open: Arc::default(), runtime: Handle::current() }
     }
 
     fn channel(&self, worker: &Url) -> DfResult<BoxCloneSyncChannel> {
-        if let Some(open) = self.open.lock().get(worker) {
-            return Ok(open.clone());
-        }
-        let endpoint = Endpoint::from_shared(worker.to_string())
-            .map_err(|error| arrived(DataFusionError::External(Box::new(error)), worker))?
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
-            .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-            .http2_adaptive_window(true);
-        let (dial, address) = (Arc::clone(&self.dial), worker.clone());
-        // It connects again after it has broken.
-        let channel = endpoint.connect_with_connector_lazy(service_fn(move |_| {
-            let (dial, address) = (Arc::clone(&dial), address.clone());
-            async move { dial.dial(&address).await.map(TokioIo::new) }
-        }));
-        let channel = BoxCloneSyncChannel::new(channel);
-        self.open.lock().insert(worker.clone(), channel.clone());
-        Ok(channel)
+        self.open.get_or_make(worker, |lasting| {
+            let _there = self.runtime.enter();
+            let endpoint = Endpoint::from_shared(worker.to_string())
+                .map_err(|error| arrived(DataFusionError::External(Box::new(error)), worker))?
+                .connect_timeout(CONNECT_TIMEOUT)
+                .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+                .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+                // One that nobody uses ends too when the worker is gone, and is forgotten then.
+                .keep_alive_while_idle(true)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW);
+            let (dial, address) = (Arc::clone(&self.dial), worker.clone());
+            // Who still has it when it has broken connects again.
+            let channel = endpoint.connect_with_connector_lazy(service_fn(move |_| {
+                let (dial, address, lasting) = (Arc::clone(&dial), address.clone(), Arc::clone(&lasting));
+                async move {
+                    let dialled = dial.dial(&address).await.inspect_err(|_| lasting.over())?;
+                    Ok::<_, io::Error>(TokioIo::new(Connection::dialled(dialled, lasting)))
+                }
+            }));
+            Ok(BoxCloneSyncChannel::new(channel))
+        })
     }
 }
 
@@ -132,14 +137,24 @@ impl WorkerChannel for ToWorker {
         let request = SetPlanRequest { plan, ..request };
         let (worker, task) = (self.worker.clone(), request.task_key);
         let reports = context.session_config().get_extension::<Reports>();
+        // A task that is lost when nobody wants rows of it any more was done: whoever still does is told by those.
+        let may_be_lost = context.session_config().get_extension::<Asked>().is_none();
         let answers = self.library.coordinator_channel(headers, request, messages, metrics, context).await;
-        let answers = answers.map_err(|error| arrived(error, &worker))?.map(move |answer| {
+        let answers = match answers.map_err(|error| arrived(error, &worker)) {
+            Err(error) if may_be_lost && is_lost(&error) => return Ok(stream::empty().boxed()),
+            answers => answers?,
+        };
+        let answers = answers.map(move |answer| {
             if let (Ok(WorkerToCoordinatorMsg::TaskMetrics(told)), Some(reports)) = (&answer, &reports) {
                 reports.note(task, &worker, told);
             }
             answer.map_err(|error| arrived(error, &worker))
         });
-        Ok(answers.boxed())
+        let is_wanted = move |answer: &DfResult<WorkerToCoordinatorMsg>| {
+            let is_lost = answer.as_ref().is_err_and(|error| may_be_lost && is_lost(error));
+            std::future::ready(!is_lost)
+        };
+        Ok(answers.take_while(is_wanted).boxed())
     }
 
     async fn execute_task(
@@ -176,7 +191,7 @@ pub(super) async fn serve(
     worker: Worker,
     incoming: impl Stream<Item = io::Result<Box<dyn ByteStream>>> + Send,
 ) -> Result<(), tonic::transport::Error> {
-    let incoming = incoming.map(|stream| stream.map(Accepted));
+    let incoming = incoming.map(|stream| stream.map(Connection::accepted));
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
@@ -184,33 +199,4 @@ pub(super) async fn serve(
         .add_service(worker.into_worker_server())
         .serve_with_incoming(incoming)
         .await
-}
-
-/// A connection of which the library has nothing to ask.
-struct Accepted(Box<dyn ByteStream>);
-
-impl Connected for Accepted {
-    type ConnectInfo = ();
-
-    fn connect_info(&self) {}
-}
-
-impl AsyncRead for Accepted {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_read(context, buf)
-    }
-}
-
-impl AsyncWrite for Accepted {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.0).poll_write(context, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_shutdown(context)
-    }
 }

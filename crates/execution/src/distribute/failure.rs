@@ -13,6 +13,8 @@ const MARK: &str = "kiln: ";
 /// How the message begins that a worker is lost, and the detail that says which one.
 const LOST: &str = "a worker of the cluster cannot be reached";
 const AT: &str = "Worker at ";
+/// What a worker tells those who want the rows of a task that the instance has not given to it in time.
+const WITHOUT_PLAN: &str = "timed-out while waiting for the plan";
 
 /// `error` as text that [`arrived`] reads. One that is such text already stays it: tasks of one worker read each other's rows without a way between.
 pub(super) fn leaving(error: DataFusionError) -> DataFusionError {
@@ -21,11 +23,16 @@ pub(super) fn leaving(error: DataFusionError) -> DataFusionError {
     DataFusionError::Execution(format!("{MARK}{text}"))
 }
 
-/// What came from a worker as it was there; what the way itself caused as an error that says so.
+/// What came from a worker as it was there; what the way itself caused as an error that says so. A worker that others reach and the instance does not is
+/// lost too.
 pub(super) fn arrived(error: DataFusionError, worker: &Url) -> DataFusionError {
-    match ours(&error).or_else(|| told(&error.to_string())) {
+    let text = error.to_string();
+    if text.contains(WITHOUT_PLAN) {
+        return to_datafusion(lost(worker, "the instance does not reach it"));
+    }
+    match ours(&error).or_else(|| told(&text)) {
         Some(ours) => to_datafusion(ours),
-        None if is_of_the_way(&error) => to_datafusion(lost(worker, &error.to_string())),
+        None if is_of_the_way(&error) => to_datafusion(lost(worker, &text)),
         None => error,
     }
 }
@@ -41,6 +48,11 @@ pub(super) fn lost_worker(error: &SqlError) -> Option<Url> {
     let is_lost = error.condition == Condition::IoError && error.message.starts_with(LOST);
     let detail = error.detail.as_deref().filter(|_| is_lost)?;
     Url::parse(detail.strip_prefix(AT)?).ok()
+}
+
+/// Whether an error that has arrived says that a worker is lost.
+pub(super) fn is_lost(error: &DataFusionError) -> bool {
+    ours(error).is_some_and(|error| lost_worker(&error).is_some())
 }
 
 fn ours(error: &DataFusionError) -> Option<SqlError> {

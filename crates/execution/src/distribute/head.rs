@@ -10,6 +10,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use datafusion_distributed::DistributedLeafExec;
 
+use super::within::WithinTasksExec;
 use crate::cover::cover;
 
 /// Has programs run what the instance itself does of a plan: which only shows when the plan runs, for its inputs are then told where they are.
@@ -78,9 +79,14 @@ impl ExecutionPlan for HeadExec {
             return internal_err!("a head has one partition");
         }
         // What the instance scans itself it does not divide.
-        let whole = |operator: Arc<dyn ExecutionPlan>| match operator.downcast_ref::<DistributedLeafExec>() {
-            Some(leaf) => Ok(Transformed::yes(Arc::clone(leaf.original()))),
-            None => Ok(Transformed::no(operator)),
+        let whole = |operator: Arc<dyn ExecutionPlan>| {
+            if let Some(leaf) = operator.downcast_ref::<DistributedLeafExec>() {
+                return Ok(Transformed::yes(Arc::clone(leaf.original())));
+            }
+            match operator.downcast_ref::<WithinTasksExec>() {
+                Some(within) => Ok(Transformed::yes(within.exchange())),
+                None => Ok(Transformed::no(operator)),
+            }
         };
         let input = Arc::clone(&self.input).transform_up(whole).data()?;
         let covered = if self.engine { cover(input)? } else { input };

@@ -1,16 +1,17 @@
 //! How the rows of joins meet: one side goes to all workers, or both go by their keys.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinType, Result as DfResult};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use planner::Expected;
 
+use super::in_place::meets_in_place;
 use crate::cover::OperatorId;
 use crate::explain::join_sizes;
 
@@ -49,7 +50,7 @@ impl JoinExchange {
     }
 }
 
-/// Has build sides go to all workers where that moves fewer bytes than both sides going by their keys.
+/// Has build sides go to all workers where that moves fewer bytes than both sides going by their keys, and where these move at all.
 #[derive(Debug)]
 struct ByCost {
     expected: Option<Expected>,
@@ -58,17 +59,7 @@ struct ByCost {
 
 impl PhysicalOptimizerRule for ByCost {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let sizes = join_sizes(self.expected.as_ref(), &plan);
-        plan.transform_down(|operator| {
-            let Some(join) = operator.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(operator)) };
-            let size = sizes.get(&OperatorId::of(operator.as_ref()));
-            let goes_to_all = size.is_some_and(|(build, probe)| is_worth(*build, *probe, self.workers));
-            if *join.partition_mode() != PartitionMode::Partitioned || !goes_to_all || emits_build(*join.join_type()) {
-                return Ok(Transformed::no(operator));
-            }
-            join.builder().with_partition_mode(PartitionMode::CollectLeft).build_exec().map(Transformed::yes)
-        })
-        .data()
+        self.met(&plan, &join_sizes(self.expected.as_ref(), &plan))
     }
 
     fn name(&self) -> &'static str {
@@ -79,6 +70,30 @@ impl PhysicalOptimizerRule for ByCost {
         true
     }
 }
+
+impl ByCost {
+    /// From below: whether rows of a join meet where they are read depends on how joins below it meet.
+    fn met(&self, plan: &Arc<dyn ExecutionPlan>, sizes: &Sizes) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let inputs = plan.children().into_iter().map(|input| self.met(input, sizes)).collect::<DfResult<Vec<_>>>()?;
+        let size = sizes.get(&OperatorId::of(plan.as_ref()));
+        let plan = replace_children_if_necessary(Arc::clone(plan), inputs)?;
+        let goes_to_all = size.is_some_and(|(build, probe)| is_worth(*build, *probe, self.workers));
+        match plan.downcast_ref::<HashJoinExec>() {
+            Some(join)
+                if *join.partition_mode() == PartitionMode::Partitioned
+                    && goes_to_all
+                    && !emits_build(*join.join_type())
+                    && !meets_in_place(join)? =>
+            {
+                join.builder().with_partition_mode(PartitionMode::CollectLeft).build_exec()
+            }
+            _ => Ok(plan),
+        }
+    }
+}
+
+/// Bytes of both sides of joins.
+type Sizes = HashMap<OperatorId, (f64, f64)>;
 
 /// Whether `build` bytes at each of the workers are less to move than `build` and `probe` by keys: of these a worker keeps its own part.
 #[expect(clippy::cast_precision_loss, reason = "there are few workers")]

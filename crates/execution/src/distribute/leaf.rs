@@ -13,9 +13,9 @@ use datafusion_distributed::{
 use planner::error::to_datafusion;
 use url::Url;
 
-use super::assign::{Cluster, assign, owner_count, readers, routed};
+use super::assign::{Cluster, assign, bucket_readers, owner_count, readers, routed};
 use super::failure::lost;
-use crate::scan::ShardScanExec;
+use crate::scan::{Lies, ShardScanExec};
 
 /// Has the library ask `cluster`, with these workers for one query.
 pub(super) fn register(config: &mut SessionConfig, cluster: &Arc<dyn Cluster>, workers: &Arc<[Url]>) {
@@ -41,11 +41,19 @@ fn task_count(
     cluster: &dyn Cluster,
 ) -> Option<DesiredTaskCountEventResponse> {
     let scan = plan.downcast_ref::<ShardScanExec>()?;
+    if scan.is_by_all() {
+        // Where its task is others say.
+        return Some(DesiredTaskCountEventResponse::desired(1));
+    }
     // What is above one partition may take it for all rows.
     if plan.output_partitioning().partition_count() == 1 {
         return Some(DesiredTaskCountEventResponse::maximum(1));
     }
-    Some(DesiredTaskCountEventResponse::desired(owner_count(&scan.part_keys(), workers, cluster)))
+    let desired = match scan.lies() {
+        Lies::InBuckets(_) => workers.len(),
+        _ => owner_count(&scan.part_keys(), workers, cluster),
+    };
+    Some(DesiredTaskCountEventResponse::desired(desired))
 }
 
 /// The scan as one for each task; some may have nothing to read.
@@ -56,16 +64,28 @@ fn divided(
     workers: &[Url],
     cluster: &dyn Cluster,
 ) -> DfResult<ScaleUpLeafNodeEventResponse> {
+    if let Lies::InBuckets(by) = scan.lies()
+        && tasks <= workers.len()
+    {
+        let (readers, owners) = bucket_readers(workers, tasks, cluster);
+        return leaf(plan, scan.by_buckets(&by, &owners, &readers)?);
+    }
     let keys = scan.part_keys();
     let readers = readers(&keys, workers, tasks, cluster);
     if readers.len() < tasks {
         return Err(exec_datafusion_err!("{tasks} tasks for {} workers", readers.len()));
     }
-    let assigned = assign(&keys, &readers, cluster);
-    let variant = |(numbers, home): (&Vec<usize>, &Url)| -> Arc<dyn ExecutionPlan> {
-        Arc::new(scan.only(numbers, home.as_str()))
+    let assigned = match scan.is_by_all() {
+        true => vec![(0..keys.len()).collect::<Vec<_>>(); tasks],
+        false => assign(&keys, &readers, cluster),
     };
-    let leaf = DistributedLeafExec::try_new(Arc::clone(plan), assigned.iter().zip(&readers).map(variant))?;
+    let variants = assigned.iter().zip(&readers).map(|(numbers, home)| scan.only(numbers, home.as_str()));
+    leaf(plan, variants.collect())
+}
+
+fn leaf(plan: &Arc<dyn ExecutionPlan>, variants: Vec<ShardScanExec>) -> DfResult<ScaleUpLeafNodeEventResponse> {
+    let variants = variants.into_iter().map(|variant| -> Arc<dyn ExecutionPlan> { Arc::new(variant) });
+    let leaf = DistributedLeafExec::try_new(Arc::clone(plan), variants)?;
     Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
 }
 

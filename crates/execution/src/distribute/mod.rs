@@ -2,12 +2,14 @@
 //!
 //! `attempts.rs` is what a session's query goes through: `plan.rs` makes its plan one of several stages, where `reason.rs` finds nothing that keeps it here
 //! and it reads enough, else one task that is all of it (`whole.rs`); values of subqueries are found before (`values.rs`). The library cuts operators where
-//! rows change places (`joins.rs`, `shape.rs`), asks how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/` where
-//! it is not nested too deeply (`nesting.rs`), over connections that others open (`channel.rs`). `worker.rs` is at the other end: it has the engine run the
-//! part (`stage.rs`) under the query's settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
-//! what they were, `reports.rs` what tasks did, `once.rs` says what cannot begin again.
+//! rows change places (`joins.rs`, `shape.rs`), which those of tables that are distributed on a key need not (`in_place.rs`, `located.rs`, `within.rs`), asks
+//! how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/` where it is not nested too deeply (`nesting.rs`), over
+//! connections that others open (`channel.rs`, `open.rs`). `worker.rs` is at the other end: it has the engine run the part (`stage.rs`) under the query's
+//! settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
+//! what they were, `reports.rs` what tasks did, `once.rs` says what cannot begin again. `ahead.rs` is what workers do about shards that no query has read yet.
 
 mod active;
+mod ahead;
 mod assign;
 mod attempts;
 mod channel;
@@ -15,10 +17,14 @@ mod codec;
 mod facts;
 mod failure;
 mod head;
+mod in_place;
 mod joins;
+mod keys;
 mod leaf;
+mod located;
 mod nesting;
 mod once;
+mod open;
 mod plan;
 mod reason;
 mod reports;
@@ -27,15 +33,18 @@ mod shown;
 mod stage;
 mod values;
 mod whole;
+mod within;
 mod worker;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::ahead::{AheadUse, NewShards, pieces};
 pub use self::assign::Cluster;
 pub(crate) use self::attempts::Attempts;
 pub use self::attempts::Spread;
 pub use self::channel::{ByteStream, Channels, Dial};
+pub use self::codec::message_bytes;
 pub use self::joins::JoinExchange;
 pub(crate) use self::once::{reads_once, undecided};
 pub(crate) use self::plan::Purpose;
@@ -43,5 +52,6 @@ pub use self::plan::{Distribution, Exchange};
 pub use self::reason::{Reason, can_leave};
 pub(crate) use self::reports::{Report, Reports};
 pub(crate) use self::shown::{Shown, is_distributed, shown};
+pub(crate) use self::within::{WithinTasksExec, meets_within_tasks};
 pub use self::worker::{Worker, WorkerShare};
 pub use shards::{BlockPlace, HotBlock};

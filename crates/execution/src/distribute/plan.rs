@@ -26,15 +26,17 @@ use super::codec::Codec;
 use super::facts::QueryFacts;
 use super::failure::lost;
 use super::head::HeadExec;
+use super::in_place::in_place;
 use super::joins::JoinExchange;
 use super::leaf;
 use super::nesting::{NESTING_MAX, nesting};
 use super::reason::{Reason, can_leave, scanned_bytes};
-use super::reports::Reports;
+use super::reports::{Asked, Reports};
 use super::shape::{are_windows_ordered, to_be_cut};
 use super::whole::{home, sent};
 use crate::RunContext;
 use crate::run::{Place, Prepared};
+use crate::scan::ForWorkers;
 
 /// The workers that queries are divided among, and how.
 #[derive(Debug, Clone)]
@@ -54,6 +56,8 @@ pub struct Exchange {
     pub partitions: usize,
     /// A query that reads fewer bytes is sent to one worker as a whole.
     pub small_bytes: u64,
+    /// A side of a join that reads as many rows is told first which keys the other side has, where that leaves out most of them.
+    pub keys_from_rows: f64,
 }
 
 /// What a plan is made for.
@@ -71,10 +75,10 @@ pub(crate) enum Purpose {
 pub(super) struct Planning<'a> {
     pub(super) plan: &'a QueryPlan,
     pub(super) context: &'a RunContext,
-    distribution: &'a Distribution,
+    pub(super) distribution: &'a Distribution,
     purpose: Purpose,
     /// Those there were when it began.
-    workers: Arc<[Url]>,
+    pub(super) workers: Arc<[Url]>,
     run: Uuid,
     reports: Arc<Reports>,
 }
@@ -113,7 +117,8 @@ impl<'a> Planning<'a> {
             return Ok(Err(reason));
         }
         let is_whole = self.workers.len() == 1 || scanned_bytes(&operators) < self.distribution.exchange.small_bytes;
-        let Some(home) = home(&operators, &self.workers, self.distribution.cluster.as_ref()) else {
+        let cluster = self.distribution.cluster.as_ref();
+        let Some(home) = home(&operators, &cluster.with_room(&self.workers), cluster) else {
             return Ok(Err(Reason::NothingStored));
         };
         let subqueries = optimized.scalar_subqueries().map_err(from_datafusion)?;
@@ -132,6 +137,9 @@ impl<'a> Planning<'a> {
             operators = plan.operators(&again, Division::None, stop).await?;
         }
         if !is_whole {
+            if self.purpose != Purpose::Show && self.context.settings.optimizer() {
+                optimized = self.with_keys(optimized).await?;
+            }
             let state = self.state(&optimized);
             let plan = QueryPlan { state: Arc::new(state.clone()), ..plan.clone() };
             let divided = plan.operators(&optimized, Division::Threads, stop).await?;
@@ -162,7 +170,13 @@ impl<'a> Planning<'a> {
             let routed = if is_there { Ok(RouteTasksEventResponse::new(vec![to.clone()])) } else { Err(gone(&to)) };
             Some(routed)
         });
-        let operators = Arc::new(DistributedExec::new(sent(operators, self.run)?));
+        if self.purpose != Purpose::Show
+            && let Some(counted) = self.distribution.cluster.count(&home)
+        {
+            config.set_extension(Arc::new(Counted(counted)));
+        }
+        // Its subqueries of one value may have been the tasks of the same worker, which knows tasks by their names.
+        let operators = Arc::new(DistributedExec::new(sent(operators, self.distribution.random.uuid())?));
         Ok(self.prepared(operators, &builder.build(), optimized, Spread::Worker(home)))
     }
 
@@ -182,7 +196,8 @@ impl<'a> Planning<'a> {
     fn state(&self, optimized: &Optimized) -> SessionState {
         let Exchange { joins, partitions, .. } = self.distribution.exchange;
         let mut state = self.plan.state.as_ref().clone();
-        let config = state.config().clone().with_target_partitions(partitions.max(2));
+        let mut config = state.config().clone().with_target_partitions(partitions.max(2));
+        config.set_extension(Arc::new(ForWorkers));
         *state.config_mut() = config;
         // Without Kiln's rules there are no estimates of theirs.
         let expected = self.context.settings.optimizer().then(|| optimized.expected());
@@ -191,7 +206,7 @@ impl<'a> Planning<'a> {
 
     /// The operators cut where rows change places.
     async fn cut(&self, operators: Arc<dyn ExecutionPlan>, state: SessionState) -> DfResult<Cut> {
-        let operators = to_be_cut(operators)?;
+        let operators = to_be_cut(in_place(&operators)?)?;
         let mut builder = SessionStateBuilder::new_from_existing(state)
             .with_query_planner(Arc::new(Given(operators)))
             .with_distributed_planner();
@@ -234,9 +249,15 @@ impl<'a> Planning<'a> {
         config.set_distributed_passthrough_headers(facts.headers()?.into_headers())?;
         config.set_distributed_metrics_collection(self.purpose == Purpose::Measure)?;
         config.set_extension(Arc::clone(&self.reports));
+        if self.purpose == Purpose::Measure {
+            config.set_extension(Arc::new(Asked));
+        }
         Ok(())
     }
 }
+
+/// Has a worker count the query as long as its session lives, which is until its last row is made.
+struct Counted(#[expect(dead_code, reason = "it is kept, not looked at")] Box<dyn Send + Sync>);
 
 /// What the library made of a plan.
 enum Cut {

@@ -17,6 +17,10 @@ const BUSY: &str = "kiln_busy";
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Mutex<BTreeMap<(usize, usize), Report>>);
 
+/// Set for a query whose tasks have to tell.
+#[derive(Debug)]
+pub(super) struct Asked;
+
 /// What one task gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {

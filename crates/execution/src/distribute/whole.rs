@@ -32,9 +32,9 @@ pub(super) fn home(plan: &Arc<dyn ExecutionPlan>, workers: &[Url], cluster: &dyn
     Some(workers[most].clone())
 }
 
-/// The rows of `operators` from the one task of a stage that is all of them. The library itself leaves stages of one task
+/// The rows of `operators` from the one task of a stage that is all of them, by a name that no other has. The library itself leaves stages of one task
 /// for one reader where they are read.
-pub(super) fn sent(operators: Arc<dyn ExecutionPlan>, run: Uuid) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub(super) fn sent(operators: Arc<dyn ExecutionPlan>, name: Uuid) -> DfResult<Arc<dyn ExecutionPlan>> {
     // An append has the partitions of all its inputs, however few threads there are.
     let operators = match operators.output_partitioning().partition_count() {
         1 => operators,
@@ -43,7 +43,7 @@ pub(super) fn sent(operators: Arc<dyn ExecutionPlan>, run: Uuid) -> DfResult<Arc
     let exchange = NetworkCoalesceExec::try_new(operators, 1, 1)?;
     let Stage::Local(stage) = exchange.input_stage() else { return internal_err!("a stage is sent once") };
     let mut stage = stage.clone();
-    (stage.query_id, stage.num) = (run, 1);
+    (stage.query_id, stage.num) = (name, 1);
     let exchange: Arc<dyn ExecutionPlan> = exchange.with_input_stage(Stage::Local(stage))?;
     Ok(exchange)
 }

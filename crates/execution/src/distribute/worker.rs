@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use types::{Clock, Reserve, SqlResult};
 
 use super::active::Active;
+use super::ahead::AheadCounts;
 use super::channel::{ByteStream, Channels, metadata, serve};
 use super::codec::Codec;
 use super::facts::QueryFacts;
@@ -65,6 +66,7 @@ struct Inner {
     /// To other workers, whose rows its tasks read.
     channels: Channels,
     runs: Mutex<HashMap<[u8; 16], Weak<Run>>>,
+    ahead: AheadCounts,
 }
 
 /// What a worker may have, which may change while it runs.
@@ -119,6 +121,7 @@ impl Worker {
             clock: Arc::clone(clock),
             channels,
             runs: Mutex::default(),
+            ahead: AheadCounts::default(),
         });
         let library = datafusion_distributed::Worker::from_session_builder(Sessions(Arc::clone(&inner)))
             .with_runtime_env(Arc::clone(&inner.runtime))
@@ -186,6 +189,18 @@ impl Worker {
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.inner.scans.cache_tiers()
+    }
+
+    pub(super) fn scans(&self) -> &ScanPlanner {
+        &self.inner.scans
+    }
+
+    pub(super) fn blocks(&self) -> &Arc<BlockCache> {
+        &self.inner.blocks
+    }
+
+    pub(super) fn ahead_counts(&self) -> &AheadCounts {
+        &self.inner.ahead
     }
 }
 

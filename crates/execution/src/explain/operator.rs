@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catalog::Distribution;
 use datafusion::common::JoinType;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -16,10 +17,13 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 
 use planner::SharedScanExec;
+use types::ColumnId;
 
 use super::expressions::{sort_key, sql};
 use super::node::{Property, Value};
+use crate::distribute::meets_within_tasks;
 use crate::scan::ShardScanExec;
+use crate::table_columns::bucket_keys;
 
 /// What is said of an operator before it runs.
 pub(super) struct Shown {
@@ -56,7 +60,31 @@ fn scan(operator: &dyn ExecutionPlan) -> Option<Shown> {
     if let Some(limit) = exec.fetch() {
         properties.push(Property::new("Limit", Value::Count(limit as u64)));
     }
+    properties.extend(distribution(exec));
     Some(Shown { name: "Seq Scan".to_owned(), relation: Some(scan.table.name.clone()), properties })
+}
+
+/// Where the rows of a distributed table lie, or why not there.
+fn distribution(exec: &ShardScanExec) -> Option<Property> {
+    let scan = &exec.scan;
+    let text = match &scan.table.distribution {
+        Distribution::Random => return None,
+        Distribution::Replicate if exec.is_by_all() => "all of it in each task".to_owned(),
+        Distribution::Replicate => "replicated".to_owned(),
+        Distribution::On(columns) => {
+            let name = |id: ColumnId| {
+                scan.table.columns.iter().find(|column| column.id == id).map(|column| column.name.as_str())
+            };
+            let names: Vec<&str> = columns.iter().filter_map(|id| name(*id)).collect();
+            let by = format!("by bucket of {}", names.join(", "));
+            match bucket_keys(&scan.table).map(|keys| scan.shards_without(&keys)) {
+                Some(0) => by,
+                Some(others) => format!("not {by}: {others} of {} shards written otherwise", scan.shards.len()),
+                None => format!("not {by}: its values have no hash"),
+            }
+        }
+    };
+    Some(Property::text("Distribution", text))
 }
 
 fn join(operator: &dyn ExecutionPlan) -> Option<Shown> {
@@ -67,7 +95,8 @@ fn join(operator: &dyn ExecutionPlan) -> Option<Shown> {
         let mut properties = vec![condition("Hash Cond", on)];
         properties.extend(join.filter().map(join_filter));
         if *join.partition_mode() == PartitionMode::Partitioned {
-            properties.push(Property::text("Mode", "partitioned"));
+            let mode = if meets_within_tasks(join) { "co-located" } else { "partitioned" };
+            properties.push(Property::text("Mode", mode));
         }
         return Some(shown(format!("Hash{kind} Join"), properties));
     }

@@ -21,7 +21,7 @@ use super::node::{Engine, Node, Property, Value};
 use super::operators::Operators;
 use super::{actual, exchange, expressions, operator, rows};
 use crate::cover::FragmentExec;
-use crate::distribute::{Reports, Shown, shown};
+use crate::distribute::{Reports, Shown, WithinTasksExec, shown};
 use crate::run::Prepared;
 use crate::scan::{ShardScanExec, counter};
 
@@ -261,7 +261,8 @@ impl Shower<'_> {
 
     /// The input of an operator that only hands rows on.
     fn handed_on<'b>(&self, operator: &'b Arc<dyn ExecutionPlan>) -> Option<&'b Arc<dyn ExecutionPlan>> {
-        if operator.is::<CooperativeExec>() || operator.name() == "BufferExec" {
+        let is_between_threads = operator.is::<WithinTasksExec>() && !self.plan.verbose;
+        if operator.is::<CooperativeExec>() || operator.name() == "BufferExec" || is_between_threads {
             return operator.children().first().copied();
         }
         if let Some(gather) = operator.downcast_ref::<CoalescePartitionsExec>() {

@@ -38,7 +38,7 @@ impl Execution {
                 RowPlace::Shard { shard, ordinal } => {
                     let shard = rows.shards.find(*shard).map(|(_, shard)| shard);
                     let shard = shard.ok_or_else(|| SqlError::internal("a found row's shard is not there"))?;
-                    Box::pin(self.settled_row(table, shard, *ordinal)).await?
+                    Box::pin(self.settled_row(table, &shard, *ordinal)).await?
                 }
             });
         }

@@ -1,7 +1,8 @@
 //! A range of an index, in the form of its keys.
 
+use catalog::ShardList;
 use rowstore::{Value, encode_key_value};
-use shards::{ColumnStats, Datum, ShardMeta};
+use shards::{Datum, Zone};
 use types::ColumnId;
 
 /// No key's next part begins with it: what follows a key's start and all keys that have it.
@@ -56,22 +57,25 @@ impl KeyRange {
         Self { from, to }
     }
 
-    /// Whether by its statistics the shard may have a key of the range in an index that begins with `column`.
-    pub(crate) fn may_be_in(&self, shard: &ShardMeta, column: ColumnId) -> bool {
-        let Some(stats) = shard.columns.iter().find(|stats| stats.column == column) else { return true };
-        let Some((least, greatest)) = bounds(stats) else { return true };
+    /// The positions of the shards that by their statistics may have a key of the range in an index that begins with `column`.
+    pub(crate) fn shards<'a>(&'a self, shards: &'a ShardList, column: ColumnId) -> impl Iterator<Item = usize> + 'a {
+        shards.asked(column, move |zone| self.may_be_in(zone))
+    }
+
+    fn may_be_in(&self, zone: &Zone<'_>) -> bool {
+        let Some((least, greatest)) = bounds(zone) else { return true };
         self.from < greatest && least < self.to
     }
 }
 
 /// A key that is not greater than those of the column's values, and one that is greater than all.
-fn bounds(stats: &ColumnStats) -> Option<(Vec<u8>, Vec<u8>)> {
+fn bounds(zone: &Zone<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut least, mut greatest) = (Vec::new(), Vec::new());
-    encode_key_value(value_of(stats.min.as_ref()?), &mut least);
-    if 0 < stats.nulls {
+    encode_key_value(value_of(zone.min?), &mut least);
+    if zone.nulls != Some(0) {
         greatest.push(NULL_PART);
     } else {
-        encode_key_value(value_of(stats.max.as_ref()?), &mut greatest);
+        encode_key_value(value_of(zone.max?), &mut greatest);
     }
     greatest.push(AFTER_ALL);
     Some((least, greatest))

@@ -82,12 +82,15 @@ impl Execution {
         range: &KeyRange,
     ) -> SqlResult<Vec<(ShardId, Arc<ShardKeys>)>> {
         let mut indexes = Vec::new();
-        for shard in &rows.shards.shards {
-            if of.columns.first().is_none_or(|first| range.may_be_in(shard, *first)) {
-                // Reading is rare, and its future large: who asks for fresh rows does not carry it.
-                let keys = Box::pin(self.keys.of(&self.opened, &self.objects, of, shard)).await?;
-                indexes.push((shard.id, keys));
-            }
+        let shards = &rows.shards.shards;
+        let numbers: Vec<usize> = match of.columns.first() {
+            Some(first) => range.shards(shards, *first).collect(),
+            None => (0..shards.len()).collect(),
+        };
+        for shard in numbers.into_iter().filter_map(|number| shards.get(number)) {
+            // Reading is rare, and its future large: who asks for fresh rows does not carry it.
+            let keys = Box::pin(self.keys.of(&self.opened, &self.objects, of, &shard)).await?;
+            indexes.push((shard.id, keys));
         }
         Ok(indexes)
     }

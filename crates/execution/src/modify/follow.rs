@@ -367,7 +367,7 @@ pub(crate) fn is_seen(seen: &TableRows, rows: &TableRows, found: &Found) -> bool
             _ => false,
         },
         RowPlace::Shard { shard, ordinal } => {
-            seen.shards.find(shard).is_some() && !seen.shards.is_deleted(shard, ordinal)
+            seen.shards.shards.position(shard).is_some() && !seen.shards.is_deleted(shard, ordinal)
         }
     }
 }

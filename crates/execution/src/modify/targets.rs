@@ -317,10 +317,10 @@ pub(crate) fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
         return Ok(RowPlace::Fresh);
     }
     let place = place.cast_unsigned();
-    let shard = usize::try_from(place >> 32).ok().and_then(|number| rows.shards.shards.get(number));
+    let shard = usize::try_from(place >> 32).ok().and_then(|number| rows.shards.shards.id(number));
     let shard = shard.ok_or_else(|| SqlError::internal("a row of a shard that is not there"))?;
     let ordinal = u32::try_from(place & u64::from(u32::MAX)).expect("32 bits");
-    Ok(RowPlace::Shard { shard: shard.id, ordinal })
+    Ok(RowPlace::Shard { shard, ordinal })
 }
 
 /// Rows of all columns of a table as they are stored.

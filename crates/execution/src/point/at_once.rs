@@ -57,7 +57,7 @@ impl Compiled {
         let Some(range) = keyed.access.range(|at| Ok(constants[at]))? else { return Ok(None) };
         let fresh = view.rows(keyed.table.oid);
         let first = keyed.access.columns[0];
-        if fresh.shards.shards.iter().any(|shard| range.may_be_in(shard, first)) {
+        if range.shards(&fresh.shards.shards, first).next().is_some() {
             return Ok(None);
         }
         let limit = self.wanted(counts);

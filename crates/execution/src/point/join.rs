@@ -201,7 +201,7 @@ impl JoinedTable {
             })?;
             // NULL is equal to nothing.
             let Some(range) = range else { continue };
-            if rows.shards.shards.iter().any(|shard| range.may_be_in(shard, self.access.columns[0])) {
+            if range.shards(&rows.shards.shards, self.access.columns[0]).next().is_some() {
                 return Ok(None);
             }
             let room = ROWS_MAX - joined.len();

@@ -199,8 +199,8 @@ impl KeyedRows {
     ) -> SqlResult<Option<Read>> {
         let rows = view.rows(self.table.oid);
         let of = KeyColumns { table: &self.table, index: Some(self.access.index), columns: &self.access.columns };
-        let shards = rows.shards.shards.iter().filter(|shard| range.may_be_in(shard, self.access.columns[0]));
-        let indexed: u64 = shards.map(|shard| shard.rows).sum();
+        let shards = range.shards(&rows.shards.shards, self.access.columns[0]);
+        let indexed: u64 = shards.map(|number| rows.shards.shards.rows(number)).sum();
         let is_range = self.access.varying().len() == self.access.columns.len();
         if (if is_range { INDEXED_ROWS_MAX_OF_RANGE } else { INDEXED_ROWS_MAX }) < indexed {
             return Ok(None);
@@ -395,7 +395,7 @@ pub(crate) fn place_value(place: RowPlace, rows: &TableRows) -> i64 {
     match place {
         RowPlace::Fresh => FRESH_PLACE,
         RowPlace::Shard { shard, ordinal } => {
-            let number = rows.shards.find(shard).map_or(0, |(number, _)| number);
+            let number = rows.shards.shards.position(shard).unwrap_or_default();
             i64::try_from(number).expect("fewer than 2^31 shards") << 32 | i64::from(ordinal)
         }
     }

@@ -107,7 +107,12 @@ impl Execution {
             match stream.next().await {
                 Some(Err(error)) => attempts.after(error)?,
                 first => {
-                    let stream = stream::iter(first).chain(stream).boxed();
+                    let noted = move |batch: &SqlResult<RecordBatch>| {
+                        if let Err(error) = batch {
+                            attempts.note(error);
+                        }
+                    };
+                    let stream = stream::iter(first).chain(stream).inspect(noted).boxed();
                     return Ok((RowStream { columns, stream }, spread));
                 }
             }
@@ -124,7 +129,7 @@ impl Execution {
                 let start = clock.monotonic();
                 let prepared = attempt.prepare(&own, &about, Purpose::Run).await?;
                 about.ran.note(&prepared, clock.monotonic().saturating_sub(start));
-                let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
+                let rows = datafusion::physical_plan::collect(prepared.operators, Arc::clone(&prepared.task));
                 rows.await.map_err(from_datafusion)
             };
             match self.run(context, collecting).await {
@@ -175,6 +180,8 @@ async fn produce(
     task: Arc<TaskContext>,
     sender: mpsc::Sender<SqlResult<RecordBatch>>,
 ) {
+    // A query counts as running on its worker as long as its session is there.
+    let _session = Arc::clone(&task);
     let mut rows = match execute_stream(operators, task) {
         Ok(rows) => rows,
         Err(error) => {

@@ -36,6 +36,8 @@ pub(crate) struct ShardScanExec {
     runs: Runs,
     /// The process that reads it, where it is one of several that a scan was divided into.
     home: Option<Arc<str>>,
+    /// Each process is to read all of it.
+    by_all: bool,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -63,13 +65,14 @@ impl ShardScanExec {
         let metrics = ExecutionPlanMetricsSet::new();
         let pruned = scan.shard_count - scan.shards.len();
         MetricBuilder::new(&metrics).global_counter(counter::SHARDS_PRUNED).add(pruned);
-        Self { scan, parts, limit, dynamic, properties, runs: Runs::default(), home: None, metrics }
+        Self { scan, parts, limit, dynamic, properties, runs: Runs::default(), home: None, by_all: false, metrics }
     }
 
     /// The same scan, not run yet.
     fn fresh(&self, limit: Option<usize>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         let (scan, properties) = (Arc::clone(&self.scan), Arc::clone(&self.properties));
-        Self { home: self.home.clone(), ..Self::assemble(scan, self.parts.clone(), limit, dynamic, properties) }
+        let (home, by_all) = (self.home.clone(), self.by_all);
+        Self { home, by_all, ..Self::assemble(scan, self.parts.clone(), limit, dynamic, properties) }
     }
 
     /// The same with other filters that change.
@@ -80,6 +83,16 @@ impl ShardScanExec {
     /// The same, for that process.
     pub(super) fn at(self, home: &str) -> Self {
         Self { home: Some(home.into()), ..self }
+    }
+
+    /// The same scan, all of which is read by each process that has a part of the plan.
+    pub(crate) fn by_all(&self) -> Self {
+        Self { by_all: true, ..self.fresh(self.limit, self.dynamic.clone()) }
+    }
+
+    /// Whether each process is to read all of it.
+    pub(crate) fn is_by_all(&self) -> bool {
+        self.by_all
     }
 
     /// Filters of operators above that change while the query runs.

@@ -1,9 +1,10 @@
 //! Scans of tables: which shards, divided into which parts, read by whom.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use catalog::TableRows;
+use catalog::{Distribution, TableRows};
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
@@ -17,7 +18,6 @@ use roaring::RoaringBitmap;
 use rowstore::Row;
 use shards::{
     BlockCache, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, TierUse, far_stretch_rows,
-    prune,
 };
 use types::RowId;
 
@@ -25,6 +25,7 @@ use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
 use crate::table_columns::{column_defs, place_columns};
 
 mod by_key;
+mod divided;
 mod exec;
 mod fresh;
 mod opened;
@@ -39,6 +40,7 @@ mod rows;
 mod tests;
 
 use by_key::{FreshRows, Keyed};
+pub(crate) use divided::{ForWorkers, Lies};
 pub(crate) use exec::ShardScanExec;
 pub(crate) use fresh::{FRESH_PLACE, stored_column};
 pub(crate) use opened::OpenedShards;
@@ -54,6 +56,9 @@ const FEW_ROWS: usize = 512;
 
 /// Parts that there are for each thread at least, so that all are done at about the same time.
 const PARTS_OF_THREAD: usize = 4;
+
+/// Of so many shards those behind a limit are not even looked at.
+const MANY_SHARDS: usize = 256;
 
 /// A guess at the size of a fresh row.
 const FRESH_ROW_BYTES: u64 = 100;
@@ -113,8 +118,24 @@ pub(crate) struct ScanShard {
     pub(crate) number: usize,
     /// Rows that are left out.
     pub(crate) deleted: Option<Arc<RoaringBitmap>>,
+    /// And those that other processes read, as far as they lie among the scan's parts.
+    pub(crate) of_others: Vec<Range<u32>>,
     /// A file of an external table, which was opened when it was listed.
     pub(crate) file: Option<ShardReader>,
+}
+
+impl ScanShard {
+    /// All rows that are left out.
+    pub(crate) fn left_out(&self) -> Option<Arc<RoaringBitmap>> {
+        if self.of_others.is_empty() {
+            return self.deleted.clone();
+        }
+        let mut all = self.deleted.as_deref().cloned().unwrap_or_default();
+        for rows in &self.of_others {
+            all.insert_range(rows.clone());
+        }
+        Some(Arc::new(all))
+    }
 }
 
 impl Scan {
@@ -161,6 +182,11 @@ impl ScanPlanner {
 }
 
 impl ScanPlanner {
+    /// A shard, opened now if it is not yet.
+    pub(crate) async fn open(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
+        self.opened.get(&self.objects, shard).await
+    }
+
     /// How the caches of columns and of groups are used.
     pub(crate) fn cache_tiers(&self) -> Vec<TierUse> {
         self.blocks.tiers().into_iter().chain([self.fragments.tier(FRAGMENT_TIER)]).collect()
@@ -188,15 +214,18 @@ impl PlanScan for ScanPlanner {
         };
         let predicates = static_predicates(table, filters, &table_columns[..real], session)?;
         let rows = &table.rows;
-        let shards: Vec<ScanShard> = (rows.shards.shards.iter().enumerate())
-            .filter(|(_, shard)| prune::may_match(shard, &predicates, &table_columns[..real]))
-            .map(|(number, shard)| ScanShard {
-                meta: Arc::clone(shard),
-                number,
-                deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
-                file: table.files.as_ref().and_then(|files| files.get(number).cloned()),
-            })
-            .collect();
+        let left = match limit.filter(|_| filters.is_empty() && MANY_SHARDS <= rows.shards.shards.len()) {
+            Some(limit) => rows.first_shards(limit as u64),
+            None => rows.shards.matching(&predicates, &table_columns[..real]),
+        };
+        let shard = |(number, shard): &(usize, Arc<ShardMeta>)| ScanShard {
+            meta: Arc::clone(shard),
+            number: *number,
+            deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
+            of_others: Vec::new(),
+            file: table.files.as_ref().and_then(|files| files.get(*number).cloned()),
+        };
+        let shards: Vec<ScanShard> = left.iter().map(shard).collect();
 
         let keyed = Keyed::of(&table.table, filters);
         let few = keyed.as_ref().map(|keyed| keyed.rows(rows, FEW_ROWS + 1)).filter(|few| few.len() <= FEW_ROWS);
@@ -230,7 +259,11 @@ impl PlanScan for ScanPlanner {
         };
         let threads = session.config().target_partitions();
         let parts = self.parts(&scan, fresh, limit, threads);
-        let partitions = threads.clamp(1, parts.len().max(1));
+        let partitions = match session.config().get_extension::<ForWorkers>() {
+            // A worker's share of one part may be joined with its share of many.
+            Some(_) if table.table.distribution != Distribution::Random => threads.max(1),
+            _ => threads.clamp(1, parts.len().max(1)),
+        };
         Ok(Arc::new(ShardScanExec::new(Arc::new(scan), parts, partitions, limit)))
     }
 }

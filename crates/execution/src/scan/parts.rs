@@ -27,6 +27,11 @@ pub(crate) enum Part {
 const FRESH_ROWS: usize = 16_384;
 
 impl Part {
+    /// Those of so many fresh rows.
+    pub(super) fn all_fresh(rows: usize) -> impl Iterator<Item = Self> {
+        (0..rows).step_by(FRESH_ROWS).map(move |start| Self::Fresh(start..rows.min(start + FRESH_ROWS)))
+    }
+
     fn rows(&self) -> &Range<usize> {
         match self {
             Self::Settled { rows, .. } | Self::Fresh(rows) => rows,
@@ -62,7 +67,7 @@ impl Parts {
             };
             (0..rows).step_by(step).map(piece)
         });
-        let fresh = (0..fresh).step_by(FRESH_ROWS).map(|start| Part::Fresh(start..fresh.min(start + FRESH_ROWS)));
+        let fresh = Part::all_fresh(fresh);
         let limit = limit.unwrap_or(usize::MAX);
         let all_live = shards.iter().all(|shard| shard.deleted.is_none());
         let mut rows = 0;

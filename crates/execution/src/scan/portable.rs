@@ -1,6 +1,7 @@
 //! A scan as plain data, of which another process makes the same scan over the same storage; and a scan divided among several of them.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::SchemaRef;
@@ -51,6 +52,8 @@ struct PortableShard {
     meta: ShardMeta,
     number: usize,
     deleted: Option<Bytes>,
+    /// Rows that other processes read.
+    of_others: Vec<Range<u32>>,
 }
 
 /// Bytes that are written as such.
@@ -106,7 +109,7 @@ impl ShardScanExec {
         is_large.then_some(Stays::FreshRows)
     }
 
-    fn reads_fresh(&self) -> bool {
+    pub(super) fn reads_fresh(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Fresh(_)))
     }
 
@@ -134,10 +137,12 @@ impl ShardScanExec {
         let shard = |shard: &ScanShard| PortableShard {
             meta: ShardMeta {
                 columns: shard.meta.columns.iter().filter(is_known).map(stats).collect(),
+                buckets: None,
                 ..shard.meta.as_ref().clone()
             },
             number: shard.number,
             deleted: shard.deleted.as_deref().map(bitmap_bytes),
+            of_others: shard.of_others.clone(),
         };
         let shards = scan.shards.iter().map(shard).collect();
         let fresh = if self.reads_fresh() { scan.fresh() } else { &[] };
@@ -248,16 +253,21 @@ impl ShardScanExec {
         };
         let parts: Parts = numbers.iter().map(part).collect();
         let reads_fresh = parts.iter().any(|part| matches!(part, Part::Fresh(_)));
-        let scan = Arc::new(self.scan.over(shards, reads_fresh));
+        let fresh = if reads_fresh { self.scan.fresh().to_vec() } else { Vec::new() };
+        self.over(shards, parts, fresh, home)
+    }
+
+    /// The same of other shards and fresh rows, for the process `home`.
+    pub(super) fn over(&self, shards: Vec<ScanShard>, parts: Parts, fresh: FreshRows, home: &str) -> Self {
+        let scan = Arc::new(self.scan.over(shards, fresh));
         let scan = Self::new(scan, parts, self.partitions(), self.row_limit());
         scan.with_dynamic(self.dynamic().to_vec()).at(home)
     }
 }
 
 impl Scan {
-    /// The same of other shards, and of the fresh rows if these are read.
-    fn over(&self, shards: Vec<ScanShard>, reads_fresh: bool) -> Self {
-        let fresh = if reads_fresh { self.fresh().to_vec() } else { Vec::new() };
+    /// The same of other shards and fresh rows.
+    fn over(&self, shards: Vec<ScanShard>, fresh: FreshRows) -> Self {
         Self {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),
@@ -296,7 +306,13 @@ impl PortableShard {
     fn shard(self) -> Result<ScanShard, Malformed> {
         let deleted = self.deleted.map(|bytes| RoaringBitmap::deserialize_from(bytes.0.as_slice())).transpose();
         let deleted = deleted.map_err(|_| Malformed("its deleted rows are no bitmap"))?.map(Arc::new);
-        Ok(ScanShard { meta: Arc::new(self.meta), number: self.number, deleted, file: None })
+        let (meta, number, of_others) = (Arc::new(self.meta), self.number, self.of_others);
+        if of_others.iter().any(|rows| rows.end < rows.start || meta.rows < u64::from(rows.end)) {
+            return Err(Malformed("rows that others read are not of its shards"));
+        }
+        let shard = ScanShard { meta, number, deleted, of_others, file: None };
+        // Here they are as good as deleted.
+        Ok(ScanShard { deleted: shard.left_out(), of_others: Vec::new(), ..shard })
     }
 }
 

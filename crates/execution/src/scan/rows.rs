@@ -199,7 +199,7 @@ impl PartsReader {
                 rows,
                 columns: Arc::clone(&scan.columns),
                 predicates,
-                deleted: shard.deleted.clone(),
+                deleted: shard.left_out(),
                 batch_rows: self.scan.batch_rows,
                 fetched_bytes: Arc::clone(&self.counters.fetched),
                 removed_rows: Arc::clone(&self.counters.left_out),

@@ -1,6 +1,7 @@
 //! Which shards are worth writing anew. Pure.
 
 use catalog::TableShards;
+use shards::BucketKeys;
 use types::ShardId;
 
 /// A smaller shard is better off together with others.
@@ -15,16 +16,30 @@ const READ_BYTES_MAX: u64 = 512 << 20;
 /// The shards that one compaction puts together: those with many deleted rows, and small ones once there are many.
 pub(super) fn shards(shards: &TableShards) -> Vec<ShardId> {
     let deleted = |id: ShardId| shards.deleted.get(&id).map_or(0, |deleted| deleted.places.len());
-    let small = shards.shards.iter().filter(|shard| shard.bytes < SMALL_BYTES).count();
+    let small = shards.shards.sizes().filter(|shard| shard.bytes < SMALL_BYTES).count();
     let mut bytes = 0;
     let mut chosen = Vec::new();
-    for shard in &shards.shards {
+    for shard in shards.shards.sizes() {
         let is_worn = shard.rows < deleted(shard.id) * DELETED_PART;
         let is_small = SMALL_COUNT < small && shard.bytes < SMALL_BYTES;
         if (is_worn || is_small) && (bytes + shard.bytes <= READ_BYTES_MAX || chosen.is_empty()) {
             bytes += shard.bytes;
             chosen.push(shard.id);
         }
+    }
+    chosen
+}
+
+/// The next shards whose rows have no buckets by `keys`: they were written before the table was distributed on them.
+pub(super) fn unbucketed(shards: &TableShards, keys: &BucketKeys) -> Vec<ShardId> {
+    let mut bytes = 0;
+    let mut chosen = Vec::new();
+    for shard in shards.shards.iter().filter(|shard| shard.buckets_by(keys).is_none()) {
+        if !chosen.is_empty() && READ_BYTES_MAX < bytes + shard.bytes {
+            break;
+        }
+        bytes += shard.bytes;
+        chosen.push(shard.id);
     }
     chosen
 }

@@ -16,6 +16,7 @@ mod choose;
 mod keep;
 mod pace;
 mod patience;
+mod redistribute;
 mod rewrite;
 
 #[cfg(test)]
@@ -103,7 +104,7 @@ impl Execution {
     }
 
     pub(crate) async fn compact_shards(self: &Arc<Self>, table: &Arc<Table>, rows: TableRows) -> SqlResult<usize> {
-        let old: Vec<ShardId> = rows.shards.shards.iter().map(|shard| shard.id).collect();
+        let old: Vec<ShardId> = rows.shards.shards.ids().collect();
         let removed = old.iter().map(|shard| {
             let deleted = rows.shards.deleted.get(shard).map(|deleted| deleted.places.clone());
             (*shard, Arc::new(deleted.unwrap_or_default()))

@@ -1,5 +1,6 @@
 //! What must be true at every moment, and at the end.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use kv::key::KeyReader;
@@ -69,7 +70,7 @@ impl Life {
 
     fn referenced(&self) -> BTreeSet<String> {
         let snapshot = self.newest();
-        snapshot.state.shards(TABLE).shards.iter().map(|shard| shard.object.clone()).collect()
+        snapshot.state.shards(TABLE).shards.objects().map(Cow::into_owned).collect()
     }
 
     fn names(&self, space: Space, name: impl Fn(&[u8]) -> String) -> Vec<String> {

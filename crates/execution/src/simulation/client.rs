@@ -172,8 +172,7 @@ async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String>
     let _alone = life.execution.settling.lock().await;
     let snapshot = life.newest();
     let rows = snapshot.state.rows(TABLE);
-    let all = rows.shards.shards.iter().map(|shard| shard.id);
-    let chosen: Vec<ShardId> = all.filter(|_| below(random, 3) != 0).collect();
+    let chosen: Vec<ShardId> = rows.shards.shards.ids().filter(|_| below(random, 3) != 0).collect();
     if chosen.is_empty() {
         return Ok("nothing to compact".to_owned());
     }

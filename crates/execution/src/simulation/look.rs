@@ -54,10 +54,10 @@ impl Look {
                 Seen { id, place: RowPlace::Fresh, number, row }
             })
             .collect();
-        for shard in &rows.shards.shards {
+        for shard in rows.shards.shards.iter() {
             let deleted = rows.deleted(shard.id);
             let is_there = |ordinal: u32| deleted.as_ref().is_none_or(|deleted| !deleted.contains(ordinal));
-            let all = self.shard(table, shard).await;
+            let all = self.shard(table, &shard).await;
             seen.extend(all.iter().zip(0..).filter(|(_, ordinal)| is_there(*ordinal)).map(|(seen, _)| *seen));
         }
         assert_eq!(seen.len() as u64, rows.len(), "the count of the rows: {seen:?}");
@@ -171,7 +171,7 @@ pub(super) fn place_number(place: RowPlace, rows: &TableRows) -> i64 {
     match place {
         RowPlace::Fresh => crate::scan::FRESH_PLACE,
         RowPlace::Shard { shard, ordinal } => {
-            let (number, _) = rows.shards.find(shard).expect("a place is in a shard of the state");
+            let number = rows.shards.shards.position(shard).expect("a place is in a shard of the state");
             i64::try_from(number).expect("few shards") << 32 | i64::from(ordinal)
         }
     }

@@ -169,6 +169,7 @@ impl WorkerHost for EmbeddedWorkers {
             heard: now,
             hung: false,
             failed: false,
+            hands_over: false,
             version: Some(self.version.clone()),
             address: None,
             running: 0,

@@ -66,7 +66,7 @@ pub(super) async fn clustered(
         all.map(move |batch| Ok(ranks.add_key(&batch?, &schema)?))
     };
     let keyed = RecordBatchStreamAdapter::new(Arc::clone(&keyed_schema), keyed);
-    let leaf = Once { schema: Arc::clone(&keyed_schema), stream: Mutex::new(Some(Box::pin(keyed))) };
+    let leaf = Once::new(Box::pin(keyed));
     let leaf = StreamingTableExec::try_new(keyed_schema, vec![Arc::new(leaf)], None, [], false, None);
     let leaf = Arc::new(leaf.map_err(from_datafusion)?);
     let key = Arc::new(Column::new(KEY_NAME, schema.fields().len()));
@@ -158,9 +158,15 @@ impl Rank {
 }
 
 /// The leaf of a plan over a stream that is read once.
-struct Once {
+pub(super) struct Once {
     schema: SchemaRef,
     stream: Mutex<Option<SendableRecordBatchStream>>,
+}
+
+impl Once {
+    pub(super) fn new(stream: SendableRecordBatchStream) -> Self {
+        Self { schema: stream.schema(), stream: Mutex::new(Some(stream)) }
+    }
 }
 
 impl fmt::Debug for Once {

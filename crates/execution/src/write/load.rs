@@ -22,7 +22,7 @@ use super::{order, sample};
 use crate::Execution;
 use crate::error::{from_shards, from_txn};
 use crate::modify::tuples;
-use crate::table_columns::{column_defs, place_columns};
+use crate::table_columns::{Bucketing, column_defs, place_columns};
 use crate::threads::beside;
 
 /// The size of file at which a shard ends and the next begins.
@@ -35,6 +35,8 @@ pub(crate) struct Load {
     pub(super) shard_bytes: u64,
     /// So many rows at most are not worth a shard.
     pub(super) fresh_rows_max: usize,
+    /// How its rows have buckets.
+    pub(super) bucketing: Option<Bucketing>,
     objects: Objects,
     random: Arc<dyn Random>,
     /// Kept as long as objects are written: see [`Uploads`].
@@ -65,6 +67,7 @@ impl Load {
             fresh_rows_max,
             columns: column_defs(table),
             shard_bytes: SHARD_BYTES,
+            bucketing: Bucketing::of(table),
             objects: execution.objects.clone(),
             random: Arc::clone(&execution.random),
             uploads: transaction.uploads(),
@@ -83,8 +86,8 @@ impl Load {
 
     /// Writes all rows of `operators`, in the table's order.
     pub(crate) async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<Loaded> {
-        let operators = order::ordered(&self.table, operators, &task).await?;
-        let streams = execute_stream_partitioned(operators, task).map_err(from_datafusion)?;
+        let operators = order::ordered_apart(&self.table, operators, &task).await?;
+        let streams = execute_stream_partitioned(operators, Arc::clone(&task)).map_err(from_datafusion)?;
         let load = Arc::new(self);
         let mut portions = match <[_; 1]>::try_from(streams) {
             Ok([stream]) => vec![portion(Arc::clone(&load), stream).await?],

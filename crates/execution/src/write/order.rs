@@ -12,14 +12,32 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use types::{ColumnId, SqlError, SqlResult};
 
+use super::bucketed::{Streams, bucketed};
 use super::cluster::clustered;
+use crate::table_columns::Bucketing;
 
-/// `rows` in the order of `table`, as one stream; as they are for a table without one. What does not fit memory is spilled.
+/// As [`ordered`], in as many streams as there are where these are side by side.
+pub(super) async fn ordered_apart(
+    table: &Arc<Table>,
+    rows: Arc<dyn ExecutionPlan>,
+    task: &Arc<TaskContext>,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    match Bucketing::of(table) {
+        Some(bucketing) => bucketed(table, bucketing, rows, task, Streams::AsMany).await,
+        None => ordered(table, rows, task).await,
+    }
+}
+
+/// `rows` in the order of `table`, bucket by bucket where they have buckets, as one stream; as they are for a table without either. What does not fit
+/// memory is spilled.
 pub(crate) async fn ordered(
     table: &Arc<Table>,
     rows: Arc<dyn ExecutionPlan>,
     task: &Arc<TaskContext>,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    if let Some(bucketing) = Bucketing::of(table) {
+        return bucketed(table, bucketing, rows, task, Streams::One).await;
+    }
     let ascending = |column: &ColumnId| SortColumn { column: *column, descending: false, nulls_first: false };
     match &table.order {
         TableOrder::None => Ok(rows),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use shards::{ShardMeta, ShardWriter};
+use shards::{BucketRuns, ShardMeta, ShardWriter};
 use tokio_util::task::AbortOnDropHandle;
 use types::{SqlError, SqlResult};
 
@@ -25,6 +25,8 @@ pub(crate) struct ShardsOf {
     held_bytes: usize,
     holds: bool,
     open: Option<ShardWriter>,
+    /// The buckets of the open shard's rows.
+    runs: BucketRuns,
     /// A full shard on its way to the storage, while the next one fills.
     ending: Option<AbortOnDropHandle<Result<ShardMeta, shards::Error>>>,
     done: Vec<Arc<ShardMeta>>,
@@ -40,6 +42,7 @@ impl ShardsOf {
             held_bytes: 0,
             holds: true,
             open: None,
+            runs: BucketRuns::default(),
             ending: None,
             done: Vec::new(),
         }
@@ -79,6 +82,9 @@ impl ShardsOf {
             Some(shard) => shard,
             none => none.insert(self.load.create_shard().await?),
         };
+        if let Some(bucketing) = &self.load.bucketing {
+            self.runs.add(&bucketing.buckets(batch)?);
+        }
         shard.write(batch).await.map_err(from_shards)?;
         if self.load.shard_bytes <= shard.bytes() {
             self.end_shard().await?;
@@ -90,7 +96,10 @@ impl ShardsOf {
     async fn end_shard(&mut self) -> SqlResult<()> {
         let Some(shard) = self.open.take() else { return Ok(()) };
         self.join().await?;
-        self.ending = Some(AbortOnDropHandle::new(tokio::spawn(beside(shard.finish()))));
+        let runs = std::mem::take(&mut self.runs);
+        let buckets = self.load.bucketing.as_ref().and_then(|bucketing| runs.finish(&bucketing.keys));
+        let ending = async move { Ok(ShardMeta { buckets, ..shard.finish().await? }) };
+        self.ending = Some(AbortOnDropHandle::new(tokio::spawn(beside(ending))));
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cluster::{ClusterId, WorkerId};
+use execution::distribute::NewShards;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The version of all this. An instance takes no other.
@@ -50,6 +51,14 @@ pub(crate) struct Beat {
     pub(crate) cache_hits: u64,
     #[serde(default)]
     pub(crate) cache_misses: u64,
+    /// Of the shards that it was told of those that it has opened, the blocks that it has read of them before anybody asked, and those of which it left
+    /// something out.
+    #[serde(default)]
+    pub(crate) ahead_shards: u64,
+    #[serde(default)]
+    pub(crate) ahead_blocks: u64,
+    #[serde(default)]
+    pub(crate) ahead_dropped: u64,
     /// What its tasks have of its memory.
     pub(crate) memory_bytes: u64,
 }
@@ -92,6 +101,13 @@ pub(crate) struct TakeOver {
     pub(crate) from: Vec<String>,
     /// The slots of the cluster among which parts are placed then, its own among them.
     pub(crate) slots: Vec<u32>,
+}
+
+/// What an instance says over a connection of its own: these shards a table has since lately, and parts are placed among these slots.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Loaded {
+    pub(crate) slots: Vec<u32>,
+    pub(crate) new: NewShards,
 }
 
 /// What a worker is to be.

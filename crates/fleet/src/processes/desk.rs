@@ -110,6 +110,8 @@ impl Desk for Processes {
             && one.link.as_ref().is_some_and(|current| current.number == link)
         {
             one.link = None;
+            // What it takes over ends with the connection.
+            one.taking.clear();
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A worker is started as a process with a ticket, comes in by it (`desk.rs`) and is watched from then on: by what it says, and by its process
 //! (`process.rs`), which is seen to end whoever its parent is. `one.rs` is what is known of a worker, `roster.rs` what of that outlives the instance,
-//! `means.rs` what a worker has, `hold.rs` who runs there.
+//! `means.rs` what a worker has, `hold.rs` who runs there, `tell.rs` how a worker learns of new shards, `unreached.rs` who answers here and yet not everywhere.
 
 mod desk;
 mod hold;
@@ -10,20 +10,22 @@ mod means;
 mod one;
 mod process;
 mod roster;
+mod tell;
+mod unreached;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
 use cluster::{ClusterId, Revisions, Worker, WorkerId, WorkerSpec, WorkerState};
-use execution::distribute::Dial;
+use execution::distribute::{AheadUse, Dial};
 use execution::workers::Hold;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -65,6 +67,16 @@ pub struct Processes {
     runtime: Handle,
     hosted: Mutex<Hosted>,
     changes: Revisions,
+}
+
+/// How the cache of a worker was used since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheUses {
+    /// How often its tasks found a block in memory, and how often they did not.
+    pub hits: u64,
+    pub misses: u64,
+    /// What became of the shards that it was told of before anybody asked for them.
+    pub ahead: AheadUse,
 }
 
 #[derive(Default)]
@@ -137,9 +149,9 @@ impl Processes {
         self.hosted.lock().workers.get(&worker).map(One::memory_used)
     }
 
-    /// How often a worker's tasks found a block in its memory and how often they did not, as it last said; `None` where it is none of these.
+    /// How a worker's cache was used, as it last said; `None` where it is none of these.
     #[must_use]
-    pub fn cache_uses(&self, worker: WorkerId) -> Option<(u64, u64)> {
+    pub fn cache_uses(&self, worker: WorkerId) -> Option<CacheUses> {
         self.hosted.lock().workers.get(&worker).map(One::cache_uses)
     }
 
@@ -159,9 +171,16 @@ impl Processes {
         if let Some(one) = hosted.workers.get_mut(&worker)
             && one.tell(FromInstance::TakeOver(TakeOver { number, from, slots }))
         {
-            one.taking = Some((number, done));
+            one.taking.insert(number, done);
         }
         async { drop(taken.await) }
+    }
+
+    /// These workers, and no others, stay where they are to go: others take over from them what is hot in their caches.
+    pub fn hand_over(&self, leaving: &BTreeSet<WorkerId>) {
+        for (worker, one) in &mut self.hosted.lock().workers {
+            one.seen_mut().hands_over = leaving.contains(worker);
+        }
     }
 
     /// Takes away what workers have left on the disk in slots that are not wanted any more.
@@ -244,8 +263,9 @@ impl Processes {
         Some(ticket)
     }
 
-    fn spawn(&self, ticket: &Ticket) -> io::Result<Process> {
-        let mut command = Command::new(&self.settings.program);
+    fn spawn(&self, ticket: &Ticket, worker: &StartWorker) -> io::Result<Process> {
+        let FleetSettings { program, launcher, .. } = &self.settings;
+        let mut command = launcher.command(program, worker.cluster, worker.slot);
         command
             .arg("worker")
             .args(["--join", &format!("kiln://{}", self.address)])
@@ -304,7 +324,7 @@ impl Processes {
 impl WorkerHost for Processes {
     fn start(&self, worker: &StartWorker) {
         let Some(ticket) = self.invite(worker) else { return };
-        match self.spawn(&ticket) {
+        match self.spawn(&ticket, worker) {
             Ok(process) => {
                 let mut hosted = self.hosted.lock();
                 let is_closing = hosted.is_closing;
@@ -319,7 +339,9 @@ impl WorkerHost for Processes {
                 self.save();
             }
             Err(error) => {
-                self.note_end(ticket.worker, &format!("could not start {}: {error}", self.settings.program.display()));
+                let command = self.settings.launcher.command(&self.settings.program, worker.cluster, worker.slot);
+                let program = command.get_program().display();
+                self.note_end(ticket.worker, &format!("could not start {program}: {error}"));
             }
         }
     }
@@ -388,7 +410,8 @@ impl WorkerHost for Processes {
     }
 
     fn observe(&self) -> Vec<Worker> {
-        self.hosted.lock().workers.values().map(One::observed).collect()
+        let now = self.clock.monotonic();
+        self.hosted.lock().workers.values().map(|one| one.observed(now)).collect()
     }
 }
 

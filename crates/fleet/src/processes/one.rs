@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use cluster::control_plane::{StartWorker, StopReason};
 use cluster::{Worker, WorkerId, WorkerState};
+use execution::distribute::AheadUse;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::CacheUses;
 use super::process::Process;
 use super::roster::Entry;
 use crate::join::{Beat, FromInstance, LinkNumber};
 use crate::ticket::ExpectedSecret;
+
+/// What is shown of a worker that answers, but not to all.
+const UNREACHED: &str = "a query could not reach it";
 
 pub(super) struct One {
     seen: Worker,
@@ -26,10 +31,14 @@ pub(super) struct One {
     /// It was told to end.
     pub(super) stopping: Option<StopReason>,
     beat: Beat,
+    /// New shards that it could not be told of.
+    pub(super) untold: u64,
     /// Statements that were given to it and are not over.
     pub(super) holds: BTreeMap<u64, CancellationToken>,
-    /// Fires when it has taken over what it was told to, under this number.
-    pub(super) taking: Option<(u64, oneshot::Sender<()>)>,
+    /// Each fires when it has taken over what it was told to under its number.
+    pub(super) taking: BTreeMap<u64, oneshot::Sender<()>>,
+    /// Others could not reach it: until then it is as if it hung, whatever it says itself.
+    unreached_until: Option<Duration>,
 }
 
 /// The connection over which it is told things.
@@ -51,6 +60,7 @@ impl One {
             heard: now,
             hung: false,
             failed: false,
+            hands_over: false,
             version: None,
             address: None,
             running: 0,
@@ -66,8 +76,10 @@ impl One {
             link: None,
             stopping: None,
             beat: Beat::default(),
+            untold: 0,
             holds: BTreeMap::new(),
-            taking: None,
+            taking: BTreeMap::new(),
+            unreached_until: None,
         }
     }
 
@@ -88,26 +100,38 @@ impl One {
     }
 
     /// As it is observed now.
-    pub(super) fn observed(&self) -> Worker {
+    pub(super) fn observed(&self, now: Duration) -> Worker {
         if self.is_gone() {
             return self.seen.clone();
         }
         let given = u32::try_from(self.holds.len()).unwrap_or(u32::MAX);
-        Worker { running: given.max(self.beat.running), cache_bytes: self.beat.cache_bytes, ..self.seen.clone() }
+        let (running, cache_bytes) = (given.max(self.beat.running), self.beat.cache_bytes);
+        let observed = Worker { running, cache_bytes, ..self.seen.clone() };
+        if self.unreached_until.is_some_and(|until| now < until) {
+            return Worker { hung: true, detail: Some(UNREACHED.to_owned()), ..observed };
+        }
+        observed
+    }
+
+    /// Nobody is to try to reach it until then.
+    pub(super) fn unreached(&mut self, until: Duration) {
+        self.unreached_until = Some(until);
     }
 
     pub(super) fn memory_used(&self) -> u64 {
         self.beat.memory_bytes
     }
 
-    /// How often its tasks found a block in memory, and how often they did not.
-    pub(super) fn cache_uses(&self) -> (u64, u64) {
-        (self.beat.cache_hits, self.beat.cache_misses)
+    /// How its cache was used.
+    pub(super) fn cache_uses(&self) -> CacheUses {
+        let Beat { cache_hits, cache_misses, ahead_shards, ahead_blocks, ahead_dropped, .. } = self.beat;
+        let ahead = AheadUse { shards: ahead_shards, blocks: ahead_blocks, dropped: ahead_dropped + self.untold };
+        CacheUses { hits: cache_hits, misses: cache_misses, ahead }
     }
 
-    /// It has taken over what it was told to, if that was the last that it was told.
+    /// It has taken over what it was told to under this number.
     pub(super) fn took_over(&mut self, number: u64) {
-        if let Some((_, done)) = self.taking.take_if(|(told, _)| *told == number) {
+        if let Some(done) = self.taking.remove(&number) {
             // Who waited for it may have waited long enough.
             let _ = done.send(());
         }
@@ -148,7 +172,7 @@ impl One {
         let seen = &mut self.seen;
         (seen.state, seen.since, seen.failed, seen.detail) = (WorkerState::Gone, now, failed, Some(detail));
         (self.process, self.secret, self.link, self.beat) = (None, None, None, Beat::default());
-        self.taking = None;
+        self.taking.clear();
     }
 
     /// Tells it something, if it can be reached.

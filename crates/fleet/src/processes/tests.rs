@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use cluster::{HardwareInstance, Resources};
 use types::SystemRandom;
 
@@ -162,4 +164,33 @@ async fn statements_count_on_all_workers_of_their_cluster() {
     assert!(seen < host.changes().current(), "it may go now");
     process.kill();
     until(&host, is_gone).await;
+}
+
+#[tokio::test]
+async fn who_could_not_be_reached_is_left_out_for_a_while_unless_nobody_else_is_there() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let host = open(folder.path(), "/nowhere/kiln");
+    let mut ready = Vec::new();
+    for slot in 0..2 {
+        let id = host.invite(&start(slot)).expect("nothing ends").worker;
+        let mut hosted = host.hosted.lock();
+        hosted.workers.get_mut(&id).expect("it is there").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
+        ready.push(id);
+    }
+    let hung = |host: &Processes| -> Vec<WorkerId> {
+        host.observe().iter().filter(|worker| worker.hung).map(|worker| worker.id).collect()
+    };
+    let seen = host.changes().current();
+    host.unreached(ready[0]);
+    assert_eq!(hung(&host), [ready[0]]);
+    assert!(seen < host.changes().current(), "a look is worth it");
+    host.unreached(ready[1]);
+    assert_eq!(hung(&host), [ready[0]], "somebody has to be there");
+    // What it says itself does not matter, but time does.
+    let mut hosted = host.hosted.lock();
+    let one = hosted.workers.get_mut(&ready[0]).expect("it is there");
+    let (now, later) = (clock().monotonic(), Duration::from_secs(1_000_000));
+    one.answered(now);
+    assert_eq!(one.observed(now).detail.as_deref(), Some("a query could not reach it"));
+    assert!(!one.observed(later).hung);
 }

@@ -88,10 +88,11 @@ pub(super) async fn talk(stream: Stream, office: &Office<'_>, tasks: SocketAddr,
                 Ok(Some(FromInstance::Certificate(certificate))) => office.certify(&certificate),
                 Ok(Some(FromInstance::TakeOver(told))) => {
                     let (took_over, answer) = (office.take_over(told), answer.clone());
-                    taking.spawn(async move {
+                    let taking_over = async move {
                         // Where the connection has ended nobody waits for it.
                         let _ = answer.send(FromWorker::TookOver(took_over.await)).await;
-                    });
+                    };
+                    taking.spawn_on(taking_over, office.tasks);
                 }
                 Ok(Some(FromInstance::Drain)) => tracing::info!("nothing more comes; ending what runs"),
                 Ok(Some(FromInstance::Stop)) => return LinkEnd::Told,

@@ -1,9 +1,10 @@
 //! A worker: a process that joins an instance, runs tasks of its queries, and ends when it is told to or has nobody to work for.
 //!
-//! `link.rs` is the connection to the instance, `handover.rs` how it gets what others have cached, `means.rs` what it takes of its machine. Tasks are `execution`'s.
+//! `link.rs` is the connection to the instance, `handover.rs` how it gets what others have cached, `loads.rs` what it does about new shards, `means.rs` what it takes of its machine. Tasks are `execution`'s.
 
 mod handover;
 mod link;
+mod loads;
 mod means;
 
 #[cfg(test)]
@@ -21,15 +22,18 @@ use objects::{FolderDisk, Objects};
 use rcgen::KeyPair;
 use rustls_pki_types::CertificateDer;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 use types::{Clock, Random, Reserve, SqlError};
 use url::Url;
 
 use crate::dial::Dialer;
-use crate::identity::{Credentials, Identity, is_for_blocks};
+use crate::identity::{Credentials, Errand, Identity, Name};
 use crate::join::{Base64, Beat, Means, TakeOver, TookOver, Welcome};
 use crate::listen::{Stranger, listen};
+use crate::own_thread::OwnThread;
 use crate::slot_folder::SlotFolder;
 use crate::ticket::Ticket;
 
@@ -46,8 +50,9 @@ pub struct WorkerSettings {
     /// `host:port` of the instance's door for workers.
     pub join: String,
     pub ticket: Ticket,
-    /// Where tasks are taken. Where it is any address of the machine, the one by which the instance is reached is announced.
-    pub listen: SocketAddr,
+    /// Where tasks are taken; any free port of the address by which the instance is reached where nothing is said. Where it is any address of the
+    /// machine, the one by which the instance is reached is announced.
+    pub listen: Option<SocketAddr>,
     /// How long it looks for an instance that is gone.
     pub patience: Duration,
     /// The program's version, as the instance is told it.
@@ -82,6 +87,12 @@ pub enum WorkerError {
     Listen { address: SocketAddr, source: io::Error },
     #[error("could not take tasks any more")]
     Tasks,
+    #[error("could not start a thread")]
+    Thread(#[source] io::Error),
+    #[error("could not tell by which address the instance is reached")]
+    Address(#[source] io::Error),
+    #[error("what talks to the instance has crashed")]
+    Crashed,
 }
 
 /// Where an instance is found, `host:port`, of the URL `kiln://host:port`.
@@ -97,7 +108,8 @@ pub fn parse_join(url: &str) -> Result<String, String> {
     }
 }
 
-/// Works until the instance, or `told`, says that it is enough.
+/// Works until the instance, or `told`, says that it is enough. Tasks run on the runtime of whoever calls this, and what talks to the instance on a thread
+/// of its own: it says that the worker lives when all others are busy.
 ///
 /// # Errors
 /// [`WorkerError`], where it cannot begin or go on.
@@ -107,14 +119,22 @@ pub async fn run(
     random: Arc<dyn Random>,
     told: impl Future<Output = ()>,
 ) -> Result<Ended, WorkerError> {
+    let own = OwnThread::start("link").map_err(WorkerError::Thread)?;
+    let working = work(settings, clock, random, Handle::current());
+    let working = own.runtime().spawn(working.in_current_span());
     tokio::select! {
         biased;
         () = told => Ok(Ended::Told),
-        ended = work(settings, clock, random) => ended,
+        ended = working => ended.unwrap_or(Err(WorkerError::Crashed)),
     }
 }
 
-async fn work(settings: WorkerSettings, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Ended, WorkerError> {
+async fn work(
+    settings: WorkerSettings,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    tasks: Handle,
+) -> Result<Ended, WorkerError> {
     let key = KeyPair::generate()?;
     let caller = Caller { settings: &settings, key: &key, clock: &clock };
     let (mut stream, welcome) = match knock(&caller, None).await {
@@ -124,7 +144,17 @@ async fn work(settings: WorkerSettings, clock: Arc<dyn Clock>, random: Arc<dyn R
     let authority = settings.ticket.authority.clone();
     let identity = Identity::new(&key, &CertificateDer::from(welcome.certificate.0.clone()), &authority)?;
     let credentials = Credentials::new(identity);
-    let mut serving = Serving::start(&settings, &welcome, &credentials, &clock, random).await?;
+    let reached_by = stream.get_ref().0.local_addr().map_err(WorkerError::Address)?.ip();
+    let start = Start {
+        listen: settings.listen.unwrap_or_else(|| SocketAddr::new(reached_by, 0)),
+        version: settings.version.clone(),
+        welcome: (*welcome).clone(),
+        credentials: Arc::clone(&credentials),
+        clock: Arc::clone(&clock),
+        random,
+    };
+    let starting = tasks.spawn(Serving::start(start).in_current_span());
+    let mut serving = starting.await.unwrap_or(Err(WorkerError::Crashed))?;
     let place = welcome.place;
     let office = Office {
         key: &key,
@@ -134,6 +164,7 @@ async fn work(settings: WorkerSettings, clock: Arc<dyn Clock>, random: Arc<dyn R
         disk: &serving.disk,
         place: (place.cluster, place.slot),
         clock: &clock,
+        tasks: &tasks,
     };
     loop {
         let ended = tokio::select! {
@@ -188,43 +219,61 @@ struct Serving {
     _folder: SlotFolder,
 }
 
+/// What it is made of.
+struct Start {
+    listen: SocketAddr,
+    version: String,
+    welcome: Welcome,
+    credentials: Arc<Credentials>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+}
+
 impl Serving {
-    async fn start(
-        settings: &WorkerSettings,
-        welcome: &Welcome,
-        credentials: &Arc<Credentials>,
-        clock: &Arc<dyn Clock>,
-        random: Arc<dyn Random>,
-    ) -> Result<Self, WorkerError> {
+    async fn start(start: Start) -> Result<Self, WorkerError> {
+        let Start { listen: wanted, version, welcome, credentials, clock, random } = start;
         let place = &welcome.place;
         let folder = SlotFolder::claim(&place.folder, place.cluster, place.slot).map_err(WorkerError::Folder)?;
-        let objects = Objects::open_keeping(&place.storage, place.reserve_bytes, Arc::clone(clock), random)?;
+        let objects = Objects::open_keeping(&place.storage, place.reserve_bytes, Arc::clone(&clock), random)?;
         let config = means::config(&welcome.means, &folder, place.reserve_bytes);
-        let dialer = Dialer::new(Arc::clone(credentials), Arc::clone(clock));
-        let worker = Worker::start(objects, clock, &config, Channels::new(dialer), &settings.version)
-            .map_err(WorkerError::Start)?;
-        let failed = |source| WorkerError::Listen { address: settings.listen, source };
-        let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
+        let dialer = Dialer::new(Arc::clone(&credentials), Arc::clone(&clock));
+        let worker =
+            Worker::start(objects, &clock, &config, Channels::new(dialer), &version).map_err(WorkerError::Start)?;
+        let failed = |source| WorkerError::Listen { address: wanted, source };
+        let listener = TcpListener::bind(wanted).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let mut tasks = JoinSet::new();
         let (arriving, arrived) = mpsc::channel::<io::Result<Box<dyn ByteStream>>>(ARRIVED_MAX);
+        let (loaded, told) = mpsc::channel(loads::WAITING_MAX);
+        tasks.spawn(loads::read_ahead(worker.clone(), (place.cluster, place.slot), told));
         tasks.spawn({
-            let credentials = Arc::clone(credentials);
             let config = move || Arc::clone(&credentials.current().server);
-            let (giving, of_giving) = (worker.clone(), Arc::clone(clock));
-            listen(listener, config, Arc::clone(clock), move |Stranger { stream, place }| {
-                let (arriving, giving, clock) = (arriving.clone(), giving.clone(), Arc::clone(&of_giving));
+            let (asked, of_asked) = (worker.clone(), Arc::clone(&clock));
+            listen(listener, config, clock, move |Stranger { stream, place }| {
+                let (arriving, loaded) = (arriving.clone(), loaded.clone());
+                let (asked, clock) = (asked.clone(), Arc::clone(&of_asked));
                 async move {
-                    if is_for_blocks(&stream) {
-                        drop(place);
-                        if let Err(error) = handover::give(&giving, stream, &clock).await {
-                            tracing::debug!(%error, "not all that is hot could be given");
+                    match Errand::of(&stream) {
+                        Errand::Tasks => {
+                            // Where nobody takes tasks any more the worker ends.
+                            let _ = arriving.send(Ok(Box::new(stream))).await;
+                            drop(place);
                         }
-                        return;
+                        Errand::Blocks => {
+                            drop(place);
+                            if let Err(error) = handover::give(&asked, stream, &clock).await {
+                                tracing::debug!(%error, "not all that is hot could be given");
+                            }
+                        }
+                        // Nobody else says what there is to read.
+                        Errand::Loads if Name::Instance.is_of(&stream) => {
+                            drop(place);
+                            if let Err(error) = loads::hear(&asked, stream, &loaded, &clock).await {
+                                tracing::debug!(%error, "not all new shards were heard of");
+                            }
+                        }
+                        Errand::Loads => {}
                     }
-                    // Where nobody takes tasks any more the worker ends.
-                    let _ = arriving.send(Ok(Box::new(stream))).await;
-                    drop(place);
                 }
             })
         });
@@ -257,6 +306,8 @@ struct Office<'a> {
     disk: &'a FolderDisk,
     place: (ClusterId, u32),
     clock: &'a Arc<dyn Clock>,
+    /// Where what is not about being there runs.
+    tasks: &'a Handle,
 }
 
 impl Office<'_> {
@@ -269,6 +320,7 @@ impl Office<'_> {
     }
 
     fn configure(&self, means: &Means) {
+        let _threads_begin_there = self.tasks.enter();
         if let Err(error) = self.worker.configure(&means::share(means, self.disk)) {
             tracing::warn!(%error, "the worker keeps the threads that it has");
         }
@@ -286,11 +338,15 @@ impl Office<'_> {
             let memory = tiers.iter().filter(|tier| tier.tier == "memory");
             memory.flat_map(|tier| &tier.tables).map(|(_, counts)| counts)
         };
+        let ahead = self.worker.ahead();
         Beat {
             running: u32::try_from(self.worker.running()).unwrap_or(u32::MAX),
             cache_bytes: counts().map(|counts| counts.bytes).sum(),
             cache_hits: counts().map(|counts| counts.hits).sum(),
             cache_misses: counts().map(|counts| counts.misses).sum(),
+            ahead_shards: ahead.shards,
+            ahead_blocks: ahead.blocks,
+            ahead_dropped: ahead.dropped,
             memory_bytes: self.worker.memory_used() as u64,
         }
     }

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
 use cluster::{ClusterId, HardwareInstance, Resources, WorkerSpec, WorkerState};
+use execution::distribute::NewShards;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -12,9 +13,9 @@ use super::*;
 use crate::authority::Authority;
 use crate::dial::task_url;
 use crate::fixtures::{clock, settings};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, FleetError, FleetSettings};
 use crate::identity::{Name, dial_as_stranger, within};
-use crate::join::{FromInstance, Hello, PROTOCOL, read, write};
+use crate::join::{BEAT_EVERY, FromInstance, Hello, PROTOCOL, read, write};
 
 /// What must become so does within this.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,14 +43,13 @@ impl House {
         self.fleet.processes().invite(&StartWorker { cluster: ClusterId(2), slot: 0, spec }).expect("it goes on")
     }
 
+    fn worker(&self, ticket: &Ticket, patience: Duration) -> WorkerSettings {
+        let (join, ticket) = (self.address().to_string(), ticket.clone());
+        WorkerSettings { join, ticket, listen: None, patience, version: "1".to_owned() }
+    }
+
     fn work(&self, ticket: &Ticket, patience: Duration) -> JoinHandle<Result<Ended, WorkerError>> {
-        let settings = WorkerSettings {
-            join: self.address().to_string(),
-            ticket: ticket.clone(),
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            patience,
-            version: "1".to_owned(),
-        };
+        let settings = self.worker(ticket, patience);
         tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), std::future::pending()))
     }
 
@@ -276,6 +276,79 @@ async fn a_worker_without_an_instance_ends() {
     house.until(ticket.worker, WorkerState::Ready).await;
     drop(house.fleet);
     assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Abandoned);
+}
+
+/// So many new shards of a table of so many columns.
+fn new_shards(shards: u64, columns: usize) -> NewShards {
+    let shard = |number: u64| {
+        serde_json::json!({
+            "id": u128::from(number).to_be_bytes(), "object": format!("tables/1/{number}.parquet"), "rows": 1,
+            "bytes": 1, "tail_bytes": 1, "tail_checksum": u64::MAX, "columns": [], "row_groups": [{ "rows": 1, "bytes": 1 }],
+        })
+    };
+    let column = |id: usize| {
+        let name = format!("a column of a name that is rather long {id}");
+        serde_json::json!({ "id": id, "name": name, "sql_type": "Int4", "nullable": true, "missing": null })
+    };
+    let (shards, columns): (Vec<_>, Vec<_>) = ((0..shards).map(shard).collect(), (1..=columns).map(column).collect());
+    let new = serde_json::json!({ "table": 1, "cache": "Normal", "columns": columns, "shards": shards });
+    serde_json::from_value(new).expect("that is its form")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_cannot_be_told_counts_as_left_out() {
+    let house = House::new().await;
+    let ticket = house.invite();
+    let _working = house.work(&ticket, PATIENCE);
+    let worker = house.until(ticket.worker, WorkerState::Ready).await;
+    let processes = house.fleet.processes();
+    let left_out = || processes.cache_uses(worker.id).expect("it is known").ahead.dropped;
+    processes.tell_loaded(&worker, &[0], vec![new_shards(100, 3), new_shards(1, 1)]).await;
+    assert_eq!(left_out(), 0);
+    processes.tell_loaded(&worker, &[0], vec![new_shards(7, 2_000), new_shards(1, 1)]).await;
+    assert_eq!(left_out(), 7, "a table of so many columns is too much to say");
+    let nowhere = cluster::Worker { address: None, ..worker.clone() };
+    processes.tell_loaded(&nowhere, &[0], vec![new_shards(2, 1)]).await;
+    assert_eq!(left_out(), 9);
+}
+
+#[test]
+fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
+    let here = tokio::runtime::Runtime::new().expect("threads can be started");
+    let one = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let one = one.expect("threads can be started");
+    here.block_on(async {
+        let house = House::new().await;
+        let ticket = house.invite();
+        let settings = house.worker(&ticket, PATIENCE);
+        let working = one.spawn(run(settings, clock(), Arc::new(SystemRandom), std::future::pending()));
+        house.until(ticket.worker, WorkerState::Ready).await;
+        let ((busy, is_busy), (release, released)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+        one.spawn(async move {
+            busy.send(()).expect("it is waited for");
+            released.recv()
+        });
+        is_busy.recv().expect("it has the only thread");
+        let since = house.clock.monotonic();
+        let hearing = async {
+            // Again and again: one word may have been on its way.
+            while house.fleet.processes().observe()[0].heard < since + 2 * BEAT_EVERY {
+                house.clock.sleep(BEAT_EVERY / 4).await;
+            }
+            Ok(())
+        };
+        within(&house.clock, PATIENCE, hearing).await.expect("it is heard");
+        assert!(!working.is_finished());
+        drop(release);
+    });
+}
+
+#[tokio::test]
+async fn there_is_no_door_at_all_addresses() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let settings = FleetSettings { door: SocketAddr::from(([0, 0, 0, 0], 0)), ..settings(folder.path()) };
+    let refused = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect_err("nobody finds it");
+    assert!(matches!(refused, FleetError::NoAddress { .. }), "{refused}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ impl Clusters {
         let applied = tokio::task::spawn_blocking(move || {
             let applied: Result<Vec<_>, PlaneError> =
                 changes.iter().map(|change| clusters.plane.apply(change, &author)).collect();
+            clusters.note_owners();
             clusters.move_gates();
             applied
         });

@@ -59,10 +59,13 @@ impl Clusters {
             self.gates.lock().iter().map(|(id, gate)| (*id, gate.admission.activity())).collect();
         // Before a worker begins that may want one of them.
         self.clean_folders();
+        // Before somebody is let go of whom others take over.
+        self.note_owners();
         for action in self.plane.pass(&activity) {
             tracing::debug!(?action, "workers change");
         }
-        self.move_owners();
+        self.note_owners();
+        self.begin_hand_overs();
         self.move_gates();
     }
 

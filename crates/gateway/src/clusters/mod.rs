@@ -2,13 +2,15 @@
 //!
 //! What there should be and what makes workers of it is `cluster`'s; here its control plane is kept going (`keep.rs`), changed by statements
 //! (`change.rs`), asked by each of them (`session/admit.rs`), and shown (`show.rs`). Where workers are processes, `divide.rs` says how a statement is divided
-//! among them and `owners.rs` who of them owns parts of shards.
+//! among them, `owners.rs` who of them owns parts of shards, `loads.rs` what they are told of new ones, and `whole.rs` what each of them runs alone.
 
 mod change;
 mod divide;
 mod keep;
+mod loads;
 mod owners;
 mod show;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +37,7 @@ use parking_lot::Mutex;
 use types::{Clock, Condition, Random, SqlError, SqlResult};
 
 use owners::Owners;
+use whole::WholeQueries;
 
 pub(crate) use change::from_cluster;
 
@@ -71,6 +74,7 @@ pub struct Clusters {
     gates: Mutex<BTreeMap<ClusterId, Gate>>,
     /// Of clusters of processes.
     owners: Mutex<BTreeMap<ClusterId, Owners>>,
+    whole_queries: WholeQueries,
     /// The state for which folders of workers were last cleaned.
     cleaned: AtomicU64,
     clock: Arc<dyn Clock>,
@@ -128,6 +132,7 @@ impl Clusters {
             channels,
             gates: Mutex::default(),
             owners: Mutex::default(),
+            whole_queries: WholeQueries::default(),
             cleaned: AtomicU64::new(u64::MAX),
             clock,
             random,

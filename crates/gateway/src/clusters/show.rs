@@ -1,7 +1,7 @@
 //! What the system tables show of clusters and workers.
 
 use cluster::{ClusterEvent, ControlPlane, Worker, WorkerState};
-use planner::{ClusterRow, WorkerRow};
+use planner::{ClusterRow, WorkerCacheUses, WorkerRow};
 
 use super::Clusters;
 
@@ -36,7 +36,7 @@ impl Clusters {
         let rows = workers.iter().map(|worker| WorkerRow {
             cluster: desired.cluster(worker.cluster).map(|cluster| cluster.spec.name.clone()),
             memory_used: self.process_memory(worker.id).unwrap_or_else(|| self.workers.memory_used(worker.id)),
-            cache_uses: self.processes.as_ref().and_then(|processes| processes.cache_uses(worker.id)),
+            cache_uses: self.processes.as_ref().and_then(|processes| processes.cache_uses(worker.id)).map(uses),
             shares_cache: self.process_memory(worker.id).is_none(),
             worker: self.shown(worker),
         });
@@ -45,6 +45,9 @@ impl Clusters {
 
     /// One that takes over what others have cached gets nothing to do yet.
     fn shown(&self, worker: &Worker) -> Worker {
+        if worker.hands_over && worker.state == WorkerState::Ready {
+            return Worker { detail: Some("hands over what is hot".to_owned()), ..worker.clone() };
+        }
         if worker.state != WorkerState::Ready || self.owns(worker) {
             return worker.clone();
         }
@@ -58,6 +61,16 @@ impl Clusters {
 
     pub(crate) fn events(&self) -> Vec<ClusterEvent> {
         self.plane.events()
+    }
+}
+
+fn uses(of: fleet::CacheUses) -> WorkerCacheUses {
+    WorkerCacheUses {
+        hits: of.hits,
+        misses: of.misses,
+        ahead_shards: of.ahead.shards,
+        ahead_blocks: of.ahead.blocks,
+        ahead_dropped: of.ahead.dropped,
     }
 }
 

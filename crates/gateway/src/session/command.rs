@@ -139,6 +139,7 @@ impl Session {
             }
             self.gateway.execution.settle(table).await?;
             self.gateway.execution.compact(table).await?;
+            self.gateway.execution.redistribute(table).await?;
         }
         Ok(())
     }

@@ -29,3 +29,17 @@ fn storage_lies_in_the_data_folder_unless_said_otherwise() {
     let config = Config::load(line).expect("defaults are complete");
     assert_eq!(config.storage, "file:///somewhere/storage");
 }
+
+#[test]
+fn workers_come_to_an_address_with_or_without_a_port_and_are_started_by_what_is_said() {
+    let config = |door: &str, launcher: &str| {
+        let file = format!("worker_door = \"{door}\"\nworker_launcher = \"{launcher}\"");
+        parse(&file).expect("the file is well formed").into_config()
+    };
+    for (text, address) in [("10.0.0.1", "10.0.0.1:0"), ("[::1]:47", "[::1]:47"), ("::1", "[::1]:0")] {
+        let door = config(text, "nice -n {slot}").expect("both are complete").worker_door;
+        assert_eq!(door, Some(address.parse().expect("it is one")), "{text}");
+    }
+    assert!(config("somewhere", "nice").is_err());
+    assert!(config("::1", "nice {pod}").is_err());
+}

@@ -10,13 +10,17 @@ use crate::parse::statement::{self, Order};
 /// The distribution with the table's columns.
 ///
 /// # Errors
-/// `42703` for an unknown column, `42701` for one named twice.
+/// `42703` for an unknown column, `42701` for one named twice, `42883` for one whose values have no hash.
 pub(super) fn distribution(table: &Table, written: &statement::Distribution) -> SqlResult<Distribution> {
     Ok(match written {
         statement::Distribution::Random => Distribution::Random,
         statement::Distribution::Replicate => Distribution::Replicate,
         statement::Distribution::On(columns) => {
             let columns = named(table, columns, "DISTRIBUTE")?;
+            if let Some(column) = columns.iter().find(|column| !shards::is_hashable(&column.sql_type)) {
+                let message = format!("could not identify a hash function for type {}", column.sql_type);
+                return Err(SqlError::new(Condition::UndefinedFunction, message));
+            }
             Distribution::On(columns.into_iter().map(|column| column.id).collect())
         }
     })
@@ -25,7 +29,7 @@ pub(super) fn distribution(table: &Table, written: &statement::Distribution) -> 
 /// The order with the table's columns.
 ///
 /// # Errors
-/// As [`distribution`]; `42704` for a column whose values have no order.
+/// `42703` for an unknown column, `42701` for one named twice; `42704` for a column whose values have no order.
 pub(super) fn order(table: &Table, written: &Order) -> SqlResult<TableOrder> {
     Ok(match written {
         Order::Sort(keys) => {

@@ -16,6 +16,7 @@ use super::cast::{CastFunction, CastKind};
 use super::definition::{Body, Definition};
 use super::function::ResolvedFunction;
 use super::{BY_NAME, Settled, aggregate, array, comparison, settled_by, string_agg_varying, window};
+use crate::key_sets::{HasKey, KeySet};
 use crate::semantics::{Session, veils};
 use crate::{NoActivity, NoFiles, NoNumbers, NoPast, Settings, StatementContext};
 
@@ -40,6 +41,8 @@ pub enum PortableScalar {
     },
     /// What hides keys of grouping sets from the optimizer.
     Veil(String),
+    /// That a value is among these.
+    HasKey(KeySet),
     /// One of DataFusion's own.
     BuiltIn(String),
 }
@@ -151,6 +154,8 @@ impl PortableScalar {
             let names = from.names_objects() || to.names_objects();
             let (kind, facts) = (PortableCast(cast.kind()), SessionFacts::of(cast.session()));
             (!names).then_some(Self::Cast { from, to, kind, facts })?
+        } else if let Some(has_key) = inner.downcast_ref::<HasKey>() {
+            Self::HasKey(has_key.keys().clone())
         } else {
             Self::BuiltIn(function.name().to_owned())
         };
@@ -185,6 +190,7 @@ impl PortableScalar {
                 let veil = veils().into_iter().find(|veil| veil.name() == name)?;
                 Some(Arc::new(ScalarUDF::clone(veil)))
             }
+            Self::HasKey(keys) => Some(Arc::new(HasKey::of(keys.clone()))),
             Self::BuiltIn(name) => BUILT_IN.get(name).cloned(),
         }
     }

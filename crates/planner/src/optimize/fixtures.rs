@@ -192,5 +192,6 @@ fn shard(rows: &Rows, batch: &RecordBatch) -> ShardMeta {
         columns: columns.collect(),
         row_groups: vec![RowGroupMeta { rows: count, bytes: count * 10 }],
         row_ids: shards::RowIds::None,
+        buckets: None,
     }
 }

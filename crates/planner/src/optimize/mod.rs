@@ -28,7 +28,7 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 
 use self::distinct::DistinctWithoutSums;
 pub use self::estimate::{Expected, ExpectedOf};
-pub(crate) use self::estimate::{KnownRows, Relation};
+pub(crate) use self::estimate::{KnownRows, Relation, existence_share};
 pub(crate) use self::filter_pushdown::physical_rules;
 use self::if_of_use::IfOfUse;
 use self::join_order::JoinOrder;

@@ -28,15 +28,18 @@ const NEEDED: [&str; 9] = [
 ];
 /// The rule in whose place [`MeetRequirements`] stands.
 const REQUIREMENTS: &str = "EnsureRequirements";
+/// The one before which [`MeetOrders`] stands.
+const SANITY: &str = "SanityCheckPlan";
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// `rules`, of which plans with one target partition meet only what they need.
 pub(super) fn sparing(rules: impl Iterator<Item = Rule>) -> impl Iterator<Item = Rule> {
     rules.flat_map(|rule| {
+        let last: Option<Rule> = (rule.name() == SANITY).then(|| Arc::new(Dividing(Arc::new(MeetOrders))) as _);
         let own: Option<Rule> = (rule.name() == REQUIREMENTS).then(|| Arc::new(MeetRequirements) as _);
         let rule = if NEEDED.contains(&rule.name()) { rule } else { Arc::new(Dividing(rule)) };
-        [Some(rule), own].into_iter().flatten()
+        [last, Some(rule), own].into_iter().flatten()
     })
 }
 
@@ -76,7 +79,7 @@ struct MeetRequirements;
 
 impl PhysicalOptimizerRule for MeetRequirements {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        if is_divided(config) { Ok(plan) } else { plan.transform_up(met).data() }
+        if is_divided(config) { Ok(plan) } else { plan.transform_up(|operator| met(operator, true)).data() }
     }
 
     fn name(&self) -> &'static str {
@@ -88,13 +91,33 @@ impl PhysicalOptimizerRule for MeetRequirements {
     }
 }
 
-fn met(operator: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+/// Sorts what DataFusion took for sorted and is not any more: a join forgets which columns of its second input are constant, and inputs change sides
+/// after sorts by constants were left out.
+#[derive(Debug)]
+struct MeetOrders;
+
+impl PhysicalOptimizerRule for MeetOrders {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|operator| met(operator, false)).data()
+    }
+
+    fn name(&self) -> &'static str {
+        "MeetOrders"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn met(operator: Arc<dyn ExecutionPlan>, unites: bool) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let distributions = operator.input_distribution_requirements().into_per_child();
     let asked = distributions.iter().zip(operator.required_input_ordering());
     let before = operator.children();
     let mut is_changed = false;
     let mut after = Vec::with_capacity(before.len());
     for (child, (distribution, order)) in before.into_iter().zip(asked) {
+        let distribution = if unites { distribution } else { &Distribution::UnspecifiedDistribution };
         let given = input(child, distribution, order)?;
         is_changed |= !Arc::ptr_eq(child, &given);
         after.push(given);

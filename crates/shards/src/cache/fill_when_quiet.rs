@@ -1,5 +1,5 @@
-//! What passed through is kept after all once nobody reads, so that whoever asks again finds it packed. Nothing has to go for it, and what
-//! is not wanted any more by then is left out.
+//! What passed through is kept after all once nobody reads, so that whoever asks again finds it packed; and so is what is expected to be asked for.
+//! Nothing has to go for it, and what is not wanted any more by then is left out.
 
 use std::io;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(super) struct Filler {
     readers: Arc<Readers>,
 }
 
-/// Pages of a row group that were read and not kept.
+/// Pages of a row group that were read and not kept, or not read at all.
 #[derive(Debug)]
 pub(super) struct Passed {
     cache: Weak<BlockCache>,
@@ -41,6 +41,8 @@ pub(super) struct Passed {
     reader: ShardReader,
     read: RowGroupRead,
     pages: Vec<PassedPage>,
+    /// Nobody has asked for them.
+    is_ahead: bool,
 }
 
 /// Columns of a page, by their positions in the read.
@@ -103,10 +105,37 @@ impl Filler {
             order: Arc::default(),
             ..read.clone()
         };
-        let (table, policy) = (cache.table, cache.policy);
-        let passed = Passed { cache: Arc::downgrade(&cache.cache), table, policy, reader: reader.clone(), read, pages };
-        if let Err(TrySendError::Disconnected(_)) = self.passed.try_send(passed) {
-            tracing::debug!("the thread that fills the cache has ended");
+        self.send(cache, reader, read, pages, false);
+    }
+
+    /// Has pages read that nobody has asked for; whether they wait for that, or too many others do.
+    pub(super) fn take_ahead(
+        &self,
+        cache: &TableCache,
+        reader: &ShardReader,
+        read: &RowGroupRead,
+        pages: Vec<PassedPage>,
+    ) -> bool {
+        self.send(cache, reader, read.clone(), pages, true)
+    }
+
+    fn send(
+        &self,
+        cache: &TableCache,
+        reader: &ShardReader,
+        read: RowGroupRead,
+        pages: Vec<PassedPage>,
+        is_ahead: bool,
+    ) -> bool {
+        let (table, policy, reader) = (cache.table, cache.policy, reader.clone());
+        let passed = Passed { cache: Arc::downgrade(&cache.cache), table, policy, reader, read, pages, is_ahead };
+        match self.passed.try_send(passed) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => false,
+            Err(TrySendError::Disconnected(_)) => {
+                tracing::debug!("the thread that fills the cache has ended");
+                false
+            }
         }
     }
 }
@@ -190,8 +219,12 @@ impl Passed {
             readers.wait_until_quiet(quiet_since);
             for (position, block) in load.next(rows, positions, positions).await? {
                 let key = BlockKey { column: self.read.columns[position].id, ..*key };
-                if block.is_some_and(|block| !cache.put_later(key, &Arc::new(block))) {
+                let Some(block) = block.map(Arc::new) else { continue };
+                if !cache.put_later(key, &block) {
                     return Ok(());
+                }
+                if self.is_ahead {
+                    cache.cache.ahead.count(block.memory_bytes());
                 }
             }
         }

@@ -3,11 +3,12 @@
 //!
 //! `read.rs` is a scan through the cache, `load.rs` reads what it lacks from the object, `decode/` makes blocks of Parquet's pages,
 //! `block.rs` is what is kept of one, `passing.rs` what is read of one that is not, `select.rs` which rows pass, `order.rs` which predicate is tried first. `first_reads.rs` says what
-//! is read for the first time: where that costs no request it is not kept, and `fill_when_quiet.rs` does so later. `queues.rs` is what stays
+//! is read for the first time: where that costs no request it is not kept, and `fill_when_quiet.rs` does so later, with what `ahead.rs` wants of new shards too. `queues.rs` is what stays
 //! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served,
 //! `handover.rs` what goes from one cache to another. `results.rs`
 //! keeps by the same rules what was computed of shards. Nothing is ever only here.
 
+mod ahead;
 mod block;
 mod counts;
 mod decode;
@@ -36,6 +37,7 @@ use types::{CachePolicy, ColumnId, Oid, ShardId};
 
 use crate::reader::{RowGroupRead, ShardReader};
 
+use self::ahead::Ahead;
 pub use self::block::ColumnBlock;
 pub use self::counts::CacheUse;
 pub use self::disk::{CacheDisk, DiskPart};
@@ -60,6 +62,7 @@ pub struct BlockCache {
     memory: Arc<Mutex<Memory>>,
     disk: Option<Disk>,
     filler: Option<Filler>,
+    ahead: Ahead,
 }
 
 /// The tier that scans read.
@@ -109,7 +112,7 @@ impl BlockCache {
             shards: HeldShards::default(),
             first_reads: FirstReads::default(),
         };
-        Self { memory: Arc::new(Mutex::new(memory)), disk: None, filler: None }
+        Self { memory: Arc::new(Mutex::new(memory)), disk: None, filler: None, ahead: Ahead::default() }
     }
 
     /// Likewise, of which more is kept on disk, and what another run has left there: with no room for it, that goes. What is read once is

@@ -197,6 +197,12 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         hot.into_iter().map(|(key, entry)| (*key, entry.table, entry.value.clone())).collect()
     }
 
+    /// Keys of a table of what was asked for again or is pinned.
+    pub(super) fn kept(&self, table: Oid) -> impl Iterator<Item = &K> {
+        let is_kept = move |entry: &Entry<V>| entry.table == table && (entry.place != Place::Small || 0 < entry.uses);
+        self.entries.iter().filter(move |(_, entry)| is_kept(entry)).map(|(key, _)| key)
+    }
+
     /// Whether it is there, which is no use of it.
     pub(super) fn contains(&self, key: &K) -> bool {
         self.entries.contains_key(key)

@@ -107,7 +107,7 @@ const PAGE_BYTES_MAX: u64 = 16 << 20;
 
 impl ShardReader {
     /// Whether a page of a wanted column is too large to be kept.
-    fn is_wide(&self, read: &RowGroupRead) -> bool {
+    pub(super) fn is_wide(&self, read: &RowGroupRead) -> bool {
         let group = self.file().metadata.metadata().row_group(read.row_group);
         let pages = (self.file().rows(read.row_group).div_ceil(BLOCK_ROWS) as u64).max(1);
         let is_wanted = |root: usize| {

@@ -52,6 +52,7 @@ impl ShardReader {
             columns: Vec::new(),
             row_groups,
             row_ids: RowIds::None,
+            buckets: None,
             object,
         };
         let mut file = File { meta: Arc::new(meta), metadata, origin: Origin::Foreign { types }, ids };

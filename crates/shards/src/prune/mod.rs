@@ -6,12 +6,14 @@ use std::ops::Range;
 
 use types::ColumnId;
 
-use crate::predicate::Zone;
-use crate::reader::{File, RowGroupRead, missing_datum};
+use crate::reader::{File, RowGroupRead};
 use crate::{ColumnDef, Predicate, Result, ShardMeta};
 
+mod pruner;
 mod zones;
 
+pub(crate) use pruner::Asked;
+pub use pruner::Pruner;
 pub(crate) use zones::row_groups;
 
 #[cfg(test)]
@@ -31,22 +33,7 @@ pub struct Pruning {
 /// them every row has its `missing` value.
 #[must_use]
 pub fn may_match(shard: &ShardMeta, predicates: &[Predicate], columns: &[ColumnDef]) -> bool {
-    predicates.iter().all(|predicate| {
-        if let Some(stats) = shard.column(predicate.column) {
-            return predicate.test.may_pass(&Zone {
-                rows: shard.rows,
-                nulls: (!stats.nulls_guessed).then_some(stats.nulls),
-                min: stats.min.as_ref(),
-                max: stats.max.as_ref(),
-                exact: stats.bounds_exact,
-            });
-        }
-        let Some(column) = columns.iter().find(|column| column.id == predicate.column) else { return true };
-        let value = missing_datum(column);
-        let nulls = if column.missing.is_some() { 0 } else { shard.rows };
-        let (min, max) = (value.as_ref(), value.as_ref());
-        predicate.test.may_pass(&Zone { rows: shard.rows, nulls: Some(nulls), min, max, exact: true })
-    })
+    predicates.iter().all(|predicate| Asked::new(predicate, columns).may_pass(shard))
 }
 
 /// The rows of the row group's pages in which some row may pass all predicates, ascending.

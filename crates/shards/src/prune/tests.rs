@@ -129,6 +129,7 @@ fn shards_older_than_a_column_are_judged_by_its_missing_value() {
         columns: Vec::new(),
         row_groups: Vec::new(),
         row_ids: crate::RowIds::None,
+        buckets: None,
     };
     let is = |value| [Predicate { column: ColumnId(2), test: Test::Compare(Op::Eq, Datum::Int(value)) }];
     assert!(may_match(&meta, &is(5), &[known.clone(), with_value.clone()]));

@@ -1,4 +1,4 @@
-//! Hashes of values for sketches and counts: equal values hash alike in every shard, all 64 bits are mixed.
+//! Hashes of values for sketches, counts and buckets: equal values hash alike in every shard, all 64 bits are mixed. They are part of what is stored.
 
 use arrow::datatypes::IntervalMonthDayNano;
 use types::Interval;
@@ -14,12 +14,12 @@ pub(crate) const fn mix(value: u64) -> u64 {
 }
 
 #[inline]
-pub(super) fn int(value: i64) -> u64 {
+pub(crate) fn int(value: i64) -> u64 {
     mix(value.cast_unsigned())
 }
 
 #[inline]
-pub(super) fn decimal(value: i128) -> u64 {
+pub(crate) fn decimal(value: i128) -> u64 {
     let value = value.cast_unsigned();
     let (high, low) = ((value >> 64) as u64, value as u64);
     // Few numbers are so great that the upper half is more than their sign.
@@ -33,7 +33,7 @@ pub(super) fn decimal(value: i128) -> u64 {
 
 /// One hash for -0 and 0, one for all NaN.
 #[inline]
-pub(super) fn float(value: f64) -> u64 {
+pub(crate) fn float(value: f64) -> u64 {
     let canonical = if value.is_nan() {
         f64::NAN
     } else if value == 0.0 {
@@ -45,11 +45,11 @@ pub(super) fn float(value: f64) -> u64 {
 }
 
 #[inline]
-pub(super) fn bytes(value: &[u8]) -> u64 {
+pub(crate) fn bytes(value: &[u8]) -> u64 {
     xxh3_64(value)
 }
 
 /// SQL takes a day for 24 hours and a month for 30 days when it compares.
-pub(super) fn interval(value: IntervalMonthDayNano) -> u64 {
+pub(crate) fn interval(value: IntervalMonthDayNano) -> u64 {
     decimal(Interval::new(value.months, value.days, value.nanoseconds / 1_000).span_us())
 }

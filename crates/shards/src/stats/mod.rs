@@ -3,7 +3,7 @@
 //! Start at `tally.rs` for how a column is followed; `sample.rs` draws rows, of which `frequent.rs` finds frequent values.
 
 mod frequent;
-mod hash;
+pub(crate) mod hash;
 mod sample;
 mod tally;
 mod values;

@@ -95,6 +95,7 @@ impl ShardWriter {
             columns: encoded.columns,
             row_groups: encoded.row_groups,
             row_ids: crate::RowIds::None,
+            buckets: None,
         })
     }
 

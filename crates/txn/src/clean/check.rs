@@ -1,5 +1,6 @@
 //! What lies in the bucket against what is known of it. Everything there is of exactly one class.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use objects::Object;
@@ -88,14 +89,15 @@ impl Transactions {
         let needed: Vec<String> = before
             .state
             .tables()
-            .flat_map(|table| &before.state.shards(table.oid).shards)
-            .map(|shard| shard.object.clone())
+            .flat_map(|table| before.state.shards(table.oid).shards.objects())
+            .map(Cow::into_owned)
             .collect();
         let listed = core.objects.list("").await.map_err(Error::List)?;
         let mut in_flight = core.in_flight.all();
         let now = core.visible.current();
-        let shards = now.state.tables().flat_map(|table| &now.state.shards(table.oid).shards);
-        let referenced = shards.map(|shard| (shard.object.clone(), shard.bytes)).collect();
+        let shards = now.state.tables().map(|table| &now.state.shards(table.oid).shards);
+        let shards = shards.flat_map(|shards| shards.objects().zip(shards.sizes()));
+        let referenced = shards.map(|(object, size)| (object.into_owned(), size.bytes)).collect();
         let kept_us = core.kept_us();
         let garbage = core.blocking(|kv| garbage::read(kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX)).await?;
         let mut retained = HashMap::new();

@@ -3,6 +3,7 @@
 //!
 //! An object is deleted first and its record after: a crash in between deletes it again, which does no harm.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,8 +217,8 @@ struct Known {
 impl Known {
     /// Of the objects listed those that nothing knows of: first the ones named as shards are, then the others.
     fn orphans(&self, listed: Vec<String>) -> (Vec<String>, Vec<String>) {
-        let tables = self.catalog.tables().flat_map(|table| &self.catalog.shards(table.oid).shards);
-        let shards: HashSet<&str> = tables.map(|shard| shard.object.as_str()).collect();
+        let tables = self.catalog.tables();
+        let shards: HashSet<_> = tables.flat_map(|table| self.catalog.shards(table.oid).shards.objects()).collect();
         listed
             .into_iter()
             .filter(|object| {
@@ -301,13 +302,11 @@ impl Core {
             self.write(|batch| put_floor(batch, floor)).await?;
         }
         let state = self.visible.current().state;
-        let shards: HashSet<&str> = state
-            .tables()
-            .flat_map(|table| &state.shards(table.oid).shards)
-            .map(|shard| shard.object.as_str())
-            .collect();
+        let listed: HashSet<&str> = garbage.iter().map(|garbage| garbage.object.as_str()).collect();
+        let objects = state.tables().flat_map(|table| state.shards(table.oid).shards.objects());
+        let named: HashSet<String> = objects.filter(|object| listed.contains(&**object)).map(Cow::into_owned).collect();
         garbage.retain(|garbage| {
-            let is_named = shards.contains(garbage.object.as_str());
+            let is_named = named.contains(&garbage.object);
             if is_named {
                 tracing::error!(
                     object = garbage.object,

@@ -216,7 +216,7 @@ async fn churn(transactions: Arc<Transactions>, objects: Objects, writer: u128) 
         }
         let reader = transactions.current();
         tokio::task::yield_now().await;
-        for shard in &reader.state.shards(Oid(100)).shards {
+        for shard in reader.state.shards(Oid(100)).shards.iter() {
             objects.head(&shard.object).await.expect("a snapshot finds its objects");
         }
     }

@@ -96,9 +96,9 @@ async fn restore_into(
     let state = blocking(move || Ok(stored::read(&*kv)?)).await?;
     let (state, _) = state.ok_or(HistoryError::NoStart)?;
     let there: HashSet<String> = objects.list(TABLES).await?.into_iter().map(|object| object.name).collect();
-    let tables = state.tables().flat_map(|table| &state.shards(table.oid).shards);
+    let named = state.tables().flat_map(|table| state.shards(table.oid).shards.objects());
     let missing: Vec<String> =
-        tables.map(|shard| &shard.object).filter(|object| !there.contains(*object)).cloned().collect();
+        named.filter(|object| !there.contains(&**object)).map(std::borrow::Cow::into_owned).collect();
     if let Some(first) = missing.first().filter(|_| !incomplete) {
         return Err(HistoryError::Missing { count: missing.len(), first: first.clone() });
     }

@@ -180,6 +180,11 @@ impl Transactions {
         self.core.visible.current()
     }
 
+    /// Completes once there is a newer commit than this.
+    pub async fn newer_than(&self, ts: CommitTs) {
+        self.core.visible.newer_than(ts).await;
+    }
+
     /// An id that no object has or had. Waits for a durable write once in 1,024 calls.
     #[must_use]
     pub fn allocate_oid(&self) -> Oid {

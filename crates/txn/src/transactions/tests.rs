@@ -96,3 +96,16 @@ async fn a_commit_whose_caller_left_still_happens() {
     commit(&transactions, vec![put(table(101, "u"))]).await;
     assert!(transactions.current().state.table(Oid(100)).is_some());
 }
+
+#[tokio::test]
+async fn who_waits_for_a_newer_commit_is_woken_by_it() {
+    let transactions = fresh();
+    let seen = transactions.current().ts;
+    let mut waiting = std::pin::pin!(transactions.newer_than(seen));
+    assert!(futures::poll!(waiting.as_mut()).is_pending());
+    commit(&transactions, vec![put(table(100, "t"))]).await;
+    waiting.await;
+    transactions.newer_than(seen).await;
+    let seen = transactions.current().ts;
+    assert!(futures::poll!(std::pin::pin!(transactions.newer_than(seen))).is_pending());
+}

@@ -22,18 +22,18 @@ fn spec(keys: &[usize], sets: Vec<GroupingSet>) -> Arc<AggregateSpec> {
 /// Keys of numbers and of strings, some of them NULL, then a number and a float whose sums are exact.
 fn batch(chance: &mut Chance, rows: usize) -> Batch {
     let mut ints = |end: u64, nulls: bool| {
-        let values: Vec<i64> = (0..rows).map(|_| i64::try_from(chance.below(end)).unwrap() - 2).collect();
+        let values: Vec<i64> = (0..rows).map(|_| i64::try_from(chance.below(end)).expect("it is small") - 2).collect();
         let valid = nulls.then(|| Arc::new(Bits::of(rows, |row| values[row] != 1)));
         let bounds = Bounds { min: -2, max: i128::from(end) };
         Column { data: Data::Ints { values: Arc::new(values), bounds }, validity: valid }
     };
     let (keys, values) = (ints(6, true), ints(100, true));
     let strings: Vec<String> = (0..9).map(|_| format!("s{}", chance.below(30))).collect();
-    let codes = (0..rows).map(|_| u32::try_from(chance.below(9)).unwrap()).collect();
+    let codes = (0..rows).map(|_| u32::try_from(chance.below(9)).expect("it is small")).collect();
     let valid = Some(Arc::new(Bits::of(rows, |_| chance.below(7) != 0)));
     let strings = Strings::new(StringViewArray::from_iter_values(strings));
     let texts = Column { data: Data::Codes { codes: Arc::new(codes), strings }, validity: valid };
-    let floats = (0..rows).map(|_| f64::from(u32::try_from(chance.below(64)).unwrap()) / 4.0).collect();
+    let floats = (0..rows).map(|_| f64::from(u32::try_from(chance.below(64)).expect("it is small")) / 4.0).collect();
     Batch { rows, columns: vec![keys, texts, values, Column::new(Data::Floats(Arc::new(floats)))] }
 }
 
@@ -71,25 +71,25 @@ fn parts_make_the_whole(spec: &Arc<AggregateSpec>, seed: u64) {
         for _ in 0..chance.below(4) {
             let rows = 1 + chance.below(300) as usize;
             let batch = batch(&mut chance, rows);
-            whole.add(&batch).unwrap();
-            worker.add(&batch).unwrap();
+            whole.add(&batch).expect("there is memory");
+            worker.add(&batch).expect("there is memory");
         }
-        kept.push(worker.take().compact().unwrap().expect("they are few"));
+        kept.push(worker.take().compact().expect("there is memory").expect("they are few"));
     }
     let last = batch(&mut chance, 50);
-    whole.add(&last).unwrap();
-    let expected = shown(&whole.finish().unwrap());
+    whole.add(&last).expect("there is memory");
+    let expected = shown(&whole.finish().expect("there is memory"));
     for begins_with_rows in [false, true] {
         // What is kept is not used up.
         let mut all = Groups::new(spec);
         if begins_with_rows {
-            all.add(&last).unwrap();
+            all.add(&last).expect("there is memory");
         }
-        kept.iter().for_each(|part| all.add_compact(part, &GOES_ON).unwrap());
+        kept.iter().for_each(|part| all.add_compact(part, &GOES_ON).expect("there is memory"));
         if !begins_with_rows {
-            all.add(&last).unwrap();
+            all.add(&last).expect("there is memory");
         }
-        assert_eq!(shown(&all.finish().unwrap()), expected, "seed {seed}");
+        assert_eq!(shown(&all.finish().expect("there is memory")), expected, "seed {seed}");
     }
 }
 
@@ -115,9 +115,9 @@ fn strings_that_no_group_has_are_not_kept() {
     let texts = Column::new(Data::Codes { codes: Arc::new(codes), strings });
     let floats = Column::new(Data::Floats(Arc::new(vec![0.0; 100])));
     let mut groups = Groups::new(&spec);
-    groups.add(&Batch { rows: 100, columns: vec![zeros.clone(), texts, zeros, floats] }).unwrap();
+    groups.add(&Batch { rows: 100, columns: vec![zeros.clone(), texts, zeros, floats] }).expect("there is memory");
     assert!(1 << 20 < groups.memory_bytes());
-    let compact = groups.compact().unwrap().expect("they are few");
+    let compact = groups.compact().expect("there is memory").expect("they are few");
     assert_eq!(compact.len(), 3);
     assert!(compact.memory_bytes() < 4_096, "{}", compact.memory_bytes());
 }
@@ -130,7 +130,7 @@ fn groups_that_were_put_aside_are_not_kept() {
         Column::new(Data::Ints { values: Arc::new((0..rows).map(|row| row << 40).collect()), bounds: Bounds::I64 });
     let texts = Column::new(Data::Texts(StringViewArray::from_iter_values((0..rows).map(|_| "t"))));
     let floats = Column::new(Data::Floats(Arc::new((0..rows).map(|_| 0.5).collect())));
-    groups.add(&Batch { rows: 200, columns: vec![keys.clone(), texts, keys, floats] }).unwrap();
+    groups.add(&Batch { rows: 200, columns: vec![keys.clone(), texts, keys, floats] }).expect("there is memory");
     assert!(groups.is_aside());
-    assert!(groups.compact().unwrap().is_none());
+    assert!(groups.compact().expect("there is memory").is_none());
 }

@@ -1,22 +1,30 @@
 //! Claims about who reads what.
 
 use proptest::prelude::*;
+use shards::BUCKETS;
 use url::Url;
 use uuid::Uuid;
 
-use super::{Cluster, assign, owner_count, readers, routed};
+use super::{Cluster, assign, bucket_readers, owner_count, readers, routed};
 use crate::scan::PartKey;
 
 #[derive(Debug)]
 struct ByRow;
 
 impl Cluster for ByRow {
+    fn unreached(&self, _: &Url) {}
+
     fn workers(&self) -> Vec<Url> {
         urls(4)
     }
 
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
         parts.iter().map(|part| part.row % among.len()).collect()
+    }
+
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
+        // The last has more than its share.
+        (0..BUCKETS).map(|bucket| (bucket % (among.len() + 1)).min(among.len() - 1)).collect()
     }
 }
 
@@ -75,4 +83,14 @@ fn a_task_goes_elsewhere_when_its_worker_is_gone() {
     let wanted = [Some(all[3].clone()), Some(all[0].clone())];
     assert_eq!(routed(&wanted, &ready), Some(vec![all[1].clone(), all[0].clone()]));
     assert_eq!(routed(&wanted, &urls(1)), None);
+}
+
+#[test]
+fn all_scans_of_a_stage_divide_buckets_alike() {
+    for count in 1..5 {
+        let (readers, owners) = bucket_readers(&urls(4), count, &ByRow);
+        assert_eq!((readers.len(), owners.len()), (count, BUCKETS));
+        assert!(readers.contains(&urls(4)[3]), "who owns most is among them");
+        assert!((0..count).all(|reader| owners.contains(&reader)) && owners.iter().all(|owner| *owner < count));
+    }
 }

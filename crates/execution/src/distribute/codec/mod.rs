@@ -22,8 +22,10 @@ use datafusion::physical_expr_common::physical_expr::proto_decode::PhysicalExprD
 use datafusion::physical_expr_common::physical_expr::proto_encode::PhysicalExprEncodeCtx;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::DistributedCodec;
+use datafusion_proto::bytes::physical_plan_to_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::{
-    AsExecutionPlan, PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
+    AsExecutionPlan, DeduplicatingProtoConverter, PhysicalExtensionCodec, PhysicalPlanDecodeContext,
+    PhysicalProtoConverterExtension,
 };
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use planner::functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
@@ -39,6 +41,16 @@ pub(super) use self::sealed::Sealed;
 pub(super) struct Codec {
     /// `None` where plans are only written.
     scans: Option<Arc<ScanPlanner>>,
+}
+
+/// How many bytes the operators of `plan` take on their way to a worker.
+///
+/// # Errors
+/// For what does not travel.
+pub fn message_bytes(plan: &Arc<dyn ExecutionPlan>) -> DfResult<usize> {
+    let converter = DeduplicatingProtoConverter {};
+    let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::writing(), &converter)?;
+    Ok(bytes.len())
 }
 
 /// Who writes an operator.

@@ -6,21 +6,38 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::Schema;
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf;
 use planner::portable::{OwnOperator, SeriesColumn, SeriesKind};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
 use super::{FormError, other};
+use crate::distribute::WithinTasksExec;
 use crate::scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
 
 /// One of them, but for its inputs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Operator {
-    Scan { scan: PortableScan, dynamic: Vec<Written> },
-    ProjectSet { columns: Vec<Column>, schema: Written },
-    RankLimit { parts: Vec<Written>, order: Vec<Key>, most: usize },
+    Scan {
+        scan: PortableScan,
+        dynamic: Vec<Written>,
+    },
+    ProjectSet {
+        columns: Vec<Column>,
+        schema: Written,
+    },
+    RankLimit {
+        parts: Vec<Written>,
+        order: Vec<Key>,
+        most: usize,
+    },
+    /// An exchange that stays one between threads.
+    WithinTasks {
+        keys: Vec<Written>,
+        partitions: usize,
+    },
 }
 
 /// An expression or a schema as DataFusion writes it.
@@ -54,6 +71,10 @@ impl Operator {
         let all = |all: &[Arc<dyn PhysicalExpr>]| all.iter().map(write).collect::<DfResult<Vec<_>>>();
         if let Some(scan) = operator.downcast_ref::<ShardScanExec>() {
             return Ok(Some(Self::Scan { scan: scan.portable()?, dynamic: all(scan.dynamic())? }));
+        }
+        if let Some(within) = operator.downcast_ref::<WithinTasksExec>() {
+            let partitions = within.properties().output_partitioning().partition_count();
+            return Ok(Some(Self::WithinTasks { keys: all(within.keys())?, partitions }));
         }
         Ok(match OwnOperator::of(operator) {
             Some(OwnOperator::ProjectSet { columns, schema }) => {
@@ -100,6 +121,11 @@ impl Operator {
                 let schema = scan.schema();
                 let scan = ShardScanExec::of_portable(scan, scans, all(&dynamic, &schema)?);
                 return Ok(Arc::new(scan?));
+            }
+            (Self::WithinTasks { keys, partitions }, [input]) if 0 < partitions => {
+                let keys = all(&keys, &input.schema())?;
+                let exchange = RepartitionExec::try_new(Arc::clone(input), Partitioning::Hash(keys, partitions))?;
+                return Ok(Arc::new(exchange));
             }
             (Self::ProjectSet { columns, schema }, [input]) => {
                 let proto = protobuf::Schema::decode(schema.as_slice()).map_err(|error| other(&error.to_string()))?;

@@ -43,3 +43,18 @@ fn what_leaves_twice_is_told_once() {
     let error = from_datafusion(arrived(DataFusionError::Shared(Arc::new(sent)), &other));
     assert_eq!(lost_worker(&error), Some(worker()), "{error:?}");
 }
+
+#[test]
+fn a_worker_that_only_others_reach_is_lost() {
+    // As the library says it.
+    let text = "Worker::execute_task timed-out while waiting for the plan to be set by the coordinator. (timed out)";
+    let waited = || DataFusionError::Execution(text.to_owned());
+    // By who asked for the rows; and where a task of the same worker did, which sends it on.
+    for sent in [waited(), leaving(waited())] {
+        let error = from_datafusion(arrived(sent, &worker()));
+        assert_eq!((error.condition, lost_worker(&error)), (Condition::IoError, Some(worker())));
+        let other = Url::parse("http://127.0.0.1:7002/").expect("it is an address");
+        let passed_on = from_datafusion(arrived(leaving(to_datafusion(error)), &other));
+        assert_eq!(lost_worker(&passed_on), Some(worker()));
+    }
+}

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
 use planner::Planned;
+use shards::BUCKETS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use types::random::SeededRandom;
@@ -51,12 +52,18 @@ impl Dial for Streams {
 struct InTurn(Vec<Url>);
 
 impl Cluster for InTurn {
+    fn unreached(&self, _: &Url) {}
+
     fn workers(&self) -> Vec<Url> {
         self.0.clone()
     }
 
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
         (0..parts.len()).map(|number| number % among.len()).collect()
+    }
+
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
+        (0..BUCKETS).map(|bucket| bucket % among.len()).collect()
     }
 }
 
@@ -83,7 +90,7 @@ impl Workers {
         let distribution = Distribution {
             cluster: Arc::new(InTurn(addresses)),
             channels: Channels::new(Arc::clone(&streams) as _),
-            exchange: Exchange { joins: JoinExchange::ByCost, partitions: 2, small_bytes: 0 },
+            exchange: Exchange { joins: JoinExchange::ByCost, partitions: 2, small_bytes: 0, keys_from_rows: 0.0 },
             random: Arc::new(SeededRandom::new(count as u64)),
         };
         Self { distribution, workers, streams, _spill: spill }

@@ -1,9 +1,14 @@
 //! Claims about statements on a cluster: small ones, those that change rows, those that lose a worker, and what EXPLAIN tells.
 
+use std::collections::BTreeSet;
+
+use datafusion_distributed::NetworkBoundaryExt as _;
+use planner::Planned;
 use types::Condition;
 
 use super::fixture::{Workers, alone, check, on, on_workers};
 use super::traps::tables;
+use crate::distribute::plan::{Planning, Purpose};
 use crate::distribute::{JoinExchange, Spread};
 
 const JOINED: &str = "select s.name, count(*), sum(b.id) from small s join big b on b.k = s.k group by 1";
@@ -51,6 +56,25 @@ async fn a_query_begins_again_without_a_worker_that_is_lost_but_only_once() {
             (ran, _) => panic!("without {lost:?}: {ran:?}"),
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_runs_as_a_whole_has_a_name_of_its_own() {
+    let sql = tables().await;
+    let workers = Workers::over(&sql, 2);
+    let distribution = workers.small(u64::MAX);
+    let context = on(&sql, &distribution);
+    let Planned::Query(plan) = sql.plan(JOINED).expect("it is a query") else { panic!("{JOINED} is no query") };
+    let planning = Planning::new(&plan, &context, &distribution, Purpose::Run);
+    let mut names = BTreeSet::new();
+    // A query and its subqueries of one value are made ready by one planning.
+    for _ in 0..2 {
+        let ready = planning.stages().await.expect("it can be planned").expect("it runs on a worker");
+        let exchange = ready.operators.children()[0];
+        let exchange = exchange.as_network_boundary().expect("rows come from another process");
+        names.insert(exchange.input_stage().query_id());
+    }
+    assert_eq!(names.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,9 +9,9 @@ use futures::TryStreamExt;
 use planner::{Division, Planned};
 use tokio_util::sync::CancellationToken;
 
-use super::fixture::{Workers, alone, on_workers};
+use super::fixture::{Workers, alone, on, on_workers};
 use crate::distribute::codec::tests::round_trip;
-use crate::distribute::{JoinExchange, Spread, Worker};
+use crate::distribute::{Distribution, JoinExchange, Spread, Worker};
 use crate::sql_fixture::Sql;
 
 /// Shards of a table, at least; of one with fewer rows one for each.
@@ -19,9 +19,17 @@ const SHARDS: usize = 6;
 
 /// All tables of a suite at a scale, each in several shards.
 async fn loaded(suite: Suite, scale: f64) -> Sql {
+    distributed(suite, scale, &[]).await
+}
+
+/// The same, some of them distributed like that.
+async fn distributed(suite: Suite, scale: f64, clauses: &[(&str, &str)]) -> Sql {
     let sql = Sql::new();
     for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
         sql.run(table).await.unwrap();
+    }
+    for (table, clause) in clauses {
+        sql.run(&format!("alter table {table} set {clause}")).await.unwrap();
     }
     for table in suite.tables() {
         let parts: Vec<Bytes> = bench::generate::csv(suite, table, scale, 2).try_collect().await.unwrap();
@@ -60,6 +68,49 @@ async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
     // Each worker has read its own shards.
     let read = |worker: &Worker| worker.cache_tiers().iter().flat_map(|tier| &tier.tables).count();
     assert!(workers.workers.iter().all(|worker| 0 < read(worker)));
+}
+
+/// The kilobytes that the tasks of a query have exchanged.
+async fn exchanged(sql: &Sql, query: &str, distribution: &Distribution) -> u64 {
+    let lines = sql.run_with(&format!("explain (analyze, costs off) {query}"), &on(sql, distribution)).await.unwrap();
+    let bytes = |line: &String| {
+        let (_, bytes) = line.split_once("Exchanged: ")?;
+        bytes.strip_suffix("kB").expect("kilobytes").parse::<u64>().ok()
+    };
+    lines.iter().filter_map(bytes).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tpch_on_the_order_key_gives_the_same_rows_and_moves_fewer() {
+    let clauses = [
+        ("lineitem", "distribute on (l_orderkey)"),
+        ("orders", "distribute on (o_orderkey)"),
+        ("part", "distribute on (p_partkey)"),
+        ("partsupp", "distribute on (ps_partkey)"),
+        ("nation", "distribute replicate"),
+        ("region", "distribute replicate"),
+        ("supplier", "distribute replicate"),
+    ];
+    let sql = distributed(Suite::Tpch, 0.01, &clauses).await;
+    let workers = Workers::over(&sql, 3);
+    for (number, query) in query_numbers() {
+        let expected = alone(&sql, query).await;
+        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
+            let about = format!("query {number} with {joins:?}");
+            let ran = on_workers(&sql, query, &workers.joining(joins)).await;
+            let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
+            assert!(!matches!(spread, Spread::Instance(_)), "{about}: {spread:?}");
+            assert_eq!(rows, expected, "{about}");
+        }
+    }
+    let anywhere = loaded(Suite::Tpch, 0.01).await;
+    let others = Workers::over(&anywhere, 3);
+    let joined = "select o_orderpriority, count(*), sum(l_extendedprice) from orders join lineitem on o_orderkey = l_orderkey group by 1";
+    for (query, part) in [(joined, 50), (Suite::Tpch.queries()[11], 5), (Suite::Tpch.queries()[17], 5)] {
+        let moved = exchanged(&sql, query, &workers.distribution).await;
+        let before = exchanged(&anywhere, query, &others.distribution).await;
+        assert!(moved * part < before, "{moved} kB of {before}: {query}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

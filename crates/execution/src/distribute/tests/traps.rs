@@ -2,7 +2,7 @@
 
 use types::Condition;
 
-use super::fixture::{Workers, alone, check, on_workers, refusal};
+use super::fixture::{Workers, alone, check, on, on_workers, refusal};
 use crate::distribute::{JoinExchange, Reason, Spread};
 use crate::sql_fixture::Sql;
 
@@ -181,4 +181,24 @@ async fn a_worker_has_the_querys_memory_and_no_more() {
     let query = "select t, array_agg(id) from big group by t";
     let error = on_workers(&sql, query, &workers.distribution).await.unwrap_err();
     assert_eq!(error.condition, Condition::OutOfMemory, "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_below_groups_is_read_by_the_keys_of_the_other_side() {
+    let sql = tables().await;
+    let workers = Workers::over(&sql, 3);
+    let groups = "(select k, count(*) as number, max(t) as most from big group by k) as g";
+    for query in [
+        format!("select s.name, g.number, g.most from small s join {groups} on g.k = s.k where s.name < 'n11'"),
+        format!("select s.name, g.number from small s left join {groups} on g.k = s.k where s.name < 'n11'"),
+        "select s.name from small s where s.name < 'n11' and exists (select 1 from big b where b.k = s.k and b.id > 9)".to_owned(),
+        "select s.name from small s where s.name < 'n11' and not exists (select 1 from big b where b.k = s.k and b.id % 5 = 1)".to_owned(),
+        format!("select g.number from {groups} left join small s on g.k = s.k and s.name < 'n11' where s.name is null"),
+        format!("select s.name, g.number from small s join {groups} on g.k = s.k where s.name < 'a'"),
+    ] {
+        check(&sql, &query, &workers.distribution).await;
+    }
+    let query = format!("select s.name, g.number from small s join {groups} on g.k = s.k where s.name < 'n11'");
+    let lines = sql.run_with(&format!("explain (analyze) {query}"), &on(&sql, &workers.distribution)).await.unwrap();
+    assert!(lines.iter().any(|line| line.contains("has_key(k)")), "{lines:#?}");
 }

@@ -169,6 +169,9 @@ fn rows_are_placed_as_declared() {
     let table = database.table("u");
     assert_eq!(table.distribution, Distribution::Replicate);
     assert_eq!(table.order, TableOrder::Cluster(vec![ColumnId(2), ColumnId(1)]));
+    let error = database.refusal("CREATE TABLE v (a int, b json) DISTRIBUTE ON (a, b)");
+    assert_eq!(error.condition, Condition::UndefinedFunction);
+    assert_eq!(error.message, "could not identify a hash function for type json");
 }
 
 #[test]

@@ -148,6 +148,7 @@ impl Database {
             columns: columns.collect(),
             row_groups: vec![RowGroupMeta { rows: 3, bytes: 100 }],
             row_ids: shards::RowIds::None,
+            buckets: None,
         };
         let added = Change::AddShards { table: table.oid, shards: vec![Arc::new(shard)], sample: None };
         self.state = self.state.apply(&added).expect("rows can be added");

@@ -1,12 +1,13 @@
 //! How selective a condition is, by what is known about the columns it reads.
 
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::column::position;
 use super::{ColumnFacts, Relation};
+use crate::key_sets::HasKey;
 
 /// Share of rows for a comparison by order of which nothing is known.
 const RANGE: f64 = 1.0 / 3.0;
@@ -60,6 +61,7 @@ fn value_share(conjunct: &Expr, relation: &Relation, schema: &DFSchema, facts: &
     let count = match conjunct {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Eq, .. }) => Some(1.0),
         Expr::InList(InList { list, negated: false, .. }) => Some(list.len() as f64),
+        Expr::ScalarFunction(call) => keys(call),
         Expr::IsNotNull(_) => return 1.0,
         _ => None,
     };
@@ -115,6 +117,10 @@ fn conditions(predicate: &Expr, relation: &Relation, schema: &DFSchema) -> f64 {
                 .sum();
             if *negated { 1.0 - share.min(1.0) } else { share.min(1.0) }
         }
+        Expr::ScalarFunction(call) => match (keys(call), call.args.as_slice()) {
+            (Some(keys), [column]) => (keys / relation.facts(column, schema).distinct.max(1.0)).min(1.0),
+            _ => OTHER,
+        },
         Expr::Like(like) => {
             if like.negated {
                 1.0 - PATTERN
@@ -124,6 +130,11 @@ fn conditions(predicate: &Expr, relation: &Relation, schema: &DFSchema) -> f64 {
         }
         _ => OTHER,
     }
+}
+
+/// How many keys a condition has that asks for one of some.
+fn keys(call: &ScalarFunction) -> Option<f64> {
+    call.func.inner().downcast_ref::<HasKey>().map(|has_key| has_key.keys().count() as f64)
 }
 
 /// `a >= low AND a <= high` as one range.

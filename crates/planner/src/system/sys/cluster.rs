@@ -20,8 +20,8 @@ pub(super) const TABLES: &[Definition] = &[
         15_007,
         "worker",
         "cluster name, worker text, slot int4, state text, hung bool, address text, version text, cores float8, \
-         memory_bytes int8, memory_bytes_used int8, cache_bytes int8, cache_hits int8, cache_misses int8, running int4, \
-         detail text",
+         memory_bytes int8, memory_bytes_used int8, cache_bytes int8, cache_hits int8, cache_misses int8, \
+         ahead_shards int8, ahead_blocks int8, ahead_dropped int8, running int4, detail text",
         workers,
     ),
     view(15_008, "cluster_event", "at timestamptz, cluster name, what text, by name, detail text", events),
@@ -47,13 +47,15 @@ fn workers(source: &Source<'_>, rows: &mut Rows) {
     let tables = tiers.iter().filter(|tier| tier.tier == "memory").flat_map(|tier| tier.tables.iter());
     let cached: u64 = tables.map(|(_, counts)| counts.bytes).sum();
     for known in source.context.activity.workers() {
-        let worker = known.worker;
+        let (worker, uses) = (known.worker, known.cache_uses);
         let has_cached = if known.shares_cache { cached } else { worker.cache_bytes };
         row!(rows, cluster: known.cluster, worker: worker.id.to_string(), slot: worker.slot, state: worker.state.to_string(),
             hung: worker.hung, address: worker.address, version: worker.version,
             cores: f64::from(worker.spec.share.millicores) / 1e3, memory_bytes: worker.spec.share.memory_bytes,
-            memory_bytes_used: known.memory_used, cache_bytes: has_cached, cache_hits: known.cache_uses.map(|uses| uses.0),
-            cache_misses: known.cache_uses.map(|uses| uses.1), running: worker.running, detail: worker.detail);
+            memory_bytes_used: known.memory_used, cache_bytes: has_cached, cache_hits: uses.map(|uses| uses.hits),
+            cache_misses: uses.map(|uses| uses.misses), ahead_shards: uses.map(|uses| uses.ahead_shards),
+            ahead_blocks: uses.map(|uses| uses.ahead_blocks), ahead_dropped: uses.map(|uses| uses.ahead_dropped),
+            running: worker.running, detail: worker.detail);
     }
 }
 

@@ -81,7 +81,7 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
 
 fn shards(source: &Source<'_>, rows: &mut Rows) {
     for table in source.state().tables() {
-        for shard in &source.state().shards(table.oid).shards {
+        for shard in source.state().shards(table.oid).shards.iter() {
             row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name,
                 shard: shard.id.to_string(), object: &shard.object, rows: shard.rows, bytes: shard.bytes,
                 row_groups: shard.row_groups.len());
@@ -91,14 +91,15 @@ fn shards(source: &Source<'_>, rows: &mut Rows) {
 
 fn shard_columns(source: &Source<'_>, rows: &mut Rows) {
     for table in source.state().tables() {
-        for shard in &source.state().shards(table.oid).shards {
+        let shards = &source.state().shards(table.oid).shards;
+        for (number, shard) in shards.iter().enumerate() {
             for stats in &shard.columns {
                 // Columns dropped since the shard was written have no name any more.
                 let Some(column) = column(table, stats.column) else { continue };
                 let text = |bound: &Option<Datum>| bound.as_ref().map(|value| datum_text(value, &column.sql_type));
                 row!(rows, schema_name: source.schema_name(table.schema), table_name: &table.name,
                     shard: shard.id.to_string(), column_name: &column.name, nulls: stats.nulls, min: text(&stats.min),
-                    max: text(&stats.max), bounds_exact: stats.bounds_exact, distinct_estimate: stats.distinct.estimate(),
+                    max: text(&stats.max), bounds_exact: stats.bounds_exact, distinct_estimate: shards.distinct(number, stats.column),
                     ascending: stats.ascending, strictly_ascending: stats.strictly_ascending,
                     average_run: f64::from(stats.average_run), bytes: stats.bytes);
             }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::fixtures::{column, shard};
 
+mod many;
+
 const A: ColumnId = ColumnId(1);
 
 #[test]
@@ -48,4 +50,25 @@ fn an_empty_table_proves_uniqueness() {
     assert!(TableShards::default().is_unique(A));
     assert!(TableShards::default().append(&[shard(100, 1, 0..10)], None).is_unique(A));
     assert!(!TableShards::default().append(&[shard(100, 1, 0..10)], None).is_unique(ColumnId(2)));
+}
+
+#[test]
+fn what_was_added_since_is_known_whatever_went() {
+    let of = |ids: &[u128]| {
+        let shards: Vec<Arc<ShardMeta>> = ids.iter().map(|id| shard(100, *id, 0..10)).collect();
+        TableShards::default().append(&shards, None)
+    };
+    let added = |now: &TableShards, before: &TableShards, most: usize| -> Vec<u128> {
+        now.added_since(before, most).iter().map(|shard| shard.id.0.as_u128()).collect()
+    };
+    let before = of(&[1, 2, 3, 4]);
+    let none: [u128; 0] = [];
+    assert_eq!(added(&before, &before, 9), none);
+    assert_eq!(added(&of(&[1, 2, 3, 4, 5, 6]), &before, 9), [6, 5]);
+    assert_eq!(added(&of(&[1, 2, 3, 4, 5, 6]), &before, 1), [6], "the newest");
+    assert_eq!(added(&of(&[2, 5]), &before, 9), [5], "a compaction");
+    assert_eq!(added(&of(&[1, 2]), &before, 9), none, "some went");
+    assert_eq!(added(&of(&[7, 8]), &before, 9), [8, 7], "all went");
+    assert_eq!(added(&of(&[]), &before, 9), none);
+    assert_eq!(added(&before, &of(&[]), 9), [4, 3, 2, 1]);
 }

@@ -1,0 +1,172 @@
+//! Shards in the store: a record each, which are read one after the other, so that a table of many is never in memory as they are stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ::shards::{PackedShards, RowIds, ShardMeta};
+use bytes::Bytes;
+use kv::key::{KeyReader, KeyWriter};
+use kv::{Batch, Direction, KeyRange, Space, TxKv};
+use serde::{Deserialize, Serialize};
+use types::{CommitTs, Oid, RowId, ShardId};
+
+use crate::record::{decode, encode};
+use crate::{CatalogState, CommittedRows, Error, ObjectKind, Result, Sample, check};
+
+/// A shard as stored, by value.
+#[derive(Deserialize)]
+struct StoredShard {
+    commit: CommitTs,
+    place: u64,
+    shard: ShardMeta,
+}
+
+/// What restores the order of shards.
+#[derive(Deserialize)]
+struct StoredPlace {
+    commit: CommitTs,
+    place: u64,
+}
+
+/// A shard to be stored.
+#[derive(Serialize)]
+struct ShardToStore<'a> {
+    /// The commit that added it.
+    commit: CommitTs,
+    /// Its index among the table's shards when it was added; with `commit` it restores their order.
+    place: u64,
+    shard: &'a ShardMeta,
+}
+
+/// A shard on its way from the store.
+struct Found {
+    commit: CommitTs,
+    place: u64,
+    id: ShardId,
+    /// Of a table of many it is read again when its turn comes.
+    shard: Option<ShardMeta>,
+}
+
+/// Shards of a table that are kept in memory as they are stored.
+const FEW: usize = PackedShards::COUNT_MAX;
+/// Shards that are read at once.
+const READ_AT_ONCE: usize = 256;
+
+/// The first id given to rows of shards that a version without row ids wrote; no row written since gets one so high.
+const OLD_ROW_IDS: u64 = 1 << 63;
+
+/// Reads the shards of all tables into `state`, with the samples; what must be written again goes to `upgrade`.
+pub(super) fn read(
+    kv: &dyn TxKv,
+    state: &mut CatalogState,
+    mut samples: BTreeMap<Oid, Arc<Sample>>,
+    upgrade: &mut Batch,
+) -> Result<()> {
+    let mut by_table: BTreeMap<Oid, Vec<Found>> = BTreeMap::new();
+    for entry in kv.scan(Space::Shards, KeyRange::all(), Direction::Forward)? {
+        let (key, value) = entry?;
+        let (table, id) = table_and_id(&key)?;
+        let found = by_table.entry(table).or_default();
+        if found.len() < FEW {
+            let StoredShard { commit, place, shard } = stored(table, id, &value)?;
+            found.push(Found { commit, place, id, shard: Some(shard) });
+        } else {
+            if found.len() == FEW {
+                found.iter_mut().for_each(|found| found.shard = None);
+            }
+            let StoredPlace { commit, place } = decode(ObjectKind::Shard, table, &value)?;
+            found.push(Found { commit, place, id, shard: None });
+        }
+    }
+    let tables: Vec<Oid> = state.definitions.tables.keys().copied().collect();
+    for table in tables {
+        let mut found = by_table.remove(&table).unwrap_or_default();
+        let sample = samples.remove(&table);
+        if found.is_empty() && sample.is_none() {
+            continue;
+        }
+        found.sort_by_key(|found| (found.commit, found.place));
+        let mut rows = state.shards(table).append(&[], sample.as_ref());
+        let mut next_row = RowId(OLD_ROW_IDS);
+        for found in found.chunks_mut(READ_AT_ONCE) {
+            read_again(kv, table, found)?;
+            let shards = found.iter_mut().filter_map(|found| {
+                let mut shard = found.shard.take()?;
+                if shard.row_ids == RowIds::None {
+                    shard.row_ids = RowIds::From(next_row);
+                    next_row.0 += shard.rows;
+                    let again = ShardToStore { commit: found.commit, place: found.place, shard: &shard };
+                    upgrade.put(Space::Shards, key(table, shard.id), encode(ObjectKind::Shard, table, &again));
+                }
+                Some(Arc::new(shard))
+            });
+            let shards: Vec<Arc<ShardMeta>> = shards.collect();
+            check::shards(&state.definitions.tables[&table], &shards)?;
+            rows = rows.append(&shards, None);
+        }
+        state.set_rows(table, CommittedRows { shards: rows, ..CommittedRows::default() }.into());
+    }
+    if let Some(&table) = by_table.keys().chain(samples.keys()).next() {
+        let reason = "its table does not exist".to_owned();
+        return Err(Error::Damaged { kind: ObjectKind::Shard, oid: table, reason });
+    }
+    Ok(())
+}
+
+/// Reads those that were not kept.
+fn read_again(kv: &dyn TxKv, table: Oid, found: &mut [Found]) -> Result<()> {
+    let left: Vec<&mut Found> = found.iter_mut().filter(|found| found.shard.is_none()).collect();
+    let keys: Vec<Vec<u8>> = left.iter().map(|found| key(table, found.id)).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    for (found, value) in left.into_iter().zip(kv.multi_get(Space::Shards, &keys)?) {
+        let gone = || Error::UnknownKey { key: key(table, found.id) };
+        let value: Bytes = value.ok_or_else(gone)?;
+        found.shard = Some(stored(table, found.id, &value)?.shard);
+    }
+    Ok(())
+}
+
+fn stored(table: Oid, id: ShardId, value: &[u8]) -> Result<StoredShard> {
+    let stored: StoredShard = decode(ObjectKind::Shard, table, value)?;
+    if stored.shard.id == id {
+        return Ok(stored);
+    }
+    let reason = format!("shard {} lies under the key of another", stored.shard.id);
+    Err(Error::Damaged { kind: ObjectKind::Shard, oid: table, reason })
+}
+
+/// Adds shards that a commit puts after those that the table has.
+pub(super) fn put(before: &CatalogState, table: Oid, shards: &[Arc<ShardMeta>], commit: CommitTs, batch: &mut Batch) {
+    let start = before.shards(table).shards.len() as u64;
+    for (place, shard) in (start..).zip(shards) {
+        let record = encode(ObjectKind::Shard, table, &ShardToStore { commit, place, shard });
+        batch.put(Space::Shards, key(table, shard.id), record);
+    }
+}
+
+/// Takes all shards of a table away, and its sample.
+pub(super) fn delete(before: &CatalogState, table: Oid, batch: &mut Batch) {
+    let shards = before.shards(table);
+    for shard in shards.shards.ids() {
+        batch.delete(Space::Shards, key(table, shard));
+    }
+    if shards.sample.is_some() {
+        super::delete(batch, ObjectKind::Sample, table);
+    }
+}
+
+pub(super) fn key(table: Oid, shard: ShardId) -> Vec<u8> {
+    KeyWriter::new().u32(table.0).u128(shard.0.as_u128()).finish()
+}
+
+fn table_and_id(key: &[u8]) -> Result<(Oid, ShardId)> {
+    let unknown = || Error::UnknownKey { key: key.to_vec() };
+    let mut reader = KeyReader::new(key);
+    let table = Oid(reader.u32().map_err(|_| unknown())?);
+    let id = reader.u128().map_err(|_| unknown())?;
+    reader.finish().map_err(|_| unknown())?;
+    Ok((table, ShardId::from(id.to_be_bytes())))
+}

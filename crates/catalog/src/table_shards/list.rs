@@ -1,0 +1,310 @@
+//! The shards of a table in the order in which they were added: many of them packed, the newest as they came.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use imbl::Vector;
+use shards::{Hll, PackedShards, Pruner, ShardMeta, Zone};
+use types::{ColumnId, ShardId};
+
+use super::pack::Pack;
+use crate::summary::Merged;
+
+/// A table's shards. What is known of packed ones is made anew whenever it is asked for, so that who wants a few of many asks for these
+/// alone. Cloning costs a few pointers.
+#[derive(Debug, Clone, Default)]
+pub struct ShardList {
+    packed: Arc<Vec<Pack>>,
+    /// Statistics of all packed ones.
+    packed_merged: Arc<Merged>,
+    /// Those after the packed ones.
+    recent: Vector<Arc<ShardMeta>>,
+}
+
+/// What is known of a shard without making it anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardSize {
+    pub id: ShardId,
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
+impl ShardList {
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.packed_len() + self.recent.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shard at this position.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Option<Arc<ShardMeta>> {
+        match number.checked_sub(self.packed_len()) {
+            Some(recent) => self.recent.get(recent).map(Arc::clone),
+            None => {
+                let pack = self.pack_of(number);
+                Some(Arc::new(pack.shards.meta(number - pack.start)))
+            }
+        }
+    }
+
+    /// The id of the shard at this position.
+    #[must_use]
+    pub fn id(&self, number: usize) -> Option<ShardId> {
+        match number.checked_sub(self.packed_len()) {
+            Some(recent) => self.recent.get(recent).map(|shard| shard.id),
+            None => {
+                let pack = self.pack_of(number);
+                Some(pack.shards.ids()[number - pack.start])
+            }
+        }
+    }
+
+    /// The id of the shard that was added last.
+    #[must_use]
+    pub fn newest(&self) -> Option<ShardId> {
+        self.id(self.len().checked_sub(1)?)
+    }
+
+    /// The rows of the shard at this position; 0 where there is none.
+    #[must_use]
+    pub fn rows(&self, number: usize) -> u64 {
+        match number.checked_sub(self.packed_len()) {
+            Some(recent) => self.recent.get(recent).map_or(0, |shard| shard.rows),
+            None => {
+                let pack = self.pack_of(number);
+                pack.shards.rows(number - pack.start)
+            }
+        }
+    }
+
+    /// The shard and its position.
+    #[must_use]
+    pub fn find(&self, id: ShardId) -> Option<(usize, Arc<ShardMeta>)> {
+        let number = self.position(id)?;
+        Some((number, self.get(number)?))
+    }
+
+    /// The position of a shard.
+    #[must_use]
+    pub fn position(&self, id: ShardId) -> Option<usize> {
+        let recent = || Some(self.packed_len() + self.recent.iter().position(|shard| shard.id == id)?);
+        let packed = self.packed.iter().find_map(|pack| Some(pack.start + pack.shards.place(id)?));
+        packed.or_else(recent)
+    }
+
+    /// All of them: of a table of many shards this makes each anew.
+    pub fn iter(&self) -> impl Iterator<Item = Arc<ShardMeta>> {
+        let packed = self
+            .packed
+            .iter()
+            .flat_map(|pack| (0..pack.shards.len()).map(move |place| Arc::new(pack.shards.meta(place))));
+        packed.chain(self.recent.iter().map(Arc::clone))
+    }
+
+    /// In order.
+    pub fn ids(&self) -> impl Iterator<Item = ShardId> {
+        let packed = self.packed.iter().flat_map(|pack| pack.shards.ids().iter().copied());
+        packed.chain(self.recent.iter().map(|shard| shard.id))
+    }
+
+    /// The names of the files, in order.
+    pub fn objects(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let packed = self
+            .packed
+            .iter()
+            .flat_map(|pack| (0..pack.shards.len()).map(move |place| Cow::Owned(pack.shards.object(place))));
+        packed.chain(self.recent.iter().map(|shard| Cow::Borrowed(shard.object.as_str())))
+    }
+
+    /// In order.
+    pub fn sizes(&self) -> impl Iterator<Item = ShardSize> {
+        let packed = self.packed.iter().flat_map(|pack| {
+            let ids = pack.shards.ids().iter().enumerate();
+            ids.map(move |(place, id)| ShardSize {
+                id: *id,
+                rows: pack.shards.rows(place),
+                bytes: pack.shards.bytes(place),
+            })
+        });
+        let recent = self.recent.iter();
+        packed.chain(recent.map(|shard| ShardSize { id: shard.id, rows: shard.rows, bytes: shard.bytes }))
+    }
+
+    /// The positions of the shards that may have rows which pass, ascending: those of which [`shards::prune::may_match`] says so.
+    #[must_use]
+    pub fn matching(&self, pruner: &Pruner<'_>) -> Vec<usize> {
+        let mut found = Vec::new();
+        for pack in self.packed.iter() {
+            found.extend(pack.shards.matching(pruner).into_iter().map(|place| pack.start + place));
+        }
+        let recent = (self.packed_len()..).zip(&self.recent).filter(|(_, shard)| pruner.may_match(shard));
+        found.extend(recent.map(|(number, _)| number));
+        found
+    }
+
+    /// The positions of the shards of whose column `ask` says yes, and of those without the column, ascending. What it says of one shard it must
+    /// say of a zone that holds the shard's, where all bounds are known.
+    pub fn asked<'a>(
+        &'a self,
+        column: ColumnId,
+        ask: impl Fn(&Zone<'_>) -> bool + Copy + 'a,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let packed = self
+            .packed
+            .iter()
+            .flat_map(move |pack| pack.shards.asked(column, ask).map(move |place| pack.start + place));
+        let recent = (self.packed_len()..)
+            .zip(&self.recent)
+            .filter(move |(_, shard)| shard.column(column).is_none_or(|stats| ask(&Zone::of(shard.rows, stats))));
+        packed.chain(recent.map(|(number, _)| number))
+    }
+
+    /// Estimated distinct values of a column in the shard at this position; `None` where it does not carry the column.
+    #[must_use]
+    pub fn distinct(&self, number: usize, column: ColumnId) -> Option<u64> {
+        match number.checked_sub(self.packed_len()) {
+            Some(recent) => Some(self.recent.get(recent)?.column(column)?.distinct.estimate()),
+            None => {
+                let pack = self.pack_of(number);
+                pack.shards.distinct(number - pack.start, column)
+            }
+        }
+    }
+
+    /// All of them as they are stored elsewhere: what is known of packed ones together goes with the first of them.
+    pub(crate) fn to_store(&self) -> impl Iterator<Item = Arc<ShardMeta>> {
+        let packed = self.packed.iter().flat_map(|pack| {
+            let mut told = BTreeSet::new();
+            (0..pack.shards.len()).map(move |place| {
+                let mut shard = pack.shards.meta(place);
+                for stats in shard.columns.iter_mut().filter(|stats| told.insert(stats.column)) {
+                    if let Some((sketch, frequent)) = pack.merged.sketched(stats.column) {
+                        (stats.distinct, stats.heavy_hitters) = (sketch.clone(), frequent.to_vec());
+                    }
+                }
+                Arc::new(shard)
+            })
+        });
+        packed.chain(self.recent.iter().map(Arc::clone))
+    }
+
+    /// About how many bytes of memory the packed ones take, and how many these are.
+    #[must_use]
+    pub fn packed_memory(&self) -> (usize, usize) {
+        (self.packed.iter().map(|pack| pack.shards.memory_bytes()).sum(), self.packed_len())
+    }
+
+    /// How many shards are packed.
+    pub(super) fn packed_len(&self) -> usize {
+        self.packed.last().map_or(0, |pack| pack.start + pack.shards.len())
+    }
+
+    /// Statistics of the packed shards.
+    pub(super) fn packed_merged(&self) -> &Merged {
+        &self.packed_merged
+    }
+
+    /// The shards from this position on, none of them packed.
+    pub(super) fn recent_from(&self, number: usize) -> impl Iterator<Item = &Arc<ShardMeta>> {
+        self.recent.iter().skip(number - self.packed_len())
+    }
+
+    pub(super) fn append(&mut self, shards: &[Arc<ShardMeta>]) {
+        for shard in shards {
+            self.recent.push_back(Arc::clone(shard));
+            if self.recent.len() == PackedShards::COUNT_MAX {
+                let full: Vec<_> = std::mem::take(&mut self.recent).into_iter().collect();
+                self.push(Pack::of(self.packed_len(), &full));
+            }
+        }
+    }
+
+    fn push(&mut self, pack: Pack) {
+        Arc::make_mut(&mut self.packed_merged).merge(&pack.merged);
+        Arc::make_mut(&mut self.packed).push(pack);
+    }
+
+    /// Takes shards away; what went.
+    pub(super) fn remove(&mut self, removed: &[ShardId]) -> Vec<ShardSize> {
+        let removed: HashSet<ShardId> = removed.iter().copied().collect();
+        let mut gone = Vec::new();
+        let mut left: Vec<Pack> = Vec::with_capacity(self.packed.len());
+        for pack in self.packed.iter() {
+            let ids = pack.shards.ids();
+            let places: HashSet<usize> = removed.iter().filter_map(|id| pack.shards.place(*id)).collect();
+            gone.extend(places.iter().map(|place| ShardSize {
+                id: ids[*place],
+                rows: pack.shards.rows(*place),
+                bytes: pack.shards.bytes(*place),
+            }));
+            let pack = if places.is_empty() { pack.clone() } else { pack.without(&places) };
+            Pack::push(&mut left, pack);
+        }
+        let is_removed = |shard: &Arc<ShardMeta>| removed.contains(&shard.id);
+        let recent = self.recent.iter().filter(|shard| is_removed(shard));
+        let before = gone.len();
+        gone.extend(recent.map(|shard| ShardSize { id: shard.id, rows: shard.rows, bytes: shard.bytes }));
+        if before < gone.len() {
+            self.recent.retain(|shard| !is_removed(shard));
+        }
+        if 0 < before {
+            self.packed_merged = Arc::new(Pack::merged_of(&left));
+            self.packed = Arc::new(left);
+        }
+        gone
+    }
+
+    /// The shards at these positions, which ascend. Packed ones stay packed: what is known of them one by one is all there is.
+    pub(super) fn only(&self, numbers: &[usize]) -> Self {
+        let mut packed: Vec<Pack> = Vec::new();
+        let (of_packs, of_recent) = numbers.split_at(numbers.partition_point(|number| *number < self.packed_len()));
+        for of_pack in of_packs.chunk_by(|one, other| std::ptr::eq(self.pack_of(*one), self.pack_of(*other))) {
+            let pack = self.pack_of(of_pack[0]);
+            Pack::push(&mut packed, pack.only(of_pack.iter().map(|number| number - pack.start).collect()));
+        }
+        let recent = of_recent.iter().filter_map(|number| self.recent.get(number - self.packed_len()));
+        Self {
+            packed_merged: Arc::new(Pack::merged_of(&packed)),
+            packed: Arc::new(packed),
+            recent: recent.map(Arc::clone).collect(),
+        }
+    }
+
+    fn pack_of(&self, number: usize) -> &Pack {
+        let after = self.packed.partition_point(|pack| pack.start <= number);
+        &self.packed[after - 1]
+    }
+}
+
+impl<'a> FromIterator<&'a Arc<ShardMeta>> for ShardList {
+    fn from_iter<I: IntoIterator<Item = &'a Arc<ShardMeta>>>(shards: I) -> Self {
+        let mut list = Self::default();
+        shards.into_iter().for_each(|shard| list.append(std::slice::from_ref(shard)));
+        list
+    }
+}
+
+/// Equal when they hold the same shards in the same order, sketches aside where one of them has not kept these by shard.
+impl PartialEq for ShardList {
+    fn eq(&self, other: &Self) -> bool {
+        let plain = |shard: &ShardMeta| {
+            let mut shard = shard.clone();
+            for stats in &mut shard.columns {
+                (stats.distinct, stats.heavy_hitters) = (Hll::default(), Vec::new());
+            }
+            shard
+        };
+        let packed = self.packed_len().max(other.packed_len());
+        self.len() == other.len()
+            && self.iter().zip(other.iter()).enumerate().all(|(number, (one, other))| {
+                Arc::ptr_eq(&one, &other) || one == other || number < packed && plain(&one) == plain(&other)
+            })
+    }
+}

@@ -1,0 +1,109 @@
+//! DISTRIBUTE ON: rows bucket by bucket before they are cut into shards, so that a shard is of few buckets if there are many rows, and each bucket of a
+//! small one is a stretch of it.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt8Array, UInt64Array};
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use catalog::{SortColumn, Table, TableOrder};
+use datafusion::common::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
+use futures::StreamExt;
+use planner::error::{from_datafusion, to_datafusion};
+use types::{SqlError, SqlResult};
+
+use super::cluster::{Once, clustered};
+use super::order::{sort, sort_key};
+use crate::table_columns::Bucketing;
+
+const BUCKET: &str = "bucket";
+const PLACE: &str = "place in the input";
+/// The places of a stream are numbers with its own number in front.
+const PLACE_BITS: u32 = 40;
+
+/// What becomes of several streams of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Streams {
+    /// One, merged.
+    One,
+    /// As many, each with all rows of some buckets.
+    AsMany,
+}
+
+/// `rows` bucket by bucket, those of a bucket in the table's order, or without one as they came. What does not fit memory is spilled.
+pub(super) async fn bucketed(
+    table: &Arc<Table>,
+    bucketing: Bucketing,
+    rows: Arc<dyn ExecutionPlan>,
+    task: &Arc<TaskContext>,
+    streams: Streams,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let (rows, order) = match &table.order {
+        TableOrder::None => (rows, Vec::new()),
+        TableOrder::Sort(columns) => (rows, columns.clone()),
+        // Once they lie along their curve they only have to stay so.
+        TableOrder::Cluster(columns) if 1 < columns.len() => (clustered(table, columns, rows, task).await?, Vec::new()),
+        TableOrder::Cluster(columns) => {
+            let ascending = |column| SortColumn { column, descending: false, nulls_first: false };
+            (rows, columns.iter().copied().map(ascending).collect())
+        }
+    };
+    let schema = rows.schema();
+    let keyed = with_keys(&schema);
+    let bucketing = Arc::new(bucketing);
+    let inputs = execute_stream_partitioned(rows, Arc::clone(task)).map_err(from_datafusion)?;
+    let count = inputs.len();
+    let leaf = |(number, input): (u64, SendableRecordBatchStream)| -> Arc<dyn PartitionStream> {
+        let (mut place, bucketing, schema) = (number << PLACE_BITS, Arc::clone(&bucketing), Arc::clone(&keyed));
+        let add = move |batch: DfResult<RecordBatch>| add_keys(&batch?, &bucketing, &mut place, &schema);
+        Arc::new(Once::new(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&keyed), input.map(add)))))
+    };
+    let leaves = (0..).zip(inputs).map(leaf).collect();
+    let leaf = StreamingTableExec::try_new(Arc::clone(&keyed), leaves, None, [], false, None);
+    let rows: Arc<dyn ExecutionPlan> = Arc::new(leaf.map_err(from_datafusion)?);
+
+    let bucket: Arc<dyn PhysicalExpr> = Arc::new(Column::new(BUCKET, schema.fields().len()));
+    let place = Arc::new(Column::new(PLACE, schema.fields().len() + 1));
+    let mut keys = vec![PhysicalSortExpr::new(Arc::clone(&bucket), SortOptions::default())];
+    for SortColumn { column, descending, nulls_first } in order {
+        keys.push(sort_key(table, column, SortOptions { descending, nulls_first })?);
+    }
+    keys.push(PhysicalSortExpr::new(place, SortOptions::default()));
+    let keys = LexOrdering::new(keys).expect("the bucket is one");
+    let sorted: Arc<dyn ExecutionPlan> = if streams == Streams::One || count == 1 {
+        sort(keys, rows)
+    } else {
+        let dealt = RepartitionExec::try_new(rows, Partitioning::Hash(vec![bucket], count)).map_err(from_datafusion)?;
+        Arc::new(SortExec::new(keys, Arc::new(dealt)).with_preserve_partitioning(true))
+    };
+    let kept = schema.fields().iter().enumerate().map(|(index, field)| ProjectionExpr {
+        expr: Arc::new(Column::new(field.name(), index)),
+        alias: field.name().clone(),
+    });
+    Ok(Arc::new(ProjectionExec::try_new(kept.collect::<Vec<_>>(), sorted).map_err(from_datafusion)?))
+}
+
+fn with_keys(schema: &Schema) -> SchemaRef {
+    let keys = [Field::new(BUCKET, DataType::UInt8, false), Field::new(PLACE, DataType::UInt64, false)];
+    Arc::new(Schema::new(schema.fields().iter().cloned().chain(keys.map(Arc::new)).collect::<Vec<_>>()))
+}
+
+/// The batch with its rows' buckets and places as last columns.
+fn add_keys(batch: &RecordBatch, by: &Bucketing, place: &mut u64, schema: &SchemaRef) -> DfResult<RecordBatch> {
+    let buckets = UInt8Array::from(by.buckets(batch).map_err(to_datafusion)?);
+    let start = *place;
+    *place += batch.num_rows() as u64;
+    let keys: [ArrayRef; 2] = [Arc::new(buckets), Arc::new(UInt64Array::from_iter_values(start..*place))];
+    let columns = batch.columns().iter().cloned().chain(keys).collect();
+    RecordBatch::try_new(Arc::clone(schema), columns)
+        .map_err(|error| to_datafusion(SqlError::internal(format!("the buckets of rows: {error}"))))
+}

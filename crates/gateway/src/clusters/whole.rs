@@ -1,0 +1,61 @@
+//! How many queries each worker runs as a whole: many may be small and of the same few shards, whose owner alone would have them all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cluster::WorkerId;
+use parking_lot::Mutex;
+
+/// Counts of workers that run some.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WholeQueries(Arc<Mutex<HashMap<WorkerId, u32>>>);
+
+/// A query that counts as running on its worker until this is dropped.
+#[derive(Debug)]
+pub(super) struct Counted {
+    of: WholeQueries,
+    worker: WorkerId,
+}
+
+impl WholeQueries {
+    /// How many each of these runs.
+    pub(super) fn running(&self, workers: &[WorkerId]) -> Vec<u32> {
+        let counts = self.0.lock();
+        workers.iter().map(|worker| counts.get(worker).copied().unwrap_or(0)).collect()
+    }
+
+    /// One more runs on a worker.
+    pub(super) fn count(&self, worker: WorkerId) -> Counted {
+        *self.0.lock().entry(worker).or_insert(0) += 1;
+        Counted { of: self.clone(), worker }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.of.0.lock();
+        if let Some(count) = counts.get_mut(&self.worker) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.worker);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_counts_until_it_has_ended() {
+        let (queries, one, other) = (WholeQueries::default(), WorkerId(1), WorkerId(2));
+        let (first, second) = (queries.count(one), queries.count(one));
+        assert_eq!(queries.running(&[other, one]), [0, 2]);
+        drop(first);
+        assert_eq!(queries.running(&[one]), [1]);
+        drop(second);
+        assert_eq!(queries.running(&[one]), [0]);
+        assert!(queries.0.lock().is_empty(), "workers come and go");
+    }
+}

@@ -1,0 +1,166 @@
+//! New shards that nobody has asked for: of the columns that are hot in their table, pages are read once nobody reads, where nothing has to go for them. Who
+//! asks first finds them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use blocks::BLOCK_ROWS;
+use types::{ColumnId, Oid};
+
+use super::fill_when_quiet::PassedPage;
+use super::{BlockCache, BlockKey, TableCache};
+use crate::reader::{Assembly, RowGroupRead, ShardReader, Source};
+use crate::{ColumnDef, Result};
+
+/// What was read before anybody asked.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    blocks: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Ahead {
+    pub(super) fn count(&self, bytes: u64) {
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl BlockCache {
+    /// The columns of a table of which something in memory was asked for again, or is pinned.
+    #[must_use]
+    pub fn hot_columns(&self, table: Oid) -> BTreeSet<ColumnId> {
+        self.memory.lock().blocks.kept(table).map(|key| key.column).collect()
+    }
+
+    /// How many blocks were read before anybody asked for them and kept, and their bytes.
+    #[must_use]
+    pub fn read_ahead(&self) -> (u64, u64) {
+        (self.ahead.blocks.load(Ordering::Relaxed), self.ahead.bytes.load(Ordering::Relaxed))
+    }
+}
+
+impl TableCache {
+    /// Has some rows of a row group, which begin where a page does, read once it is quiet: of `columns` those that the file has, but for what is too large to be
+    /// kept. `false` where too much waits already, or there is no cache to fill.
+    ///
+    /// # Errors
+    /// The file lacks the row group, or a column's missing value is none of its type.
+    pub fn read_ahead(
+        &self,
+        reader: &ShardReader,
+        row_group: usize,
+        rows: Range<usize>,
+        columns: &[ColumnDef],
+    ) -> Result<bool> {
+        let file = reader.file();
+        file.check_row_group(row_group)?;
+        if self.is_off() {
+            return Ok(false);
+        }
+        let read = RowGroupRead {
+            row_group,
+            rows,
+            columns: columns.into(),
+            predicates: Vec::new(),
+            deleted: None,
+            batch_rows: BLOCK_ROWS,
+            fetched_bytes: Arc::default(),
+            removed_rows: Arc::default(),
+            order: Arc::default(),
+        };
+        let assembly = Assembly::new(file, &read.columns)?;
+        let is_wide = |column: &ColumnDef| {
+            let only: Arc<[ColumnDef]> = [column.clone()].into();
+            reader.is_wide(&RowGroupRead { columns: only, ..read.clone() })
+        };
+        let sources = assembly.columns.iter().zip(read.columns.iter()).enumerate();
+        let stored = sources.filter(|(_, (source, column))| matches!(source, Source::File(..)) && !is_wide(column));
+        let positions: Vec<usize> = stored.map(|(position, _)| position).collect();
+        if positions.is_empty() {
+            return Ok(true);
+        }
+        let end = read.rows.end.min(file.rows(row_group));
+        let in_file = u32::try_from(row_group).expect("a file has fewer than 2^32 row groups");
+        let page = |start: usize| {
+            let number = u32::try_from(start / BLOCK_ROWS).expect("a row group has fewer than 2^32 rows");
+            let key = BlockKey { shard: file.meta.id, column: ColumnId(0), row_group: in_file, number };
+            PassedPage { rows: start..(start + BLOCK_ROWS).min(end), key, positions: positions.clone() }
+        };
+        let pages = (read.rows.start..end).step_by(BLOCK_ROWS).map(page).collect();
+        self.add_shard(file.meta.id);
+        Ok(self.cache.filler.as_ref().is_some_and(|filler| filler.take_ahead(self, reader, &read, pages)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use objects::{FolderDisk, Objects};
+    use tempfile::TempDir;
+    use types::{CachePolicy, Clock, Reserve, ShardId, SystemClock};
+    use uuid::Uuid;
+
+    use super::super::tests::{many_rows, read_cached, shard};
+    use super::super::{CacheDisk, CacheUse};
+    use super::*;
+    use crate::writer::tests::bucket;
+    use crate::{ShardWriter, WriteOptions};
+
+    const TABLE: Oid = Oid(1);
+    const PAGES: usize = 2;
+
+    async fn new_shard(objects: &Objects) -> ShardReader {
+        let (columns, batch) = many_rows();
+        let options = WriteOptions { page_rows: BLOCK_ROWS, row_group_pages: PAGES };
+        let id = ShardId(Uuid::from_u128(8));
+        let mut writer = ShardWriter::create(objects, id, "tables/1/8.parquet", &columns, options).expect("it is new");
+        writer.write(&batch).await.expect("memory takes it");
+        let meta = Arc::new(writer.finish().await.expect("memory takes it"));
+        ShardReader::open(objects, &meta).await.expect("it was written")
+    }
+
+    #[tokio::test]
+    async fn what_is_hot_in_a_table_is_there_of_a_new_shard_too() {
+        let (objects, folder) = (bucket(), TempDir::new().expect("a temporary folder can be made"));
+        let reserve = Reserve { disk: Arc::new(FolderDisk::of(folder.path())), bytes: 0 };
+        let disk = CacheDisk { folder: folder.path().to_owned(), bytes_max: 1 << 24, part: 1, reserve };
+        let cache = Arc::new(BlockCache::with_disk(64 << 20, disk).expect("the folder is empty"));
+        let (columns, batch) = many_rows();
+        let old = ShardReader::open(&objects, &shard(&objects, &columns, &batch).await).await.expect("it was written");
+        for _ in 0..2 {
+            read_cached(&old, &cache, &columns[..2], &[], None).await;
+        }
+        read_cached(&old, &cache, &columns[2..3], &[], None).await;
+        let hot: Vec<ColumnId> = cache.hot_columns(TABLE).into_iter().collect();
+        assert_eq!(hot, [ColumnId(1), ColumnId(2)], "the third was read once");
+        assert!(cache.hot_columns(Oid(2)).is_empty());
+
+        let new = new_shard(&objects).await;
+        let before = cache.usage();
+        let table = cache.of(TABLE, CachePolicy::Normal);
+        let rows = new.file().rows(0);
+        assert!(table.read_ahead(&new, 0, 0..rows, &columns[..2]).expect("it is there"));
+        let expected = 2 * PAGES as u64;
+        for _ in 0..1000 {
+            if cache.read_ahead().0 == expected {
+                break;
+            }
+            SystemClock::new().sleep(Duration::from_millis(10)).await;
+        }
+        let (blocks, bytes) = cache.read_ahead();
+        assert_eq!((blocks, cache.usage().bytes), (expected, before.bytes + bytes));
+        assert!(0 < bytes);
+        let read = crate::reader::tests::read_of(0, &columns[..2], &[]);
+        let read = new.read_cached(&read, &table).expect("it is there");
+        futures::TryStreamExt::try_collect::<Vec<_>>(read.batches).await.expect("nothing is damaged");
+        let CacheUse { hits, misses, .. } = cache.usage();
+        assert_eq!((hits, misses), (before.hits + expected, before.misses), "all of it was there");
+
+        assert!(!cache.of(TABLE, CachePolicy::Never).read_ahead(&new, 0, 0..rows, &columns).expect("it is there"));
+        assert!(table.read_ahead(&new, 9, 0..rows, &columns).is_err(), "it has no such row group");
+    }
+}

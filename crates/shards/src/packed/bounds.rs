@@ -1,0 +1,234 @@
+//! The least and greatest values of one column in neighbouring shards, and keys of them that compare as they do.
+
+use crate::Datum;
+use crate::datum::compare_floats;
+use crate::packed::chosen::Chosen;
+use crate::packed::numbers::Numbers;
+use crate::packed::reach::{End, Reach};
+
+/// The bounds of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bounds {
+    kind: Kind,
+    /// What all texts or byte strings begin with.
+    start: Box<[u8]>,
+    /// Of a bound that is not known the least key there is.
+    least: Numbers,
+    /// Of a bound that is not known the greatest key there is.
+    greatest: Numbers,
+    values: Values,
+}
+
+/// What all values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// There is none.
+    None,
+    Bool,
+    Int,
+    Decimal,
+    Float,
+    Text,
+    Bytes,
+    /// The column was retyped.
+    Mixed,
+}
+
+/// Where the values themselves are.
+#[derive(Debug, Clone, PartialEq)]
+enum Values {
+    /// Their keys tell them.
+    Keys,
+    /// Two byte strings of each shard, one after the other, without what all begin with.
+    Bytes { ends: Numbers, bytes: Box<[u8]> },
+    /// Two values of each shard.
+    Data(Box<[Option<Datum>]>),
+}
+
+impl Bounds {
+    /// `bounds` are a shard's least and greatest value each.
+    pub(super) fn pack(bounds: &[(Option<&Datum>, Option<&Datum>)]) -> Self {
+        let all = || bounds.iter().flat_map(|(min, max)| [*min, *max]);
+        let known = || all().flatten();
+        let kind = known().map(kind_of).reduce(|one, other| if one == other { one } else { Kind::Mixed });
+        let kind = kind.unwrap_or(Kind::None);
+        let start = common_start(known().filter_map(bytes_of));
+        let key = |datum: Option<&Datum>| datum.and_then(|datum| key(kind, &start, datum));
+        let least: Vec<u64> = bounds.iter().map(|(min, _)| key(*min).unwrap_or(0)).collect();
+        let greatest: Vec<u64> = bounds.iter().map(|(_, max)| key(*max).unwrap_or(u64::MAX)).collect();
+        let is_short = |datum: &Datum| !matches!(datum, Datum::Decimal(value) if i64::try_from(*value).is_err());
+        let values = match kind {
+            Kind::Text | Kind::Bytes => {
+                let mut bytes = Vec::new();
+                let end = |datum: Option<&Datum>| {
+                    bytes.extend_from_slice(datum.and_then(bytes_of).map_or(&[][..], |bytes| &bytes[start.len()..]));
+                    bytes.len() as u64
+                };
+                let ends: Vec<u64> = all().map(end).collect();
+                Values::Bytes { ends: Numbers::pack(&ends), bytes: bytes.into() }
+            }
+            Kind::Mixed => Values::Data(all().map(Option::<&Datum>::cloned).collect()),
+            Kind::Decimal if !known().all(is_short) => Values::Data(all().map(Option::<&Datum>::cloned).collect()),
+            _ => Values::Keys,
+        };
+        Self { kind, start, least: Numbers::pack(&least), greatest: Numbers::pack(&greatest), values }
+    }
+
+    /// The least value of a shard that has one.
+    pub(super) fn min(&self, shard: usize) -> Datum {
+        self.value(shard, 2 * shard, &self.least)
+    }
+
+    /// The greatest value of a shard that has one.
+    pub(super) fn max(&self, shard: usize) -> Datum {
+        self.value(shard, 2 * shard + 1, &self.greatest)
+    }
+
+    fn value(&self, shard: usize, place: usize, keys: &Numbers) -> Datum {
+        match &self.values {
+            Values::Keys => {
+                let key = keys.get(shard);
+                match self.kind {
+                    Kind::Bool => Datum::Bool(key != 0),
+                    Kind::Decimal => Datum::Decimal(number_of(key).into()),
+                    Kind::Float => Datum::Float(float_of(key)),
+                    _ => Datum::Int(number_of(key)),
+                }
+            }
+            Values::Bytes { ends, bytes } => {
+                let start = place.checked_sub(1).map_or(0, |before| ends.get(before));
+                let index = |end: u64| usize::try_from(end).expect("they lie in memory");
+                let value = [&*self.start, &bytes[index(start)..index(ends.get(place))]].concat();
+                match self.kind {
+                    Kind::Bytes => Datum::Bytes(value),
+                    _ => Datum::Text(String::from_utf8(value).expect("it was a text when it was packed")),
+                }
+            }
+            Values::Data(values) => values[place].clone().expect("who asks knows that there is one"),
+        }
+    }
+
+    /// Drops shards that surely have no value within `reach`.
+    pub(super) fn keep(&self, reach: &Reach<'_>, chosen: &mut Chosen) {
+        if let Some(from) = reach.from.as_ref().and_then(|end| self.key_of(end)) {
+            self.greatest.keep_from(from, chosen);
+        }
+        if let Some(to) = reach.to.as_ref().and_then(|end| self.key_of(end)) {
+            self.least.keep_up_to(to, chosen);
+        }
+    }
+
+    fn key_of(&self, end: &End<'_>) -> Option<u64> {
+        match end {
+            End::At(datum) => key(self.kind, &self.start, datum),
+            // All texts that begin so have this key or a lesser one.
+            End::After(prefix) if self.kind == Kind::Text => Some(last_key(&self.start, prefix)),
+            End::From(prefix) if self.kind == Kind::Text => Some(bytes_key(&self.start, prefix)),
+            End::After(_) | End::From(_) => None,
+        }
+    }
+
+    /// Bytes beside its own.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let values = match &self.values {
+            Values::Keys => 0,
+            Values::Bytes { ends, bytes } => ends.heap_bytes() + bytes.len(),
+            Values::Data(values) => size_of_val(&**values),
+        };
+        self.start.len() + self.least.heap_bytes() + self.greatest.heap_bytes() + values
+    }
+}
+
+fn kind_of(datum: &Datum) -> Kind {
+    match datum {
+        Datum::Bool(_) => Kind::Bool,
+        Datum::Int(_) => Kind::Int,
+        Datum::Decimal(_) => Kind::Decimal,
+        Datum::Float(_) => Kind::Float,
+        Datum::Text(_) => Kind::Text,
+        Datum::Bytes(_) => Kind::Bytes,
+    }
+}
+
+fn bytes_of(datum: &Datum) -> Option<&[u8]> {
+    match datum {
+        Datum::Text(text) => Some(text.as_bytes()),
+        Datum::Bytes(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// A number that is not greater than another's whose value is not less; `None` for a value of another kind, which does not compare.
+fn key(kind: Kind, start: &[u8], datum: &Datum) -> Option<u64> {
+    Some(match (kind, datum) {
+        (Kind::Bool, Datum::Bool(value)) => u64::from(*value),
+        (Kind::Int, Datum::Int(value)) => key_of_number(*value),
+        (Kind::Decimal, Datum::Decimal(value)) => {
+            let least = if *value < 0 { i64::MIN } else { i64::MAX };
+            key_of_number(i64::try_from(*value).unwrap_or(least))
+        }
+        (Kind::Float, Datum::Float(value)) => key_of_float(*value),
+        (Kind::Text, Datum::Text(text)) => bytes_key(start, text.as_bytes()),
+        (Kind::Bytes, Datum::Bytes(bytes)) => bytes_key(start, bytes),
+        _ => return None,
+    })
+}
+
+const SIGN: u64 = 1 << 63;
+
+fn key_of_number(number: i64) -> u64 {
+    number.cast_unsigned() ^ SIGN
+}
+
+fn number_of(key: u64) -> i64 {
+    (key ^ SIGN).cast_signed()
+}
+
+/// Zeros have one key, and so has all that is not a number, after everything.
+fn key_of_float(value: f64) -> u64 {
+    let value = if compare_floats(value, 0.0).is_eq() { 0.0 } else { value };
+    let bits = if value.is_nan() { f64::NAN.to_bits() & !SIGN } else { value.to_bits() };
+    if bits & SIGN == 0 { bits | SIGN } else { !bits }
+}
+
+fn float_of(key: u64) -> f64 {
+    f64::from_bits(if key & SIGN == 0 { !key } else { key ^ SIGN })
+}
+
+/// The first bytes after what all begin with.
+fn bytes_key(start: &[u8], bytes: &[u8]) -> u64 {
+    match bytes.strip_prefix(start) {
+        Some(rest) => eight(rest, 0),
+        None if bytes < start => 0,
+        None => u64::MAX,
+    }
+}
+
+/// The greatest key of a byte string that begins with `prefix`.
+fn last_key(start: &[u8], prefix: &[u8]) -> u64 {
+    if start.starts_with(prefix) {
+        return u64::MAX;
+    }
+    match prefix.strip_prefix(start) {
+        Some(rest) => eight(rest, u8::MAX),
+        None => bytes_key(start, prefix),
+    }
+}
+
+/// The first eight bytes as a number, what is missing filled up.
+fn eight(bytes: &[u8], filling: u8) -> u64 {
+    let mut first = [filling; 8];
+    for (first, byte) in first.iter_mut().zip(bytes) {
+        *first = *byte;
+    }
+    u64::from_be_bytes(first)
+}
+
+fn common_start<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> Box<[u8]> {
+    let Some(first) = strings.next() else { return Box::default() };
+    let common = |start: &'a [u8], other: &[u8]| {
+        let length = start.iter().zip(other).take_while(|(one, other)| one == other).count();
+        &start[..length]
+    };
+    strings.fold(first, common).into()
+}

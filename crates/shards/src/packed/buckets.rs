@@ -1,0 +1,64 @@
+//! Which rows of neighbouring shards are of which bucket.
+
+use crate::ShardBuckets;
+use crate::packed::numbers::Numbers;
+
+/// The buckets of neighbouring shards, run by run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Buckets {
+    /// What they are by: few, as a table is seldom distributed anew.
+    schemes: Box<[u64]>,
+    /// 0 for a shard without buckets, else one more than the number of its scheme.
+    which: Numbers,
+    /// Where each shard's runs end among those of all.
+    ends: Numbers,
+    numbers: Numbers,
+    counts: Numbers,
+}
+
+impl Buckets {
+    pub(super) fn pack<'a>(shards: impl Iterator<Item = Option<&'a ShardBuckets>>) -> Self {
+        let mut schemes: Vec<u64> = Vec::new();
+        let (mut which, mut ends, mut numbers, mut counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for buckets in shards {
+            let scheme = buckets.map(|buckets| {
+                let known = schemes.iter().position(|scheme| *scheme == buckets.scheme);
+                known.unwrap_or_else(|| {
+                    schemes.push(buckets.scheme);
+                    schemes.len() - 1
+                })
+            });
+            which.push(scheme.map_or(0, |scheme| scheme as u64 + 1));
+            for (bucket, count) in buckets.into_iter().flat_map(ShardBuckets::runs) {
+                numbers.push(u64::from(*bucket));
+                counts.push(u64::from(*count));
+            }
+            ends.push(numbers.len() as u64);
+        }
+        Self {
+            schemes: schemes.into(),
+            which: Numbers::pack(&which),
+            ends: Numbers::pack(&ends),
+            numbers: Numbers::pack(&numbers),
+            counts: Numbers::pack(&counts),
+        }
+    }
+
+    /// Those of the shard at this place.
+    pub(super) fn get(&self, shard: usize) -> Option<ShardBuckets> {
+        let index = |number: u64| usize::try_from(number).expect("they lie in memory");
+        let scheme = self.schemes[index(self.which.get(shard).checked_sub(1)?)];
+        let first = shard.checked_sub(1).map_or(0, |before| self.ends.get(before));
+        let run = |run| {
+            let bucket = u8::try_from(self.numbers.get(run)).expect("it was packed as such");
+            (bucket, u32::try_from(self.counts.get(run)).expect("it was packed as such"))
+        };
+        Some(ShardBuckets::new(scheme, (index(first)..index(self.ends.get(shard))).map(run).collect()))
+    }
+
+    /// Bytes beside its own.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let numbers = [&self.which, &self.ends, &self.numbers, &self.counts];
+        size_of_val(&*self.schemes) + numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>()
+    }
+}

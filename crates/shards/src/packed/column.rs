@@ -1,0 +1,211 @@
+//! What is known about one column of neighbouring shards, number by number, and about all of them together.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use types::ColumnId;
+
+use crate::packed::bounds::Bounds;
+use crate::packed::chosen::Chosen;
+use crate::packed::numbers::Numbers;
+use crate::packed::reach::Reach;
+use crate::predicate::Zone;
+use crate::{ColumnStats, Datum, Hll, ShardMeta, Test};
+
+/// One column of neighbouring shards.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PackedColumn {
+    pub(super) id: ColumnId,
+    /// What is true of it in each shard.
+    flags: Numbers,
+    nulls: Numbers,
+    bounds: Bounds,
+    /// The bits of a float each.
+    average_run: Numbers,
+    bytes: Numbers,
+    /// How many values the sketch has told: itself it is not kept.
+    distinct: Numbers,
+    /// How many shards carry the column.
+    pub(super) carried: usize,
+    /// Whether all that carry it say how far its values go.
+    pub(super) is_bounded: bool,
+    /// Whether nobody has counted the NULLs of some.
+    is_guessed: bool,
+    whole: Whole,
+}
+
+/// A column in one shard, or in all, as tests ask about it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Whole {
+    rows: u64,
+    nulls: Option<u64>,
+    min: Option<Datum>,
+    max: Option<Datum>,
+    exact: bool,
+}
+
+const CARRIED: u64 = 1;
+const HAS_MIN: u64 = 1 << 1;
+const HAS_MAX: u64 = 1 << 2;
+const EXACT: u64 = 1 << 3;
+const GUESSED: u64 = 1 << 4;
+const ASCENDING: u64 = 1 << 5;
+const STRICTLY: u64 = 1 << 6;
+
+impl PackedColumn {
+    /// The column in these shards; `distinct` says how many values it has in one of them.
+    pub(super) fn pack(id: ColumnId, shards: &[Arc<ShardMeta>], distinct: &dyn Fn(usize, ColumnId) -> u64) -> Self {
+        let of: Vec<Option<&ColumnStats>> = shards.iter().map(|shard| shard.column(id)).collect();
+        let numbers = |number: &dyn Fn(&ColumnStats) -> u64| {
+            let numbers: Vec<u64> = of.iter().map(|stats| stats.map_or(0, number)).collect();
+            Numbers::pack(&numbers)
+        };
+        let bounds: Vec<_> = of
+            .iter()
+            .map(|stats| (stats.and_then(|stats| stats.min.as_ref()), stats.and_then(|stats| stats.max.as_ref())))
+            .collect();
+        let mut whole = Whole { rows: 0, nulls: Some(0), min: None, max: None, exact: true };
+        let known = shards.iter().zip(&of).filter_map(|(shard, stats)| Some((shard.rows, (*stats)?)));
+        whole.take_all(known);
+        Self {
+            id,
+            flags: numbers(&flags_of),
+            nulls: numbers(&|stats| stats.nulls),
+            bounds: Bounds::pack(&bounds),
+            average_run: numbers(&|stats| stats.average_run.to_bits().into()),
+            bytes: numbers(&|stats| stats.bytes),
+            distinct: Numbers::pack(&(0..shards.len()).map(|place| distinct(place, id)).collect::<Vec<_>>()),
+            carried: of.iter().flatten().count(),
+            is_bounded: of.iter().flatten().all(|stats| stats.min.is_some() && stats.max.is_some()),
+            is_guessed: of.iter().flatten().any(|stats| stats.nulls_guessed),
+            whole,
+        }
+    }
+
+    /// What is known about it in a shard that carries it, but for its sketch and its frequent values.
+    pub(super) fn stats(&self, shard: usize) -> ColumnStats {
+        let flags = self.flags.get(shard);
+        let has = |flag| flags & flag != 0;
+        ColumnStats {
+            column: self.id,
+            nulls: self.nulls.get(shard),
+            nulls_guessed: has(GUESSED),
+            min: has(HAS_MIN).then(|| self.bounds.min(shard)),
+            max: has(HAS_MAX).then(|| self.bounds.max(shard)),
+            bounds_exact: has(EXACT),
+            distinct: Hll::default(),
+            ascending: has(ASCENDING),
+            strictly_ascending: has(STRICTLY),
+            average_run: f32::from_bits(u32::try_from(self.average_run.get(shard)).expect("it was packed as such")),
+            heavy_hitters: Vec::new(),
+            bytes: self.bytes.get(shard),
+        }
+    }
+
+    /// Estimated distinct values in a shard.
+    pub(super) fn distinct(&self, shard: usize) -> u64 {
+        self.distinct.get(shard)
+    }
+
+    pub(super) fn is_carried_by(&self, shard: usize) -> bool {
+        self.flags.get(shard) & CARRIED != 0
+    }
+
+    /// The rows of all shards that carry it, as a zone: what none of them passes, it does not pass.
+    pub(super) fn whole(&self) -> Zone<'_> {
+        self.whole.zone()
+    }
+
+    /// Calls `ask` with what is known of it in a shard of so many rows that carries it.
+    pub(super) fn ask<R>(&self, shard: usize, rows: u64, ask: impl FnOnce(&Zone<'_>) -> R) -> R {
+        let flags = self.flags.get(shard);
+        let has = |flag| flags & flag != 0;
+        let (min, max) = (has(HAS_MIN).then(|| self.bounds.min(shard)), has(HAS_MAX).then(|| self.bounds.max(shard)));
+        let nulls = (!has(GUESSED)).then(|| self.nulls.get(shard));
+        ask(&Zone { rows, nulls, min: min.as_ref(), max: max.as_ref(), exact: has(EXACT) })
+    }
+
+    /// Drops shards whose rows surely fail the test, of those where all carry the column: most, where bounds decide.
+    pub(super) fn keep(&self, test: &Test, chosen: &mut Chosen) {
+        match test {
+            Test::IsNull if !self.is_guessed => self.nulls.keep_from(1, chosen),
+            Test::IsNull => {}
+            test => {
+                if let Some(reach) = Reach::of(test) {
+                    self.bounds.keep(&reach, chosen);
+                }
+            }
+        }
+    }
+
+    /// Bytes beside its own.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let numbers = [&self.flags, &self.nulls, &self.average_run, &self.bytes, &self.distinct];
+        numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>() + self.bounds.heap_bytes()
+    }
+}
+
+impl Whole {
+    fn zone(&self) -> Zone<'_> {
+        Zone { rows: self.rows, nulls: self.nulls, min: self.min.as_ref(), max: self.max.as_ref(), exact: self.exact }
+    }
+
+    fn take_all<'a>(&mut self, shards: impl Iterator<Item = (u64, &'a ColumnStats)>) {
+        let (mut least, mut greatest) = (Furthest::Nothing, Furthest::Nothing);
+        for (rows, stats) in shards {
+            let nulls = (!stats.nulls_guessed && stats.nulls <= rows).then_some(stats.nulls);
+            self.rows += rows;
+            self.nulls = self.nulls.zip(nulls).map(|(all, nulls)| all + nulls);
+            // No test asks how far no values go.
+            if nulls == Some(rows) {
+                continue;
+            }
+            least = least.or(stats.min.as_ref(), Ordering::Less);
+            greatest = greatest.or(stats.max.as_ref(), Ordering::Greater);
+            self.exact &= stats.bounds_exact;
+        }
+        (self.min, self.max) = (least.value(), greatest.value());
+    }
+}
+
+/// The bound that goes furthest, of the shards so far.
+#[derive(Clone, Copy)]
+enum Furthest<'a> {
+    Nothing,
+    Known(&'a Datum),
+    Unknown,
+}
+
+impl<'a> Furthest<'a> {
+    fn or(self, other: Option<&'a Datum>, further: Ordering) -> Self {
+        let Some(other) = other else { return Self::Unknown };
+        match self {
+            Self::Nothing => Self::Known(other),
+            Self::Unknown => Self::Unknown,
+            Self::Known(known) => match other.compare(known) {
+                Some(ordering) => Self::Known(if ordering == further { other } else { known }),
+                // The column was retyped.
+                None => Self::Unknown,
+            },
+        }
+    }
+
+    fn value(self) -> Option<Datum> {
+        match self {
+            Self::Known(value) => Some(value.clone()),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
+fn flags_of(stats: &ColumnStats) -> u64 {
+    let flags = [
+        (HAS_MIN, stats.min.is_some()),
+        (HAS_MAX, stats.max.is_some()),
+        (EXACT, stats.bounds_exact),
+        (GUESSED, stats.nulls_guessed),
+        (ASCENDING, stats.ascending),
+        (STRICTLY, stats.strictly_ascending),
+    ];
+    flags.into_iter().filter(|(_, is_so)| *is_so).fold(CARRIED, |flags, (flag, _)| flags | flag)
+}

@@ -1,0 +1,88 @@
+//! Numbers of neighbouring shards in as few bytes as the widest of them needs above the least.
+
+use crate::packed::chosen::Chosen;
+
+/// Many numbers; one costs from nothing, where all are the same, to eight bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Numbers {
+    /// The least; the others are this and what their lane says.
+    base: u64,
+    lanes: Lanes,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Lanes {
+    None,
+    One(Box<[u8]>),
+    Two(Box<[u16]>),
+    Four(Box<[u32]>),
+    Eight(Box<[u64]>),
+}
+
+impl Numbers {
+    pub(super) fn pack(numbers: &[u64]) -> Self {
+        let base = numbers.iter().copied().min().unwrap_or(0);
+        let widest = numbers.iter().map(|number| number - base).max().unwrap_or(0);
+        let lanes = match widest {
+            0 => Lanes::None,
+            1..=0xff => Lanes::One(narrowed(numbers, base)),
+            0x100..=0xffff => Lanes::Two(narrowed(numbers, base)),
+            0x1_0000..=0xffff_ffff => Lanes::Four(narrowed(numbers, base)),
+            _ => Lanes::Eight(numbers.iter().map(|number| number - base).collect()),
+        };
+        Self { base, lanes }
+    }
+
+    pub(super) fn get(&self, index: usize) -> u64 {
+        let lane = match &self.lanes {
+            Lanes::None => 0,
+            Lanes::One(lanes) => lanes[index].into(),
+            Lanes::Two(lanes) => lanes[index].into(),
+            Lanes::Four(lanes) => lanes[index].into(),
+            Lanes::Eight(lanes) => lanes[index],
+        };
+        self.base + lane
+    }
+
+    /// Drops those that are less than `least`.
+    pub(super) fn keep_from(&self, least: u64, chosen: &mut Chosen) {
+        if let Some(least) = least.checked_sub(self.base).filter(|least| 0 < *least) {
+            self.keep(chosen, |lane| least <= lane);
+        }
+    }
+
+    /// Drops those that are greater than `greatest`.
+    pub(super) fn keep_up_to(&self, greatest: u64, chosen: &mut Chosen) {
+        match greatest.checked_sub(self.base) {
+            Some(greatest) => self.keep(chosen, |lane| lane <= greatest),
+            None => chosen.clear(),
+        }
+    }
+
+    fn keep(&self, chosen: &mut Chosen, is_kept: impl Fn(u64) -> bool) {
+        match &self.lanes {
+            Lanes::None if is_kept(0) => {}
+            Lanes::None => chosen.clear(),
+            Lanes::One(lanes) => chosen.keep(lanes, is_kept),
+            Lanes::Two(lanes) => chosen.keep(lanes, is_kept),
+            Lanes::Four(lanes) => chosen.keep(lanes, is_kept),
+            Lanes::Eight(lanes) => chosen.keep(lanes, is_kept),
+        }
+    }
+
+    /// Bytes beside its own.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match &self.lanes {
+            Lanes::None => 0,
+            Lanes::One(lanes) => lanes.len(),
+            Lanes::Two(lanes) => size_of_val(&**lanes),
+            Lanes::Four(lanes) => size_of_val(&**lanes),
+            Lanes::Eight(lanes) => size_of_val(&**lanes),
+        }
+    }
+}
+
+fn narrowed<T: TryFrom<u64>>(numbers: &[u64], base: u64) -> Box<[T]> {
+    let narrow = |number: &u64| T::try_from(number - base).ok().expect("the widest one fits");
+    numbers.iter().map(narrow).collect()
+}

@@ -1,0 +1,67 @@
+//! What is asked of every shard of a table, prepared once.
+
+use std::cell::OnceCell;
+
+use types::ColumnId;
+
+use crate::predicate::Zone;
+use crate::reader::missing_datum;
+use crate::{ColumnDef, Datum, Predicate, ShardMeta, Test};
+
+/// Predicates on a table's shards.
+#[derive(Debug)]
+pub struct Pruner<'a> {
+    asked: Vec<Asked<'a>>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) column: ColumnId,
+    pub(crate) test: &'a Test,
+    /// The table's column; `None` if it has none.
+    definition: Option<&'a ColumnDef>,
+    /// The value of rows that are older than the column.
+    missing: OnceCell<Option<Datum>>,
+}
+
+impl<'a> Pruner<'a> {
+    /// `columns` are the table's: in a shard that is older than one of them every row has its `missing` value.
+    #[must_use]
+    pub fn new(predicates: &'a [Predicate], columns: &'a [ColumnDef]) -> Self {
+        Self { asked: predicates.iter().map(|predicate| Asked::new(predicate, columns)).collect() }
+    }
+
+    /// Whether some row of the shard may pass all predicates.
+    #[must_use]
+    pub fn may_match(&self, shard: &ShardMeta) -> bool {
+        self.asked.iter().all(|asked| asked.may_pass(shard))
+    }
+
+    pub(crate) fn asked(&self) -> &[Asked<'a>] {
+        &self.asked
+    }
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(predicate: &'a Predicate, columns: &'a [ColumnDef]) -> Self {
+        let definition = columns.iter().find(|column| column.id == predicate.column);
+        Self { column: predicate.column, test: &predicate.test, definition, missing: OnceCell::new() }
+    }
+
+    /// Whether some row of the shard may pass.
+    pub(super) fn may_pass(&self, shard: &ShardMeta) -> bool {
+        match shard.column(self.column) {
+            Some(stats) => self.test.may_pass(&Zone::of(shard.rows, stats)),
+            None => self.older_may_pass(shard.rows),
+        }
+    }
+
+    /// Whether one of so many rows that are older than the column may pass.
+    pub(crate) fn older_may_pass(&self, rows: u64) -> bool {
+        let Some(column) = self.definition else { return true };
+        let value = self.missing.get_or_init(|| missing_datum(column)).as_ref();
+        let nulls = if column.missing.is_some() { 0 } else { rows };
+        self.test.may_pass(&Zone { rows, nulls: Some(nulls), min: value, max: value, exact: true })
+    }
+}
