@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use kubernetes::{Install, Instance, instance};
+use kubernetes::compute::{self, Around};
+use kubernetes::{ComputeCluster, HardwareProfile, Install, Instance, instance};
 use serde_json::{Value, json};
 
 use crate::server::{Server, kiln};
@@ -38,10 +39,11 @@ async fn the_command_of_a_pod_serves() {
     let arguments = texts(&container["args"]);
     let (first, options) = arguments.split_first().expect("there are arguments");
     assert_eq!(*first, "serve");
-    // Folder and ports are the harness's here.
-    let (own, rest): (Vec<&[&str]>, Vec<&[&str]>) =
-        options.chunks(2).partition(|option| matches!(option[0], "--data" | "--listen" | "--http"));
-    assert_eq!(own.len(), 3, "{own:?}");
+    // Folder and ports are the harness's here, and there is no API server.
+    let is_own =
+        |option: &&[&str]| matches!(option[0], "--data" | "--listen" | "--http" | "--kubernetes" | "--worker-door");
+    let (own, rest): (Vec<&[&str]>, Vec<&[&str]>) = options.chunks(2).partition(is_own);
+    assert_eq!(own.len(), 5, "{own:?}");
     let rest: Vec<&str> = rest.concat();
     let variables = container["env"].as_array().expect("it has variables");
     let variables: Vec<(&str, &str)> = variables
@@ -53,6 +55,70 @@ async fn the_command_of_a_pod_serves() {
     let cores: f64 = client.query_one("SELECT sum(cores) FROM sys.worker", &[]).await.expect("it serves").get(0);
     assert!((cores - 2.0).abs() < 1e-9, "cores, rounded up: {cores}");
     assert!(server.stop(), "it ends cleanly");
+}
+
+/// The container of a worker's pod.
+fn workers_container() -> Value {
+    let instance = json!({
+        "apiVersion": "kiln.dev/v1alpha1",
+        "kind": "Instance",
+        "metadata": { "name": "dw", "namespace": "kiln" },
+        "spec": {
+            "image": "kiln",
+            "storage": { "url": "s3://bucket/dw" },
+            "resources": { "cpu": "1", "memory": "1Gi" },
+            "volume": { "size": "1Gi" },
+        },
+    });
+    let hardware = json!({
+        "apiVersion": "kiln.dev/v1alpha1",
+        "kind": "HardwareProfile",
+        "metadata": { "name": "small" },
+        "spec": { "cpu": "1", "memory": "1Gi", "cacheVolume": { "size": "1Gi" } },
+    });
+    let cluster = json!({
+        "apiVersion": "kiln.dev/v1alpha1",
+        "kind": "ComputeCluster",
+        "metadata": { "name": "etl", "namespace": "kiln" },
+        "spec": { "instance": "dw", "hardwareInstance": "small" },
+    });
+    let instance: Instance = serde_json::from_value(instance).expect("it is an instance");
+    let hardware: HardwareProfile = serde_json::from_value(hardware).expect("it is a profile");
+    let cluster: ComputeCluster = serde_json::from_value(cluster).expect("it is a cluster");
+    let around = Around::new(&cluster, Some(&instance), Some(&hardware), None).expect("all is there");
+    let objects = compute::objects(&cluster, &around, None);
+    let mut set = objects.into_iter().find(|object| object.resource.kind == "StatefulSet").expect("it has pods").value;
+    set["spec"]["template"]["spec"]["containers"][0].take()
+}
+
+#[test]
+fn the_command_of_a_workers_pod_looks_for_its_instance() {
+    let container = workers_container();
+    assert_eq!(texts(&container["command"]), ["kiln"]);
+    let arguments = texts(&container["args"]);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let place = |name: &str| folder.path().join(name).to_str().expect("it is text").to_owned();
+    let certified = rcgen::generate_simple_self_signed(vec!["instance.kiln".to_owned()]).expect("there is chance");
+    std::fs::write(place("authority"), certified.cert.pem()).expect("the folder is ours");
+    std::fs::write(place("token"), "a token").expect("the folder is ours");
+    // What lies elsewhere in a pod, and nobody there.
+    let arguments: Vec<String> = arguments
+        .iter()
+        .scan("", |before, argument| {
+            let said = match std::mem::replace(before, argument) {
+                "--join" => "kiln://127.0.0.1:1".to_owned(),
+                "--token" => place("token"),
+                "--authority" => place("authority"),
+                "--folder" => place("workers"),
+                "--patience" => "0".to_owned(),
+                _ => (*argument).to_owned(),
+            };
+            Some(said)
+        })
+        .collect();
+    let ended = Command::new(kiln()).args(&arguments).output().expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && said.contains("nobody to work for"), "{said}");
 }
 
 #[test]

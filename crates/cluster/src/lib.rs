@@ -20,10 +20,13 @@ pub mod worker;
 
 pub use admission::{Activity, Admission, Admit, Limits, Permit, Refusal};
 pub use balance::{Candidate, Choice, Unavailable};
-pub use control_plane::{ControlPlane, LocalControlPlane, PlaneError, StartWorker, StateStore, StopReason, WorkerHost};
+pub use control_plane::{
+    ControlPlane, Guests, LocalControlPlane, PlaneError, StartWorker, StateStore, StopReason, Vouch, Vouched, Vouching,
+    WorkerHost,
+};
 pub use desired::{
-    Actor, Author, Change, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, Grantee,
-    HardwareInstance, HardwareKind, IfExists, Inventory, Privilege, Result, RoleRef, WlmProfile,
+    Actor, Author, Change, ClusterId, ClusterOptions, ClusterSpec, ClusterState, DesiredState, Error, FoundCluster,
+    Grantee, HardwareInstance, HardwareKind, IfExists, Inventory, Privilege, Result, RoleRef, WlmProfile,
 };
 pub use events::{ClusterEvent, EventKind, History};
 pub use placement::{Move, Ownership, Part, Placement};

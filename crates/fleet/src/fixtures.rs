@@ -30,5 +30,6 @@ pub(crate) fn settings(folder: &Path) -> FleetSettings {
         cache_disk_part: 4,
         reserve_bytes: 0,
         patience: Duration::from_secs(30),
+        vouch: None,
     }
 }

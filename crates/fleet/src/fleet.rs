@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Vouch;
 use rcgen::KeyPair;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -48,6 +49,8 @@ pub struct FleetSettings {
     pub reserve_bytes: u64,
     /// How long workers look for an instance that is gone before they end.
     pub patience: Duration,
+    /// Who says whose a token is, where workers come that are not started here.
+    pub vouch: Option<Arc<dyn Vouch>>,
 }
 
 /// Why there can be no workers.
@@ -71,6 +74,7 @@ pub enum FleetError {
 #[derive(Debug)]
 pub struct Fleet {
     processes: Arc<Processes>,
+    authority: String,
     /// Ended with it.
     tasks: JoinSet<()>,
     /// Where they run: statements keep nobody from hearing that a worker lives.
@@ -90,9 +94,11 @@ impl Fleet {
         std::fs::create_dir_all(&settings.folder)
             .map_err(|source| FleetError::Folder { folder: settings.folder.clone(), source })?;
         let authority = Arc::new(Authority::open(&settings.data, Arc::clone(&clock))?);
+        let certificate = authority.certificate_pem();
         let key = KeyPair::generate().map_err(AuthorityError::from)?;
         let credentials = Credentials::new(identity(&authority, &key)?);
-        if settings.door.ip().is_unspecified() {
+        // Who is not started here has been told elsewhere where the door is.
+        if settings.door.ip().is_unspecified() && settings.vouch.is_none() {
             return Err(FleetError::NoAddress { address: settings.door });
         }
         let thread = OwnThread::start("fleet").map_err(FleetError::Thread)?;
@@ -129,7 +135,13 @@ impl Fleet {
             }
         };
         tasks.spawn_on(renewing, thread.runtime());
-        Ok(Self { processes, tasks, _thread: thread })
+        Ok(Self { processes, authority: certificate, tasks, _thread: thread })
+    }
+
+    /// The certificate, as PEM, by which workers know the instance before they show it anything.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// The host of these workers, for a control plane.

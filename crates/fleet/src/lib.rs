@@ -17,6 +17,7 @@ mod processes;
 mod slot_folder;
 mod socket;
 mod ticket;
+mod way_in;
 mod worker;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use fleet::{Fleet, FleetError, FleetSettings};
 pub use launcher::{Launcher, LauncherError};
 pub use processes::{CacheUses, Processes, can_watch_processes};
 pub use ticket::{Ticket, TicketError};
+pub use way_in::{TokenFile, WayIn};
 pub use worker::{Ended, WorkerError, WorkerSettings, parse_join, run};
 
 /// The variable in which a worker finds its ticket.

@@ -17,7 +17,7 @@ mod pg;
 mod query_log;
 mod session;
 
-pub use clusters::{ClusterSettings, Clusters};
+pub use clusters::{ClusterSettings, Clusters, PlaneParts};
 pub use config::GatewayConfig;
 pub use gateway::Gateway;
 pub use pg::tls::{TlsError, TlsFiles};

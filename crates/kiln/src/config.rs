@@ -102,6 +102,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_WORKER_LAUNCHER", value_name = "COMMAND")]
     pub(crate) worker_launcher: Option<String>,
 
+    /// Name of this warehouse's Instance in Kubernetes: its clusters are pods, which the operator makes [default: they are processes of this machine]
+    #[arg(long, env = "KILN_KUBERNETES", value_name = "NAME")]
+    pub(crate) kubernetes: Option<String>,
+
     /// Statements that have ended and are kept in memory for sys.log_query; 0 keeps none [default: 10000]
     #[arg(long, env = "KILN_QUERY_LOG_ROWS", value_name = "COUNT")]
     pub(crate) query_log_rows: Option<usize>,
@@ -179,6 +183,7 @@ pub(crate) struct Config {
     /// `None` for the usual one.
     pub(crate) worker_door: Option<SocketAddr>,
     pub(crate) worker_launcher: Option<Launcher>,
+    pub(crate) kubernetes: Option<String>,
     pub(crate) query_log_rows: usize,
     pub(crate) retention_seconds: u64,
     pub(crate) token_retention_seconds: u64,
@@ -231,6 +236,7 @@ impl ServeArguments {
             worker_patience: self.worker_patience.or(below.worker_patience),
             worker_door: self.worker_door.or(below.worker_door),
             worker_launcher: self.worker_launcher.or(below.worker_launcher),
+            kubernetes: self.kubernetes.or(below.kubernetes),
             query_log_rows: self.query_log_rows.or(below.query_log_rows),
             retention: self.retention.or(below.retention),
             token_retention: self.token_retention.or(below.token_retention),
@@ -281,6 +287,7 @@ impl ServeArguments {
             worker_patience_seconds: self.worker_patience.unwrap_or(60),
             worker_door: self.worker_door.as_deref().map(door).transpose()?,
             worker_launcher: self.worker_launcher.as_deref().map(launcher).transpose()?,
+            kubernetes: self.kubernetes,
             query_log_rows: self.query_log_rows.unwrap_or(10_000),
             retention_seconds: self.retention.unwrap_or(86_400),
             token_retention_seconds: self.token_retention.unwrap_or(86_400),

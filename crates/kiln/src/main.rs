@@ -2,7 +2,7 @@
 //!
 //! Never holds logic of the warehouse: each role's work lives in a crate below.
 //!
-//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `restore.rs` for how one comes back, `install.rs` and `operator.rs` for Kubernetes, `sql/` for the client, `bench.rs` for the benchmark.
+//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `pods.rs` for how the two meet in Kubernetes, `restore.rs` for how one comes back, `install.rs` and `operator.rs` for Kubernetes, `sql/` for the client, `bench.rs` for the benchmark.
 
 mod allocator;
 mod bench;
@@ -10,6 +10,7 @@ mod config;
 mod install;
 mod logging;
 mod operator;
+mod pods;
 mod restore;
 mod serve;
 mod sql;

@@ -11,6 +11,7 @@ use anyhow::Context;
 use execution::{CacheDisk, Execution, FreshLimits, SettleSettings};
 use fleet::{Fleet, FleetSettings};
 use gateway::{ClusterSettings, Clusters, Gateway, GatewayConfig, TlsFiles};
+use kubernetes::Warehouse;
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
 use tokio::net::TcpListener;
@@ -82,6 +83,8 @@ pub(crate) struct Server {
     spill_keeper: tokio::task::JoinHandle<()>,
     cache_keeper: tokio::task::JoinHandle<()>,
     cluster_keeper: tokio::task::JoinHandle<()>,
+    /// Where workers are pods.
+    authority_keeper: Option<tokio::task::JoinHandle<()>>,
     historian: tokio::task::JoinHandle<()>,
     clock: Arc<dyn Clock>,
 }
@@ -154,7 +157,11 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         transactions.keep_room(reserve.clone());
     }
     let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()).in_parts(threads));
-    let fleet = match fleet(&config)? {
+    let warehouse = match &config.kubernetes {
+        Some(name) => Some(pods::find(name, &clock).await?),
+        None => None,
+    };
+    let fleet = match fleet(&config, warehouse.as_ref())? {
         Some(settings) => {
             let opened = Fleet::open(settings, Arc::clone(&clock), Arc::clone(&random));
             Some(opened.await.context("cannot have workers in processes of their own")?)
@@ -162,8 +169,16 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         None => None,
     };
     let processes = fleet.as_ref().map(|fleet| Arc::clone(fleet.processes()));
-    let clusters = Clusters::open(&execution, &config.data, clusters(&config), processes, Arc::clone(&clock))
-        .context("cannot read which clusters there are")?;
+    let clusters = match (&warehouse, processes) {
+        (Some(warehouse), Some(processes)) => {
+            pods::clusters(warehouse, &execution, &config.data, clusters(&config), processes, &clock)
+        }
+        (_, processes) => Clusters::open(&execution, &config.data, clusters(&config), processes, Arc::clone(&clock)),
+    };
+    let clusters = clusters.context("cannot read which clusters there are")?;
+    let authority_keeper = warehouse.zip(fleet.as_ref()).map(|(warehouse, fleet)| {
+        tokio::spawn(pods::say_authority(warehouse, fleet.authority().to_owned(), Arc::clone(&clock)))
+    });
     let gateway = Gateway::new(
         planner,
         Arc::clone(&execution),
@@ -231,6 +246,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         spill_keeper,
         cache_keeper,
         cluster_keeper,
+        authority_keeper,
         historian,
         clock,
     })
@@ -265,6 +281,9 @@ impl Server {
         self.spill_keeper.abort();
         self.cache_keeper.abort();
         self.cluster_keeper.abort();
+        if let Some(keeper) = &self.authority_keeper {
+            keeper.abort();
+        }
         if let Some(Workers(fleet)) = &workers {
             fleet.close().await;
         }
@@ -294,11 +313,11 @@ impl Drop for Workers {
 
 /// What workers in processes of their own are told; `None` where there can be none, because no other process reads the storage or the system does
 /// not tell when one ends.
-fn fleet(config: &Config) -> anyhow::Result<Option<FleetSettings>> {
+fn fleet(config: &Config, warehouse: Option<&Warehouse>) -> anyhow::Result<Option<FleetSettings>> {
     if config.storage.starts_with("memory:") || !fleet::can_watch_processes() {
-        if config.worker_door.is_some() || config.worker_launcher.is_some() {
+        if config.worker_door.is_some() || config.worker_launcher.is_some() || warehouse.is_some() {
             anyhow::bail!(
-                "--worker-door and --worker-launcher are for workers in processes of their own, and there can be none"
+                "--worker-door, --worker-launcher and --kubernetes are for workers in processes of their own, and there can be none"
             );
         }
         tracing::info!("clusters have threads of this process: others cannot read the storage or be watched");
@@ -323,6 +342,7 @@ fn fleet(config: &Config) -> anyhow::Result<Option<FleetSettings>> {
         cache_disk_part: cache_disk.part,
         reserve_bytes: config.disk_reserve_bytes,
         patience: Duration::from_secs(config.worker_patience_seconds),
+        vouch: warehouse.map(Warehouse::vouch),
     }))
 }
 

@@ -1,13 +1,14 @@
 //! `kiln worker`: a process that runs parts of a warehouse's queries, once it has joined it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use fleet::{Ended, TICKET_VARIABLE, Ticket, WorkerSettings};
+use fleet::{Ended, TICKET_VARIABLE, Ticket, TokenFile, WayIn, WorkerSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::Instrument;
 use types::{Clock, SystemClock, SystemRandom};
@@ -29,6 +30,18 @@ pub(crate) struct WorkerArguments {
     #[arg(long, env = "KILN_WORKER_LISTEN", value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 
+    /// File with a token by which Kubernetes vouches for this pod, instead of a ticket
+    #[arg(long, value_name = "FILE", requires = "authority")]
+    token: Option<PathBuf>,
+
+    /// File with the certificate by which the warehouse is known before it is shown the token
+    #[arg(long, value_name = "FILE", requires = "token")]
+    authority: Option<PathBuf>,
+
+    /// Folder for the cache and for what queries spill [default: where the warehouse says]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+
     /// Seconds to look for a warehouse that does not answer any more before the worker ends
     #[arg(long, env = "KILN_WORKER_PATIENCE", value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
@@ -47,10 +60,10 @@ pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> 
     logging::start(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let ticket = std::env::var(TICKET_VARIABLE).with_context(|| format!("there is no ticket in {TICKET_VARIABLE}"))?;
     let settings = WorkerSettings {
         join: arguments.join,
-        ticket: Ticket::parse(&ticket)?,
+        way_in: way_in(arguments.token, arguments.authority)?,
+        folder: arguments.folder,
         listen: arguments.listen,
         patience: Duration::from_secs(arguments.patience),
         version: std::env::var(TEST_VERSION).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned()),
@@ -70,4 +83,14 @@ pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> 
         Ended::Abandoned => span.in_scope(|| tracing::info!("nobody to work for: stopped")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn way_in(token: Option<PathBuf>, authority: Option<PathBuf>) -> anyhow::Result<WayIn> {
+    if let (Some(token), Some(authority)) = (token, authority) {
+        let token = TokenFile::new(token, &authority, &SystemRandom)
+            .with_context(|| format!("cannot read the warehouse's certificate in {}", authority.display()))?;
+        return Ok(WayIn::Token(token));
+    }
+    let ticket = std::env::var(TICKET_VARIABLE).with_context(|| format!("there is no ticket in {TICKET_VARIABLE}"))?;
+    Ok(WayIn::Ticket(Ticket::parse(&ticket)?))
 }

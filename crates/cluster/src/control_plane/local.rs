@@ -1,7 +1,7 @@
 //! The control plane of one machine: the desired state in a store of its own, workers by hosts of each kind, and passes that make the one
 //! true of the other.
 //!
-//! It has no thread: whoever owns it calls [`LocalControlPlane::pass`] about once a second, and when its revisions grow.
+//! It has no thread: whoever owns it has it look.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -9,17 +9,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use types::{Clock, Oid};
 
-use super::{ControlPlane, PlaneError, StartWorker, WorkerHost, observed};
+use super::{ControlPlane, Known, PlaneError, StartWorker, WorkerHost};
 use crate::admission::Activity;
 use crate::desired::stored::{decode, encode};
 use crate::desired::{Author, Change, ClusterId, DesiredState, HardwareKind, Inventory};
-use crate::events::{ClusterEvent, History};
+use crate::events::ClusterEvent;
 use crate::reconcile::{Action, Settings, reconcile, suspend_idle};
 use crate::revisions::Revisions;
-use crate::serving::{Phase, phase, serving};
+use crate::serving::Phase;
 use crate::worker::{Worker, WorkerId};
 
 /// Where the desired state is kept: one value, replaced as a whole.
@@ -30,30 +30,32 @@ pub trait StateStore: Send + Sync + fmt::Debug {
     fn save(&self, bytes: &[u8]) -> io::Result<()>;
 }
 
+/// The state that the store has; where it has nothing, one with the cluster `default`, which `owner` owns, and which is kept there.
+///
+/// # Errors
+/// The store cannot be read or written, or has what was not written.
+pub fn go_on(store: &dyn StateStore, clock: &dyn Clock, owner: Oid) -> Result<DesiredState, PlaneError> {
+    let kept = store.load().map_err(|source| PlaneError::Store { action: "read", source })?;
+    if let Some(bytes) = kept {
+        return Ok(decode(&bytes)?);
+    }
+    let fresh = DesiredState::fresh(owner, clock.now_us());
+    store.save(&encode(&fresh)).map_err(|source| PlaneError::Store { action: "keep", source })?;
+    Ok(fresh)
+}
+
 /// The control plane of one machine.
 #[derive(Debug)]
 pub struct LocalControlPlane {
     store: Box<dyn StateStore>,
     hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>>,
-    inventory: Inventory,
-    settings: Settings,
+    inventory: Arc<Inventory>,
     clock: Arc<dyn Clock>,
-    revisions: Revisions,
     /// Held while a change is made and kept: readers do not wait for the store.
     changing: Mutex<()>,
     /// When the last pass began. Held during a pass: two at a time would start everything twice.
     passing: Mutex<Duration>,
-    known: RwLock<Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    desired: Arc<DesiredState>,
-    workers: Arc<[Worker]>,
-    /// Who serves which cluster, as far as somebody has asked since the two above were new.
-    serving: HashMap<ClusterId, Arc<[Worker]>>,
-    /// What happened to workers; what happened to clusters is in the desired state.
-    history: History,
+    known: Known,
 }
 
 impl LocalControlPlane {
@@ -75,62 +77,23 @@ impl LocalControlPlane {
         for hardware in inventory.all_hardware() {
             assert!(hosts.contains_key(&hardware.kind), "hardware \"{}\" has a host", hardware.name);
         }
-        let kept = store.load().map_err(|source| PlaneError::Store { action: "read", source })?;
-        let desired = if let Some(bytes) = kept {
-            decode(&bytes)?
-        } else {
-            let fresh = DesiredState::fresh(owner, clock.now_us());
-            store.save(&encode(&fresh)).map_err(|source| PlaneError::Store { action: "keep", source })?;
-            fresh
-        };
-        let known = Known {
-            desired: Arc::new(desired),
-            workers: Arc::from([]),
-            serving: HashMap::new(),
-            history: History::default(),
-        };
+        let desired = go_on(&*store, &*clock, owner)?;
         let began = clock.monotonic();
         Ok(LocalControlPlane {
             store,
             hosts,
-            inventory,
-            settings,
+            inventory: Arc::new(inventory),
+            known: Known::new(desired, settings, Arc::clone(&clock)),
             clock,
-            revisions: Revisions::default(),
             changing: Mutex::default(),
             passing: Mutex::new(began),
-            known: RwLock::new(known),
         })
-    }
-
-    /// Lets clusters that were idle for long fall asleep, looks at the workers and does what makes them what they should be. Returns what
-    /// was done; nothing where all was well.
-    pub fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {
-        let mut last = self.passing.lock();
-        for change in suspend_idle(&self.desired(), activity, self.clock.now_us()) {
-            if let Err(error) = self.apply(&change, &Author::Instance) {
-                tracing::warn!(%error, "an idle cluster stays awake");
-            }
-        }
-        // Read before: where this process itself stands still in between, nobody was silent meanwhile.
-        let now = self.clock.monotonic();
-        let paused = now.saturating_sub(std::mem::replace(&mut *last, now));
-        let found = self.observe();
-        let actions = reconcile(&self.desired(), &self.workers(), now, &self.settings.after_pause(paused));
-        for action in &actions {
-            self.act(action, &found);
-        }
-        if !actions.is_empty() {
-            // Who drains or has begun to start is known before the next pass.
-            self.observe();
-        }
-        actions
     }
 
     /// How patient this one is.
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        self.known.settings()
     }
 
     /// Looks at all workers, and says which host has each.
@@ -142,21 +105,7 @@ impl LocalControlPlane {
             found.extend(hosted.iter().map(|worker| (worker.id, *kind)));
             workers.extend(hosted);
         }
-        workers.sort_by_key(|worker| (worker.cluster, worker.slot, worker.since, worker.id));
-        let at = self.clock.now_us();
-        let mut known = self.known.write();
-        let is_same = observed::is_same(&known.workers, &workers);
-        if !is_same {
-            for event in observed::events(&known.workers, &workers, &known.desired, at) {
-                known.history.push(event, History::WORKERS_KEPT);
-            }
-        }
-        known.workers = workers.into();
-        known.serving.clear();
-        drop(known);
-        if !is_same {
-            self.revisions.advance();
-        }
+        self.known.are_there(workers);
         found
     }
 
@@ -192,48 +141,57 @@ impl ControlPlane for LocalControlPlane {
             return Ok(events);
         }
         self.store.save(&encode(&state)).map_err(|source| PlaneError::Store { action: "keep", source })?;
-        let mut known = self.known.write();
-        known.desired = Arc::new(state);
-        known.serving.clear();
-        drop(known);
-        self.revisions.advance();
+        self.known.should_be(state);
         Ok(events)
     }
 
     fn desired(&self) -> Arc<DesiredState> {
-        Arc::clone(&self.known.read().desired)
+        self.known.desired()
     }
 
-    fn inventory(&self) -> &Inventory {
-        &self.inventory
+    fn inventory(&self) -> Arc<Inventory> {
+        Arc::clone(&self.inventory)
     }
 
     fn workers(&self) -> Arc<[Worker]> {
-        Arc::clone(&self.known.read().workers)
+        self.known.workers()
     }
 
     fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
-        if let Some(serving) = self.known.read().serving.get(&cluster) {
-            return Arc::clone(serving);
-        }
-        let mut known = self.known.write();
-        let Some(state) = known.desired.cluster(cluster) else { return Arc::from([]) };
-        let found = serving(state, &known.workers, self.clock.monotonic(), &self.settings);
-        let found: Arc<[Worker]> = found.into_iter().cloned().collect();
-        known.serving.insert(cluster, Arc::clone(&found));
-        found
+        self.known.serving(cluster)
     }
 
     fn phase(&self, cluster: ClusterId) -> Option<Phase> {
-        phase(&self.desired(), cluster, &self.workers(), self.clock.monotonic(), &self.settings)
+        self.known.phase(cluster)
     }
 
     fn events(&self) -> Vec<ClusterEvent> {
-        let known = self.known.read();
-        known.desired.history().merged(&known.history)
+        self.known.events()
     }
 
     fn revisions(&self) -> &Revisions {
-        &self.revisions
+        self.known.revisions()
+    }
+
+    fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {
+        let mut last = self.passing.lock();
+        for change in suspend_idle(&self.desired(), activity, self.clock.now_us()) {
+            if let Err(error) = self.apply(&change, &Author::Instance) {
+                tracing::warn!(%error, "an idle cluster stays awake");
+            }
+        }
+        // Read before: where this process itself stands still in between, nobody was silent meanwhile.
+        let now = self.clock.monotonic();
+        let paused = now.saturating_sub(std::mem::replace(&mut *last, now));
+        let found = self.observe();
+        let actions = reconcile(&self.desired(), &self.workers(), now, &self.known.settings().after_pause(paused));
+        for action in &actions {
+            self.act(action, &found);
+        }
+        if !actions.is_empty() {
+            // Who drains or has begun to start is known before the next pass.
+            self.observe();
+        }
+        actions
     }
 }

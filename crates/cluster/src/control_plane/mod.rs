@@ -2,28 +2,36 @@
 //!
 //! A control plane owns the desired state, observes the workers and makes the one true of the other. Start at [`ControlPlane`] for what a
 //! session sees of it and [`WorkerHost`] for what workers are made by; `local.rs` is the control plane of one machine, `conformance.rs`
-//! what each must fulfil.
+//! what each must fulfil, `guests.rs` workers that are made elsewhere.
 
 #[doc(hidden)]
 pub mod conformance;
+mod guests;
+mod known;
 mod local;
 mod observed;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
 use types::Condition;
 
+use crate::admission::Activity;
 use crate::desired::{Author, Change, ClusterId, DesiredState, Error, Inventory};
 use crate::events::ClusterEvent;
+use crate::reconcile::Action;
 use crate::revisions::Revisions;
 use crate::serving::Phase;
 use crate::worker::{Worker, WorkerId, WorkerSpec};
 
-pub use local::{LocalControlPlane, StateStore};
+pub use guests::{Guests, Vouch, Vouched, Vouching};
+pub use known::Known;
+pub use local::{LocalControlPlane, StateStore, go_on};
 
 /// What is asked about clusters and what changes them. Questions are answered from memory and never wait.
 pub trait ControlPlane: Send + Sync + fmt::Debug {
@@ -39,8 +47,8 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
     /// What should be.
     fn desired(&self) -> Arc<DesiredState>;
 
-    /// What clusters can be made of here.
-    fn inventory(&self) -> &Inventory;
+    /// What clusters can be made of here, now.
+    fn inventory(&self) -> Arc<Inventory>;
 
     /// All workers as they were last observed, with those that have gone lately.
     fn workers(&self) -> Arc<[Worker]>;
@@ -57,6 +65,12 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
 
     /// Grows when something that can be asked here is different: the desired state, or who the workers are and what state they are in.
     fn revisions(&self) -> &Revisions;
+
+    /// Lets clusters that were idle for long fall asleep, looks at the workers and does what makes them what they should be. Returns what
+    /// was done; nothing where all was well. Whoever owns the control plane calls it about once a second, and when its revisions grow.
+    ///
+    /// May wait, as [`ControlPlane::apply`] may.
+    fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action>;
 }
 
 /// What workers of one kind of hardware are made by: threads of the process, child processes. Nothing here waits; what an action comes
@@ -140,6 +154,9 @@ pub enum PlaneError {
     /// The desired state cannot be read or kept.
     #[error("could not {action} the desired clusters")]
     Store { action: &'static str, source: std::io::Error },
+    /// Who keeps the clusters does not answer, or does not take the change.
+    #[error("could not have the clusters changed where they are kept")]
+    Keeper(#[source] Box<dyn StdError + Send + Sync>),
     /// What was kept is not what was written.
     #[error(transparent)]
     Stored(#[from] crate::desired::stored::StoredError),
@@ -151,7 +168,7 @@ impl PlaneError {
     pub fn condition(&self) -> Condition {
         match self {
             Self::Refused(error) => error.condition(),
-            Self::Store { .. } => Condition::IoError,
+            Self::Store { .. } | Self::Keeper(_) => Condition::IoError,
             Self::Stored(_) => Condition::DataCorrupted,
         }
     }

@@ -11,6 +11,8 @@ pub enum HardwareKind {
     Embedded,
     /// Child processes on the instance's machine.
     Local,
+    /// Pods, which Kubernetes keeps.
+    Pod,
 }
 
 /// What HARDWARE_INSTANCE can name.
@@ -50,6 +52,14 @@ impl HardwareInstance {
                 "a process on the instance's machine: the cores by the cluster's workers, the memory by all workers"
                     .to_owned(),
         }
+    }
+}
+
+impl HardwareInstance {
+    /// Workers that are pods of a kind.
+    #[must_use]
+    pub fn pod(name: &str, description: String) -> HardwareInstance {
+        HardwareInstance { name: name.to_owned(), kind: HardwareKind::Pod, description }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What there should be: the clusters of an instance, who may use them and who uses which, as one plain value.
 //!
 //! A state changes only into another state, by [`DesiredState::change`], which also says what happened. Start at `spec.rs` for what can be
-//! said of a cluster, `change.rs` for what can happen; `stored.rs` is what lies on disk.
+//! said of a cluster, `change.rs` for what can happen, `adopt.rs` for what others do; `stored.rs` is what lies on disk.
 
+mod adopt;
 mod change;
 mod error;
 mod inventory;
@@ -21,6 +22,7 @@ use types::Oid;
 
 use crate::events::History;
 
+pub use adopt::FoundCluster;
 pub use change::{Change, IfExists};
 pub use error::{Error, Result};
 pub use inventory::{HardwareInstance, HardwareKind, Inventory, WlmProfile};
@@ -164,6 +166,14 @@ impl DesiredState {
     #[must_use]
     pub fn awake_workers(&self) -> u32 {
         self.clusters.values().map(ClusterState::wanted_workers).sum()
+    }
+
+    /// The same with some of its clusters alone, for who makes workers of these and not of the others.
+    #[must_use]
+    pub fn only(&self, is_meant: impl Fn(&ClusterSpec) -> bool) -> DesiredState {
+        let mut part = self.clone();
+        part.clusters.retain(|_, cluster| is_meant(&cluster.spec));
+        part
     }
 
     /// What `change` keeps and a stored state must fulfil, or what is wrong with it.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData, SignatureAlgorithm, date_time_ymd,
@@ -86,6 +88,16 @@ impl Authority {
     #[must_use]
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
+    }
+
+    /// That one as text.
+    #[must_use]
+    pub(crate) fn certificate_pem(&self) -> String {
+        const LINE: usize = 64;
+        let text = STANDARD.encode(self.certificate.as_ref());
+        let lines = text.as_bytes().chunks(LINE).map(|line| str::from_utf8(line).expect("base64 is ASCII"));
+        let lines: Vec<&str> = lines.collect();
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
     }
 
     /// A certificate by which the owner of a key is who `name` says, for a week from now.

@@ -18,8 +18,11 @@ pub(crate) struct Hello {
     /// The program's.
     pub(crate) version: String,
     pub(crate) worker: WorkerId,
-    /// The ticket's; `None` for one that comes back with its certificate.
+    /// The ticket's; `None` for one that comes back with its certificate, or shows a token.
     pub(crate) secret: Option<Base64>,
+    /// Of one that nobody has invited: by it somebody else says who it is. Its id is one that it has drawn.
+    #[serde(default)]
+    pub(crate) token: Option<Token>,
     /// The key that its certificate is to be for: a point of P-256, uncompressed.
     pub(crate) public_key: Base64,
 }
@@ -31,6 +34,8 @@ pub(crate) enum FromWorker {
     Joined(Joined),
     Beat(Beat),
     TookOver(TookOver),
+    /// It was told to go, by whoever is in charge of its process: it wants nothing more to do, and to be told when it may end.
+    Leaving,
 }
 
 /// It takes tasks.
@@ -125,7 +130,7 @@ pub(crate) struct Place {
     pub(crate) slot: u32,
     /// As `kiln serve --storage` takes it. Credentials come from the worker's own environment.
     pub(crate) storage: String,
-    /// Where each slot has folders of its own, for its cache and for what it spills.
+    /// Where each slot has folders of its own, for its cache and for what it spills; who has a disk of its own takes that.
     pub(crate) folder: PathBuf,
     /// Left free on that disk.
     pub(crate) reserve_bytes: u64,
@@ -144,6 +149,18 @@ pub(crate) struct Means {
     pub(crate) cache_disk_part: u64,
     pub(crate) max_cache_pct: Option<u8>,
     pub(crate) max_spill_pct: Option<u8>,
+}
+
+/// A token, as text.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Token(pub(crate) String);
+
+/// It is secret.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
 }
 
 /// Bytes as text.

@@ -1,6 +1,6 @@
 //! What a worker and its instance say to each other, over one TLS connection for as long as both live.
 //!
-//! The worker dials and says who it is ([`Hello`]): the first time by the secret of its ticket, later by its certificate. The instance answers with
+//! The worker dials and says who it is ([`Hello`]): the first time by the secret of its ticket, or by a token that others vouch for, later by its certificate. The instance answers with
 //! what it is to be ([`Welcome`]), the worker says where its tasks are taken ([`Joined`]), and from then on each second how it is ([`Beat`]). A
 //! connection that breaks is made again; who hears nothing for a while breaks it. What was loaded ([`Loaded`]) goes over connections that the instance dials
 //! where tasks are taken: it must not keep other words waiting.
@@ -18,7 +18,8 @@ use std::time::Duration;
 
 pub(crate) use frame::{FrameError, read, write};
 pub(crate) use message::{
-    Base64, Beat, FromInstance, FromWorker, Hello, Joined, Loaded, Means, PROTOCOL, Place, TakeOver, TookOver, Welcome,
+    Base64, Beat, FromInstance, FromWorker, Hello, Joined, Loaded, Means, PROTOCOL, Place, TakeOver, Token, TookOver,
+    Welcome,
 };
 pub(crate) use reception::{Desk, LinkNumber, receive};
 

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use cluster::WorkerId;
+use cluster::{Vouched, Vouching, WorkerId};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use types::Clock;
@@ -12,12 +13,20 @@ use super::{FrameError, FromInstance, FromWorker, HELLO_TIME_MAX, Hello, SILENCE
 use crate::identity::{Name, within};
 use crate::listen::Stranger;
 
+/// Whoever is asked whose a token is answers within this.
+const VOUCH_TIME_MAX: Duration = Duration::from_secs(4);
 /// Words that may wait for a worker to take them. One that leaves more is cut off.
 const WAITING_MAX: usize = 64;
 
 /// Who knows the workers.
 pub(crate) trait Desk: Send + Sync + 'static {
-    /// Decides about one who says to be a worker, and has shown its certificate or not. Of one that is welcome this is the connection from now
+    /// Whose token somebody shows.
+    ///
+    /// # Errors
+    /// Why it is no worker's.
+    fn vouch<'a>(&'a self, token: &'a str) -> Vouching<'a>;
+
+    /// Decides about one who says to be a worker, and has shown its certificate or not, or for whom somebody vouches. Of one that is welcome this is the connection from now
     /// on, over which `say` reaches it.
     ///
     /// # Errors
@@ -26,6 +35,7 @@ pub(crate) trait Desk: Send + Sync + 'static {
         &self,
         hello: &Hello,
         is_certified: bool,
+        vouched: Option<Vouched>,
         say: mpsc::Sender<FromInstance>,
     ) -> Result<(Box<Welcome>, LinkNumber), String>;
 
@@ -51,7 +61,17 @@ pub(crate) async fn receive<D: Desk>(desk: Arc<D>, stranger: Stranger, clock: Ar
     let (worker, version) = (hello.worker, &hello.version);
     let is_certified = Name::Worker(worker).is_of(&stream);
     let (say, told) = mpsc::channel(WAITING_MAX);
-    let (welcome, link) = match desk.welcome(&hello, is_certified, say.clone()) {
+    let vouching = async {
+        match &hello.token {
+            Some(token) => Ok::<_, io::Error>(desk.vouch(&token.0).await.map(Some)),
+            None => Ok(Ok(None)),
+        }
+    };
+    let vouched = within(&clock, VOUCH_TIME_MAX, vouching).await;
+    // Who asks again is perhaps answered.
+    let Ok(vouched) = vouched else { return tracing::warn!(%worker, "nobody says in time whose a token is") };
+    let welcomed = vouched.and_then(|vouched| desk.welcome(&hello, is_certified, vouched, say.clone()));
+    let (welcome, link) = match welcomed {
         Ok(welcome) => welcome,
         Err(reason) => {
             tracing::warn!(%worker, version, reason, "a worker is refused");

@@ -75,6 +75,7 @@ fn a_later_version_may_say_more() {
         version: "2.0".to_owned(),
         worker: WorkerId(7),
         secret: None,
+        token: None,
         public_key: Base64(vec![4, 4]),
     };
     assert_eq!(hellos, [expected]);

@@ -5,6 +5,15 @@ use cluster::WorkerSpec;
 use crate::fleet::FleetSettings;
 use crate::join::Means;
 
+/// Percent of a disk of its own that the cache of a worker may take where its cluster does not say it.
+const OWN_DISK_CACHE_PCT: u8 = 60;
+
+/// What a worker has that was not started here: a machine and a disk of its own, which it need not share.
+pub(super) fn own_means(spec: &WorkerSpec, settings: &FleetSettings) -> Means {
+    let max_cache_pct = spec.max_cache_pct.or(Some(OWN_DISK_CACHE_PCT));
+    Means { cache_disk_bytes: u64::MAX, cache_disk_part: 1, max_cache_pct, ..means(spec, settings) }
+}
+
 /// A worker's share of the memory is for its tasks and for its cache together, divided as the instance divides its own.
 pub(super) fn means(spec: &WorkerSpec, settings: &FleetSettings) -> Means {
     let share = spec.share.memory_bytes;

@@ -1,5 +1,7 @@
 //! Child processes as the workers that a control plane wants.
 //!
+//! Where somebody vouches for them, workers come too that were not started here, as pods: they are watched by what they say, and by who made them.
+//!
 //! A worker is started as a process with a ticket, comes in by it (`desk.rs`) and is watched from then on: by what it says, and by its process
 //! (`process.rs`), which is seen to end whoever its parent is. `one.rs` is what is known of a worker, `roster.rs` what of that outlives the instance,
 //! `means.rs` what a worker has, `hold.rs` who runs there, `tell.rs` how a worker learns of new shards, `unreached.rs` who answers here and yet not everywhere.
@@ -23,7 +25,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
+use cluster::control_plane::{Guests, StartWorker, StopReason, WorkerHost};
 use cluster::{ClusterId, Revisions, Worker, WorkerId, WorkerSpec, WorkerState};
 use execution::distribute::{AheadUse, Dial};
 use execution::workers::Hold;
@@ -37,12 +39,12 @@ use crate::authority::Authority;
 use crate::dial::{Dialer, task_url};
 use crate::fleet::FleetSettings;
 use crate::identity::Name;
-use crate::join::{Base64, FromInstance, TakeOver};
+use crate::join::{Base64, FromInstance, Means, TakeOver};
 use crate::slot_folder;
 use crate::ticket::{ExpectedSecret, Ticket};
 
 use hold::Held;
-use means::means;
+use means::{means, own_means};
 use one::One;
 pub use process::can_watch_processes;
 use process::{Exit, Process};
@@ -195,14 +197,16 @@ impl Processes {
         let living: Vec<WorkerId> = {
             let mut hosted = self.hosted.lock();
             hosted.is_closing = true;
-            hosted.workers.values().filter(|one| !one.is_gone()).map(|one| one.seen().id).collect()
+            // Who was not started here looks for the next instance.
+            let own = hosted.workers.values().filter(|one| !one.is_gone() && one.life.is_none());
+            own.map(|one| one.seen().id).collect()
         };
         for worker in living {
             self.stop(worker, StopReason::Unwanted);
         }
         loop {
             let seen = self.changes.current();
-            if self.hosted.lock().workers.values().all(One::is_gone) {
+            if self.hosted.lock().workers.values().all(|one| one.is_gone() || one.life.is_some()) {
                 return;
             }
             self.changes.after(seen).await;
@@ -229,20 +233,26 @@ impl Processes {
     /// Takes over the workers of an earlier instance.
     fn find(&self) {
         let kept = self.roster.load();
-        if kept.boot != process::boot() {
-            return;
-        }
+        let is_same_boot = kept.boot == process::boot();
         let can_come_back = kept.address == Some(self.address);
         let now = self.clock.monotonic();
         for entry in kept.workers {
-            let Some(process) = Process::find(entry.pid, entry.began) else { continue };
+            if entry.life.is_some() {
+                // It knows where the door is, and has a certificate.
+                if entry.has_joined {
+                    self.hosted.lock().workers.insert(entry.id, One::found(entry, None, now));
+                }
+                continue;
+            }
+            let process = is_same_boot.then(|| Process::find(entry.pid, entry.began));
+            let Some(process) = process.flatten() else { continue };
             if !can_come_back || !entry.has_joined {
                 process.kill();
                 continue;
             }
             let id = entry.id;
             self.watch(id, process.clone());
-            self.hosted.lock().workers.insert(id, One::found(entry, process, now));
+            self.hosted.lock().workers.insert(id, One::found(entry, Some(process), now));
         }
     }
 
@@ -261,6 +271,12 @@ impl Processes {
         let secret = ExpectedSecret::of(&ticket, &*self.random);
         hosted.workers.insert(id, One::starting(id, worker, Some(secret), now));
         Some(ticket)
+    }
+
+    /// What a worker has.
+    fn means(&self, one: &One) -> Means {
+        let own = if one.life.is_some() { own_means } else { means };
+        own(&one.seen().spec, &self.settings)
     }
 
     fn spawn(&self, ticket: &Ticket, worker: &StartWorker) -> io::Result<Process> {
@@ -351,24 +367,21 @@ impl WorkerHost for Processes {
             let mut hosted = self.hosted.lock();
             let Some(one) = hosted.workers.get_mut(&worker).filter(|one| !one.is_gone()) else { return };
             let is_linked = one.link.is_some();
-            if is_linked && !one.tell(FromInstance::Configure(means(spec, &self.settings))) {
+            let before = std::mem::replace(&mut one.seen_mut().spec, spec.clone());
+            // Who is not there yet is told when it comes.
+            if is_linked && !one.tell(FromInstance::Configure(self.means(one))) {
                 // It is told again.
+                one.seen_mut().spec = before;
                 return;
             }
-            // Who is not there yet is told when it comes.
-            one.seen_mut().spec = spec.clone();
         }
         self.save();
     }
 
     fn drain(&self, worker: WorkerId) {
         let now = self.clock.monotonic();
-        if let Some(one) = self.hosted.lock().workers.get_mut(&worker)
-            && matches!(one.seen().state, WorkerState::Starting | WorkerState::Ready)
-        {
-            let seen = one.seen_mut();
-            (seen.state, seen.since) = (WorkerState::Draining, now);
-            one.tell(FromInstance::Drain);
+        if let Some(one) = self.hosted.lock().workers.get_mut(&worker) {
+            one.drain(now);
         }
     }
 
@@ -387,6 +400,13 @@ impl WorkerHost for Processes {
         one.stopping = Some(reason);
         if reason == StopReason::GraceOver {
             one.holds.values().for_each(tokio_util::sync::CancellationToken::cancel);
+        }
+        if one.life.is_some() && (reason.is_failure() || !one.tell(FromInstance::Stop)) {
+            // Nobody hears whether it ends: whoever made it sees to that.
+            drop(hosted);
+            self.note_end(worker, "told to end");
+            self.save();
+            return;
         }
         let Some(process) = one.process.clone() else { return };
         if reason.is_failure() {
@@ -412,6 +432,26 @@ impl WorkerHost for Processes {
     fn observe(&self) -> Vec<Worker> {
         let now = self.clock.monotonic();
         self.hosted.lock().workers.values().map(|one| one.observed(now)).collect()
+    }
+}
+
+impl Guests for Processes {
+    fn life(&self, worker: WorkerId) -> Option<String> {
+        self.hosted.lock().workers.get(&worker)?.life.clone()
+    }
+
+    fn lost(&self, worker: WorkerId, how: &str) {
+        {
+            let mut hosted = self.hosted.lock();
+            let Some(one) = hosted.workers.get_mut(&worker) else { return };
+            // One that was to go has gone.
+            if one.seen().state == WorkerState::Draining && one.stopping.is_none() {
+                one.stopping = Some(StopReason::GraceOver);
+            }
+        }
+        self.note_end(worker, how);
+        self.save();
+        self.changes.advance();
     }
 }
 

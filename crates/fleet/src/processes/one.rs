@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster::control_plane::{StartWorker, StopReason};
-use cluster::{Worker, WorkerId, WorkerState};
+use cluster::{Vouched, Worker, WorkerId, WorkerState};
 use execution::distribute::AheadUse;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,8 @@ pub(super) struct One {
     seen: Worker,
     /// `None` before it runs, and once it is gone.
     pub(super) process: Option<Process>,
+    /// What it lives in, where it was not started here.
+    pub(super) life: Option<String>,
     /// What its ticket says; `None` once that was used.
     pub(super) secret: Option<ExpectedSecret>,
     pub(super) has_joined: bool,
@@ -70,6 +72,7 @@ impl One {
         Self {
             seen,
             process: None,
+            life: None,
             secret,
             has_joined: false,
             public_key: Vec::new(),
@@ -84,11 +87,27 @@ impl One {
     }
 
     /// One that an earlier instance has left. Until it has come back it is as if it were starting.
-    pub(super) fn found(entry: Entry, process: Process, now: Duration) -> Self {
+    pub(super) fn found(entry: Entry, process: Option<Process>, now: Duration) -> Self {
         let start = StartWorker { cluster: entry.cluster, slot: entry.slot, spec: entry.spec };
         let mut found = Self::starting(entry.id, &start, None, now);
-        (found.process, found.has_joined) = (Some(process), true);
+        (found.process, found.life, found.has_joined) = (process, entry.life, true);
         found
+    }
+
+    /// One that has come by itself, and for which somebody vouches.
+    pub(super) fn vouched(id: WorkerId, vouched: Vouched, now: Duration) -> Self {
+        let Vouched { cluster, slot, spec, life } = vouched;
+        let mut come = Self::starting(id, &StartWorker { cluster, slot, spec }, None, now);
+        come.life = Some(life);
+        come
+    }
+
+    /// It gets nothing more to do.
+    pub(super) fn drain(&mut self, now: Duration) {
+        if matches!(self.seen.state, WorkerState::Starting | WorkerState::Ready) {
+            (self.seen.state, self.seen.since) = (WorkerState::Draining, now);
+            self.tell(FromInstance::Drain);
+        }
     }
 
     pub(super) fn seen(&self) -> &Worker {
@@ -182,15 +201,20 @@ impl One {
 
     /// What is kept of it.
     pub(super) fn entry(&self) -> Option<Entry> {
-        let process = self.process.as_ref()?;
+        let is_there = self.process.is_some() || (self.life.is_some() && !self.is_gone());
+        let (pid, began) = self.process.as_ref().map_or((0, 0), |process| (process.pid, process.began));
         let Worker { id, cluster, slot, spec, .. } = &self.seen;
+        if !is_there {
+            return None;
+        }
         Some(Entry {
             id: *id,
             cluster: *cluster,
             slot: *slot,
             spec: spec.clone(),
-            pid: process.pid,
-            began: process.began,
+            pid,
+            began,
+            life: self.life.clone(),
             has_joined: self.has_joined,
         })
     }

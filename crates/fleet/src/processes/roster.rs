@@ -30,8 +30,12 @@ pub(super) struct Entry {
     pub(super) cluster: ClusterId,
     pub(super) slot: u32,
     pub(super) spec: WorkerSpec,
+    /// 0 for one that was not started here.
     pub(super) pid: u32,
     pub(super) began: u64,
+    /// What one lives in that was not started here.
+    #[serde(default)]
+    pub(super) life: Option<String>,
     /// It has a certificate, and comes back.
     pub(super) has_joined: bool,
 }
@@ -83,8 +87,16 @@ mod tests {
             max_spill_pct: Some(3),
             max_cache_pct: None,
         };
-        let entry =
-            Entry { id: WorkerId(u64::MAX), cluster: ClusterId(2), slot: 1, spec, pid: 7, began: 8, has_joined: true };
+        let entry = Entry {
+            id: WorkerId(u64::MAX),
+            cluster: ClusterId(2),
+            slot: 1,
+            spec,
+            pid: 7,
+            began: 8,
+            life: None,
+            has_joined: true,
+        };
         let address = Some(SocketAddr::from(([127, 0, 0, 1], 4_711)));
         let roster = Roster { boot: "b".to_owned(), address, workers: vec![entry] };
         file.save(&roster).expect("the folder is there");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rcgen::KeyPair;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::client::TlsStream;
 use types::Clock;
@@ -25,6 +25,8 @@ pub(super) struct Caller<'a> {
     pub(super) settings: &'a WorkerSettings,
     pub(super) key: &'a KeyPair,
     pub(super) clock: &'a Arc<dyn Clock>,
+    /// Whether it was told to go.
+    pub(super) leaving: &'a watch::Receiver<bool>,
 }
 
 /// What the instance says to that.
@@ -43,19 +45,21 @@ pub(super) enum LinkEnd {
 impl Caller<'_> {
     /// Dials and says who it is: by its certificate, or by its ticket where it has none yet.
     pub(super) async fn call(&self, credentials: Option<&Credentials>) -> io::Result<Answer> {
-        let WorkerSettings { join, ticket, version, .. } = self.settings;
+        let WorkerSettings { join, way_in, version, .. } = self.settings;
         let address = join.as_str();
         let mut stream = match credentials {
             Some(credentials) => credentials.dial(address, Name::Instance, self.clock).await?,
-            None => dial_as_stranger(&ticket.authority, address, Name::Instance, self.clock).await?,
+            None => dial_as_stranger(way_in.authority(), address, Name::Instance, self.clock).await?,
         };
         let hello = Hello {
             protocol: PROTOCOL,
             version: version.clone(),
-            worker: ticket.worker,
-            secret: credentials.is_none().then(|| Base64(ticket.secret.to_vec())),
+            worker: way_in.worker(),
+            secret: None,
+            token: None,
             public_key: Base64(self.key.public_key_raw().to_vec()),
         };
+        let hello = if credentials.is_none() { way_in.show(hello)? } else { hello };
         let asked = async {
             write(&mut stream, &hello).await.map_err(io::Error::other)?;
             read::<FromInstance>(&mut stream).await.map_err(io::Error::other)
@@ -70,7 +74,13 @@ impl Caller<'_> {
 }
 
 /// Tells the instance how the worker is and does what it says, until one of them ends that.
-pub(super) async fn talk(stream: Stream, office: &Office<'_>, tasks: SocketAddr, clock: &Arc<dyn Clock>) -> LinkEnd {
+pub(super) async fn talk(
+    stream: Stream,
+    office: &Office<'_>,
+    tasks: SocketAddr,
+    mut leaving: watch::Receiver<bool>,
+    clock: &Arc<dyn Clock>,
+) -> LinkEnd {
     let joined = match announced(&stream, tasks) {
         Ok(address) => FromWorker::Joined(Joined { address: address.to_string() }),
         Err(error) => return LinkEnd::Lost(error),
@@ -106,10 +116,18 @@ pub(super) async fn talk(stream: Stream, office: &Office<'_>, tasks: SocketAddr,
     };
     let say = async {
         let mut said = write(&mut writing, &joined).await;
+        let mut has_said_so = false;
         while said.is_ok() {
             said = write(&mut writing, &FromWorker::Beat(office.beat())).await;
             tokio::select! {
                 () = clock.sleep(BEAT_EVERY) => {}
+                () = is_so(&mut leaving), if !has_said_so => {
+                    has_said_so = true;
+                    if said.is_ok() {
+                        tracing::info!("told to go: asking for nothing more to do");
+                        said = write(&mut writing, &FromWorker::Leaving).await;
+                    }
+                }
                 Some(answer) = answers.recv() => {
                     if said.is_ok() {
                         said = write(&mut writing, &answer).await;
@@ -123,6 +141,13 @@ pub(super) async fn talk(stream: Stream, office: &Office<'_>, tasks: SocketAddr,
         biased;
         ended = hear => ended,
         error = say => LinkEnd::Lost(error),
+    }
+}
+
+/// Completes when it is so.
+pub(super) async fn is_so(flag: &mut watch::Receiver<bool>) {
+    if flag.wait_for(|is_so| *is_so).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

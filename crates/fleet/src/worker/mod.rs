@@ -12,6 +12,7 @@ mod tests;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use rcgen::KeyPair;
 use rustls_pki_types::CertificateDer;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 use types::{Clock, Random, Reserve, SqlError};
@@ -35,12 +36,14 @@ use crate::join::{Base64, Beat, Means, TakeOver, TookOver, Welcome};
 use crate::listen::{Stranger, listen};
 use crate::own_thread::OwnThread;
 use crate::slot_folder::SlotFolder;
-use crate::ticket::Ticket;
+use crate::way_in::WayIn;
 
 use link::{Answer, Caller, LinkEnd, Stream};
 
 /// Between tries to reach the instance.
 const KNOCK_EVERY: Duration = Duration::from_millis(100);
+/// Likewise, where it was refused for the moment.
+const REFUSED_EVERY: Duration = Duration::from_secs(2);
 /// Connections of which nobody has begun to read yet.
 const ARRIVED_MAX: usize = 16;
 
@@ -49,7 +52,9 @@ const ARRIVED_MAX: usize = 16;
 pub struct WorkerSettings {
     /// `host:port` of the instance's door for workers.
     pub join: String,
-    pub ticket: Ticket,
+    pub way_in: WayIn,
+    /// A folder of its own disk for its cache and what it spills; the one that the instance says where nothing is said.
+    pub folder: Option<PathBuf>,
     /// Where tasks are taken; any free port of the address by which the instance is reached where nothing is said. Where it is any address of the
     /// machine, the one by which the instance is reached is announced.
     pub listen: Option<SocketAddr>,
@@ -108,7 +113,7 @@ pub fn parse_join(url: &str) -> Result<String, String> {
     }
 }
 
-/// Works until the instance, or `told`, says that it is enough. Tasks run on the runtime of whoever calls this, and what talks to the instance on a thread
+/// Works until the instance, or `told`, says that it is enough; one that was not invited ends then what it does, and when the instance lets it go. Tasks run on the runtime of whoever calls this, and what talks to the instance on a thread
 /// of its own: it says that the worker lives when all others are busy.
 ///
 /// # Errors
@@ -120,34 +125,43 @@ pub async fn run(
     told: impl Future<Output = ()>,
 ) -> Result<Ended, WorkerError> {
     let own = OwnThread::start("link").map_err(WorkerError::Thread)?;
-    let working = work(settings, clock, random, Handle::current());
-    let working = own.runtime().spawn(working.in_current_span());
+    let is_by_token = settings.way_in.is_by_token();
+    let (leave, leaving) = watch::channel(false);
+    let working = work(settings, leaving, clock, random, Handle::current());
+    let mut working = own.runtime().spawn(working.in_current_span());
     tokio::select! {
         biased;
-        () = told => Ok(Ended::Told),
-        ended = working => ended.unwrap_or(Err(WorkerError::Crashed)),
+        () = told => {}
+        ended = &mut working => return ended.unwrap_or(Err(WorkerError::Crashed)),
     }
+    if !is_by_token {
+        return Ok(Ended::Told);
+    }
+    leave.send_replace(true);
+    working.await.unwrap_or(Err(WorkerError::Crashed))
 }
 
 async fn work(
     settings: WorkerSettings,
+    leaving: watch::Receiver<bool>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     tasks: Handle,
 ) -> Result<Ended, WorkerError> {
     let key = KeyPair::generate()?;
-    let caller = Caller { settings: &settings, key: &key, clock: &clock };
+    let caller = Caller { settings: &settings, key: &key, clock: &clock, leaving: &leaving };
     let (mut stream, welcome) = match knock(&caller, None).await {
         Ok(come_in) => come_in,
         Err(ended) => return Ok(ended),
     };
-    let authority = settings.ticket.authority.clone();
+    let authority = settings.way_in.authority().clone();
     let identity = Identity::new(&key, &CertificateDer::from(welcome.certificate.0.clone()), &authority)?;
     let credentials = Credentials::new(identity);
     let reached_by = stream.get_ref().0.local_addr().map_err(WorkerError::Address)?.ip();
     let start = Start {
         listen: settings.listen.unwrap_or_else(|| SocketAddr::new(reached_by, 0)),
         version: settings.version.clone(),
+        folder: settings.folder.clone(),
         welcome: (*welcome).clone(),
         credentials: Arc::clone(&credentials),
         clock: Arc::clone(&clock),
@@ -168,7 +182,7 @@ async fn work(
     };
     loop {
         let ended = tokio::select! {
-            ended = link::talk(stream, &office, serving.address, &clock) => ended,
+            ended = link::talk(stream, &office, serving.address, leaving.clone(), &clock) => ended,
             _ = serving.tasks.join_next() => return Err(WorkerError::Tasks),
         };
         match ended {
@@ -192,9 +206,19 @@ async fn work(
 /// Looks for the instance until it answers, or for as long as patience lasts.
 async fn knock(caller: &Caller<'_>, credentials: Option<&Credentials>) -> Result<(Stream, Box<Welcome>), Ended> {
     let begun = caller.clock.monotonic();
+    let mut leaving = caller.leaving.clone();
     loop {
+        let mut pause = KNOCK_EVERY;
         match caller.call(credentials).await {
             Ok(Answer::Welcome(stream, welcome)) => return Ok((stream, welcome)),
+            // Who vouches for it may not know of it yet.
+            Ok(Answer::Refused(reason)) if credentials.is_none() && caller.settings.way_in.is_by_token() => {
+                if caller.settings.patience <= caller.clock.monotonic().saturating_sub(begun) {
+                    return Err(Ended::Refused(reason));
+                }
+                tracing::warn!(reason, "the instance does not take this worker yet");
+                pause = REFUSED_EVERY;
+            }
             Ok(Answer::Refused(reason)) => return Err(Ended::Refused(reason)),
             Err(error) => {
                 if caller.settings.patience <= caller.clock.monotonic().saturating_sub(begun) {
@@ -204,7 +228,11 @@ async fn knock(caller: &Caller<'_>, credentials: Option<&Credentials>) -> Result
                 tracing::debug!(%error, "the instance is not there");
             }
         }
-        caller.clock.sleep(KNOCK_EVERY).await;
+        tokio::select! {
+            () = caller.clock.sleep(pause) => {}
+            // There is nobody who could still want something of it.
+            () = link::is_so(&mut leaving) => return Err(Ended::Told),
+        }
     }
 }
 
@@ -223,6 +251,7 @@ struct Serving {
 struct Start {
     listen: SocketAddr,
     version: String,
+    folder: Option<PathBuf>,
     welcome: Welcome,
     credentials: Arc<Credentials>,
     clock: Arc<dyn Clock>,
@@ -231,9 +260,10 @@ struct Start {
 
 impl Serving {
     async fn start(start: Start) -> Result<Self, WorkerError> {
-        let Start { listen: wanted, version, welcome, credentials, clock, random } = start;
+        let Start { listen: wanted, version, folder: own_folder, welcome, credentials, clock, random } = start;
         let place = &welcome.place;
-        let folder = SlotFolder::claim(&place.folder, place.cluster, place.slot).map_err(WorkerError::Folder)?;
+        let all = own_folder.as_ref().unwrap_or(&place.folder);
+        let folder = SlotFolder::claim(all, place.cluster, place.slot).map_err(WorkerError::Folder)?;
         let objects = Objects::open_keeping(&place.storage, place.reserve_bytes, Arc::clone(&clock), random)?;
         let config = means::config(&welcome.means, &folder, place.reserve_bytes);
         let dialer = Dialer::new(Arc::clone(&credentials), Arc::clone(&clock));
@@ -354,9 +384,9 @@ impl Office<'_> {
 
 /// Who a worker is, for its log.
 impl WorkerSettings {
-    /// The id that its ticket gives it.
+    /// The id that its ticket gives it, or that it has drawn.
     #[must_use]
     pub fn id(&self) -> WorkerId {
-        self.ticket.worker
+        self.way_in.worker()
     }
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
-use cluster::{ClusterId, HardwareInstance, Resources, WorkerSpec, WorkerState};
+use cluster::control_plane::{Guests, StartWorker, StopReason, WorkerHost};
+use cluster::{ClusterId, HardwareInstance, Resources, Vouch, Vouched, Vouching, WorkerSpec, WorkerState};
 use execution::distribute::NewShards;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,6 +16,7 @@ use crate::fixtures::{clock, settings};
 use crate::fleet::{Fleet, FleetError, FleetSettings};
 use crate::identity::{Name, dial_as_stranger, within};
 use crate::join::{BEAT_EVERY, FromInstance, Hello, PROTOCOL, read, write};
+use crate::ticket::Ticket;
 
 /// What must become so does within this.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,8 +45,8 @@ impl House {
     }
 
     fn worker(&self, ticket: &Ticket, patience: Duration) -> WorkerSettings {
-        let (join, ticket) = (self.address().to_string(), ticket.clone());
-        WorkerSettings { join, ticket, listen: None, patience, version: "1".to_owned() }
+        let (join, way_in) = (self.address().to_string(), WayIn::Ticket(ticket.clone()));
+        WorkerSettings { join, way_in, folder: None, listen: None, patience, version: "1".to_owned() }
     }
 
     fn work(&self, ticket: &Ticket, patience: Duration) -> JoinHandle<Result<Ended, WorkerError>> {
@@ -208,6 +209,7 @@ async fn strangers_are_sent_away_and_nothing_dies_of_them() {
         version: "9".to_owned(),
         worker: ticket.worker,
         secret: None,
+        token: None,
         public_key: Base64(Vec::new()),
     };
     for protocol in [PROTOCOL, PROTOCOL + 1] {
@@ -237,6 +239,7 @@ async fn another_protocol_is_refused_and_its_version_seen() {
         version: "9".to_owned(),
         worker: ticket.worker,
         secret: Some(Base64(ticket.secret.to_vec())),
+        token: None,
         public_key: Base64(Vec::new()),
     };
     let authority = &ticket.authority;
@@ -358,4 +361,122 @@ fn where_to_join_is_a_url() {
     for wrong in ["127.0.0.1:4711", "http://127.0.0.1:4711", "kiln://127.0.0.1", "kiln://a:1/b", ""] {
         assert!(parse_join(wrong).is_err(), "{wrong}");
     }
+}
+
+/// Vouches for the token `good`, whose bearer lives in what comes after it.
+#[derive(Debug)]
+struct Voucher;
+
+impl Vouch for Voucher {
+    fn vouch<'a>(&'a self, token: &'a str) -> Vouching<'a> {
+        let vouched = token.strip_prefix("good ").map(|life| Vouched {
+            cluster: ClusterId(2),
+            slot: 3,
+            spec: spec(1 << 20),
+            life: life.to_owned(),
+        });
+        Box::pin(std::future::ready(vouched.ok_or_else(|| "nobody knows it".to_owned())))
+    }
+}
+
+/// An instance that takes workers by token.
+async fn open_to_guests(folder: &Path) -> House {
+    let data = tempfile::tempdir().expect("a temporary folder can be made");
+    let settings = FleetSettings { vouch: Some(Arc::new(Voucher)), ..settings(folder) };
+    let fleet = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect("the folder is ours");
+    std::fs::write(folder.join("known.pem"), fleet.authority()).expect("the folder is ours");
+    House { fleet, folder: data, clock: clock() }
+}
+
+/// A worker that shows this token, and what tells it to go.
+fn guest(
+    house: &House,
+    folder: &Path,
+    token: &str,
+    patience: Duration,
+) -> (WorkerId, tokio::sync::oneshot::Sender<()>, JoinHandle<Result<Ended, WorkerError>>) {
+    let path = folder.join("token");
+    std::fs::write(&path, token).expect("the folder is ours");
+    let token = crate::TokenFile::new(path, &folder.join("known.pem"), &SystemRandom).expect("it was written");
+    let settings = WorkerSettings {
+        join: crate::Processes::earlier_address(&settings(folder)).expect("it is kept").to_string(),
+        way_in: WayIn::Token(token),
+        folder: Some(house.folder.path().to_owned()),
+        listen: None,
+        patience,
+        version: "1".to_owned(),
+    };
+    let (id, (tell, told)) = (settings.id(), tokio::sync::oneshot::channel());
+    let working = tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), async { drop(told.await) }));
+    (id, tell, working)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_vouched_for_works_without_an_invitation_and_leaves_when_it_may() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let house = open_to_guests(folder.path()).await;
+    let processes = house.fleet.processes();
+    let (id, tell, working) = guest(&house, folder.path(), "good pod-1\n", PATIENCE);
+    let worker = house.until(id, WorkerState::Ready).await;
+    assert_eq!((worker.cluster, worker.slot), (ClusterId(2), 3));
+    assert_eq!(processes.life(id).as_deref(), Some("pod-1"));
+    assert!(house.is_reached(&worker).await);
+    assert!(house.folder.path().join("2-3").exists(), "its cache is on its own disk");
+
+    // Its process is started again in the same pod: another worker takes its place.
+    let (next, tell_next, next_working) = guest(&house, folder.path(), "good pod-1", PATIENCE);
+    house.until(next, WorkerState::Ready).await;
+    let before = house.until(id, WorkerState::Gone).await;
+    assert!(before.failed, "nobody told it to go");
+    drop((tell, working));
+
+    // Whoever is in charge of the process says that it is to go: it goes when the instance lets it.
+    drop(tell_next);
+    house.until(next, WorkerState::Draining).await;
+    assert!(!next_working.is_finished());
+    processes.stop(next, StopReason::Drained);
+    assert_eq!(next_working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+    let gone = house.until(next, WorkerState::Gone).await;
+    assert_eq!((gone.failed, gone.detail.as_deref()), (false, Some("drained")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_vouched_for_comes_in_as_nobody() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let house = open_to_guests(folder.path()).await;
+    let (_, _tell, working) = guest(&house, folder.path(), "forged", Duration::ZERO);
+    let ended = working.await.expect("it does not panic").expect("it could work");
+    assert_eq!(ended, Ended::Refused("nobody knows it".to_owned()));
+    let (_, tell, working) = guest(&house, folder.path(), "forged", PATIENCE);
+    drop(tell);
+    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+    assert!(house.fleet.processes().observe().is_empty());
+    // One without a voucher takes nobody by token.
+    let other = tempfile::tempdir().expect("a temporary folder can be made");
+    let fleet = open(other.path()).await;
+    std::fs::write(other.path().join("known.pem"), fleet.authority()).expect("the folder is ours");
+    let alone = House { fleet, folder: tempfile::tempdir().expect("a temporary folder can be made"), clock: clock() };
+    let (_, _tell, working) = guest(&alone, other.path(), "good pod-1", Duration::ZERO);
+    let ended = working.await.expect("it does not panic").expect("it could work");
+    assert!(matches!(ended, Ended::Refused(_)), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guests_find_the_next_instance_and_are_lost_with_what_they_live_in() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let house = open_to_guests(folder.path()).await;
+    let (id, _tell, working) = guest(&house, folder.path(), "good pod-1", PATIENCE);
+    house.until(id, WorkerState::Ready).await;
+    let House { fleet, folder: disk, clock } = house;
+    // It ends; those that it has not started look for the next one.
+    fleet.close().await;
+    fleet.abandon().await;
+    let next = open_to_guests(folder.path()).await;
+    let house = House { fleet: next.fleet, folder: disk, clock };
+    house.until(id, WorkerState::Ready).await;
+    assert_eq!(house.fleet.processes().life(id).as_deref(), Some("pod-1"));
+    assert!(!working.is_finished());
+    house.fleet.processes().lost(id, "its pod is gone");
+    let gone = house.until(id, WorkerState::Gone).await;
+    assert_eq!((gone.failed, gone.detail.as_deref()), (true, Some("its pod is gone")));
 }

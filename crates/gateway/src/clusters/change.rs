@@ -43,7 +43,7 @@ impl Clusters {
     fn check(&self, changes: &[Change], author: &Author) -> SqlResult<()> {
         let mut state = self.plane.desired().as_ref().clone();
         for change in changes {
-            let tried = state.change(self.plane.inventory(), change, author, self.clock.now_us());
+            let tried = state.change(&self.plane.inventory(), change, author, self.clock.now_us());
             state = tried.map_err(|error| from_cluster(&error))?.0;
             self.check_honoured(&state)?;
         }
@@ -87,6 +87,11 @@ fn from_plane(error: &PlaneError) -> SqlError {
         PlaneError::Refused(error) => from_cluster(error),
         PlaneError::Store { source, .. } => {
             SqlError::new(error.condition(), error.to_string()).with_detail(source.to_string())
+        }
+        PlaneError::Keeper(source) => {
+            let why = std::iter::successors(Some(&**source as &dyn std::error::Error), |error| error.source()).last();
+            let told = SqlError::new(error.condition(), error.to_string());
+            told.with_detail(why.map_or_else(|| source.to_string(), ToString::to_string))
         }
         PlaneError::Stored(_) => SqlError::new(error.condition(), error.to_string()),
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use catalog::Role;
 use cluster::admission::Mode;
-use cluster::control_plane::WorkerHost;
+use cluster::control_plane::{StateStore, WorkerHost};
 use cluster::desired::DEFAULT;
 use cluster::{
     Actor, Admission, Candidate, Choice, ClusterId, ControlPlane, HardwareInstance, HardwareKind, Inventory, Limits,
@@ -34,7 +34,7 @@ use execution::workers::{EmbeddedWorkers, StateFile};
 use execution::{Execution, Lease};
 use fleet::Processes;
 use parking_lot::Mutex;
-use types::{Clock, Condition, Random, SqlError, SqlResult};
+use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
 
 use owners::Owners;
 use whole::WholeQueries;
@@ -62,10 +62,23 @@ impl Default for ClusterSettings {
     }
 }
 
-/// The clusters of a server, whose workers are in its own process or in others on its machine.
+/// What a control plane is made of that is not of this machine alone.
+#[derive(Debug)]
+pub struct PlaneParts {
+    /// In the data folder.
+    pub store: Box<dyn StateStore>,
+    /// Of the server's own process.
+    pub embedded: Arc<dyn WorkerHost>,
+    pub profiles: Vec<WlmProfile>,
+    pub patience: Settings,
+    /// Who owns the cluster that every instance has.
+    pub owner: Oid,
+}
+
+/// The clusters of a server, whose workers are in its own process, in others on its machine, or wherever its control plane makes them.
 #[derive(Debug)]
 pub struct Clusters {
-    plane: LocalControlPlane,
+    plane: Box<dyn ControlPlane>,
     workers: Arc<EmbeddedWorkers>,
     /// `None` where there are no workers in other processes.
     processes: Option<Arc<Processes>>,
@@ -102,12 +115,31 @@ impl Clusters {
         processes: Option<Arc<Processes>>,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Clusters>, PlaneError> {
+        let local = processes.as_ref().map(|processes| Arc::clone(processes) as Arc<dyn WorkerHost>);
+        let planes_clock = Arc::clone(&clock);
+        Self::open_with(execution, folder, settings, processes, clock, |parts| {
+            let inventory = inventory(parts.profiles, local.is_some());
+            let hosts = [(HardwareKind::Embedded, Some(parts.embedded)), (HardwareKind::Local, local)];
+            let hosts = hosts.into_iter().filter_map(|(kind, host)| Some((kind, host?))).collect();
+            let plane =
+                LocalControlPlane::open(parts.store, hosts, inventory, parts.patience, planes_clock, parts.owner)?;
+            Ok(Box::new(plane))
+        })
+    }
+
+    /// The clusters that a control plane keeps, which `make` makes. Workers that come by themselves come to `processes`.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub fn open_with(
+        execution: &Execution,
+        folder: &Path,
+        settings: ClusterSettings,
+        processes: Option<Arc<Processes>>,
+        clock: Arc<dyn Clock>,
+        make: impl FnOnce(PlaneParts) -> Result<Box<dyn ControlPlane>, PlaneError>,
+    ) -> Result<Arc<Clusters>, PlaneError> {
         let workers = Arc::clone(execution.workers());
-        let host: Arc<dyn WorkerHost> = Arc::clone(&workers) as Arc<dyn WorkerHost>;
-        let mut hosts = BTreeMap::from([(HardwareKind::Embedded, host)]);
-        if let Some(processes) = &processes {
-            hosts.insert(HardwareKind::Local, Arc::clone(processes) as Arc<dyn WorkerHost>);
-        }
         let usual = Settings::new(workers.version(), workers.machine());
         let patience = Settings {
             drain_grace: settings.drain_grace,
@@ -115,14 +147,13 @@ impl Clusters {
             backoff_max: settings.backoff_max,
             ..usual
         };
-        let plane = LocalControlPlane::open(
-            Box::new(StateFile::in_folder(folder)),
-            hosts,
-            inventory(settings.max_running, processes.is_some()),
+        let plane = make(PlaneParts {
+            store: Box::new(StateFile::in_folder(folder)),
+            embedded: Arc::clone(&workers) as Arc<dyn WorkerHost>,
+            profiles: vec![WlmProfile { name: DEFAULT.to_owned(), max_running: settings.max_running }],
             patience,
-            Arc::clone(&clock),
-            Role::BOOTSTRAP,
-        )?;
+            owner: Role::BOOTSTRAP,
+        })?;
         let random = Arc::clone(execution.random());
         let channels = processes.as_ref().map(|processes| Channels::new(processes.dial()));
         let clusters = Arc::new(Clusters {
@@ -233,6 +264,7 @@ impl Clusters {
     /// Opens the gates of clusters that have workers, holds those that wait for theirs, closes those that are not to be woken.
     fn move_gates(&self) {
         let desired = self.plane.desired();
+        let inventory = self.plane.inventory();
         let mut gates = self.gates.lock();
         gates.retain(|id, gate| {
             let is_there = desired.cluster(*id).is_some();
@@ -242,7 +274,7 @@ impl Clusters {
             is_there
         });
         for cluster in desired.clusters() {
-            let profile = self.plane.inventory().profile(&cluster.spec.wlm_profile);
+            let profile = inventory.profile(&cluster.spec.wlm_profile);
             // One that an earlier version offered is as the usual one.
             let running = profile.map_or(WlmProfile::RUNNING, |profile| profile.max_running);
             let limits = Limits { running, queued: u32::MAX };
@@ -275,8 +307,7 @@ pub(crate) struct Chosen {
 }
 
 /// What clusters can be made of here: where there can be processes, that is what new ones are.
-fn inventory(max_running: u32, has_processes: bool) -> Inventory {
-    let profile = WlmProfile { name: DEFAULT.to_owned(), max_running };
+fn inventory(profiles: Vec<WlmProfile>, has_processes: bool) -> Inventory {
     let (local, embedded) = (HardwareInstance::local(), HardwareInstance::embedded());
-    if has_processes { Inventory::new([local, embedded], [profile]) } else { Inventory::new([embedded], [profile]) }
+    if has_processes { Inventory::new([local, embedded], profiles) } else { Inventory::new([embedded], profiles) }
 }

@@ -138,7 +138,9 @@ pub(super) fn api_of(client: &Client, object: &Value, namespace: &str) -> Api<Dy
     let kind = GroupVersionKind::try_from(&types).expect("its version is one");
     let resource = ApiResource::from_gvk(&kind);
     match types.kind.as_str() {
-        "CustomResourceDefinition" | "Namespace" => Api::all_with(client.clone(), &resource),
+        "ClusterRole" | "ClusterRoleBinding" | "CustomResourceDefinition" | "Namespace" => {
+            Api::all_with(client.clone(), &resource)
+        }
         _ => Api::namespaced_with(client.clone(), namespace, &resource),
     }
 }

@@ -1,20 +1,21 @@
-//! The objects that are applied so that a namespace has instances: the definitions of Kiln's resources, the operator, and the rights that it
-//! needs, which are all in that namespace.
+//! The objects that are applied so that a namespace has instances: the definitions of Kiln's resources, the operator, and the rights that it and the
+//! instances need. But for one they are all in that namespace: instances may ask whose a token is.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, EnvVar, EnvVarSource, Namespace, ObjectFieldSelector, PodSecurityContext, PodSpec,
     PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext, ServiceAccount,
 };
-use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
 use super::{IDENTITY_VARIABLE, Install, NAMESPACE_VARIABLE, OPERATOR};
+use crate::instance::INSTANCE_ROLE;
 use crate::operator::LEASE;
-use crate::resources::{Instance, served};
+use crate::resources::{Instance, definitions};
 
 #[cfg(test)]
 mod tests;
@@ -26,9 +27,12 @@ impl Install {
         fn value<T: serde::Serialize>(object: &T) -> Value {
             serde_json::to_value(object).expect("objects are text, numbers and lists")
         }
-        let mut objects: Vec<Value> = served().iter().map(value).collect();
+        let mut objects: Vec<Value> = definitions().iter().map(value).collect();
         objects.extend([
             value(&self.namespace()),
+            value(&self.instance_role()),
+            value(&self.token_reviewer()),
+            value(&self.token_reviewer_binding()),
             value(&self.service_account()),
             value(&self.role()),
             value(&self.role_binding()),
@@ -60,13 +64,23 @@ impl Install {
         Role {
             metadata: self.metadata(),
             rules: Some(vec![
-                rule("kiln.dev", &["instances"], &["get", "list", "patch", "watch"]),
-                rule("kiln.dev", &["instances/status"], &["patch"]),
+                rule("kiln.dev", &["instances", "computeclusters"], &["get", "list", "patch", "watch"]),
+                rule("kiln.dev", &["hardwareprofiles"], &["list", "watch"]),
+                rule("kiln.dev", &["instances/status", "computeclusters/status"], &["patch"]),
                 // Asked for by clusters where an object may only be named as the owner of others by who may change its finalizers.
-                rule("kiln.dev", &["instances/finalizers"], &["update"]),
+                rule("kiln.dev", &["instances/finalizers", "computeclusters/finalizers"], &["update"]),
                 rule("", &["serviceaccounts", "services"], &made),
                 rule("apps", &["statefulsets"], &made),
                 rule("policy", &["poddisruptionbudgets"], &made),
+                // Caches of slots that are not there any more.
+                rule("", &["persistentvolumeclaims"], &["list", "delete"]),
+                rule("", &["pods"], &["list"]),
+                // Gives pods of instances that one role, and nobody any other.
+                rule("rbac.authorization.k8s.io", &["rolebindings"], &made),
+                PolicyRule {
+                    resource_names: Some(vec![INSTANCE_ROLE.to_owned()]),
+                    ..rule("rbac.authorization.k8s.io", &["roles"], &["bind"])
+                },
                 rule("coordination.k8s.io", &["leases"], &["create"]),
                 PolicyRule {
                     resource_names: Some(vec![LEASE.to_owned()]),
@@ -74,6 +88,59 @@ impl Install {
                 },
             ]),
         }
+    }
+
+    /// All that the pod of an instance may do in its namespace.
+    fn instance_role(&self) -> Role {
+        let metadata = ObjectMeta { name: Some(INSTANCE_ROLE.to_owned()), ..self.metadata() };
+        Role {
+            metadata,
+            rules: Some(vec![
+                rule("kiln.dev", &["computeclusters"], &["create", "delete", "get", "list", "patch", "watch"]),
+                rule("kiln.dev", &["hardwareprofiles"], &["list", "watch"]),
+                // A worker that does not answer is replaced.
+                rule("", &["pods"], &["delete", "get", "list", "watch"]),
+                // By which certificate its workers know it, in a config map that goes with it.
+                rule("", &["configmaps"], &["create", "patch"]),
+                rule("kiln.dev", &["instances"], &["get"]),
+            ]),
+        }
+    }
+
+    /// Whoever asks whose a token is has to be allowed that in the whole cluster: tokens do not belong to namespaces.
+    fn token_reviewer(&self) -> ClusterRole {
+        ClusterRole {
+            metadata: self.of_all(),
+            rules: Some(vec![rule("authentication.k8s.io", &["tokenreviews"], &["create"])]),
+            ..ClusterRole::default()
+        }
+    }
+
+    /// The service accounts of instances are not known yet: all of the namespace may ask.
+    fn token_reviewer_binding(&self) -> ClusterRoleBinding {
+        ClusterRoleBinding {
+            metadata: self.of_all(),
+            role_ref: RoleRef {
+                api_group: "rbac.authorization.k8s.io".to_owned(),
+                kind: "ClusterRole".to_owned(),
+                name: self.reviewer_name(),
+            },
+            subjects: Some(vec![Subject {
+                api_group: Some("rbac.authorization.k8s.io".to_owned()),
+                kind: "Group".to_owned(),
+                name: format!("system:serviceaccounts:{}", self.namespace),
+                ..Subject::default()
+            }]),
+        }
+    }
+
+    fn reviewer_name(&self) -> String {
+        reviewer_name(&self.namespace)
+    }
+
+    /// Of an object of the whole cluster.
+    fn of_all(&self) -> ObjectMeta {
+        ObjectMeta { name: Some(self.reviewer_name()), namespace: None, ..self.metadata() }
     }
 
     fn role_binding(&self) -> RoleBinding {
@@ -166,6 +233,11 @@ impl Install {
             ..ObjectMeta::default()
         }
     }
+}
+
+/// The name of what lets the instances of a namespace ask whose a token is.
+pub(super) fn reviewer_name(namespace: &str) -> String {
+    format!("kiln-tokens-{namespace}")
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams};
 use kube::core::NamespaceResourceScope;
@@ -15,10 +15,11 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use types::Clock;
 
+use super::manifests::reviewer_name;
 use super::{InstallError, OPERATOR, Progress};
-use crate::instance::INSTANCE_LABEL;
+use crate::instance::{INSTANCE_LABEL, INSTANCE_ROLE};
 use crate::operator::LEASE;
-use crate::resources::{Instance, served};
+use crate::resources::{Instance, definitions};
 
 /// What is to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,12 +88,16 @@ pub async fn uninstall(
     delete(&namespaced.api::<Deployment>(), OPERATOR, &mut progress).await?;
     delete(&namespaced.api::<RoleBinding>(), OPERATOR, &mut progress).await?;
     delete(&namespaced.api::<Role>(), OPERATOR, &mut progress).await?;
+    delete(&namespaced.api::<Role>(), INSTANCE_ROLE, &mut progress).await?;
+    let reviewer = reviewer_name(&remove.namespace);
+    delete(&Api::<ClusterRoleBinding>::all(client.clone()), &reviewer, &mut progress).await?;
+    delete(&Api::<ClusterRole>::all(client.clone()), &reviewer, &mut progress).await?;
     delete(&namespaced.api::<ServiceAccount>(), OPERATOR, &mut progress).await?;
     delete(&namespaced.api::<Lease>(), LEASE, &mut progress).await?;
     if remove.definitions {
-        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-        for definition in served() {
-            delete(&definitions, &definition.name_any(), &mut progress).await?;
+        let defined: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for definition in definitions() {
+            delete(&defined, &definition.name_any(), &mut progress).await?;
         }
     }
     Ok(())

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::{ApiResource, ObjectMeta};
 use kube::{Resource, ResourceExt};
 
@@ -28,6 +29,10 @@ pub use step::{FINALIZER, Step, step};
 pub const INSTANCE_LABEL: &str = "kiln.dev/instance";
 /// Where clients in the cluster connect.
 pub const POSTGRES_PORT: i32 = 5_432;
+/// Where workers come in.
+pub const DOOR_PORT: i32 = 5_434;
+/// What pods of instances may do, as an installation says it.
+pub const INSTANCE_ROLE: &str = "kiln-instance";
 
 /// Why an instance cannot be made, although the API server has accepted it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +50,7 @@ pub fn objects(instance: &Instance) -> Result<Vec<Object>, Invalid> {
     if instance.spec.service_account_name.is_none() {
         objects.push(Object::new(&parts::service_account(instance)));
     }
+    objects.push(Object::new(&parts::role_binding(instance)));
     objects.push(Object::new(&parts::service(instance)));
     objects.push(Object::new(&parts::pods_service(instance)));
     if !instance.spec.evictable {
@@ -56,12 +62,13 @@ pub fn objects(instance: &Instance) -> Result<Vec<Object>, Invalid> {
 
 /// The kinds of objects that instances consist of.
 #[must_use]
-pub fn kinds() -> [ApiResource; 4] {
+pub fn kinds() -> [ApiResource; 5] {
     [
         ApiResource::erase::<StatefulSet>(&()),
         ApiResource::erase::<Service>(&()),
         ApiResource::erase::<PodDisruptionBudget>(&()),
         ApiResource::erase::<ServiceAccount>(&()),
+        ApiResource::erase::<RoleBinding>(&()),
     ]
 }
 
@@ -95,4 +102,15 @@ fn main_name(instance: &Instance) -> String {
 /// The name of the service that gives the pod its name.
 fn pods_name(instance: &Instance) -> String {
     format!("{}-pods", instance.name_any())
+}
+
+/// The service account of the pod and of its workers.
+pub(crate) fn account_name(instance: &Instance) -> String {
+    instance.spec.service_account_name.clone().unwrap_or_else(|| main_name(instance))
+}
+
+/// Where workers come in, as those in other pods find it.
+pub(crate) fn door(instance: &Instance) -> String {
+    let namespace = instance.namespace().unwrap_or_default();
+    format!("{}-0.{}.{namespace}.svc:{DOOR_PORT}", main_name(instance), pods_name(instance))
 }

@@ -2,18 +2,39 @@
 
 use k8s_openapi::api::core::v1::{Service, ServiceAccount, ServicePort, ServiceSpec};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::api::rbac::v1::{RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{POSTGRES_PORT, main_name, metadata, pod, pods_name, selector};
+use kube::ResourceExt;
+
+use super::{DOOR_PORT, INSTANCE_ROLE, POSTGRES_PORT, account_name, main_name, metadata, pod, pods_name, selector};
 use crate::resources::{Instance, ServiceType};
 
-/// A service account without any rights, whose token no pod gets.
+/// A service account, whose token only pods get that ask for it.
 pub(super) fn service_account(instance: &Instance) -> ServiceAccount {
     ServiceAccount {
         metadata: metadata(instance, main_name(instance)),
         automount_service_account_token: Some(false),
         ..ServiceAccount::default()
+    }
+}
+
+/// Lets the pod make clusters and see their workers, and nothing else.
+pub(super) fn role_binding(instance: &Instance) -> RoleBinding {
+    RoleBinding {
+        metadata: metadata(instance, main_name(instance)),
+        role_ref: RoleRef {
+            api_group: "rbac.authorization.k8s.io".to_owned(),
+            kind: "Role".to_owned(),
+            name: INSTANCE_ROLE.to_owned(),
+        },
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".to_owned(),
+            name: account_name(instance),
+            namespace: instance.namespace(),
+            ..Subject::default()
+        }]),
     }
 }
 
@@ -36,7 +57,7 @@ pub(super) fn service(instance: &Instance) -> Service {
     }
 }
 
-/// What gives the pod a name of its own, and where its metrics are.
+/// What gives the pod a name of its own, and where its metrics are and its workers come in.
 pub(super) fn pods_service(instance: &Instance) -> Service {
     Service {
         metadata: metadata(instance, pods_name(instance)),
@@ -44,7 +65,11 @@ pub(super) fn pods_service(instance: &Instance) -> Service {
             cluster_ip: Some("None".to_owned()),
             selector: Some(selector(instance)),
             publish_not_ready_addresses: Some(true),
-            ports: Some(vec![port(pod::POSTGRES, pod::POSTGRES_PORT), port(pod::HTTP, pod::HTTP_PORT)]),
+            ports: Some(vec![
+                port(pod::POSTGRES, pod::POSTGRES_PORT),
+                port(pod::HTTP, pod::HTTP_PORT),
+                port(pod::WORKERS, DOOR_PORT),
+            ]),
             ..ServiceSpec::default()
         }),
         ..Service::default()

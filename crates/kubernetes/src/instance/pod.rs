@@ -5,17 +5,16 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::api::core::v1::Volume as PodVolume;
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvFromSource, EnvVar, HTTPGetAction,
-    PersistentVolumeClaim, PersistentVolumeClaimSpec, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
-    ResourceRequirements, SeccompProfile, SecretEnvSource, SecretVolumeSource, SecurityContext, VolumeMount,
-    VolumeResourceRequirements,
+    Container, EmptyDirVolumeSource, EnvVar, HTTPGetAction, PersistentVolumeClaim, PodSpec, PodTemplateSpec, Probe,
+    SecretVolumeSource, VolumeMount,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt;
 use kube::core::ObjectMeta;
 
-use super::{Invalid, main_name, metadata, pods_name, selector};
+use super::{DOOR_PORT, Invalid, account_name, main_name, metadata, pods_name, selector};
+use crate::pod::{claim, container_security, mount, port, resources, security, variables_of};
 use crate::quantity;
 use crate::resources::{Instance, VolumeRetention};
 
@@ -24,6 +23,8 @@ pub(super) const POSTGRES: &str = "postgres";
 pub(super) const POSTGRES_PORT: i32 = 5_433;
 pub(super) const HTTP: &str = "http";
 pub(super) const HTTP_PORT: i32 = 8_433;
+/// Where its workers come in.
+pub(super) const WORKERS: &str = "workers";
 
 /// The volume, and where it is in the pod. The data folder is below: the root of a volume may hold what its file system needs.
 const DATA_VOLUME: &str = "data";
@@ -33,8 +34,6 @@ const TLS_VOLUME: &str = "tls";
 const TLS_MOUNT: &str = "/etc/kiln/tls";
 const TEMPORARY_VOLUME: &str = "tmp";
 const TEMPORARY_MOUNT: &str = "/tmp";
-/// Nobody's, as images without a root user have it.
-const USER: i64 = 65_532;
 /// Percent of the pod's memory that queries share, as of a machine's.
 const QUERY_MEMORY_PCT: u64 = 60;
 /// What `kiln serve` gives running statements at its end, unless a setting says otherwise, and what the rest of its end may take: 30 seconds
@@ -69,7 +68,7 @@ pub(super) fn stateful_set(instance: &Instance) -> Result<StatefulSet, Invalid> 
                 metadata: Some(ObjectMeta { labels: Some(selector(instance)), ..ObjectMeta::default() }),
                 spec: Some(pod(instance)?),
             },
-            volume_claim_templates: Some(vec![claim(instance)]),
+            volume_claim_templates: Some(vec![data_claim(instance)]),
             ..StatefulSetSpec::default()
         }),
         ..StatefulSet::default()
@@ -95,22 +94,13 @@ fn pod(instance: &Instance) -> Result<PodSpec, Invalid> {
             ..PodVolume::default()
         });
     }
-    let account = spec.service_account_name.clone().unwrap_or_else(|| main_name(instance));
     Ok(PodSpec {
-        service_account_name: Some(account),
-        // A cloud's identity comes by a volume of its own; the API server is none of its business.
-        automount_service_account_token: Some(false),
+        service_account_name: Some(account_name(instance)),
+        // It makes clusters, and asks who its workers are.
+        automount_service_account_token: Some(true),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(termination_grace(instance)),
-        security_context: Some(PodSecurityContext {
-            run_as_non_root: Some(true),
-            run_as_user: Some(USER),
-            run_as_group: Some(USER),
-            fs_group: Some(USER),
-            fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-            seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
-            ..PodSecurityContext::default()
-        }),
+        security_context: Some(security()),
         containers: vec![container(instance)?],
         volumes: Some(volumes),
         ..PodSpec::default()
@@ -119,17 +109,11 @@ fn pod(instance: &Instance) -> Result<PodSpec, Invalid> {
 
 fn container(instance: &Instance) -> Result<Container, Invalid> {
     let spec = &instance.spec;
-    let amounts = [("cpu", &spec.resources.cpu), ("memory", &spec.resources.memory)];
-    let amounts: std::collections::BTreeMap<String, Quantity> =
-        amounts.into_iter().map(|(name, amount)| (name.to_owned(), Quantity(amount.clone()))).collect();
     let mut mounts = vec![mount(DATA_VOLUME, DATA_MOUNT), mount(TEMPORARY_VOLUME, TEMPORARY_MOUNT)];
     if spec.tls.is_some() {
         mounts.push(VolumeMount { read_only: Some(true), ..mount(TLS_VOLUME, TLS_MOUNT) });
     }
-    let secret = spec.storage.secret_name.as_ref().map(|name| EnvFromSource {
-        secret_ref: Some(SecretEnvSource { name: name.clone(), optional: None }),
-        ..EnvFromSource::default()
-    });
+    let secret = spec.storage.secret_name.as_deref().map(variables_of);
     Ok(Container {
         name: "kiln".to_owned(),
         image: Some(spec.image.clone()),
@@ -137,19 +121,10 @@ fn container(instance: &Instance) -> Result<Container, Invalid> {
         args: Some(arguments(instance)?),
         env: Some(variables(instance)),
         env_from: secret.map(|secret| vec![secret]),
-        ports: Some(vec![port(POSTGRES, POSTGRES_PORT), port(HTTP, HTTP_PORT)]),
-        resources: Some(ResourceRequirements {
-            requests: Some(amounts.clone()),
-            limits: Some(amounts),
-            ..ResourceRequirements::default()
-        }),
+        ports: Some(vec![port(POSTGRES, POSTGRES_PORT), port(HTTP, HTTP_PORT), port(WORKERS, DOOR_PORT)]),
+        resources: Some(resources(&spec.resources.cpu, &spec.resources.memory)),
         volume_mounts: Some(mounts),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            read_only_root_filesystem: Some(true),
-            capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }),
-            ..SecurityContext::default()
-        }),
+        security_context: Some(container_security()),
         // A start reads the write-ahead log first, and whoever is killed at that begins anew.
         startup_probe: Some(Probe {
             period_seconds: Some(STARTUP_EVERY_SECONDS),
@@ -175,6 +150,8 @@ fn arguments(instance: &Instance) -> Result<Vec<String>, Invalid> {
     let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
     add("--listen", format!("0.0.0.0:{POSTGRES_PORT}"));
     add("--http", format!("0.0.0.0:{HTTP_PORT}"));
+    add("--kubernetes", instance.name_any());
+    add("--worker-door", format!("0.0.0.0:{DOOR_PORT}"));
     add("--threads", threads.div_ceil(1_000).to_string());
     add("--memory-mb", mebibytes.to_string());
     if let Some(url) = &spec.storage.url {
@@ -206,26 +183,9 @@ fn termination_grace(instance: &Instance) -> i64 {
     grace.unwrap_or(SHUTDOWN_GRACE_SECONDS).clamp(0, i64::from(i32::MAX)) + SHUTDOWN_REST_SECONDS
 }
 
-fn claim(instance: &Instance) -> PersistentVolumeClaim {
+fn data_claim(instance: &Instance) -> PersistentVolumeClaim {
     let volume = &instance.spec.volume;
-    let size = [("storage".to_owned(), Quantity(volume.size.clone()))];
-    PersistentVolumeClaim {
-        metadata: ObjectMeta {
-            name: Some(DATA_VOLUME.to_owned()),
-            labels: Some(selector(instance)),
-            ..ObjectMeta::default()
-        },
-        spec: Some(PersistentVolumeClaimSpec {
-            access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
-            storage_class_name: volume.storage_class_name.clone(),
-            resources: Some(VolumeResourceRequirements {
-                requests: Some(size.into()),
-                ..VolumeResourceRequirements::default()
-            }),
-            ..PersistentVolumeClaimSpec::default()
-        }),
-        ..PersistentVolumeClaim::default()
-    }
+    claim(DATA_VOLUME, &volume.size, volume.storage_class_name.as_ref(), selector(instance))
 }
 
 fn probe(path: &str) -> Probe {
@@ -238,17 +198,4 @@ fn probe(path: &str) -> Probe {
         timeout_seconds: Some(5),
         ..Probe::default()
     }
-}
-
-fn port(name: &str, port: i32) -> ContainerPort {
-    ContainerPort {
-        name: Some(name.to_owned()),
-        container_port: port,
-        protocol: Some("TCP".to_owned()),
-        ..ContainerPort::default()
-    }
-}
-
-fn mount(volume: &str, path: &str) -> VolumeMount {
-    VolumeMount { name: volume.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() }
 }

@@ -1,42 +1,70 @@
 //! Writing objects, and deleting those that nobody wants any more.
 
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
-use kube::core::DynamicObject;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::FIELD_MANAGER;
 use super::error::ReconcileError;
-use crate::instance::{INSTANCE_LABEL, kinds};
 use crate::object::Object;
-use crate::resources::Instance;
 
-/// Makes the objects of an instance what they should be, in the order given, and deletes those that it had and should not have. Writes only
-/// what is different, and nothing of what is not the instance's.
-pub(super) async fn apply(client: &Client, instance: &Instance, wanted: &[Object]) -> Result<(), ReconcileError> {
-    let namespace = instance.namespace().unwrap_or_default();
-    let observed = observe(client, instance, &namespace).await?;
+/// Whose objects they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// What it is, in a word.
+    pub(super) what: &'static str,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: Option<String>,
+}
+
+impl Owner {
+    pub(super) fn new(what: &'static str, owner: &impl Resource) -> Owner {
+        Owner { what, namespace: owner.namespace().unwrap_or_default(), name: owner.name_any(), uid: owner.uid() }
+    }
+}
+
+/// Makes objects what they should be, in the order given, and deletes those of `observed` that are the owner's and should not be. Writes only what is
+/// different, and nothing of what is not the owner's.
+pub(super) async fn apply(
+    client: &Client,
+    owner: &Owner,
+    observed: &[Found],
+    wanted: &[Object],
+) -> Result<(), ReconcileError> {
     let force = PatchParams::apply(FIELD_MANAGER).force();
     for object in wanted {
         let there = observed.iter().find(|there| there.is(object));
         if there.is_some_and(|there| object.is_applied(&there.value)) {
             continue;
         }
-        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &object.resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &owner.namespace, &object.resource);
         let controller = match there {
             Some(there) => Some(there.controller.clone()),
-            // Without the instance's label it was not looked for.
+            // Without the owner's label it was not looked for, and what is quite new no watch has told yet.
             None => api.get_metadata_opt(&object.name).await?.map(|there| controller(&there)),
         };
-        if controller.is_some_and(|controller| controller != instance.uid()) {
-            return Err(ReconcileError::Taken { kind: object.resource.kind.clone(), name: object.name.clone() });
+        if controller.is_some_and(|controller| controller != owner.uid) {
+            return Err(ReconcileError::Taken {
+                kind: object.resource.kind.clone(),
+                name: object.name.clone(),
+                owner: owner.what,
+            });
         }
-        tracing::info!(instance = instance.name_any(), kind = object.resource.kind, name = object.name, "applying");
+        tracing::info!(
+            of = owner.what,
+            whose = owner.name,
+            kind = object.resource.kind,
+            name = object.name,
+            "applying"
+        );
         api.patch(&object.name, &force, &Patch::Apply(&object.value)).await?;
     }
-    for there in orphans(&observed, wanted, instance.uid().as_deref()) {
-        tracing::info!(instance = instance.name_any(), kind = there.kind, name = there.name, "deleting");
-        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &there.resource);
+    for there in orphans(observed, wanted, owner.uid.as_deref()) {
+        tracing::info!(of = owner.what, whose = owner.name, kind = there.kind, name = there.name, "deleting");
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &owner.namespace, &there.resource);
         let this = Preconditions { uid: there.uid.clone(), resource_version: None };
         match api.delete(&there.name, &DeleteParams::background().preconditions(this)).await {
             // Another one of the name is there, or none.
@@ -49,8 +77,8 @@ pub(super) async fn apply(client: &Client, instance: &Instance, wanted: &[Object
 
 /// An object as it was found.
 #[derive(Debug, Clone)]
-struct Found {
-    resource: kube::core::ApiResource,
+pub(super) struct Found {
+    resource: ApiResource,
     kind: String,
     name: String,
     uid: Option<String>,
@@ -61,32 +89,25 @@ struct Found {
 }
 
 impl Found {
+    pub(super) fn new<K: Resource + Serialize>(object: &K, resource: &ApiResource) -> Found {
+        let mut value = serde_json::to_value(object).expect("objects are text, numbers and lists");
+        // Items of a list do not say what they are.
+        value["apiVersion"] = Value::String(resource.api_version.clone());
+        value["kind"] = Value::String(resource.kind.clone());
+        Found {
+            resource: resource.clone(),
+            kind: resource.kind.clone(),
+            name: object.name_any(),
+            uid: object.uid(),
+            controller: controller(object),
+            is_going: object.meta().deletion_timestamp.is_some(),
+            value,
+        }
+    }
+
     fn is(&self, object: &Object) -> bool {
         self.kind == object.resource.kind && self.name == object.name
     }
-}
-
-async fn observe(client: &Client, instance: &Instance, namespace: &str) -> Result<Vec<Found>, kube::Error> {
-    let mine = ListParams::default().labels(&format!("{INSTANCE_LABEL}={}", instance.name_any()));
-    let mut found = Vec::new();
-    for resource in kinds() {
-        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
-        for mut object in api.list(&mine).await? {
-            // Items of a list do not say what they are.
-            object.types =
-                Some(kube::core::TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-            found.push(Found {
-                resource: resource.clone(),
-                kind: resource.kind.clone(),
-                name: object.name_any(),
-                uid: object.uid(),
-                controller: controller(&object),
-                is_going: object.meta().deletion_timestamp.is_some(),
-                value: serde_json::to_value(&object).map_err(kube::Error::SerdeError)?,
-            });
-        }
-    }
-    Ok(found)
 }
 
 /// The uid of whoever controls an object.
@@ -106,7 +127,7 @@ fn orphans<'a>(found: &'a [Found], wanted: &'a [Object], owner: Option<&'a str>)
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Service;
-    use kube::core::{ApiResource, ObjectMeta};
+    use kube::core::ObjectMeta;
     use serde_json::json;
 
     use super::*;

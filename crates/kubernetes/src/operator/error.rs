@@ -1,15 +1,23 @@
-//! Why an instance is not what it should be.
+//! Why an instance, or a cluster, is not what it should be.
 
+use kube::runtime::reflector::store::WriterDropped;
+
+use crate::compute::Impossible;
 use crate::instance::Invalid;
 
-/// Why a look at an instance failed.
+/// Why a look at one failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReconcileError {
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// It may be an earlier instance's of the same name, and go in a moment.
-    #[error("the {kind} {name} is there already and is not this instance's")]
-    Taken { kind: String, name: String },
+    #[error(transparent)]
+    Impossible(#[from] Impossible),
+    /// It may be an earlier one's of the same name, and go in a moment.
+    #[error("the {kind} {name} is there already and is not this {owner}'s")]
+    Taken { kind: String, name: String, owner: &'static str },
+    /// The operator ends.
+    #[error("what there is, is not watched any more")]
+    Unwatched(#[from] WriterDropped),
     #[error("{}", said(.0))]
     Api(#[from] kube::Error),
 }

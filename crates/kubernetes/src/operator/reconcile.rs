@@ -4,27 +4,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use types::Clock;
 
 use super::FIELD_MANAGER;
-use super::apply::apply;
+use super::apply::{Owner, apply};
+use super::cache::Finder;
 use super::error::ReconcileError;
+use super::report::{own, report, timestamp};
 use crate::instance::{FINALIZER, Outcome, Step, objects, status, step};
 use crate::resources::Instance;
 
 /// After a look that failed.
-const RETRY_AFTER: Duration = Duration::from_secs(5);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// After one that did not: whatever no watch tells is seen then.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(300);
+pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(300);
 
 pub(super) struct Reconciler {
-    client: Client,
-    clock: Arc<dyn Clock>,
+    pub(super) client: Client,
+    pub(super) clock: Arc<dyn Clock>,
+    /// The pods of instances.
+    pub(super) sets: Store<StatefulSet>,
+    /// All that instances consist of.
+    pub(super) finders: Vec<Finder>,
 }
 
 /// When to look again where a look failed.
@@ -33,14 +39,13 @@ pub(super) fn retry(_: Arc<Instance>, _: &ReconcileError, _: Arc<Reconciler>) ->
 }
 
 impl Reconciler {
-    pub(super) fn new(client: Client, clock: Arc<dyn Clock>) -> Self {
-        Self { client, clock }
-    }
-
     pub(super) async fn reconcile(&self, instance: &Instance) -> Result<Action, ReconcileError> {
         let namespace = instance.namespace().unwrap_or_default();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), &namespace);
-        let pods = own(&sets, instance).await?;
+        let is_going = instance.metadata.deletion_timestamp.is_some();
+        // Who lets an instance go has to know that its pod is not there, whatever the watch has told yet.
+        let pods = if is_going { sets.get_opt(&instance.name_any()).await? } else { None };
+        let pods = pods.filter(|pods| own(pods, instance));
         match step(instance, pods.as_ref()) {
             Step::Nothing => Ok(Action::await_change()),
             Step::Hold => {
@@ -64,21 +69,26 @@ impl Reconciler {
                 }
                 Ok(Action::requeue(LOOK_AGAIN_AFTER))
             }
-            Step::Make => self.make(instance, &sets).await,
+            Step::Make => self.make(instance).await,
         }
     }
 
-    async fn make(&self, instance: &Instance, sets: &Api<StatefulSet>) -> Result<Action, ReconcileError> {
+    async fn make(&self, instance: &Instance) -> Result<Action, ReconcileError> {
+        self.sets.wait_until_ready().await?;
         let made = match objects(instance) {
-            Ok(wanted) => apply(&self.client, instance, &wanted).await,
+            Ok(wanted) => {
+                let name = instance.name_any();
+                let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
+                apply(&self.client, &Owner::new("instance", instance), &observed, &wanted).await
+            }
             Err(invalid) => Err(invalid.into()),
         };
         let outcome = match &made {
             Ok(()) => Outcome::Applied,
             Err(error) => Outcome::Failed(error.to_string()),
         };
-        let pods = own(sets, instance).await?;
-        self.report(instance, pods.as_ref(), &outcome).await?;
+        let pods = self.sets.find(|pods| pods.name_any() == instance.name_any() && own(pods, instance));
+        self.report(instance, pods.as_deref(), &outcome).await?;
         made?;
         Ok(Action::requeue(LOOK_AGAIN_AFTER))
     }
@@ -90,20 +100,11 @@ impl Reconciler {
         pods: Option<&StatefulSet>,
         outcome: &Outcome,
     ) -> Result<(), kube::Error> {
-        let now = Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(Timestamp::UNIX_EPOCH);
-        let status = status(instance, pods, outcome, now);
+        let status = status(instance, pods, outcome, timestamp(&*self.clock));
         if instance.status.as_ref() == Some(&status) {
             return Ok(());
         }
-        let said = json!({
-            "apiVersion": Instance::api_version(&()),
-            "kind": Instance::kind(&()),
-            "metadata": { "name": instance.name_any(), "uid": instance.uid() },
-            "status": status,
-        });
-        let force = PatchParams::apply(FIELD_MANAGER).force();
-        self.instances(instance).patch_status(&instance.name_any(), &force, &Patch::Apply(&said)).await?;
-        Ok(())
+        report(&self.client, instance, &status).await
     }
 
     /// Says which finalizers of the operator's the instance has; those of others are left alone.
@@ -115,22 +116,10 @@ impl Reconciler {
             "metadata": { "name": instance.name_any(), "uid": instance.uid(), "finalizers": finalizers },
         });
         let force = PatchParams::apply(FIELD_MANAGER).force();
-        match self.instances(instance).patch(&instance.name_any(), &force, &Patch::Apply(&said)).await {
+        let instances: Api<Instance> = Api::namespaced(self.client.clone(), &instance.namespace().unwrap_or_default());
+        match instances.patch(&instance.name_any(), &force, &Patch::Apply(&said)).await {
             Err(kube::Error::Api(error)) if error.is_not_found() || error.is_conflict() => Ok(()),
             held => held.map(drop),
         }
     }
-
-    fn instances(&self, instance: &Instance) -> Api<Instance> {
-        Api::namespaced(self.client.clone(), &instance.namespace().unwrap_or_default())
-    }
-}
-
-/// The StatefulSet that the instance has made: another's, or one that somebody made by hand, is not its to ask or to delete.
-async fn own(sets: &Api<StatefulSet>, instance: &Instance) -> Result<Option<StatefulSet>, kube::Error> {
-    let found = sets.get_opt(&instance.name_any()).await?;
-    let is_own = |pods: &StatefulSet| {
-        pods.owner_references().iter().any(|owner| Some(&owner.uid) == instance.metadata.uid.as_ref())
-    };
-    Ok(found.filter(is_own))
 }

@@ -137,7 +137,7 @@ pub enum ServiceType {
 /// An option of `kiln serve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[x_kube(
-    validation = Rule::new("!(self.name in ['config', 'data', 'http', 'listen', 'memory_mb', 'storage', 'threads', 'tls_cert', 'tls_key'])")
+    validation = Rule::new("!(self.name in ['config', 'data', 'http', 'kubernetes', 'listen', 'memory_mb', 'storage', 'threads', 'tls_cert', 'tls_key', 'worker_door', 'worker_launcher'])")
         .message("this setting follows from the other fields of the instance")
 )]
 pub struct Setting {

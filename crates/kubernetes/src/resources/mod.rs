@@ -30,9 +30,3 @@ pub const READY: &str = "Ready";
 pub fn definitions() -> [CustomResourceDefinition; 3] {
     [Instance::crd(), ComputeCluster::crd(), HardwareProfile::crd()]
 }
-
-/// The definitions of those that the operator makes something of. The others come to a cluster with the version that does.
-#[must_use]
-pub fn served() -> [CustomResourceDefinition; 1] {
-    [Instance::crd()]
-}

@@ -13,12 +13,6 @@ fn definitions_are_those_of_the_golden_files() {
 }
 
 #[test]
-fn what_is_served_is_defined() {
-    let names: Vec<_> = definitions().into_iter().map(|definition| definition.metadata.name).collect();
-    assert!(served().into_iter().all(|definition| names.contains(&definition.metadata.name)));
-}
-
-#[test]
 fn clusters_scale_by_their_node_count() {
     let definition = ComputeCluster::crd();
     let version = definition.spec.versions.first().expect("there is a version");

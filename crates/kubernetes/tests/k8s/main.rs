@@ -3,13 +3,21 @@
 
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod compute;
+mod conformance;
+mod guests;
+mod house;
 mod install;
+mod keeper;
 mod leadership;
 mod lifecycle;
 mod limits;
+mod many;
 mod node;
 mod objects;
 mod plane;
 mod removal;
+mod road;
 mod scale;
 mod warehouse;
+mod workers;

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -87,8 +88,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// As an administrator does: everything that is installed, but for the operator's pod, which no node would run; and the definitions that
-    /// are not served yet.
+    /// As an administrator does: everything that is installed, but for the operator's pod, which no node would run.
     async fn install(&self) {
         let apply = PatchParams::apply("administrator").force();
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
@@ -110,7 +110,11 @@ impl Cluster {
             let types = dynamic.types.clone().expect("it says what it is");
             let kind = kube::core::GroupVersionKind::try_from(&types).expect("its version is one");
             let resource = kube::core::ApiResource::from_gvk(&kind);
-            let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+            let api: Api<DynamicObject> = if dynamic.metadata.namespace.is_none() {
+                Api::all_with(self.client.clone(), &resource)
+            } else {
+                Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+            };
             let name = dynamic.metadata.name.clone().expect("it has a name");
             api.patch(&name, &apply, &Patch::Apply(&object)).await.expect("the API server takes it");
         }
@@ -135,6 +139,23 @@ impl Cluster {
 
     /// A client with the rights of one of the namespace's service accounts.
     pub(crate) async fn client_of(&self, account: &str) -> Client {
+        Client::try_from(self.config_of(account).await).expect("a token needs no more")
+    }
+
+    /// Likewise, by another way.
+    pub(crate) async fn client_by(&self, account: &str, way: SocketAddr) -> Client {
+        let mut config = self.config_of(account).await;
+        config.cluster_url = format!("https://{way}/").parse().expect("it is an address");
+        Client::try_from(config).expect("a token needs no more")
+    }
+
+    /// Where the API server listens.
+    pub(crate) fn api_server(&self) -> SocketAddr {
+        let authority = self.config.cluster_url.authority().expect("it was written so");
+        authority.as_str().parse().expect("it is an address")
+    }
+
+    async fn config_of(&self, account: &str) -> Config {
         let accounts: Api<ServiceAccount> = self.all();
         let asked = TokenRequest {
             spec: TokenRequestSpec { expiration_seconds: Some(3_600), ..TokenRequestSpec::default() },
@@ -148,7 +169,7 @@ impl Cluster {
         let mut config = self.config.clone();
         config.auth_info = kube::config::AuthInfo { token: Some(token.into()), ..kube::config::AuthInfo::default() };
         config.default_namespace.clone_from(&self.namespace);
-        Client::try_from(config).expect("a token needs no more")
+        config
     }
 
     /// Runs an operator with the rights that an installed one has.
@@ -195,6 +216,11 @@ impl Cluster {
         });
         let pods: Api<Pod> = self.all();
         pods.patch_status(pod, &PatchParams::default(), &Patch::Merge(&status)).await.expect("the pod is there");
+    }
+
+    /// Likewise, where it may have gone.
+    pub(crate) async fn say_ready_of(&self, pod: &Pod) {
+        self.say_ready(&kube::ResourceExt::name_any(pod), true).await;
     }
 
     async fn within<T>(&self, waiting: impl Future<Output = Result<T, kube::runtime::wait::Error>>) -> T {

@@ -13,13 +13,28 @@ fn what_is_installed_is_that_of_the_golden_file() {
     golden("install.yaml", &yaml(&without_definitions));
 }
 
-#[test]
-fn the_operator_reads_no_secrets_and_gives_no_rights() {
-    let role = install().role();
+fn allowed(role: Role) -> Vec<(String, Vec<String>)> {
     let rules = role.rules.expect("there are rules");
-    assert!(rules.iter().all(|rule| !rule.verbs.contains(&"*".to_owned())));
-    let resources: Vec<String> = rules.into_iter().filter_map(|rule| rule.resources).flatten().collect();
-    for no in ["*", "secrets", "pods/exec", "roles", "rolebindings", "persistentvolumeclaims"] {
-        assert!(!resources.iter().any(|resource| resource == no), "{no}");
+    let each = |rule: PolicyRule| {
+        rule.resources.unwrap_or_default().into_iter().map(move |resource| (resource, rule.verbs.clone()))
+    };
+    rules.into_iter().flat_map(each).collect()
+}
+
+#[test]
+fn nobody_reads_secrets_or_gives_rights_that_were_not_installed() {
+    for role in [install().role(), install().instance_role()] {
+        for (resource, verbs) in allowed(role) {
+            assert!(
+                !["*", "secrets", "pods/exec", "pods/ephemeralcontainers"].contains(&resource.as_str()),
+                "{resource}"
+            );
+            assert!(!verbs.iter().any(|verb| ["*", "escalate", "impersonate"].contains(&verb.as_str())), "{verbs:?}");
+            if resource == "roles" {
+                assert_eq!(verbs, ["bind"], "of the one that is named");
+            }
+        }
     }
+    let gives = allowed(install().instance_role()).into_iter().any(|(resource, _)| resource.contains("role"));
+    assert!(!gives, "an instance gives nobody rights");
 }

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, Secret};
+use kube::Api;
 use tokio::process::{Child, Command};
 
 use super::network::Network;
@@ -35,7 +36,8 @@ pub(super) async fn start(node: &Shared, pod: &Pod, network: &Network) -> (Child
     command.args(["netns", "exec", &network.namespace]);
     command.args(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]);
     // Those of the image and of the pod, and no others.
-    command.args(["env", "-i"]).args(&node.image.variables).args(variables(container));
+    command.args(["env", "-i"]).args(&node.image.variables).args(variables(node, container).await);
+    command.args(node.api_server_variables());
     command.arg(project("tests/k8s/pod")).arg(&root).arg(&node.image.root).arg(format!("{user}:{group}"));
     command.arg(if is_read_only == Some(true) { "ro" } else { "rw" });
     for mount in container.volume_mounts.iter().flatten() {
@@ -45,6 +47,7 @@ pub(super) async fn start(node: &Shared, pod: &Pod, network: &Network) -> (Child
         let mode = if mount.read_only == Some(true) { "ro" } else { "rw" };
         command.arg(format!("{}:{}:{mode}", folder.display(), mount.mount_path));
     }
+    command.arg(format!("{}:/etc/hosts:ro", node.hosts.path().display()));
     command.arg("--").args(container.command.iter().flatten()).args(container.args.iter().flatten());
     command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file can be open twice")).stderr(log);
     let child = command.kill_on_drop(true).spawn().expect("ip runs");
@@ -53,12 +56,25 @@ pub(super) async fn start(node: &Shared, pod: &Pod, network: &Network) -> (Child
 }
 
 /// As `NAME=value`.
-fn variables(container: &Container) -> impl Iterator<Item = String> {
-    assert!(container.env_from.is_none(), "variables of secrets are not known here");
-    container.env.iter().flatten().map(|variable| {
+async fn variables(node: &Shared, container: &Container) -> Vec<String> {
+    let mut said = Vec::new();
+    for source in container.env_from.iter().flatten() {
+        let secret = source.secret_ref.as_ref().expect("variables of others are not known here");
+        let secrets: Api<Secret> = Api::namespaced(node.client.clone(), &node.namespace);
+        let secret = secrets.get(&secret.name).await.expect("the test has made it");
+        said.extend(
+            secret
+                .data
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| format!("{name}={}", String::from_utf8(value.0).expect("variables are text"))),
+        );
+    }
+    said.extend(container.env.iter().flatten().map(|variable| {
         let value = variable.value.as_deref().expect("variables that are computed are not known here");
         format!("{}={value}", variable.name)
-    })
+    }));
+    said
 }
 
 impl Process {

@@ -1,10 +1,11 @@
 //! A node for tests: it registers itself, runs the pods that are bound to it as processes of this machine, each in a root and at an address of
 //! its own, and provides volumes as folders. And it does to pods what happens to them: kills and freezes their processes.
 //!
-//! `pod.rs` is a pod's life, `container.rs` its process, `image.rs` what it runs in, `probe.rs` what is asked of it, `network.rs` its address, `volume.rs` its folders,
+//! `pod.rs` is a pod's life, `container.rs` its process, `image.rs` what it runs in, `probe.rs` what is asked of it, `network.rs` its address, `hosts.rs` names of those, `volume.rs` its folders,
 //! `status.rs` what is said of it. A pod that asks for what is not known here fails the test that made it.
 
 mod container;
+mod hosts;
 mod image;
 mod network;
 mod pod;
@@ -32,7 +33,9 @@ use tokio::task::JoinSet;
 use types::{Clock, SystemClock};
 
 use crate::plane::Cluster;
+use crate::road::Road;
 use container::Process;
+use hosts::Hosts;
 use image::Image;
 use network::Bridge;
 use pod::Order;
@@ -55,6 +58,10 @@ struct Shared {
     image: Image,
     folder: TempDir,
     bridge: Bridge,
+    /// The names of pods, as their cluster's DNS would have them.
+    hosts: Hosts,
+    /// The way of pods to the API server.
+    road: Road,
     clock: SystemClock,
     /// Of the pods that run, by name.
     processes: Mutex<HashMap<String, Process>>,
@@ -70,11 +77,14 @@ impl Node {
             return None;
         };
         let folder = TempDir::with_prefix("kiln-node-").expect("a temporary folder can be made");
+        let road = Road::at((bridge.address(), 0).into(), cluster.api_server()).await;
         let shared = Arc::new(Shared {
             client: cluster.client.clone(),
             name: format!("node-{}", cluster.namespace),
             namespace: cluster.namespace.clone(),
             image: Image::of(&program, folder.path()),
+            hosts: Hosts::in_folder(folder.path()),
+            road,
             folder,
             bridge,
             clock: SystemClock::new(),
@@ -98,6 +108,11 @@ impl Node {
         self.shared.process(pod).exec(command).await
     }
 
+    /// A way of pods to somebody who listens on this machine.
+    pub(crate) async fn way_to(&self, listener: std::net::SocketAddr) -> Road {
+        Road::at((self.shared.bridge.address(), 0).into(), listener).await
+    }
+
     /// What a pod has written.
     pub(crate) fn log(&self, pod: &str) -> String {
         std::fs::read_to_string(self.shared.log(pod)).unwrap_or_default()
@@ -107,6 +122,12 @@ impl Node {
 impl Shared {
     fn process(&self, pod: &str) -> Process {
         self.processes.lock().get(pod).cloned().expect("the pod runs")
+    }
+
+    /// Where a pod finds the API server.
+    fn api_server_variables(&self) -> [String; 2] {
+        let address = self.road.address;
+        [format!("KUBERNETES_SERVICE_HOST={}", address.ip()), format!("KUBERNETES_SERVICE_PORT={}", address.port())]
     }
 
     fn log(&self, pod: &str) -> PathBuf {

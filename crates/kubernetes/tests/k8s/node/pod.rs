@@ -34,6 +34,9 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: mpsc::Receiver
     let pods: Api<Pod> = Api::namespaced(node.client.clone(), &namespace);
     let spec = pod.spec.as_ref().expect("a pod has a spec");
     let network = node.bridge.join();
+    if let (Some(host), Some(domain)) = (&spec.hostname, &spec.subdomain) {
+        node.hosts.add(&format!("{host}.{domain}.{namespace}.svc"), network.address);
+    }
     let mut seen = Seen {
         container: spec.containers[0].name.clone(),
         image: spec.containers[0].image.clone().unwrap_or_default(),

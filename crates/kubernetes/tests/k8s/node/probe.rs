@@ -78,8 +78,12 @@ async fn pause(probe: &Probe) {
 
 /// Whether the answer to the probe's question is a good one, and in time.
 async fn answers(probe: &Probe, container: &Container, address: Ipv4Addr) -> bool {
-    let get = probe.http_get.as_ref().expect("other probes are not known here");
-    let port = match &get.port {
+    let port = match (&probe.http_get, &probe.tcp_socket) {
+        (Some(get), _) => &get.port,
+        (None, Some(socket)) => &socket.port,
+        (None, None) => panic!("other probes are not known here"),
+    };
+    let port = match port {
         IntOrString::Int(port) => *port,
         IntOrString::String(name) => {
             let mut ports = container.ports.iter().flatten();
@@ -88,9 +92,10 @@ async fn answers(probe: &Probe, container: &Container, address: Ipv4Addr) -> boo
         }
     };
     let port = u16::try_from(port).expect("ports are small");
-    let path = get.path.as_deref().unwrap_or("/");
+    let path = probe.http_get.as_ref().map(|get| get.path.as_deref().unwrap_or("/"));
     let asked = async {
         let mut stream = TcpStream::connect((address, port)).await?;
+        let Some(path) = path else { return Ok(true) };
         stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await?;

@@ -1,0 +1,184 @@
+//! What others have made of the clusters, where these are kept by somebody whom others may ask too.
+
+use std::collections::BTreeSet;
+
+use super::{ClusterId, ClusterSpec, ClusterState, DesiredState, Grant, HardwareInstance, NODES_MAX, WORKERS_MAX};
+use crate::events::{ClusterEvent, EventKind, History};
+
+#[cfg(test)]
+mod tests;
+
+/// A cluster as its keeper has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundCluster {
+    /// The one that it was made as; `None` for one that somebody else has made.
+    pub id: Option<ClusterId>,
+    pub spec: ClusterSpec,
+    pub suspended: bool,
+    pub grants: BTreeSet<Grant>,
+    /// Who has last changed it, in words.
+    pub who: Option<String>,
+}
+
+impl DesiredState {
+    /// The cluster of this state that was found: by its id, or by its name where it has none.
+    #[must_use]
+    pub fn found(&self, id: Option<ClusterId>, name: &str) -> Option<&ClusterState> {
+        match id {
+            Some(id) => self.cluster(id),
+            None => self.clusters().find(|cluster| cluster.spec.name == name),
+        }
+    }
+
+    /// The state after what others have done: `found` is all that the keeper has, of those for which `is_kept` says that it has them. No event means that
+    /// everything was so before. What breaks a limit or a name that another cluster has is left out.
+    ///
+    /// `at` is in microseconds since 1970 UTC.
+    #[must_use]
+    pub fn adopt(
+        &self,
+        found: &[FoundCluster],
+        is_kept: impl Fn(&ClusterSpec) -> bool,
+        at: i64,
+    ) -> (DesiredState, Vec<ClusterEvent>) {
+        let mut step = Step { state: self.clone(), at, events: Vec::new() };
+        step.state.generation += 1;
+        let mut there = BTreeSet::new();
+        for one in found {
+            let known = step.state.found(one.id, &one.spec.name).map(|cluster| cluster.id);
+            match known {
+                // Of two that claim to be one cluster the first is.
+                Some(id) if !there.insert(id) => {}
+                Some(id) => step.change(id, one),
+                None => there.extend(step.create(one)),
+            }
+        }
+        let gone: Vec<ClusterId> = step
+            .state
+            .clusters()
+            .filter(|cluster| is_kept(&cluster.spec) && !there.contains(&cluster.id))
+            .map(|cluster| cluster.id)
+            .collect();
+        for id in gone {
+            step.lose(id);
+        }
+        if step.events.is_empty() {
+            return (self.clone(), Vec::new());
+        }
+        for event in &step.events {
+            step.state.history.push(event.clone(), History::CHANGES_KEPT);
+        }
+        debug_assert_eq!(step.state.check(), Ok(()), "what is adopted keeps what states fulfil");
+        (step.state, step.events)
+    }
+}
+
+/// A state while others' changes come into it.
+struct Step {
+    state: DesiredState,
+    at: i64,
+    events: Vec<ClusterEvent>,
+}
+
+impl Step {
+    fn change(&mut self, id: ClusterId, found: &FoundCluster) {
+        let before = self.state.clusters[&id].clone();
+        // Who owns it is said by statements alone, and `default` is called so.
+        let mut spec = ClusterSpec { owner: before.spec.owner, ..found.spec.clone() };
+        let is_taken = self.state.clusters().any(|other| other.id != id && other.spec.name == spec.name);
+        if is_taken || before.is_default() {
+            spec.name.clone_from(&before.spec.name);
+        }
+        if spec.check().is_err() || self.is_too_many(Some(id), spec.node_count) {
+            spec = before.spec.clone();
+        }
+        if spec.name != before.spec.name {
+            self.put(id, found, |cluster| cluster.spec.name.clone_from(&spec.name));
+            self.record(id, found, EventKind::Renamed, format!("{} -> {}", before.spec.name, spec.name));
+        }
+        let different = before.spec.differences(&spec);
+        if !different.is_empty() {
+            self.put(id, found, |cluster| cluster.spec = spec);
+            self.record(id, found, EventKind::Altered, different);
+        }
+        if found.suspended != before.suspended {
+            let at = self.at;
+            self.put(id, found, |cluster| {
+                cluster.suspended = found.suspended;
+                if !found.suspended {
+                    cluster.awake_since = at;
+                }
+            });
+            let what = if found.suspended { EventKind::Suspended } else { EventKind::Resumed };
+            self.record(id, found, what, String::new());
+        }
+    }
+
+    fn create(&mut self, found: &FoundCluster) -> Option<ClusterId> {
+        let is_taken = self.state.clusters().any(|other| other.spec.name == found.spec.name);
+        if is_taken || found.spec.check().is_err() || self.is_too_many(None, found.spec.node_count) {
+            return None;
+        }
+        // One that was made by this instance before it lost its folder keeps its id.
+        let id = found.id.unwrap_or(self.state.next_cluster);
+        self.state.next_cluster = self.state.next_cluster.max(ClusterId(id.0 + 1));
+        let cluster = ClusterState {
+            id,
+            spec: found.spec.clone(),
+            suspended: found.suspended,
+            generation: self.state.generation,
+            grants: found.grants.clone(),
+            created_at: self.at,
+            created_by: found.who.clone(),
+            changed_at: self.at,
+            changed_by: found.who.clone(),
+            awake_since: self.at,
+        };
+        let detail = cluster.spec.described();
+        self.state.clusters.insert(id, cluster);
+        self.record(id, found, EventKind::Created, detail);
+        Some(id)
+    }
+
+    /// The keeper does not have it any more. The cluster that every instance has goes on without it.
+    fn lose(&mut self, id: ClusterId) {
+        let cluster = &self.state.clusters[&id];
+        let name = cluster.spec.name.clone();
+        let mut event = |what, detail| {
+            self.events.push(ClusterEvent { at: self.at, cluster: Some(name.clone()), who: None, what, detail });
+        };
+        if cluster.is_default() {
+            let spec = ClusterSpec { hardware_instance: HardwareInstance::EMBEDDED.to_owned(), ..cluster.spec.clone() };
+            event(EventKind::Altered, cluster.spec.differences(&spec));
+            let generation = self.state.generation;
+            let cluster = self.state.clusters.get_mut(&id).expect("it was just found");
+            (cluster.spec, cluster.generation, cluster.changed_at, cluster.changed_by) =
+                (spec, generation, self.at, None);
+            return;
+        }
+        event(EventKind::Dropped, String::new());
+        self.state.clusters.remove(&id);
+        for list in self.state.default_clusters.values_mut() {
+            list.retain(|listed| *listed != id);
+        }
+        self.state.default_clusters.retain(|_, list| !list.is_empty());
+    }
+
+    fn is_too_many(&self, instead_of: Option<ClusterId>, nodes: u32) -> bool {
+        let others = self.state.clusters().filter(|cluster| Some(cluster.id) != instead_of);
+        WORKERS_MAX < others.map(|cluster| cluster.spec.node_count).sum::<u32>() + nodes.min(NODES_MAX)
+    }
+
+    fn put(&mut self, id: ClusterId, found: &FoundCluster, change: impl FnOnce(&mut ClusterState)) {
+        let cluster = self.state.clusters.get_mut(&id).expect("it was just found");
+        change(cluster);
+        cluster.generation = self.state.generation;
+        cluster.changed_at = self.at;
+        cluster.changed_by.clone_from(&found.who);
+    }
+
+    fn record(&mut self, id: ClusterId, found: &FoundCluster, what: EventKind, detail: String) {
+        let cluster = Some(self.state.clusters[&id].spec.name.clone());
+        self.events.push(ClusterEvent { at: self.at, cluster, who: found.who.clone(), what, detail });
+    }
+}

@@ -1,0 +1,58 @@
+//! A warehouse whose clusters are pods: its way to the API server, and what its control plane is put together of.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use cluster::{ControlPlane, Guests, PlaneError};
+use execution::Execution;
+use fleet::Processes;
+use gateway::{ClusterSettings, Clusters};
+use kubernetes::{Hosts, KubernetesControlPlane, Warehouse};
+use types::Clock;
+
+/// Between tries to say by which certificate workers know the warehouse.
+const SAY_AGAIN: Duration = Duration::from_secs(5);
+
+/// The way to the clusters of the Instance of this name, in the namespace of this pod or of the kubeconfig. The API server need not answer yet: a warehouse
+/// goes on with what it knows.
+pub(crate) async fn find(instance: &str, clock: &Arc<dyn Clock>) -> anyhow::Result<Warehouse> {
+    let (client, namespace) = kubernetes::connect().await.context("cannot have clusters in Kubernetes")?;
+    Ok(Warehouse::watch(client, namespace, instance.to_owned(), Arc::clone(clock)))
+}
+
+/// Its clusters.
+pub(crate) fn clusters(
+    warehouse: &Warehouse,
+    execution: &Execution,
+    data: &Path,
+    settings: ClusterSettings,
+    processes: Arc<Processes>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<Clusters>, PlaneError> {
+    let guests = Arc::clone(&processes) as Arc<dyn Guests>;
+    let planes_clock = Arc::clone(clock);
+    Clusters::open_with(execution, data, settings, Some(processes), Arc::clone(clock), |parts| {
+        let hosts = Hosts { guests, embedded: parts.embedded };
+        let plane = KubernetesControlPlane::open(
+            warehouse,
+            parts.store,
+            hosts,
+            parts.profiles,
+            parts.patience,
+            planes_clock,
+            parts.owner,
+        )?;
+        Ok(Box::new(plane) as Box<dyn ControlPlane>)
+    })
+}
+
+/// Says by which certificate workers know the warehouse, until the API server has heard it.
+pub(crate) async fn say_authority(warehouse: Warehouse, certificate: String, clock: Arc<dyn Clock>) {
+    while let Err(error) = warehouse.say_authority(&certificate).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, "workers cannot be told yet by which certificate they know the warehouse");
+        clock.sleep(SAY_AGAIN).await;
+    }
+}

@@ -1,0 +1,155 @@
+//! One look at one cluster of workers.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::json;
+use types::Clock;
+
+use super::FIELD_MANAGER;
+use super::apply::{Owner, apply};
+use super::cache::Finder;
+use super::error::ReconcileError;
+use super::reconcile::{LOOK_AGAIN_AFTER, RETRY_AFTER};
+use super::report::{own, report, timestamp};
+use crate::compute::{Around, CLUSTER_LABEL, objects, status, surplus_volumes, workers_name};
+use crate::instance::Outcome;
+use crate::resources::{ComputeCluster, HardwareProfile, Instance};
+
+pub(super) struct Reconciler {
+    pub(super) client: Client,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) instances: Store<Instance>,
+    pub(super) hardware: Store<HardwareProfile>,
+    /// The pods of instances.
+    pub(super) instance_sets: Store<StatefulSet>,
+    /// The workers of clusters.
+    pub(super) sets: Store<StatefulSet>,
+    /// All that clusters consist of.
+    pub(super) finders: Vec<Finder>,
+}
+
+/// When to look again where a look failed.
+pub(super) fn retry(_: Arc<ComputeCluster>, _: &ReconcileError, _: Arc<Reconciler>) -> Action {
+    Action::requeue(RETRY_AFTER)
+}
+
+impl Reconciler {
+    pub(super) async fn reconcile(&self, cluster: &ComputeCluster) -> Result<Action, ReconcileError> {
+        // Kubernetes takes away what is its own, and lets each worker end what it does.
+        if cluster.metadata.deletion_timestamp.is_some() {
+            return Ok(Action::await_change());
+        }
+        self.instances.wait_until_ready().await?;
+        self.hardware.wait_until_ready().await?;
+        self.instance_sets.wait_until_ready().await?;
+        self.sets.wait_until_ready().await?;
+        let spec = &cluster.spec;
+        let instance = self.instances.find(|instance| instance.name_any() == spec.instance);
+        if let Some(instance) = instance.as_deref().filter(|instance| !own(cluster, *instance)) {
+            self.give(cluster, instance).await?;
+        }
+        let hardware = self.hardware.find(|hardware| hardware.name_any() == spec.hardware_instance);
+        let instance_pods = instance.as_deref().and_then(|instance| {
+            self.instance_sets.find(|pods| pods.name_any() == instance.name_any() && own(pods, instance))
+        });
+        let around = Around::new(cluster, instance.as_deref(), hardware.as_deref(), instance_pods.as_deref());
+        let made = match &around {
+            Ok(around) => self.make(cluster, around).await,
+            Err(impossible) => Err(impossible.clone().into()),
+        };
+        let outcome = match &made {
+            Ok(()) => Outcome::Applied,
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        let present = self.present(cluster);
+        let status = status(cluster, present.as_deref(), &outcome, timestamp(&*self.clock));
+        if cluster.status.as_ref() != Some(&status) {
+            report(&self.client, cluster, &status).await?;
+        }
+        match made {
+            // A watch tells when that is different.
+            Err(ReconcileError::Impossible(_)) => Ok(Action::requeue(LOOK_AGAIN_AFTER)),
+            made => made.map(|()| Action::requeue(LOOK_AGAIN_AFTER)),
+        }
+    }
+
+    async fn make(&self, cluster: &ComputeCluster, around: &Around<'_>) -> Result<(), ReconcileError> {
+        let name = cluster.name_any();
+        let present = self.present(cluster);
+        let wanted = objects(cluster, around, present.as_deref());
+        let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
+        apply(&self.client, &Owner::new("cluster", cluster), &observed, &wanted).await?;
+        if present.is_some_and(|present| is_settled(&present)) {
+            self.clean_volumes(cluster).await?;
+        }
+        Ok(())
+    }
+
+    fn present(&self, cluster: &ComputeCluster) -> Option<Arc<StatefulSet>> {
+        let name = workers_name(&cluster.name_any());
+        self.sets.find(|pods| pods.name_any() == name && own(pods, cluster))
+    }
+
+    /// Makes the cluster the instance's, so that it goes with it.
+    async fn give(&self, cluster: &ComputeCluster, instance: &Instance) -> Result<(), kube::Error> {
+        let said = json!({
+            "apiVersion": ComputeCluster::api_version(&()),
+            "kind": ComputeCluster::kind(&()),
+            "metadata": {
+                "name": cluster.name_any(),
+                "uid": cluster.uid(),
+                "ownerReferences": instance.owner_ref(&()).map(|owner| vec![owner]),
+            },
+        });
+        let force = PatchParams::apply(FIELD_MANAGER).force();
+        let clusters: Api<ComputeCluster> =
+            Api::namespaced(self.client.clone(), &cluster.namespace().unwrap_or_default());
+        match clusters.patch(&cluster.name_any(), &force, &Patch::Apply(&said)).await {
+            Err(kube::Error::Api(error)) if error.is_not_found() || error.is_conflict() => Ok(()),
+            given => given.map(drop),
+        }
+    }
+
+    /// Takes away caches of slots that the cluster does not have any more.
+    async fn clean_volumes(&self, cluster: &ComputeCluster) -> Result<(), kube::Error> {
+        let namespace = cluster.namespace().unwrap_or_default();
+        let own = ListParams::default().labels(&format!("{CLUSTER_LABEL}={}", cluster.name_any()));
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &namespace);
+        let names = |list: kube::core::ObjectList<_>| -> Vec<String> {
+            list.into_iter().map(|one: kube::core::PartialObjectMeta<_>| one.name_any()).collect()
+        };
+        let there: Vec<String> = names(claims.list_metadata(&own).await?);
+        let there = there.iter().map(String::as_str);
+        if surplus_volumes(cluster, there.clone(), |_| false).is_empty() {
+            return Ok(());
+        }
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        let pods: Vec<String> = pods.list_metadata(&own).await?.into_iter().map(|pod| pod.name_any()).collect();
+        for name in surplus_volumes(cluster, there, |pod| pods.iter().any(|there| there == pod)) {
+            tracing::info!(
+                cluster = cluster.name_any(),
+                name,
+                "deleting the cache of a slot that is not there any more"
+            );
+            match claims.delete(name, &DeleteParams::background()).await {
+                Err(kube::Error::Api(error)) if error.is_not_found() => {}
+                deleted => drop(deleted?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether there are as many pods as there should be: then volumes of others are nobody's.
+fn is_settled(pods: &StatefulSet) -> bool {
+    let wanted = pods.spec.as_ref().and_then(|spec| spec.replicas);
+    pods.status
+        .as_ref()
+        .is_some_and(|status| status.observed_generation == pods.metadata.generation && Some(status.replicas) == wanted)
+}

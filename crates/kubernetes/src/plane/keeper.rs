@@ -1,0 +1,274 @@
+//! The API server as the keeper of an instance's clusters: what it has, as watches tell it, and how it is changed.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::Revisions;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{NamespaceResourceScope, Resource};
+use kube::runtime::watcher::Event;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use parking_lot::RwLock;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use types::Clock;
+
+use super::mirror::Mirror;
+use super::pods::WorkerPod;
+use super::resource::SQL_MANAGER;
+use crate::compute::{AUTHORITY_KEY, COMPONENT_LABEL, WORKER, authority_name};
+use crate::instance::INSTANCE_LABEL;
+use crate::resources::{ComputeCluster, HardwareProfile, Instance};
+
+/// Whose fields they are that an instance says of its own accord.
+const INSTANCE_MANAGER: &str = "kiln-instance";
+/// A change that has not been answered after so long may have been made or not.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Why something could not be asked of the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    /// It may have been done all the same, which is seen later.
+    #[error("the API server has not answered for {} seconds", CHANGE_TIME_MAX.as_secs())]
+    Late,
+}
+
+/// What there is.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    pub(super) clusters: Mirror<ComputeCluster>,
+    pub(super) hardware: Mirror<HardwareProfile>,
+    pub(super) pods: Mirror<WorkerPod>,
+}
+
+/// One instance's part of a namespace. Dropped, it watches no more.
+pub(super) struct Keeper {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    pub(super) instance: String,
+    pub(super) clock: Arc<dyn Clock>,
+    runtime: Handle,
+    shared: Arc<Shared>,
+    _watches: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    content: RwLock<Content>,
+    /// Grows when a watch has told something new.
+    changes: Revisions,
+}
+
+impl Keeper {
+    /// Begins to watch; what there is is told by and by.
+    pub(super) fn new(client: Client, namespace: String, instance: String, clock: Arc<dyn Clock>) -> Keeper {
+        let shared = Arc::new(Shared::default());
+        let mut watches = JoinSet::new();
+        let all = watcher::Config::default;
+        let (seen, own) = (Arc::clone(&shared), instance.clone());
+        watches.spawn(follow(&client, &namespace, all(), "ComputeClusters", move |event: Event<ComputeCluster>| {
+            let Some(event) = of_instance(event, |cluster| cluster.spec.instance == own) else { return };
+            seen.take(|content| content.clusters.told(event, |cluster| cluster));
+        }));
+        let seen = Arc::clone(&shared);
+        watches.spawn(follow(&client, &namespace, all(), "HardwareProfiles", move |event: Event<HardwareProfile>| {
+            seen.take(|content| content.hardware.told(event, |profile| profile));
+        }));
+        let (seen, own_clock) = (Arc::clone(&shared), Arc::clone(&clock));
+        let workers = all().labels(&format!("{INSTANCE_LABEL}={instance},{COMPONENT_LABEL}={WORKER}"));
+        watches.spawn(follow(&client, &namespace, workers, "pods", move |event: Event<Pod>| {
+            // Named like no worker of any cluster it is somebody else's.
+            let Some(event) = of_instance(event, |pod| WorkerPod::of(pod, &*own_clock).is_some()) else { return };
+            let keep = |pod: Pod| WorkerPod::of(&pod, &*own_clock).expect("it was looked at");
+            seen.take(|content| content.pods.told(event, keep));
+        }));
+        Keeper { client, namespace, instance, clock, runtime: Handle::current(), shared, _watches: watches }
+    }
+
+    /// Looks at what there is.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&Content) -> T) -> T {
+        look(&self.shared.content.read())
+    }
+
+    /// Grows when there is something new.
+    pub(super) fn changes(&self) -> &Revisions {
+        &self.shared.changes
+    }
+
+    /// Waits for the API server. Others go on meanwhile, whoever's thread this is.
+    pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, KeeperError>>) -> Result<T, KeeperError> {
+        let in_time = async {
+            tokio::select! {
+                biased;
+                done = asked => done,
+                () = self.clock.sleep(CHANGE_TIME_MAX) => Err(KeeperError::Late),
+            }
+        };
+        tokio::task::block_in_place(|| self.runtime.block_on(in_time))
+    }
+
+    pub(super) async fn create(&self, cluster: &ComputeCluster) -> Result<(), KeeperError> {
+        let parameters = PostParams { field_manager: Some(SQL_MANAGER.to_owned()), ..PostParams::default() };
+        let created = match self.clusters().create(&parameters, cluster).await {
+            // An earlier try has made it, and nobody has heard the answer.
+            Err(kube::Error::Api(error)) if error.is_already_exists() => {
+                return self.patch(&cluster.name_any(), &json!({ "spec": cluster.spec }), SQL_MANAGER).await;
+            }
+            created => created?,
+        };
+        self.shared.content.write().clusters.answered(created, |cluster| cluster);
+        Ok(())
+    }
+
+    /// As a statement says it.
+    pub(super) async fn change(&self, name: &str, patch: &Value) -> Result<(), KeeperError> {
+        self.patch(name, patch, SQL_MANAGER).await
+    }
+
+    /// As the instance says it of its own accord.
+    pub(super) async fn claim(&self, name: &str, patch: &Value) -> Result<(), KeeperError> {
+        self.patch(name, patch, INSTANCE_MANAGER).await
+    }
+
+    async fn patch(&self, name: &str, patch: &Value, manager: &str) -> Result<(), KeeperError> {
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        let changed = self.clusters().patch(name, &parameters, &Patch::Merge(patch)).await?;
+        self.shared.content.write().clusters.answered(changed, |cluster| cluster);
+        Ok(())
+    }
+
+    pub(super) async fn delete(&self, name: &str) -> Result<(), KeeperError> {
+        match self.clusters().delete(name, &DeleteParams::background()).await {
+            Err(kube::Error::Api(error)) if error.is_not_found() => {}
+            deleted => drop(deleted?),
+        }
+        self.shared.content.write().clusters.deleted(name);
+        Ok(())
+    }
+
+    /// Has Kubernetes replace a worker's pod.
+    pub(super) async fn delete_pod(&self, name: &str, uid: &str) -> Result<(), KeeperError> {
+        // Whoever does not answer does not listen either.
+        let this = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let parameters = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        match self.api::<Pod>().delete(name, &parameters.preconditions(this)).await {
+            Err(kube::Error::Api(error)) if error.is_not_found() || error.is_conflict() => Ok(()),
+            deleted => Ok(deleted.map(drop)?),
+        }
+    }
+
+    /// A worker's pod as it is now.
+    pub(super) async fn pod(&self, name: &str) -> Result<Option<(Pod, WorkerPod)>, kube::Error> {
+        let Some(pod) = self.api::<Pod>().get_opt(name).await? else { return Ok(None) };
+        let Some(seen) = WorkerPod::of(&pod, &*self.clock) else { return Ok(None) };
+        // Whoever has come in from it has a pod from now on.
+        let kept = seen.clone();
+        self.shared.content.write().pods.answered(pod.clone(), |_| kept);
+        Ok(Some((pod, seen)))
+    }
+
+    /// Says by which certificate workers know the instance, for as long as there is one.
+    pub(super) async fn say_authority(&self, pem: &str) -> Result<(), KeeperError> {
+        let name = authority_name(&self.instance);
+        let owner = self.api::<Instance>().get(&self.instance).await?.owner_ref(&());
+        let said = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": name,
+                "labels": { INSTANCE_LABEL: self.instance },
+                "ownerReferences": owner.map(|owner| vec![owner]),
+            },
+            "data": { AUTHORITY_KEY: pem },
+        });
+        let parameters = PatchParams::apply(INSTANCE_MANAGER).force();
+        self.api::<ConfigMap>().patch(&name, &parameters, &Patch::Apply(&said)).await?;
+        Ok(())
+    }
+
+    /// Whether there is a way to the clusters, and a right to see them.
+    pub(super) async fn check(&self) -> Result<(), kube::Error> {
+        self.clusters().list_metadata(&ListParams::default().limit(1)).await.map(drop)
+    }
+
+    fn clusters(&self) -> Api<ComputeCluster> {
+        self.api()
+    }
+
+    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Keeper { namespace, instance, .. } = self;
+        f.debug_struct("Keeper").field("namespace", namespace).field("instance", instance).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn take(&self, tell: impl FnOnce(&mut Content) -> bool) {
+        let is_news = tell(&mut self.content.write());
+        if is_news {
+            self.changes.advance();
+        }
+    }
+}
+
+/// The event, where it is about an object that is meant, or about none.
+fn of_instance<K>(event: Event<K>, is_meant: impl FnOnce(&K) -> bool) -> Option<Event<K>> {
+    let is_about_another = match &event {
+        Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => !is_meant(object),
+        Event::Init | Event::InitDone => false,
+    };
+    (!is_about_another).then_some(event)
+}
+
+/// Tells what a watch says, for as long as it is polled. One that breaks is begun anew, later and later.
+fn follow<K>(
+    client: &Client,
+    namespace: &str,
+    config: watcher::Config,
+    what: &'static str,
+    tell: impl Fn(Event<K>) + Send + 'static,
+) -> impl Future<Output = ()> + Send + 'static
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    async move {
+        let mut seen = std::pin::pin!(watcher(api, config).default_backoff());
+        let mut is_lost = false;
+        while let Some(event) = seen.next().await {
+            match event {
+                Ok(event) => {
+                    if std::mem::take(&mut is_lost) {
+                        tracing::info!(what, "the API server can be watched again");
+                    }
+                    tell(event);
+                }
+                Err(error) if !is_lost => {
+                    is_lost = true;
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(what, error, "the API server cannot be watched: clusters stay as they are");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}

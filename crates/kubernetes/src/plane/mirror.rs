@@ -1,0 +1,168 @@
+//! What the API server has of a kind, as a watch tells it and as answers to one's own changes do, whichever comes first.
+//!
+//! An answer is newer than what the watch tells for a moment after it. So each object has its version, by which the older of two is known, and what was
+//! deleted does not come back by what is told late.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::runtime::watcher::Event;
+
+/// Objects by name, each kept as a `T`.
+#[derive(Debug)]
+pub(super) struct Mirror<T> {
+    entries: BTreeMap<String, Entry<T>>,
+    /// How often all objects were listed. What was written since the last listing began may not be in it.
+    listings: u64,
+    /// Those that a listing has told so far.
+    listed: Option<BTreeSet<String>>,
+    is_complete: bool,
+    /// Uids of what was deleted here and is still told.
+    deleted: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    uid: String,
+    version: u64,
+    listing: u64,
+    value: Arc<T>,
+}
+
+impl<T> Default for Mirror<T> {
+    fn default() -> Self {
+        Self { entries: BTreeMap::new(), listings: 0, listed: None, is_complete: false, deleted: BTreeSet::new() }
+    }
+}
+
+impl<T> Mirror<T> {
+    /// Takes in what a watch tells, and says whether something may be different now.
+    pub(super) fn told<K: ResourceExt>(&mut self, event: Event<K>, keep: impl FnOnce(K) -> T) -> bool {
+        match event {
+            Event::Init => {
+                self.listings += 1;
+                self.listed = Some(BTreeSet::new());
+                false
+            }
+            Event::InitApply(object) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(object.name_any());
+                }
+                self.put(object, keep)
+            }
+            Event::InitDone => {
+                let (listings, listed) = (self.listings, self.listed.take().unwrap_or_default());
+                self.entries.retain(|name, entry| listed.contains(name) || entry.listing == listings);
+                self.deleted.clear();
+                self.is_complete = true;
+                true
+            }
+            Event::Apply(object) => self.put(object, keep),
+            Event::Delete(object) => {
+                let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
+                self.deleted.remove(&uid);
+                let is_it = self.entries.get(&name).is_some_and(|entry| entry.uid == uid);
+                if is_it {
+                    self.entries.remove(&name);
+                }
+                is_it
+            }
+        }
+    }
+
+    /// Takes in what the API server has answered.
+    pub(super) fn answered<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) {
+        let name = object.name_any();
+        self.put(object, keep);
+        if let Some(entry) = self.entries.get_mut(&name) {
+            entry.listing = self.listings;
+        }
+    }
+
+    /// The object was deleted here.
+    pub(super) fn deleted(&mut self, name: &str) {
+        if let Some(entry) = self.entries.remove(name) {
+            self.deleted.insert(entry.uid);
+        }
+    }
+
+    fn put<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) -> bool {
+        let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
+        // The API server compares them as numbers itself.
+        let version = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX);
+        let is_old = self.entries.get(&name).is_some_and(|entry| version < entry.version);
+        if is_old || self.deleted.contains(&uid) {
+            return false;
+        }
+        let listing = self.entries.get(&name).map_or(0, |entry| entry.listing);
+        self.entries.insert(name, Entry { uid, version, listing, value: Arc::new(keep(object)) });
+        true
+    }
+
+    /// Whether all that there is has been told once.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<T>> {
+        self.entries.get(name).map(|entry| &entry.value)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        self.entries.values().map(|entry| Arc::clone(&entry.value)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+
+    fn pod(name: &str, uid: &str, version: u64) -> Pod {
+        let mut pod = Pod::default();
+        pod.metadata.name = Some(name.to_owned());
+        pod.metadata.uid = Some(uid.to_owned());
+        pod.metadata.resource_version = Some(version.to_string());
+        pod
+    }
+
+    /// Keeps of each its version.
+    fn version(pod: Pod) -> String {
+        pod.resource_version().expect("it was given")
+    }
+
+    fn all(mirror: &Mirror<String>) -> Vec<String> {
+        mirror.all().into_iter().map(|version| version.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_told_late_changes_nothing() {
+        let mut mirror = Mirror::default();
+        assert!(mirror.told(Event::Apply(pod("a", "1", 5)), version));
+        mirror.answered(pod("a", "1", 8), version);
+        assert!(!mirror.told(Event::Apply(pod("a", "1", 7)), version));
+        assert_eq!(all(&mirror), ["8"]);
+        mirror.deleted("a");
+        assert!(!mirror.told(Event::Apply(pod("a", "1", 8)), version), "it is gone");
+        assert!(!mirror.told(Event::Delete(pod("a", "1", 9)), version));
+        assert!(mirror.told(Event::Apply(pod("a", "2", 10)), version), "another of the name");
+        assert!(!mirror.told(Event::Delete(pod("a", "1", 9)), version), "which is not the one that went");
+        assert_eq!(all(&mirror), ["10"]);
+    }
+
+    #[test]
+    fn a_listing_tells_what_is_gone_and_not_what_is_quite_new() {
+        let mut mirror = Mirror::default();
+        mirror.told(Event::Apply(pod("a", "1", 1)), version);
+        mirror.answered(pod("b", "2", 2), version);
+        assert!(!mirror.is_complete());
+        mirror.told(Event::<Pod>::Init, version);
+        mirror.answered(pod("d", "4", 4), version);
+        mirror.told(Event::InitApply(pod("c", "3", 3)), version);
+        assert!(mirror.told(Event::<Pod>::InitDone, version));
+        assert!(mirror.is_complete());
+        assert_eq!(all(&mirror), ["3", "4"], "a and b have gone, d came while it listed");
+    }
+}

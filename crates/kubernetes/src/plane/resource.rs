@@ -1,0 +1,154 @@
+//! Clusters of SQL as `ComputeCluster`s, and back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster::desired::{FoundCluster, Grant};
+use cluster::{Author, ClusterId, ClusterSpec, ClusterState};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::ResourceExt;
+use serde_json::{Map, Value, json};
+use types::Oid;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::compute::CLUSTER_LABEL;
+use crate::resources::{ComputeCluster, ComputeClusterSpec};
+
+/// Whose fields they are that statements say.
+pub const SQL_MANAGER: &str = "kiln-sql";
+/// Who has last changed the cluster by a statement.
+pub const MODIFIED_BY: &str = "kiln.dev/modified-by";
+/// What of a cluster only SQL knows: its id, its owner's, and who may use it.
+pub(super) const ID: &str = "kiln.dev/cluster-id";
+const OWNER: &str = "kiln.dev/owner";
+const GRANTS: &str = "kiln.dev/grants";
+/// What stands in the place of a role's name where the instance itself changed it: no role is called so.
+const INSTANCE: &str = "(the instance)";
+/// Of a cluster's name so much is in its object's.
+const NAME_CHARACTERS_MAX: usize = 28;
+
+/// The name of the object of a new cluster: like its own, and never another's. A rename leaves it.
+pub(super) fn object_name(instance: &str, id: ClusterId, name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .map(|character| match character.to_ascii_lowercase() {
+            plain @ ('a'..='z' | '0'..='9') => plain,
+            _ => '-',
+        })
+        .collect();
+    let plain = plain.trim_start_matches(|character: char| !character.is_ascii_lowercase());
+    let plain = plain.get(..NAME_CHARACTERS_MAX).unwrap_or(plain).trim_end_matches('-');
+    let plain = if plain.is_empty() { "cluster" } else { plain };
+    let mark = xxh3_64(format!("{instance}/{id}").as_bytes());
+    format!("{plain}-{:08x}", mark >> 32)
+}
+
+/// The object of a cluster that has none yet.
+pub(super) fn created(state: &ClusterState, instance: &str, author: &Author) -> ComputeCluster {
+    let mut object = ComputeCluster::new(&object_name(instance, state.id, &state.spec.name), spec(state, instance));
+    object.metadata.annotations = Some(annotations(state, author));
+    object.metadata.labels = Some(BTreeMap::from([(crate::instance::INSTANCE_LABEL.to_owned(), instance.to_owned())]));
+    object
+}
+
+/// What is to be said of a cluster's object so that it is as `after` says where it was as `before` said: nothing else of it, which others may have changed
+/// in the meantime. `None` where the object says nothing of what is different.
+pub(super) fn changed(before: &ClusterState, after: &ClusterState, instance: &str, author: &Author) -> Option<Value> {
+    let fields = |state: &ClusterState| match serde_json::to_value(spec(state, instance)) {
+        Ok(Value::Object(fields)) => fields,
+        other => unreachable!("a spec is an object: {other:?}"),
+    };
+    let (before_fields, after_fields) = (fields(before), fields(after));
+    let names: BTreeSet<&String> = before_fields.keys().chain(after_fields.keys()).collect();
+    let different: Map<String, Value> = names
+        .into_iter()
+        .filter(|name| before_fields.get(*name) != after_fields.get(*name))
+        .map(|name| (name.clone(), after_fields.get(name).cloned().unwrap_or(Value::Null)))
+        .collect();
+    let is_same = different.is_empty() && before.grants == after.grants && before.spec.owner == after.spec.owner;
+    (!is_same).then(|| json!({ "metadata": { "annotations": annotations(after, author) }, "spec": different }))
+}
+
+/// Says of somebody else's object which cluster it is.
+pub(super) fn claimed(id: ClusterId) -> Value {
+    json!({ "metadata": { "annotations": { ID: id.to_string() } } })
+}
+
+fn spec(state: &ClusterState, instance: &str) -> ComputeClusterSpec {
+    let ClusterSpec { name, node_count, hardware_instance, wlm_profile, .. } = &state.spec;
+    let small = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    ComputeClusterSpec {
+        instance: instance.to_owned(),
+        name: Some(name.clone()),
+        node_count: small(*node_count),
+        hardware_instance: hardware_instance.clone(),
+        wlm_profile: wlm_profile.clone(),
+        auto_suspend: state.spec.auto_suspend.map(small),
+        auto_resume: state.spec.auto_resume,
+        max_spill_pct: state.spec.max_spill_pct.map(i32::from),
+        max_cache_pct: state.spec.max_cache_pct.map(i32::from),
+        suspended: state.suspended,
+    }
+}
+
+fn annotations(state: &ClusterState, author: &Author) -> BTreeMap<String, String> {
+    let grants = serde_json::to_string(&state.grants).expect("grants are text and numbers");
+    BTreeMap::from([
+        (MODIFIED_BY.to_owned(), author.name().unwrap_or(INSTANCE).to_owned()),
+        (ID.to_owned(), state.id.to_string()),
+        (OWNER.to_owned(), state.spec.owner.to_string()),
+        (GRANTS.to_owned(), grants),
+    ])
+}
+
+/// Which cluster an object says that it is.
+pub(super) fn id(object: &ComputeCluster) -> Option<ClusterId> {
+    object.annotations().get(ID)?.parse().ok().map(ClusterId)
+}
+
+/// The cluster that an object is. `owner` owns those that no statement has made.
+pub(super) fn found(object: &ComputeCluster, owner: Oid) -> FoundCluster {
+    let spec = &object.spec;
+    let number = |value: i32| u32::try_from(value).unwrap_or(0);
+    let percent = |value: i32| u8::try_from(value).unwrap_or(0);
+    let owner = object.annotations().get(OWNER).and_then(|owner| owner.parse().ok()).map_or(owner, Oid);
+    let grants: Option<BTreeSet<Grant>> =
+        object.annotations().get(GRANTS).and_then(|grants| serde_json::from_str(grants).ok());
+    FoundCluster {
+        id: id(object),
+        spec: ClusterSpec {
+            name: spec.name.clone().unwrap_or_else(|| object.name_any()),
+            node_count: number(spec.node_count),
+            hardware_instance: spec.hardware_instance.clone(),
+            wlm_profile: spec.wlm_profile.clone(),
+            auto_suspend: spec.auto_suspend.map(number),
+            auto_resume: spec.auto_resume,
+            max_spill_pct: spec.max_spill_pct.map(percent),
+            max_cache_pct: spec.max_cache_pct.map(percent),
+            owner,
+        },
+        suspended: spec.suspended,
+        grants: grants.unwrap_or_default(),
+        who: who(object),
+    }
+}
+
+/// Who has last changed what the object says: a program of Kubernetes by its name, or the user of a statement.
+fn who(object: &ComputeCluster) -> Option<String> {
+    let says_of_spec = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some());
+        fields && entry.subresource.as_deref() != Some("status")
+    };
+    let is_sql = |entry: &ManagedFieldsEntry| entry.manager.as_deref() == Some(SQL_MANAGER);
+    let entries = object.metadata.managed_fields.iter().flatten().filter(says_of_spec);
+    // Of the same second it is not the statement, which would not have to be looked for here.
+    let last = entries.max_by_key(|entry| (entry.time.as_ref().map(|time| time.0), !is_sql(entry)))?;
+    if is_sql(last) {
+        return object.annotations().get(MODIFIED_BY).filter(|name| *name != INSTANCE).cloned();
+    }
+    last.manager.as_ref().map(|manager| format!("{manager} (Kubernetes)"))
+}
+
+/// The cluster's object of a pod.
+pub(super) fn cluster_of(labels: &BTreeMap<String, String>) -> Option<&String> {
+    labels.get(CLUSTER_LABEL)
+}

@@ -1,0 +1,199 @@
+//! Who somebody is that shows a token: the API server says whose it is, and what is known of clusters which slot that is.
+
+use std::sync::Arc;
+
+use cluster::{Vouch, Vouched, Vouching};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::PostParams;
+use kube::{Api, ResourceExt};
+
+use super::keeper::Keeper;
+use super::pods::{Plan, WorkerPod};
+use crate::compute::{audience, workers_name};
+
+/// What the API server says of a token that is bound to a pod.
+const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
+const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
+
+/// Why a token does not make somebody a worker.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotVouched {
+    #[error("the API server could not be asked about its token")]
+    Api(#[from] kube::Error),
+    #[error("its token is not one for this instance{}", .why.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
+    Token { why: Option<String> },
+    #[error("its token is of the account {user}, which is not of the namespace {namespace}")]
+    Account { user: String, namespace: String },
+    #[error("its token is no pod's")]
+    NoPod,
+    #[error("its pod {name} is not there, or is no worker's any more")]
+    PodGone { name: String },
+    #[error("its pod {name} is no worker of a cluster of this instance")]
+    NotOurs { name: String },
+}
+
+/// The pod that a token says it is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// Whose token it is, of what the API server has said of it.
+pub(super) fn bound(review: &TokenReview, namespace: &str, audience: &str) -> Result<Bound, NotVouched> {
+    let status = review.status.as_ref().ok_or(NotVouched::Token { why: None })?;
+    // Who does not know audiences says none: then it may be a token for anybody.
+    let is_for_us = status.audiences.iter().flatten().any(|named| named == audience);
+    if status.authenticated != Some(true) || !is_for_us {
+        return Err(NotVouched::Token { why: status.error.clone() });
+    }
+    let UserInfo { username, extra, .. } = status.user.clone().unwrap_or_default();
+    let user = username.unwrap_or_default();
+    if !user.starts_with(&format!("system:serviceaccount:{namespace}:")) {
+        return Err(NotVouched::Account { user, namespace: namespace.to_owned() });
+    }
+    let extra = extra.unwrap_or_default();
+    let one = |name: &str| match extra.get(name).map(Vec::as_slice) {
+        Some([value]) => Ok(value.clone()),
+        _ => Err(NotVouched::NoPod),
+    };
+    Ok(Bound { name: one(POD_NAME)?, uid: one(POD_UID)? })
+}
+
+/// Whether the pod is what the token says, and was made for the cluster that it says it is of: by that one's StatefulSet, not by hand.
+pub(super) fn check(bound: &Bound, pod: Option<&(Pod, WorkerPod)>) -> Result<(), NotVouched> {
+    let Some((pod, seen)) = pod else { return Err(NotVouched::PodGone { name: bound.name.clone() }) };
+    if seen.uid != bound.uid || seen.is_going || seen.has_ended {
+        return Err(NotVouched::PodGone { name: bound.name.clone() });
+    }
+    let set = workers_name(&seen.cluster);
+    let mut owners = pod.owner_references().iter();
+    let is_made =
+        owners.any(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet" && owner.name == set);
+    if is_made { Ok(()) } else { Err(NotVouched::NotOurs { name: bound.name.clone() }) }
+}
+
+/// Vouches for the pods of an instance's clusters.
+#[derive(Debug)]
+pub(super) struct Reviewer {
+    pub(super) keeper: Arc<Keeper>,
+}
+
+impl Reviewer {
+    async fn review(&self, token: &str) -> Result<Vouched, NotVouched> {
+        let keeper = &*self.keeper;
+        let audience = audience(&keeper.namespace, &keeper.instance);
+        let reviews: Api<TokenReview> = Api::all(keeper.client.clone());
+        let asked = TokenReview {
+            spec: TokenReviewSpec { audiences: Some(vec![audience.clone()]), token: Some(token.to_owned()) },
+            ..TokenReview::default()
+        };
+        let review = reviews.create(&PostParams::default(), &asked).await?;
+        let bound = bound(&review, &keeper.namespace, &audience)?;
+        let pod = keeper.pod(&bound.name).await?;
+        check(&bound, pod.as_ref())?;
+        let (_, seen) = pod.expect("it was checked");
+        let plans = keeper.plans();
+        let Some(Plan { id, spec }) = plans.get(&seen.cluster) else {
+            return Err(NotVouched::NotOurs { name: bound.name });
+        };
+        Ok(Vouched { cluster: *id, slot: seen.slot, spec: spec.clone(), life: bound.uid })
+    }
+}
+
+impl Vouch for Reviewer {
+    fn vouch<'a>(&'a self, token: &'a str) -> Vouching<'a> {
+        Box::pin(async move {
+            self.review(token).await.map_err(|refused| {
+                let error = &refused as &dyn std::error::Error;
+                tracing::warn!(error, "somebody is no worker");
+                refused.to_string()
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use types::SystemClock;
+
+    use super::*;
+
+    const AUDIENCE: &str = "dw.warehouses.instance.kiln.dev";
+
+    /// What is said of a good token, with other words in some places.
+    fn reviewed(path: &str, other: &Value) -> Result<Bound, NotVouched> {
+        let mut review = json!({ "spec": {}, "status": {
+            "authenticated": true,
+            "audiences": [AUDIENCE],
+            "user": {
+                "username": "system:serviceaccount:warehouses:dw",
+                "extra": { POD_NAME: ["etl-workers-1"], POD_UID: ["u"] },
+            },
+        } });
+        if !path.is_empty() {
+            *review.pointer_mut(path).expect("it is there") = other.clone();
+        }
+        bound(&serde_json::from_value(review).expect("it is a review"), "warehouses", AUDIENCE)
+    }
+
+    #[test]
+    fn only_a_pods_own_token_for_this_instance_is_taken() {
+        let good = reviewed("", &Value::Null).expect("all is well");
+        assert_eq!(good, Bound { name: "etl-workers-1".to_owned(), uid: "u".to_owned() });
+        for (path, other) in [
+            ("/status/authenticated", json!(false)),
+            ("/status/audiences", json!([])),
+            ("/status/audiences", json!(["https://kubernetes.default.svc"])),
+            ("/status/audiences", Value::Null),
+            ("/status/user/username", json!("system:serviceaccount:others:dw")),
+            ("/status/user/username", json!("ana")),
+            ("/status/user/extra", json!({})),
+            ("/status/user/extra", json!({ POD_NAME: ["etl-workers-1"] })),
+            ("/status/user/extra", json!({ POD_NAME: ["a", "b"], POD_UID: ["u"] })),
+            ("/status", Value::Null),
+        ] {
+            reviewed(path, &other).expect_err(&format!("{path} {other}"));
+        }
+    }
+
+    #[test]
+    fn only_pods_that_a_cluster_has_made_are_workers() {
+        let bound = Bound { name: "etl-workers-1".to_owned(), uid: "u".to_owned() };
+        let pod = |path: &str, other: Value| {
+            let mut object = json!({
+                "metadata": {
+                    "name": "etl-workers-1",
+                    "uid": "u",
+                    "labels": { "kiln.dev/cluster": "etl" },
+                    "deletionTimestamp": null,
+                    "ownerReferences": [
+                        { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "etl-workers", "uid": "s", "controller": true },
+                    ],
+                },
+                "status": { "phase": "Running" },
+            });
+            if !path.is_empty() {
+                *object.pointer_mut(path).expect("it is there") = other;
+            }
+            let pod: Pod = serde_json::from_value(object).expect("it is a pod");
+            let seen = WorkerPod::of(&pod, &SystemClock::new()).expect("it is named like one");
+            (pod, seen)
+        };
+        check(&bound, Some(&pod("", Value::Null))).expect("all is well");
+        check(&bound, None).expect_err("it is gone");
+        for (path, other) in [
+            ("/metadata/uid", json!("another life")),
+            ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+            ("/status/phase", json!("Failed")),
+            ("/metadata/ownerReferences", json!([])),
+            ("/metadata/ownerReferences/0/name", json!("other-workers")),
+            ("/metadata/ownerReferences/0/controller", json!(false)),
+        ] {
+            let wrong = pod(path, other.clone());
+            check(&bound, Some(&wrong)).expect_err(&format!("{path} {other}"));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What all of Kiln's pods have in common: whose user they run as, what they may do to their node, and what they say of it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Capabilities, ContainerPort, EnvFromSource, PersistentVolumeClaim, PersistentVolumeClaimSpec, PodSecurityContext,
+    ResourceRequirements, SeccompProfile, SecretEnvSource, SecurityContext, VolumeMount, VolumeResourceRequirements,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::core::ObjectMeta;
+
+/// Nobody's, as images without a root user have it.
+const USER: i64 = 65_532;
+
+/// A pod without a root user, whose volumes its own user can write.
+pub(crate) fn security() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(USER),
+        run_as_group: Some(USER),
+        fs_group: Some(USER),
+        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
+        ..PodSecurityContext::default()
+    }
+}
+
+/// A container that changes nothing of its root and has no rights of the system.
+pub(crate) fn container_security() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }),
+        ..SecurityContext::default()
+    }
+}
+
+/// Cores and memory: this, no less and no more.
+pub(crate) fn resources(cpu: &str, memory: &str) -> ResourceRequirements {
+    let amounts = [("cpu", cpu), ("memory", memory)];
+    let amounts: BTreeMap<String, Quantity> =
+        amounts.into_iter().map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
+    ResourceRequirements { requests: Some(amounts.clone()), limits: Some(amounts), ..ResourceRequirements::default() }
+}
+
+/// A secret whose keys are variables.
+pub(crate) fn variables_of(secret: &str) -> EnvFromSource {
+    EnvFromSource {
+        secret_ref: Some(SecretEnvSource { name: secret.to_owned(), optional: None }),
+        ..EnvFromSource::default()
+    }
+}
+
+/// A volume that one pod at a time has, of which each pod of a StatefulSet gets its own.
+pub(crate) fn claim(
+    name: &str,
+    size: &str,
+    class: Option<&String>,
+    labels: BTreeMap<String, String>,
+) -> PersistentVolumeClaim {
+    let size = [("storage".to_owned(), Quantity(size.to_owned()))];
+    PersistentVolumeClaim {
+        metadata: ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() },
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
+            storage_class_name: class.cloned(),
+            resources: Some(VolumeResourceRequirements {
+                requests: Some(size.into()),
+                ..VolumeResourceRequirements::default()
+            }),
+            ..PersistentVolumeClaimSpec::default()
+        }),
+        ..PersistentVolumeClaim::default()
+    }
+}
+
+/// A port of a container.
+pub(crate) fn port(name: &str, port: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.to_owned()),
+        container_port: port,
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    }
+}
+
+/// Where a volume is in a container.
+pub(crate) fn mount(volume: &str, path: &str) -> VolumeMount {
+    VolumeMount { name: volume.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() }
+}

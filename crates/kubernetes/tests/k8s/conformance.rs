@@ -1,0 +1,47 @@
+//! The control plane that is Kubernetes fulfils what every control plane must.
+
+use cluster::control_plane::conformance::{Surroundings, run};
+use cluster::{ControlPlane, Guests, WorkerId};
+use tokio::runtime::Handle;
+
+use crate::house::{HARDWARE, House, wait};
+
+struct Around {
+    house: House,
+    runtime: Handle,
+}
+
+impl Surroundings for Around {
+    fn plane(&self) -> &dyn ControlPlane {
+        &*self.house.plane
+    }
+
+    fn pass(&mut self) {
+        wait(&self.runtime, self.house.pass());
+    }
+
+    fn kill(&mut self, worker: WorkerId) {
+        let life = self.house.guests.life(worker).expect("it came from a pod");
+        wait(&self.runtime, async {
+            let pod = self.house.pod(&life).await;
+            self.house.fail(&pod).await;
+        });
+    }
+
+    fn restart(&mut self) {
+        wait(&self.runtime, self.house.begin());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubernetes_is_a_control_plane_like_the_others() {
+    let Some(house) = House::new("conformance").await else { return };
+    let runtime = Handle::current();
+    let conforming = tokio::task::spawn_blocking(move || {
+        let mut around = Around { house, runtime };
+        run(&mut around, HARDWARE);
+        around
+    });
+    let around = conforming.await.expect("it conforms");
+    around.house.stop().await;
+}

@@ -1,0 +1,281 @@
+//! An instance whose control plane is Kubernetes, with an operator and with nodes that are played: they say that pods run, have their workers come in by
+//! tokens of their own, and let pods go when their workers have ended.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{
+    Actor, Author, Change, ClusterEvent, ClusterId, ControlPlane, PlaneError, Resources, RoleRef, Settings, StateStore,
+    WlmProfile,
+};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use kubernetes::compute::audience;
+use kubernetes::{HardwareProfile, Hosts, KubernetesControlPlane, Warehouse};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::runtime::Handle;
+use types::{Clock, Oid, SystemClock};
+
+use crate::guests::Room;
+use crate::plane::{Cluster, Operator};
+
+/// What keeps a pod there until its node lets it go.
+const NODE: &str = "test.kiln.dev/node";
+/// Between looks.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const HARDWARE: &str = "small";
+pub(crate) const OWNER: Oid = Oid(10);
+
+/// What an instance keeps on its volume.
+#[derive(Debug, Clone, Default)]
+struct Memory(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl StateStore for Memory {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.0.lock().clone())
+    }
+
+    fn save(&self, bytes: &[u8]) -> io::Result<()> {
+        *self.0.lock() = Some(bytes.to_vec());
+        Ok(())
+    }
+}
+
+pub(crate) struct House {
+    pub(crate) cluster: Cluster,
+    /// With the rights of the instance's pod.
+    client: Client,
+    store: Memory,
+    pub(crate) guests: Arc<Room>,
+    clock: Arc<dyn Clock>,
+    warehouse: Warehouse,
+    pub(crate) plane: Arc<KubernetesControlPlane>,
+    operator: Option<Operator>,
+    /// Whether nodes are played at all.
+    pub(crate) has_nodes: bool,
+}
+
+impl House {
+    /// An instance `dw` in a namespace of its own; `None` where there is no control plane to run on.
+    pub(crate) async fn new(namespace: &str) -> Option<House> {
+        let cluster = Cluster::with_kiln(namespace).await?;
+        let operator = cluster.operator("a").await;
+        cluster.create(json!({ "storage": { "url": "s3://bucket/dw" } })).await.expect("it is an instance");
+        let profile = json!({
+            "apiVersion": "kiln.dev/v1alpha1",
+            "kind": "HardwareProfile",
+            "metadata": { "name": HARDWARE },
+            "spec": { "cpu": "1", "memory": "1Gi", "cacheVolume": { "size": "1Gi" } },
+        });
+        let profile: HardwareProfile = serde_json::from_value(profile).expect("it is a profile");
+        cluster.all().create(&PostParams::default(), &profile).await.expect("it is within limits");
+        cluster.until("dw", |account: Option<&ServiceAccount>| account.is_some()).await;
+        cluster.until("dw", |binding: Option<&k8s_openapi::api::rbac::v1::RoleBinding>| binding.is_some()).await;
+        let client = cluster.client_of("dw").await;
+        Some(House::over(cluster, client, operator).await)
+    }
+
+    /// The same by another way to the API server.
+    pub(crate) async fn by(namespace: &str, way: impl AsyncFnOnce(&Cluster) -> Client) -> Option<House> {
+        let mut house = House::new(namespace).await?;
+        house.client = way(&house.cluster).await;
+        house.begin().await;
+        Some(house)
+    }
+
+    async fn over(cluster: Cluster, client: Client, operator: Operator) -> House {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let (store, guests) = (Memory::default(), Room::new(Arc::clone(&clock)));
+        let (warehouse, plane) = open(&cluster, &client, &store, &guests, &clock);
+        let mut house = House {
+            cluster,
+            client,
+            store,
+            guests,
+            clock,
+            warehouse,
+            plane,
+            operator: Some(operator),
+            has_nodes: true,
+        };
+        house.begin().await;
+        house
+    }
+
+    /// Ends the instance and starts it again, over what it has kept.
+    pub(crate) async fn begin(&mut self) {
+        (self.warehouse, self.plane) = open(&self.cluster, &self.client, &self.store, &self.guests, &self.clock);
+        self.until("its hardware is known", |plane| plane.inventory().hardware(HARDWARE).is_ok()).await;
+    }
+
+    /// Its volume is lost.
+    pub(crate) fn forget(&mut self) {
+        self.store = Memory::default();
+    }
+
+    /// One look of everybody.
+    pub(crate) async fn pass(&self) {
+        if self.has_nodes {
+            self.play_nodes().await;
+        }
+        let plane = Arc::clone(&self.plane);
+        tokio::task::spawn_blocking(move || drop(plane.pass(&BTreeMap::new()))).await.expect("it does not panic");
+        self.clock.sleep(LOOK_EVERY).await;
+    }
+
+    /// Looks until it is so.
+    pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&KubernetesControlPlane) -> bool) {
+        let waiting = async {
+            while !is_so(&self.plane) {
+                self.pass().await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        assert!(waited.is_ok(), "{what}: {:?} {:?}", self.plane.workers(), self.plane.events());
+    }
+
+    /// A statement of the role `kiln`.
+    pub(crate) async fn apply(&self, change: Change) -> Result<Vec<ClusterEvent>, PlaneError> {
+        let plane = Arc::clone(&self.plane);
+        let applying = tokio::task::spawn_blocking(move || plane.apply(&change, &superuser()));
+        applying.await.expect("it does not panic")
+    }
+
+    pub(crate) fn id(&self, name: &str) -> ClusterId {
+        self.plane.desired().named(name).expect("it is there").id
+    }
+
+    /// The operator dies, and another one takes over.
+    pub(crate) async fn another_operator(&mut self, name: &str) {
+        if let Some(operator) = self.operator.take() {
+            operator.stop().await;
+        }
+        self.operator = Some(self.cluster.operator(name).await);
+    }
+
+    pub(crate) async fn stop(mut self) {
+        if let Some(operator) = self.operator.take() {
+            operator.stop().await;
+        }
+    }
+
+    /// What agents of nodes do.
+    async fn play_nodes(&self) {
+        let pods: Api<Pod> = self.cluster.all();
+        let workers = ListParams::default().labels("app.kubernetes.io/component=worker");
+        for pod in pods.list(&workers).await.expect("an administrator may") {
+            let (name, uid) = (pod.name_any(), pod.uid().expect("it is there"));
+            let is_held = pod.finalizers().iter().any(|held| held == NODE);
+            let has_failed = pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Failed");
+            if pod.metadata.deletion_timestamp.is_some() {
+                if is_held && (has_failed || !self.guests.has(&uid)) {
+                    finalizers(&pods, &name, json!(null)).await;
+                }
+            } else if !is_held {
+                finalizers(&pods, &name, json!([NODE])).await;
+            } else if !has_failed && !self.guests.has(&uid) && self.come(&name, &uid).await {
+                self.cluster.say_ready(&name, true).await;
+            }
+        }
+    }
+
+    /// The process of a pod starts, and shows the pod's token.
+    async fn come(&self, pod: &str, uid: &str) -> bool {
+        let token = self.token(pod, uid, &audience(&self.cluster.namespace, "dw")).await;
+        let Some(token) = token else { return false };
+        match self.warehouse.vouch().vouch(&token).await {
+            Ok(vouched) => {
+                self.guests.come(vouched);
+                true
+            }
+            // It is asked again.
+            Err(_) => false,
+        }
+    }
+
+    /// A token of a pod, as its node asks for it; `None` where the pod has gone.
+    pub(crate) async fn token(&self, pod: &str, uid: &str, audience: &str) -> Option<String> {
+        let accounts: Api<ServiceAccount> = self.cluster.all();
+        let asked = TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: vec![audience.to_owned()],
+                bound_object_ref: Some(BoundObjectReference {
+                    api_version: Some("v1".to_owned()),
+                    kind: Some("Pod".to_owned()),
+                    name: Some(pod.to_owned()),
+                    uid: Some(uid.to_owned()),
+                }),
+                expiration_seconds: Some(600),
+            },
+            ..TokenRequest::default()
+        };
+        let given = accounts.create_subresource("token", "dw", &PostParams::default(), &asked).await;
+        let given: TokenRequest = given.ok()?;
+        Some(given.status.expect("a token is given").token)
+    }
+
+    pub(crate) async fn vouch(&self, token: &str) -> Result<cluster::Vouched, String> {
+        self.warehouse.vouch().vouch(token).await
+    }
+
+    /// The pod's process dies, and its node does not start it again.
+    pub(crate) async fn fail(&self, pod: &str) {
+        let failed = json!({ "status": { "phase": "Failed", "reason": "Evicted" } });
+        let pods: Api<Pod> = self.cluster.all();
+        pods.patch_status(pod, &PatchParams::default(), &Patch::Merge(&failed)).await.expect("the pod is there");
+    }
+
+    /// The pod of this uid.
+    pub(crate) async fn pod(&self, uid: &str) -> String {
+        let pods: Api<Pod> = self.cluster.all();
+        let all = pods.list(&ListParams::default()).await.expect("an administrator may");
+        all.into_iter().find(|pod| pod.uid().as_deref() == Some(uid)).expect("it is there").name_any()
+    }
+}
+
+async fn finalizers(pods: &Api<Pod>, name: &str, finalizers: serde_json::Value) {
+    let patch = json!({ "metadata": { "finalizers": finalizers } });
+    match pods.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        // It goes already, or is gone.
+        Err(kube::Error::Api(error)) if error.is_not_found() || error.code == 422 => {}
+        patched => drop(patched.expect("an administrator may")),
+    }
+}
+
+fn open(
+    cluster: &Cluster,
+    client: &Client,
+    store: &Memory,
+    guests: &Arc<Room>,
+    clock: &Arc<dyn Clock>,
+) -> (Warehouse, Arc<KubernetesControlPlane>) {
+    let warehouse = Warehouse::watch(client.clone(), cluster.namespace.clone(), "dw".to_owned(), Arc::clone(clock));
+    let hosts = Hosts { guests: Arc::clone(guests) as Arc<_>, embedded: Room::new(Arc::clone(clock)) };
+    let profile = WlmProfile { name: "default".to_owned(), max_running: 100 };
+    let settings = Settings::new("1", Resources { millicores: 1_000, memory_bytes: 1 << 30 });
+    let plane = KubernetesControlPlane::open(
+        &warehouse,
+        Box::new(store.clone()),
+        hosts,
+        vec![profile],
+        settings,
+        Arc::clone(clock),
+        OWNER,
+    );
+    (warehouse, Arc::new(plane.expect("memory can be read")))
+}
+
+pub(crate) fn superuser() -> Author {
+    let role = RoleRef { oid: OWNER, name: "kiln".to_owned() };
+    Author::Role(Actor { role, superuser: true, create_cluster: true, create_role: true })
+}
+
+/// Waits on a thread that may.
+pub(crate) fn wait<T>(on: &Handle, future: impl Future<Output = T>) -> T {
+    on.block_on(future)
+}

@@ -1,0 +1,51 @@
+//! A way to the API server that can be cut.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+pub(crate) struct Road {
+    pub(crate) address: SocketAddr,
+    travellers: Arc<Mutex<Option<JoinSet<()>>>>,
+    _gate: JoinSet<()>,
+}
+
+impl Road {
+    /// A way to whoever listens at `to`.
+    pub(crate) async fn to(to: SocketAddr) -> Road {
+        Road::at(([127, 0, 0, 1], 0).into(), to).await
+    }
+
+    /// Likewise, which begins there.
+    pub(crate) async fn at(from: SocketAddr, to: SocketAddr) -> Road {
+        let listener = TcpListener::bind(from).await.expect("a port is free");
+        let address = listener.local_addr().expect("it listens");
+        let travellers = Arc::new(Mutex::new(Some(JoinSet::new())));
+        let mut gate = JoinSet::new();
+        let open = Arc::clone(&travellers);
+        gate.spawn(async move {
+            loop {
+                let Ok((mut from, _)) = listener.accept().await else { return };
+                let mut open = open.lock();
+                // Where it is cut the connection is closed at once.
+                let Some(open) = open.as_mut() else { continue };
+                open.spawn(async move {
+                    let Ok(mut there) = TcpStream::connect(to).await else { return };
+                    let _ended = tokio::io::copy_bidirectional(&mut from, &mut there).await;
+                });
+            }
+        });
+        Road { address, travellers, _gate: gate }
+    }
+
+    pub(crate) fn cut(&self) {
+        *self.travellers.lock() = None;
+    }
+
+    pub(crate) fn heal(&self) {
+        *self.travellers.lock() = Some(JoinSet::new());
+    }
+}
