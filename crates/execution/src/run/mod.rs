@@ -129,7 +129,7 @@ impl Execution {
                 let start = clock.monotonic();
                 let prepared = attempt.prepare(&own, &about, Purpose::Run).await?;
                 about.ran.note(&prepared, clock.monotonic().saturating_sub(start));
-                let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
+                let rows = datafusion::physical_plan::collect(prepared.operators, Arc::clone(&prepared.task));
                 rows.await.map_err(from_datafusion)
             };
             match self.run(context, collecting).await {
@@ -180,6 +180,8 @@ async fn produce(
     task: Arc<TaskContext>,
     sender: mpsc::Sender<SqlResult<RecordBatch>>,
 ) {
+    // A query counts as running on its worker as long as its session is there.
+    let _session = Arc::clone(&task);
     let mut rows = match execute_stream(operators, task) {
         Ok(rows) => rows,
         Err(error) => {

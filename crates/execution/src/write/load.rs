@@ -87,7 +87,7 @@ impl Load {
     /// Writes all rows of `operators`, in the table's order.
     pub(crate) async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<Loaded> {
         let operators = order::ordered_apart(&self.table, operators, &task).await?;
-        let streams = execute_stream_partitioned(operators, task).map_err(from_datafusion)?;
+        let streams = execute_stream_partitioned(operators, Arc::clone(&task)).map_err(from_datafusion)?;
         let load = Arc::new(self);
         let mut portions = match <[_; 1]>::try_from(streams) {
             Ok([stream]) => vec![portion(Arc::clone(&load), stream).await?],

@@ -282,7 +282,7 @@ async fn a_worker_without_an_instance_ends() {
 fn new_shards(shards: u64, columns: usize) -> NewShards {
     let shard = |number: u64| {
         serde_json::json!({
-            "id": format!("00000000-0000-0000-0000-{number:012}"), "object": format!("tables/1/{number}.parquet"), "rows": 1,
+            "id": u128::from(number).to_be_bytes(), "object": format!("tables/1/{number}.parquet"), "rows": 1,
             "bytes": 1, "tail_bytes": 1, "tail_checksum": u64::MAX, "columns": [], "row_groups": [{ "rows": 1, "bytes": 1 }],
         })
     };
