@@ -34,6 +34,8 @@ pub struct Options {
     pub workspace: PathBuf,
     /// The tables are there already, from an earlier run on the same data folder.
     pub loaded: bool,
+    /// Tables are distributed by the keys on which they are joined.
+    pub distributed: bool,
     /// Megabytes of memory that a peer may take, where it can be told.
     pub memory_mb: Option<u64>,
     /// Rows of each answer to show.
@@ -78,6 +80,9 @@ pub async fn prepare(
 ) -> Result<Vec<LoadedTable>, Error> {
     compute_all(client).await?;
     let tables = if options.loaded { Vec::new() } else { load_tables(client, options, clock, say).await? };
+    if options.distributed {
+        distribute(client, options, clock, say).await?;
+    }
     if !options.against.is_empty() {
         export(client, options).await?;
     }
@@ -160,6 +165,23 @@ async fn load_tables(
         (clock.monotonic() - start).as_secs_f64()
     ));
     Ok(tables)
+}
+
+/// Distributes the tables, and puts rows that were loaded before where they belong; the second time there is nothing to do.
+async fn distribute(
+    client: &Client,
+    options: &Options,
+    clock: &dyn Clock,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    let failed = |source| Error::Server { doing: format!("distributing the {} tables", options.suite), source };
+    let start = clock.monotonic();
+    client.batch_execute(options.suite.distribution()).await.map_err(failed)?;
+    for table in options.suite.tables() {
+        client.batch_execute(&format!("VACUUM {table}")).await.map_err(failed)?;
+    }
+    say(&format!("distributed {} in {:.1} s", options.suite, (clock.monotonic() - start).as_secs_f64()));
+    Ok(())
 }
 
 /// One full scan of each table, as the goals define "hot". `count(column)` would be answered from metadata and warm nothing.

@@ -19,6 +19,15 @@ impl Suite {
         }
     }
 
+    /// `ALTER TABLE` statements that have the workers of a cluster keep what is joined together, separated by `;`.
+    #[must_use]
+    pub fn distribution(self) -> &'static str {
+        match self {
+            Suite::Tpch => include_str!("../schema/tpch_distribution.sql"),
+            Suite::Tpcds => include_str!("../schema/tpcds_distribution.sql"),
+        }
+    }
+
     /// The tables in the schema's order.
     pub fn tables(self) -> impl Iterator<Item = &'static str> {
         self.schema().lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.strip_suffix(" ("))

@@ -77,6 +77,10 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", requires = "streams")]
     clusters: Vec<usize>,
 
+    /// tpch, tpcds: tables are distributed by the keys on which they are joined
+    #[arg(long, conflicts_with = "load")]
+    distributed: bool,
+
     /// Draw what several numbers of streams got done to this file, as SVG
     #[arg(long, value_name = "FILE", requires = "streams")]
     plot: Option<PathBuf>,
