@@ -5,7 +5,7 @@ use shards::BucketKeys;
 use types::ShardId;
 
 /// A smaller shard is better off together with others.
-const SMALL_BYTES: u64 = 25 << 20;
+pub(crate) const SMALL_BYTES: u64 = 25 << 20;
 /// So many small shards are left alone.
 const SMALL_COUNT: usize = 8;
 /// Of so many rows one may be deleted before a shard is written anew.

@@ -22,6 +22,7 @@ mod rewrite;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use choose::SMALL_BYTES;
 pub use keep::SettleSettings;
 pub(crate) use pace::Paces;
 pub use pace::{FreshLimits, Pace};

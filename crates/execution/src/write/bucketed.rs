@@ -23,7 +23,7 @@ use types::{SqlError, SqlResult};
 
 use super::cluster::{Once, clustered};
 use super::order::{sort, sort_key};
-use crate::table_columns::Bucketing;
+use crate::table_columns::{Bucketing, place_columns};
 
 const BUCKET: &str = "bucket";
 const PLACE: &str = "place in the input";
@@ -72,7 +72,11 @@ pub(super) async fn bucketed(
     let rows: Arc<dyn ExecutionPlan> = Arc::new(leaf.map_err(from_datafusion)?);
 
     let bucket: Arc<dyn PhysicalExpr> = Arc::new(Column::new(BUCKET, schema.fields().len()));
-    let place = Arc::new(Column::new(PLACE, schema.fields().len() + 1));
+    let place: Arc<dyn PhysicalExpr> = match schema.index_of(&place_columns()[1].name) {
+        // Rows of shards go on as they lay there.
+        Ok(at) => Arc::new(Column::new(schema.field(at).name(), at)),
+        Err(_) => Arc::new(Column::new(PLACE, schema.fields().len() + 1)),
+    };
     let mut keys = vec![PhysicalSortExpr::new(Arc::clone(&bucket), SortOptions::default())];
     for SortColumn { column, descending, nulls_first } in order {
         keys.push(sort_key(table, column, SortOptions { descending, nulls_first })?);
