@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use arrow::array::{Array, AsArray, ByteView, MAX_INLINE_VIEW_LEN, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow::array::RecordBatch;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time};
 use datafusion_distributed::{TaskKey, TaskMetrics};
 use parking_lot::Mutex;
 use url::Url;
+
+use crate::row_bytes::row_bytes;
 
 const ROWS: &str = "kiln_rows";
 const BYTES: &str = "kiln_bytes";
@@ -76,40 +77,15 @@ impl Counts {
 
     pub(super) fn add(&self, batch: &RecordBatch) {
         self.rows.add(batch.num_rows());
-        self.bytes.add(batch.columns().iter().map(|column| sent_bytes(column)).sum());
+        self.bytes.add(row_bytes(batch));
     }
-}
-
-/// What a column takes on its way: of texts and bytes that others share, its own.
-fn sent_bytes(column: &dyn Array) -> usize {
-    match column.data_type() {
-        DataType::Utf8View => view_bytes(column.as_string_view().views()),
-        DataType::BinaryView => view_bytes(column.as_binary_view().views()),
-        // What has no layout to slice is counted as a whole.
-        _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()),
-    }
-}
-
-fn view_bytes(views: &[u128]) -> usize {
-    let outside = |view: &u128| ByteView::from(*view).length;
-    let outside = views.iter().map(outside).filter(|length| MAX_INLINE_VIEW_LEN < *length);
-    size_of_val(views) + outside.map(|length| length as usize).sum::<usize>()
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Int64Array, StringViewArray};
     use uuid::Uuid;
 
     use super::*;
-
-    #[test]
-    fn texts_count_by_what_is_sent_of_them() {
-        let long = "a text that is longer than twelve bytes";
-        let texts = StringViewArray::from_iter_values(std::iter::repeat_n(long, 1_000).chain(["short"]));
-        assert_eq!(sent_bytes(&texts.slice(999, 2)), 2 * 16 + long.len());
-        assert_eq!(sent_bytes(&Int64Array::from_iter_values(0..1_000).slice(0, 3)), 3 * 8);
-    }
 
     #[test]
     fn a_stage_has_what_its_tasks_told() {

@@ -9,7 +9,7 @@ use types::{SqlError, SqlResult};
 
 use super::load::{Load, Portion};
 use crate::error::from_shards;
-use crate::settle::SMALL_BYTES;
+use crate::settle::SMALL_BUCKET_BYTES;
 use crate::threads::beside;
 
 /// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.
@@ -86,7 +86,7 @@ impl ShardsOf {
         let (mut start, mut end) = (0, 0);
         for run in buckets.chunk_by(|one, other| one == other) {
             let is_next = self.runs.last().is_some_and(|last| last != run[0]);
-            if is_next && self.open.as_ref().is_some_and(|shard| SMALL_BYTES <= shard.bytes()) {
+            if is_next && self.open.as_ref().is_some_and(|shard| SMALL_BUCKET_BYTES <= shard.bytes()) {
                 self.write_to_open(&batch.slice(start, end - start)).await?;
                 self.end_shard().await?;
                 start = end;
