@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-use shards::{ColumnStats, Datum, ShardBuckets};
+use shards::{ColumnStats, Datum};
 
 use super::Scan;
-use crate::table_columns::bucket_keys;
 
 impl Scan {
     /// Whether no value of a column, by its position, is in two rows, and none is NULL.
@@ -41,12 +40,11 @@ impl Scan {
         if self.has_fresh_rows() {
             return None;
         }
-        let keys = bucket_keys(&self.table).filter(|keys| keys.columns().eq([id]));
+        let is_bucketed = self.bucketed_by == Some(id);
         let mut ranges = Vec::with_capacity(self.shards.len());
         for shard in self.shards.iter().filter(|shard| 0 < shard.meta.rows) {
             let stats = shard.meta.column(id).filter(|stats| stats.bounds_exact && is_ordered(stats))?;
-            let buckets =
-                keys.as_ref().and_then(|keys| shard.meta.buckets_by(keys)).map_or(u64::MAX, ShardBuckets::present);
+            let buckets = if is_bucketed { shard.buckets } else { u64::MAX };
             ranges.push(Range { min: stats.min.as_ref()?, max: stats.max.as_ref()?, buckets });
         }
         // Floats that are equal may differ, and values of a type that the column had before are in no order with others.
