@@ -23,10 +23,34 @@ pub async fn load(
     suite: Suite,
     scale: f64,
     clock: &dyn Clock,
-    mut progress: impl FnMut(&LoadedTable),
+    progress: impl FnMut(&LoadedTable),
 ) -> Result<Vec<LoadedTable>, Error> {
     let creating = |source| Error::Server { doing: format!("creating the {suite} tables"), source };
     client.batch_execute(suite.schema()).await.map_err(creating)?;
+    fill(client, suite, scale, clock, progress).await
+}
+
+/// As [`load`], of tables that are distributed by the keys on which they are joined.
+pub async fn load_distributed(
+    client: &Client,
+    suite: Suite,
+    scale: f64,
+    clock: &dyn Clock,
+    progress: impl FnMut(&LoadedTable),
+) -> Result<Vec<LoadedTable>, Error> {
+    let creating = |source| Error::Server { doing: format!("creating the {suite} tables"), source };
+    client.batch_execute(suite.schema()).await.map_err(creating)?;
+    client.batch_execute(suite.distribution()).await.map_err(creating)?;
+    fill(client, suite, scale, clock, progress).await
+}
+
+async fn fill(
+    client: &Client,
+    suite: Suite,
+    scale: f64,
+    clock: &dyn Clock,
+    mut progress: impl FnMut(&LoadedTable),
+) -> Result<Vec<LoadedTable>, Error> {
     let mut loaded = Vec::new();
     for table in suite.tables() {
         let done = load_table(client, suite, table, scale, clock).await?;

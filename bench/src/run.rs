@@ -8,7 +8,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use types::Clock;
 
 use crate::answers::{self, Row};
-use crate::load::{LoadedTable, load};
+use crate::load::{LoadedTable, load, load_distributed};
 use crate::peers::{Mode, Peer};
 use crate::report::{Entry, Report};
 use crate::{Error, Suite};
@@ -80,9 +80,6 @@ pub async fn prepare(
 ) -> Result<Vec<LoadedTable>, Error> {
     compute_all(client).await?;
     let tables = if options.loaded { Vec::new() } else { load_tables(client, options, clock, say).await? };
-    if options.distributed {
-        distribute(client, options, clock, say).await?;
-    }
     if !options.against.is_empty() {
         export(client, options).await?;
     }
@@ -154,10 +151,14 @@ async fn load_tables(
     say: &mut dyn FnMut(&str),
 ) -> Result<Vec<LoadedTable>, Error> {
     let start = clock.monotonic();
-    let tables = load(client, options.suite, options.scale, clock, |table| {
+    let mut loaded = |table: &LoadedTable| {
         say(&format!("loaded {:<24}{:>12} rows{}", table.table, table.rows, rate(table.bytes, table.elapsed)));
-    })
-    .await?;
+    };
+    let tables = if options.distributed {
+        load_distributed(client, options.suite, options.scale, clock, &mut loaded).await?
+    } else {
+        load(client, options.suite, options.scale, clock, &mut loaded).await?
+    };
     say(&format!(
         "loaded {} at scale {} in {:.1} s",
         options.suite,
@@ -165,23 +166,6 @@ async fn load_tables(
         (clock.monotonic() - start).as_secs_f64()
     ));
     Ok(tables)
-}
-
-/// Distributes the tables, and puts rows that were loaded before where they belong; the second time there is nothing to do.
-async fn distribute(
-    client: &Client,
-    options: &Options,
-    clock: &dyn Clock,
-    say: &mut dyn FnMut(&str),
-) -> Result<(), Error> {
-    let failed = |source| Error::Server { doing: format!("distributing the {} tables", options.suite), source };
-    let start = clock.monotonic();
-    client.batch_execute(options.suite.distribution()).await.map_err(failed)?;
-    for table in options.suite.tables() {
-        client.batch_execute(&format!("VACUUM {table}")).await.map_err(failed)?;
-    }
-    say(&format!("distributed {} in {:.1} s", options.suite, (clock.monotonic() - start).as_secs_f64()));
-    Ok(())
 }
 
 /// One full scan of each table, as the goals define "hot". `count(column)` would be answered from metadata and warm nothing.

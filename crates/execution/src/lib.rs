@@ -24,6 +24,7 @@ mod point;
 pub mod progress;
 mod query_memory;
 mod ran;
+mod row_bytes;
 mod run;
 mod runtime;
 mod scan;

@@ -61,6 +61,13 @@ impl Bucketing {
         Some(Self { columns: columns.collect(), keys })
     }
 
+    /// By the first column alone.
+    #[cfg(test)]
+    pub(crate) fn of_first(sql_type: &SqlType) -> Self {
+        let keys = BucketKeys::new([(ColumnId(1), sql_type)]).expect("its values have hashes");
+        Self { keys, columns: vec![(0, sql_type.clone())] }
+    }
+
     /// The bucket of each row of a batch that begins with the table's columns.
     ///
     /// # Errors

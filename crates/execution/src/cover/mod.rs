@@ -60,6 +60,17 @@ pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
     cover_with(plan, Sorts::Programs)
 }
 
+/// As [`cover`], of what a worker does for others: there it pays too where rows are only filtered before they are sent.
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub(crate) fn cover_stage(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    match plan::lower_filter(&plan) {
+        Some(fragment) => Ok(Arc::new(FragmentExec::new(plan, fragment))),
+        None => cover(plan),
+    }
+}
+
 /// Whether programs do all the work of a plan, so that nothing is gained by more partitions of operators.
 pub(crate) fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(fragment) = covered.downcast_ref::<FragmentExec>() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::ipc::CompressionType;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DataFusionError, Result as DfResult};
@@ -16,7 +17,7 @@ use datafusion_distributed::{
 use planner::error::{from_datafusion, to_datafusion};
 use planner::{Division, Optimized, QueryPlan};
 use types::{Random, SqlResult};
-use url::Url;
+use url::{Host, Url};
 use uuid::Uuid;
 
 use super::assign::Cluster;
@@ -248,6 +249,9 @@ impl<'a> Planning<'a> {
         config.set_distributed_user_codec(Codec::writing());
         config.set_distributed_passthrough_headers(facts.headers()?.into_headers())?;
         config.set_distributed_metrics_collection(self.purpose == Purpose::Measure)?;
+        // Rows that leave no machine cost more to compress than to send.
+        let is_here = self.workers.iter().all(is_local);
+        config.set_distributed_compression((!is_here).then_some(CompressionType::LZ4_FRAME))?;
         config.set_extension(Arc::clone(&self.reports));
         if self.purpose == Purpose::Measure {
             config.set_extension(Arc::new(Asked));
@@ -269,6 +273,15 @@ enum Cut {
     OneTask,
     /// Stages that nobody could read.
     Nested,
+}
+
+/// Whether a worker is on this machine.
+fn is_local(worker: &Url) -> bool {
+    match worker.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        _ => false,
+    }
 }
 
 /// The error of a query whose worker has gone before it was sent there.

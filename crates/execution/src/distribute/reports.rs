@@ -9,6 +9,8 @@ use datafusion_distributed::{TaskKey, TaskMetrics};
 use parking_lot::Mutex;
 use url::Url;
 
+use crate::row_bytes::row_bytes;
+
 const ROWS: &str = "kiln_rows";
 const BYTES: &str = "kiln_bytes";
 const BUSY: &str = "kiln_busy";
@@ -27,7 +29,7 @@ pub(crate) struct Report {
     /// The worker that it ran on.
     pub(crate) worker: Url,
     pub(crate) rows: u64,
-    /// Of its rows in memory: on their way they are compressed.
+    /// Of its rows, as they are sent if they are not compressed.
     pub(crate) bytes: u64,
     /// From its first row's being asked for to its last's being given.
     pub(crate) took: Duration,
@@ -75,7 +77,7 @@ impl Counts {
 
     pub(super) fn add(&self, batch: &RecordBatch) {
         self.rows.add(batch.num_rows());
-        self.bytes.add(batch.get_array_memory_size());
+        self.bytes.add(row_bytes(batch));
     }
 }
 

@@ -34,7 +34,7 @@ use super::codec::Codec;
 use super::facts::QueryFacts;
 use super::failure::leaving;
 use super::stage::StageExec;
-use crate::cover::cover;
+use crate::cover::cover_stage;
 use crate::execution::{block_cache, query_threads};
 use crate::fragment_cache::FragmentCache;
 use crate::runtime::runtime;
@@ -236,7 +236,7 @@ impl Inner {
     fn stage(&self, plan: &Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
         let stop = CancellationToken::new();
         let watched = stoppable(Arc::clone(plan), &stop)?;
-        let covered = if here.engine { cover(watched)? } else { watched };
+        let covered = if here.engine { cover_stage(watched)? } else { watched };
         let (threads, share) = (Arc::clone(&self.threads.read().0), Arc::clone(&here.run.share));
         let active = Arc::clone(&here.run.active);
         Ok(Arc::new(StageExec::new(covered, Arc::clone(plan.properties()), threads, share, active, stop)?))

@@ -17,12 +17,13 @@ use planner::{Pin, PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
 use shards::{
-    BlockCache, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, TierUse, far_stretch_rows,
+    BlockCache, BucketKeys, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, TierUse,
+    far_stretch_rows,
 };
-use types::RowId;
+use types::{ColumnId, RowId};
 
 use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
-use crate::table_columns::{column_defs, place_columns};
+use crate::table_columns::{bucket_keys, column_defs, place_columns};
 
 mod by_key;
 mod divided;
@@ -89,6 +90,8 @@ pub(crate) struct Scan {
     pub(crate) predicates: Vec<Predicate>,
     /// The shards that are left, in the table's order.
     pub(crate) shards: Vec<ScanShard>,
+    /// The column by which alone rows have buckets.
+    pub(crate) bucketed_by: Option<ColumnId>,
     pub(crate) rows: Arc<TableRows>,
     /// The part of an index that says which fresh rows are wanted.
     keyed: Option<Keyed>,
@@ -120,6 +123,8 @@ pub(crate) struct ScanShard {
     pub(crate) deleted: Option<Arc<RoaringBitmap>>,
     /// And those that other processes read, as far as they lie among the scan's parts.
     pub(crate) of_others: Vec<Range<u32>>,
+    /// The buckets that some of its rows are of, as bits; all where that is not known.
+    pub(crate) buckets: u64,
     /// A file of an external table, which was opened when it was listed.
     pub(crate) file: Option<ShardReader>,
 }
@@ -218,11 +223,14 @@ impl PlanScan for ScanPlanner {
             Some(limit) => rows.first_shards(limit as u64),
             None => rows.shards.matching(&predicates, &table_columns[..real]),
         };
+        let keys = bucket_keys(&table.table);
+        let buckets = |shard: &ShardMeta| Some(shard.buckets_by(keys.as_ref()?)?.present());
         let shard = |(number, shard): &(usize, Arc<ShardMeta>)| ScanShard {
             meta: Arc::clone(shard),
             number: *number,
             deleted: rows.deleted(shard.id).map(|deleted| Arc::new(deleted.into_owned())),
             of_others: Vec::new(),
+            buckets: buckets(shard).unwrap_or(u64::MAX),
             file: table.files.as_ref().and_then(|files| files.get(*number).cloned()),
         };
         let shards: Vec<ScanShard> = left.iter().map(shard).collect();
@@ -252,6 +260,7 @@ impl PlanScan for ScanPlanner {
             shard_count,
             statistics,
             shards,
+            bucketed_by: keys.as_ref().and_then(BucketKeys::only_column),
             rows: Arc::clone(rows),
             keyed,
             fresh: few.map_or_else(OnceLock::new, OnceLock::from),

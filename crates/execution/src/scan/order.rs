@@ -10,40 +10,72 @@ impl Scan {
     /// Whether no value of a column, by its position, is in two rows, and none is NULL.
     pub(crate) fn is_unique(&self, column: usize) -> bool {
         let follows = |end: &Datum, start: &Datum| end.compare(start) == Some(Ordering::Less);
-        self.ranges(column, |stats| stats.strictly_ascending).is_some_and(|ranges| are_apart(&ranges, follows))
+        self.are_in_order(column, |stats| stats.strictly_ascending, follows)
     }
 
-    /// Whether the values of a column, by its position, never fall within a shard, none is NULL, and shards have at most a value in common at
-    /// their ends.
+    /// Whether the values of a column, by its position, never fall within a shard, none is NULL, and shards that may have a value in common have at most
+    /// one, at their ends.
     pub(crate) fn is_clustered(&self, column: usize) -> bool {
         let follows = |end: &Datum, start: &Datum| end.compare(start).is_some_and(Ordering::is_le);
-        self.ranges(column, |stats| stats.ascending).is_some_and(|ranges| are_apart(&ranges, follows))
+        self.are_in_order(column, |stats| stats.ascending, follows)
     }
 
-    /// The least and greatest values of shards that all fulfil `is_ordered`, in order; `None` where a row may be in none of them.
-    fn ranges(&self, column: usize, is_ordered: impl Fn(&ColumnStats) -> bool) -> Option<Vec<(&Datum, &Datum)>> {
+    /// Whether each shard fulfils `is_ordered`, and of those that may have a value in common each `follows` the one before it. Of a table that is distributed
+    /// on the column these are the shards with the same buckets.
+    fn are_in_order(
+        &self,
+        column: usize,
+        is_ordered: impl Fn(&ColumnStats) -> bool,
+        follows: impl Fn(&Datum, &Datum) -> bool,
+    ) -> bool {
+        let Some(ranges) = self.ranges(column, is_ordered) else { return false };
+        let all = ranges.iter().fold(0, |all, range| all | range.buckets);
+        let mut buckets = (0..u64::BITS).filter(|bucket| all & (1 << bucket) != 0);
+        buckets.all(|bucket| are_apart(ranges.iter().filter(|range| range.buckets & (1 << bucket) != 0), &follows))
+    }
+
+    /// The shards' values, by the least of them; `None` where one does not fulfil `is_ordered`, or a row may be in none of them.
+    fn ranges(&self, column: usize, is_ordered: impl Fn(&ColumnStats) -> bool) -> Option<Vec<Range<'_>>> {
         let id = self.columns.get(column)?.id;
         if self.has_fresh_rows() {
             return None;
         }
+        let is_bucketed = self.bucketed_by == Some(id);
         let mut ranges = Vec::with_capacity(self.shards.len());
         for shard in self.shards.iter().filter(|shard| 0 < shard.meta.rows) {
             let stats = shard.meta.column(id).filter(|stats| stats.bounds_exact && is_ordered(stats))?;
-            ranges.push((stats.min.as_ref()?, stats.max.as_ref()?));
+            let buckets = if is_bucketed { shard.buckets } else { u64::MAX };
+            ranges.push(Range { min: stats.min.as_ref()?, max: stats.max.as_ref()?, buckets });
         }
         // Floats that are equal may differ, and values of a type that the column had before are in no order with others.
-        let is_alike = |(min, max): &(&Datum, &Datum)| {
-            let is_float = matches!(min, Datum::Float(_));
-            !is_float && [min, max].iter().all(|end| end.compare(ranges[0].0).is_some())
+        let Some(first) = ranges.first().map(|range| range.min) else { return Some(ranges) };
+        let is_alike = |range: &Range<'_>| {
+            let is_float = matches!(range.min, Datum::Float(_));
+            !is_float && [range.min, range.max].iter().all(|end| end.compare(first).is_some())
         };
         if !ranges.iter().all(is_alike) {
             return None;
         }
-        ranges.sort_by(|(one, _), (other, _)| one.compare(other).unwrap_or(Ordering::Equal));
+        ranges.sort_by(|one, other| one.min.compare(other.min).unwrap_or(Ordering::Equal));
         Some(ranges)
     }
 }
 
-fn are_apart(ranges: &[(&Datum, &Datum)], follows: impl Fn(&Datum, &Datum) -> bool) -> bool {
-    ranges.windows(2).all(|pair| follows(pair[0].1, pair[1].0))
+/// The values of a shard, and the buckets that they may be of: all where that is not known.
+struct Range<'a> {
+    min: &'a Datum,
+    max: &'a Datum,
+    /// As bits.
+    buckets: u64,
+}
+
+fn are_apart<'a>(ranges: impl Iterator<Item = &'a Range<'a>>, follows: impl Fn(&Datum, &Datum) -> bool) -> bool {
+    let mut end = None;
+    for range in ranges {
+        if end.is_some_and(|end| !follows(end, range.min)) {
+            return false;
+        }
+        end = Some(range.max);
+    }
+    true
 }

@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 use rowstore::{Row, Tuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use shards::{ColumnDef, ColumnStats, Hll, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader};
-use types::{CachePolicy, Oid, RowId, ShardId};
+use types::{CachePolicy, ColumnId, Oid, RowId, ShardId};
 
 use super::by_key::FreshRows;
 use super::parts::{Part, Parts};
@@ -37,6 +37,7 @@ pub(crate) struct PortableScan {
     tested: Vec<ColumnDef>,
     predicates: Vec<Predicate>,
     shards: Vec<PortableShard>,
+    bucketed_by: Option<ColumnId>,
     /// Of the table, with those that are left out.
     shard_count: usize,
     parts: Vec<Part>,
@@ -54,6 +55,7 @@ struct PortableShard {
     deleted: Option<Bytes>,
     /// Rows that other processes read.
     of_others: Vec<Range<u32>>,
+    buckets: u64,
 }
 
 /// Bytes that are written as such.
@@ -143,6 +145,7 @@ impl ShardScanExec {
             number: shard.number,
             deleted: shard.deleted.as_deref().map(bitmap_bytes),
             of_others: shard.of_others.clone(),
+            buckets: shard.buckets,
         };
         let shards = scan.shards.iter().map(shard).collect();
         let fresh = if self.reads_fresh() { scan.fresh() } else { &[] };
@@ -160,6 +163,7 @@ impl ShardScanExec {
             tested,
             predicates: scan.predicates.clone(),
             shards,
+            bucketed_by: scan.bucketed_by,
             shard_count: scan.shard_count,
             parts: self.parts.iter().map(part).collect(),
             partitions: self.partitions(),
@@ -214,6 +218,7 @@ impl ShardScanExec {
             predicates: form.predicates,
             shard_count: form.shard_count,
             shards,
+            bucketed_by: form.bucketed_by,
             rows: Arc::new(TableRows::default()),
             keyed: None,
             fresh: OnceLock::from(fresh),
@@ -280,6 +285,7 @@ impl Scan {
             // Those that others read are not left out.
             shard_count: self.shard_count - self.shards.len() + shards.len(),
             shards,
+            bucketed_by: self.bucketed_by,
             rows: Arc::clone(&self.rows),
             keyed: None,
             fresh: OnceLock::from(fresh),
@@ -310,7 +316,7 @@ impl PortableShard {
         if of_others.iter().any(|rows| rows.end < rows.start || meta.rows < u64::from(rows.end)) {
             return Err(Malformed("rows that others read are not of its shards"));
         }
-        let shard = ScanShard { meta, number, deleted, of_others, file: None };
+        let shard = ScanShard { meta, number, deleted, of_others, buckets: self.buckets, file: None };
         // Here they are as good as deleted.
         Ok(ScanShard { deleted: shard.left_out(), of_others: Vec::new(), ..shard })
     }

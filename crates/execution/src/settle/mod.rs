@@ -10,6 +10,7 @@ use types::{Failpoint, Oid, ShardId, SqlResult};
 
 use crate::Execution;
 use crate::error::from_txn;
+use crate::table_columns::bucket_keys;
 use crate::write::sample;
 
 mod choose;
@@ -22,6 +23,7 @@ mod rewrite;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use choose::SMALL_BUCKET_BYTES;
 pub use keep::SettleSettings;
 pub(crate) use pace::Paces;
 pub use pace::{FreshLimits, Pace};
@@ -95,7 +97,7 @@ impl Execution {
         let _alone = self.settling.lock().await;
         let snapshot = self.transactions.current();
         let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
-        let chosen = choose::shards(&snapshot.state.rows(table).shards);
+        let chosen = choose::shards(&snapshot.state.rows(table).shards, bucket_keys(&definition).is_some());
         if chosen.is_empty() {
             return Ok(0);
         }

@@ -10,10 +10,8 @@ use catalog::{SortColumn, Table, TableOrder};
 use datafusion::common::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
@@ -23,29 +21,19 @@ use types::{SqlError, SqlResult};
 
 use super::cluster::{Once, clustered};
 use super::order::{sort, sort_key};
-use crate::table_columns::Bucketing;
+use crate::table_columns::{Bucketing, place_columns};
 
 const BUCKET: &str = "bucket";
 const PLACE: &str = "place in the input";
 /// The places of a stream are numbers with its own number in front.
 const PLACE_BITS: u32 = 40;
 
-/// What becomes of several streams of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Streams {
-    /// One, merged.
-    One,
-    /// As many, each with all rows of some buckets.
-    AsMany,
-}
-
-/// `rows` bucket by bucket, those of a bucket in the table's order, or without one as they came. What does not fit memory is spilled.
+/// `rows` bucket by bucket as one stream, those of a bucket in the table's order, or without one as they came. What does not fit memory is spilled.
 pub(super) async fn bucketed(
     table: &Arc<Table>,
     bucketing: Bucketing,
     rows: Arc<dyn ExecutionPlan>,
     task: &Arc<TaskContext>,
-    streams: Streams,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     let (rows, order) = match &table.order {
         TableOrder::None => (rows, Vec::new()),
@@ -61,7 +49,6 @@ pub(super) async fn bucketed(
     let keyed = with_keys(&schema);
     let bucketing = Arc::new(bucketing);
     let inputs = execute_stream_partitioned(rows, Arc::clone(task)).map_err(from_datafusion)?;
-    let count = inputs.len();
     let leaf = |(number, input): (u64, SendableRecordBatchStream)| -> Arc<dyn PartitionStream> {
         let (mut place, bucketing, schema) = (number << PLACE_BITS, Arc::clone(&bucketing), Arc::clone(&keyed));
         let add = move |batch: DfResult<RecordBatch>| add_keys(&batch?, &bucketing, &mut place, &schema);
@@ -72,19 +59,18 @@ pub(super) async fn bucketed(
     let rows: Arc<dyn ExecutionPlan> = Arc::new(leaf.map_err(from_datafusion)?);
 
     let bucket: Arc<dyn PhysicalExpr> = Arc::new(Column::new(BUCKET, schema.fields().len()));
-    let place = Arc::new(Column::new(PLACE, schema.fields().len() + 1));
-    let mut keys = vec![PhysicalSortExpr::new(Arc::clone(&bucket), SortOptions::default())];
+    let place: Arc<dyn PhysicalExpr> = match schema.index_of(&place_columns()[1].name) {
+        // Rows of shards go on as they lay there.
+        Ok(at) => Arc::new(Column::new(schema.field(at).name(), at)),
+        Err(_) => Arc::new(Column::new(PLACE, schema.fields().len() + 1)),
+    };
+    let mut keys = vec![PhysicalSortExpr::new(bucket, SortOptions::default())];
     for SortColumn { column, descending, nulls_first } in order {
         keys.push(sort_key(table, column, SortOptions { descending, nulls_first })?);
     }
     keys.push(PhysicalSortExpr::new(place, SortOptions::default()));
     let keys = LexOrdering::new(keys).expect("the bucket is one");
-    let sorted: Arc<dyn ExecutionPlan> = if streams == Streams::One || count == 1 {
-        sort(keys, rows)
-    } else {
-        let dealt = RepartitionExec::try_new(rows, Partitioning::Hash(vec![bucket], count)).map_err(from_datafusion)?;
-        Arc::new(SortExec::new(keys, Arc::new(dealt)).with_preserve_partitioning(true))
-    };
+    let sorted = sort(keys, rows);
     let kept = schema.fields().iter().enumerate().map(|(index, field)| ProjectionExpr {
         expr: Arc::new(Column::new(field.name(), index)),
         alias: field.name().clone(),

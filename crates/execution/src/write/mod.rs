@@ -11,6 +11,7 @@ mod gathered;
 mod hilbert;
 mod load;
 mod order;
+mod rounds;
 pub(crate) mod sample;
 mod shards_of;
 mod with_ids;

@@ -12,19 +12,20 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use types::{ColumnId, SqlError, SqlResult};
 
-use super::bucketed::{Streams, bucketed};
+use super::bucketed::bucketed;
 use super::cluster::clustered;
+use super::rounds::in_rounds;
 use crate::table_columns::Bucketing;
 
-/// As [`ordered`], in as many streams as there are where these are side by side.
+/// As [`ordered`], in as many streams as there are where rows are only to lie bucket by bucket.
 pub(super) async fn ordered_apart(
     table: &Arc<Table>,
     rows: Arc<dyn ExecutionPlan>,
     task: &Arc<TaskContext>,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     match Bucketing::of(table) {
-        Some(bucketing) => bucketed(table, bucketing, rows, task, Streams::AsMany).await,
-        None => ordered(table, rows, task).await,
+        Some(bucketing) if table.order == TableOrder::None => in_rounds(rows, bucketing, task),
+        _ => ordered(table, rows, task).await,
     }
 }
 
@@ -36,7 +37,7 @@ pub(crate) async fn ordered(
     task: &Arc<TaskContext>,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     if let Some(bucketing) = Bucketing::of(table) {
-        return bucketed(table, bucketing, rows, task, Streams::One).await;
+        return bucketed(table, bucketing, rows, task).await;
     }
     let ascending = |column: &ColumnId| SortColumn { column: *column, descending: false, nulls_first: false };
     match &table.order {

@@ -9,6 +9,7 @@ use types::{SqlError, SqlResult};
 
 use super::load::{Load, Portion};
 use crate::error::from_shards;
+use crate::settle::SMALL_BUCKET_BYTES;
 use crate::threads::beside;
 
 /// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.
@@ -77,14 +78,33 @@ impl ShardsOf {
         Ok(Portion { shards: self.done, held: self.held })
     }
 
+    /// Writes rows to the open shard. Where a bucket ends it ends too, unless it is small: a shard of one bucket is read by one worker, and may have its
+    /// rows in order.
     async fn write(&mut self, batch: &RecordBatch) -> SqlResult<()> {
+        let Some(bucketing) = &self.load.bucketing else { return self.write_to_open(batch).await };
+        let buckets = bucketing.buckets(batch)?;
+        let (mut start, mut end) = (0, 0);
+        for run in buckets.chunk_by(|one, other| one == other) {
+            let is_next = self.runs.last().is_some_and(|last| last != run[0]);
+            if is_next && self.open.as_ref().is_some_and(|shard| SMALL_BUCKET_BYTES <= shard.bytes()) {
+                self.write_to_open(&batch.slice(start, end - start)).await?;
+                self.end_shard().await?;
+                start = end;
+            }
+            self.runs.add(run);
+            end += run.len();
+        }
+        self.write_to_open(&batch.slice(start, end - start)).await
+    }
+
+    async fn write_to_open(&mut self, batch: &RecordBatch) -> SqlResult<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
         let shard = match &mut self.open {
             Some(shard) => shard,
             none => none.insert(self.load.create_shard().await?),
         };
-        if let Some(bucketing) = &self.load.bucketing {
-            self.runs.add(&bucketing.buckets(batch)?);
-        }
         shard.write(batch).await.map_err(from_shards)?;
         if self.load.shard_bytes <= shard.bytes() {
             self.end_shard().await?;

@@ -129,9 +129,13 @@ impl Block {
 
     /// BEGIN: the open transaction, implicit so far, becomes a block; `false` if it was one already.
     pub(crate) fn begin(&mut self, modes: Modes, now_us: i64) -> SqlResult<bool> {
-        let fresh = self.open.as_ref().is_none_or(|open| !open.used);
-        if fresh && !self.is_explicit() {
-            self.roll_back();
+        if let Some(open) = &mut self.open
+            && !open.used
+            && !open.explicit
+        {
+            // What was SET before in the same message goes on.
+            open.modes = modes;
+            self.show_modes(modes);
         }
         self.enter(modes, now_us)?;
         let open = self.open.as_mut().expect("entered");

@@ -51,6 +51,15 @@ impl BucketKeys {
         self.columns.iter().map(|(column, _)| *column)
     }
 
+    /// The column, where it is one.
+    #[must_use]
+    pub fn only_column(&self) -> Option<ColumnId> {
+        match self.columns[..] {
+            [(column, _)] => Some(column),
+            _ => None,
+        }
+    }
+
     /// Stands for the columns, how their values are hashed and how many buckets there are: shards with the same one can be told apart by bucket.
     #[must_use]
     pub fn scheme(&self) -> u64 {

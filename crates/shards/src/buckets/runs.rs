@@ -29,6 +29,12 @@ impl ShardBuckets {
         &self.runs
     }
 
+    /// The buckets that some of its rows are of, as bits.
+    #[must_use]
+    pub fn present(&self) -> u64 {
+        self.runs.iter().fold(0, |bits, (bucket, _)| bits | 1 << bucket)
+    }
+
     /// Whether there are so many rows, all with a bucket that there is.
     #[must_use]
     pub fn are_of(&self, rows: u64) -> bool {
@@ -77,6 +83,12 @@ impl BucketRuns {
         if RUNS_MAX < self.runs.len() {
             *self = Self { runs: Vec::new(), are_many: true };
         }
+    }
+
+    /// The bucket of the last row.
+    #[must_use]
+    pub fn last(&self) -> Option<u8> {
+        self.runs.last().map(|(bucket, _)| *bucket)
     }
 
     /// What the catalog keeps of them; `None` where they lie in disorder.

@@ -27,7 +27,7 @@ pub(super) struct PackedColumn {
     distinct: Numbers,
     /// How many shards carry the column.
     pub(super) carried: usize,
-    /// Whether all that carry it say how far its values go.
+    /// Whether all that carry it have values and say how far these go.
     pub(super) is_bounded: bool,
     /// Whether nobody has counted the NULLs of some.
     is_guessed: bool,
@@ -65,8 +65,9 @@ impl PackedColumn {
             .map(|stats| (stats.and_then(|stats| stats.min.as_ref()), stats.and_then(|stats| stats.max.as_ref())))
             .collect();
         let mut whole = Whole { rows: 0, nulls: Some(0), min: None, max: None, exact: true };
-        let known = shards.iter().zip(&of).filter_map(|(shard, stats)| Some((shard.rows, (*stats)?)));
-        whole.take_all(known);
+        let known: Vec<_> = shards.iter().zip(&of).filter_map(|(shard, stats)| Some((shard.rows, (*stats)?))).collect();
+        whole.take_all(&known);
+        let is_bounded = |stats: &ColumnStats| stats.min.is_some() && stats.max.is_some();
         Self {
             id,
             flags: numbers(&flags_of),
@@ -76,7 +77,7 @@ impl PackedColumn {
             bytes: numbers(&|stats| stats.bytes),
             distinct: Numbers::pack(&(0..shards.len()).map(|place| distinct(place, id)).collect::<Vec<_>>()),
             carried: of.iter().flatten().count(),
-            is_bounded: of.iter().flatten().all(|stats| stats.min.is_some() && stats.max.is_some()),
+            is_bounded: known.iter().all(|(rows, stats)| is_bounded(stats) && !are_all_null(*rows, stats)),
             is_guessed: of.iter().flatten().any(|stats| stats.nulls_guessed),
             whole,
         }
@@ -150,14 +151,14 @@ impl Whole {
         Zone { rows: self.rows, nulls: self.nulls, min: self.min.as_ref(), max: self.max.as_ref(), exact: self.exact }
     }
 
-    fn take_all<'a>(&mut self, shards: impl Iterator<Item = (u64, &'a ColumnStats)>) {
+    fn take_all(&mut self, shards: &[(u64, &ColumnStats)]) {
         let (mut least, mut greatest) = (Furthest::Nothing, Furthest::Nothing);
-        for (rows, stats) in shards {
+        for &(rows, stats) in shards {
             let nulls = (!stats.nulls_guessed && stats.nulls <= rows).then_some(stats.nulls);
             self.rows += rows;
             self.nulls = self.nulls.zip(nulls).map(|(all, nulls)| all + nulls);
             // No test asks how far no values go.
-            if nulls == Some(rows) {
+            if are_all_null(rows, stats) {
                 continue;
             }
             least = least.or(stats.min.as_ref(), Ordering::Less);
@@ -166,6 +167,11 @@ impl Whole {
         }
         (self.min, self.max) = (least.value(), greatest.value());
     }
+}
+
+/// Whether a column has no value in a shard of so many rows, whatever is said of its bounds.
+fn are_all_null(rows: u64, stats: &ColumnStats) -> bool {
+    !stats.nulls_guessed && stats.nulls == rows
 }
 
 /// The bound that goes furthest, of the shards so far.

@@ -205,40 +205,52 @@ proptest! {
     }
 }
 
-/// Shards of a table that is loaded day after day: by the day few are left, and of narrow ranges in no order too.
+/// Nobody who writes shards says so, but files of others may.
+#[test]
+fn bounds_of_a_shard_without_values_are_asked_about_too() {
+    let mut shards = [neighbour(0), neighbour(1)];
+    let of_first = Arc::make_mut(&mut shards[0]);
+    of_first.columns[0].nulls = of_first.rows;
+    let ask = |zone: &crate::Zone<'_>| zone.max.is_none_or(|max| *max < Datum::Int(1_000));
+    assert_eq!(PackedShards::pack(&shards).asked(ColumnId(1), ask).collect::<Vec<_>>(), [0]);
+}
+
+/// A shard of a table that is loaded day after day.
+fn neighbour(number: i64) -> Arc<ShardMeta> {
+    let stats = |column, min: i64, max: i64| ColumnStats {
+        column: ColumnId(column),
+        nulls: 0,
+        nulls_guessed: false,
+        min: Some(Datum::Int(min)),
+        max: Some(Datum::Int(max)),
+        bounds_exact: true,
+        distinct: Hll::default(),
+        ascending: false,
+        strictly_ascending: false,
+        average_run: 1.0,
+        heavy_hitters: Vec::new(),
+        bytes: 1 << 20,
+    };
+    let id = ShardId(Uuid::from_u128(u128::from(number.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64));
+    let scattered = number * 7_919 % 4_096 * 1_000;
+    Arc::new(ShardMeta {
+        id,
+        object: format!("tables/7/{id}.parquet"),
+        rows: 1_000_000,
+        bytes: 100 << 20,
+        tail_bytes: 10_000,
+        tail_checksum: number.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        columns: vec![stats(1, number * 1_000, number * 1_000 + 999), stats(2, scattered, scattered + 999)],
+        row_groups: vec![RowGroupMeta { rows: 1_000_000, bytes: 100 << 20 }],
+        row_ids: RowIds::From(RowId(number.cast_unsigned() * 1_000_000)),
+        buckets: None,
+    })
+}
+
+/// By the day few are left, and of narrow ranges in no order too.
 #[test]
 fn neighbours_take_little_memory() {
-    let shard = |number: i64| {
-        let stats = |column, min: i64, max: i64| ColumnStats {
-            column: ColumnId(column),
-            nulls: 0,
-            nulls_guessed: false,
-            min: Some(Datum::Int(min)),
-            max: Some(Datum::Int(max)),
-            bounds_exact: true,
-            distinct: Hll::default(),
-            ascending: false,
-            strictly_ascending: false,
-            average_run: 1.0,
-            heavy_hitters: Vec::new(),
-            bytes: 1 << 20,
-        };
-        let id = ShardId(Uuid::from_u128(u128::from(number.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64));
-        let scattered = number * 7_919 % 4_096 * 1_000;
-        Arc::new(ShardMeta {
-            id,
-            object: format!("tables/7/{id}.parquet"),
-            rows: 1_000_000,
-            bytes: 100 << 20,
-            tail_bytes: 10_000,
-            tail_checksum: number.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            columns: vec![stats(1, number * 1_000, number * 1_000 + 999), stats(2, scattered, scattered + 999)],
-            row_groups: vec![RowGroupMeta { rows: 1_000_000, bytes: 100 << 20 }],
-            row_ids: RowIds::From(RowId(number.cast_unsigned() * 1_000_000)),
-            buckets: None,
-        })
-    };
-    let shards: Vec<_> = (0..4_096).map(shard).collect();
+    let shards: Vec<_> = (0..4_096).map(neighbour).collect();
     let packed = PackedShards::pack(&shards);
     let each = packed.memory_bytes() / shards.len();
     assert!(each < 64, "{each} bytes for a shard");

@@ -117,6 +117,25 @@ pub(super) struct ScanFilter {
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
 pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts) -> Option<Lowered> {
+    lowered(plan, sorts).and_then(|(lowered, has_work)| has_work.then_some(lowered))
+}
+
+/// The program of a plan that filters what it scans, and does nothing else; `None` of others, and where the engine cannot run it.
+pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
+    let (mut below, mut is_filtered) = (plan, false);
+    while !below.is::<ShardScanExec>() {
+        is_filtered |= below.is::<FilterExec>();
+        if !below.is::<FilterExec>() && !below.is::<ProjectionExec>() && !below.is::<CooperativeExec>() {
+            return None;
+        }
+        let [input] = below.children()[..] else { return None };
+        below = input;
+    }
+    is_filtered.then(|| lowered(plan, Sorts::Programs)).flatten().map(|(lowered, _)| lowered)
+}
+
+/// The program of a plan, and whether the engine has anything to do in it but to filter rows.
+fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts) -> Option<(Lowered, bool)> {
     let mut builder = Builder { sorts, ..Builder::default() };
     // A reader may rely on the order of rows.
     let mut chain = builder.operator(plan)?;
@@ -129,15 +148,12 @@ pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts) -> Option<Lower
         chain = builder.sorted_by(chain, order, None)?;
     }
     let chain = chain.in_order_of(plan)?;
-    if !builder.has_work {
-        return None;
-    }
     builder.end(chain, &Sink::Rows);
     builder.want();
     let program = Program { pipelines: builder.pipelines };
     let ahead = ahead::of(&program);
-    let Builder { inputs, marks, limits, tops, .. } = builder;
-    Some(Lowered { program, inputs, marks, limits, tops, ahead })
+    let Builder { inputs, marks, limits, tops, has_work, .. } = builder;
+    Some((Lowered { program, inputs, marks, limits, tops, ahead }, has_work))
 }
 
 /// What is known of a plan's rows where those of all partitions come in the order that it declares. Partitions that are in order one by one

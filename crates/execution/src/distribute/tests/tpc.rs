@@ -70,14 +70,19 @@ async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
     assert!(workers.workers.iter().all(|worker| 0 < read(worker)));
 }
 
-/// The kilobytes that the tasks of a query have exchanged.
-async fn exchanged(sql: &Sql, query: &str, distribution: &Distribution) -> u64 {
+/// The rows that the tasks of a query have exchanged, and the kilobytes: few rows take some as well, by the streams that they come in.
+async fn exchanged(sql: &Sql, query: &str, distribution: &Distribution) -> (u64, u64) {
     let lines = sql.run_with(&format!("explain (analyze, costs off) {query}"), &on(sql, distribution)).await.unwrap();
     let bytes = |line: &String| {
         let (_, bytes) = line.split_once("Exchanged: ")?;
         bytes.strip_suffix("kB").expect("kilobytes").parse::<u64>().ok()
     };
-    lines.iter().filter_map(bytes).sum()
+    let rows = |line: &String| {
+        let (operator, rows) = line.split_once(" (actual rows=")?;
+        let is_exchange = ["Shuffle", "Gather", "Broadcast"].iter().any(|name| operator.ends_with(name));
+        is_exchange.then(|| rows.split(' ').next()?.parse::<u64>().ok()).flatten()
+    };
+    (lines.iter().filter_map(rows).sum(), lines.iter().filter_map(bytes).sum())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,9 +112,10 @@ async fn tpch_on_the_order_key_gives_the_same_rows_and_moves_fewer() {
     let others = Workers::over(&anywhere, 3);
     let joined = "select o_orderpriority, count(*), sum(l_extendedprice) from orders join lineitem on o_orderkey = l_orderkey group by 1";
     for (query, part) in [(joined, 50), (Suite::Tpch.queries()[11], 5), (Suite::Tpch.queries()[17], 5)] {
-        let moved = exchanged(&sql, query, &workers.distribution).await;
-        let before = exchanged(&anywhere, query, &others.distribution).await;
-        assert!(moved * part < before, "{moved} kB of {before}: {query}");
+        let (rows, bytes) = exchanged(&sql, query, &workers.distribution).await;
+        let (rows_before, bytes_before) = exchanged(&anywhere, query, &others.distribution).await;
+        assert!(rows * part < rows_before, "{rows} rows of {rows_before}: {query}");
+        assert!(bytes < bytes_before, "{bytes} kB of {bytes_before}: {query}");
     }
 }
 

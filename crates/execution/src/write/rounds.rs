@@ -1,0 +1,180 @@
+//! Rows of a load bucket by bucket, without sorting them: in rounds of as many rows as memory has room for, each bucket's in the order in which they came.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::interleave_record_batch;
+use datafusion::common::Result as DfResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
+use futures::{StreamExt, stream};
+use planner::error::{from_datafusion, to_datafusion};
+use shards::BUCKETS;
+use types::SqlResult;
+
+use super::cluster::Once;
+use crate::row_bytes::row_bytes;
+use crate::table_columns::Bucketing;
+
+/// The streams of a load have this part of the memory together.
+const MEMORY_PART: usize = 3;
+/// A round is not smaller, however little memory is left: a shard of few rows of many buckets is of little use.
+const ROUND_BYTES_MIN: usize = 64 << 20;
+/// About how many rows are given at once.
+const BATCH_ROWS: usize = 8_192;
+
+/// The streams of `rows`, each in rounds.
+pub(super) fn in_rounds(
+    rows: Arc<dyn ExecutionPlan>,
+    bucketing: Bucketing,
+    task: &Arc<TaskContext>,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    let schema = rows.schema();
+    let inputs = execute_stream_partitioned(rows, Arc::clone(task)).map_err(from_datafusion)?;
+    let bytes_max = match task.memory_pool().memory_limit() {
+        MemoryLimit::Finite(all) => all / MEMORY_PART / inputs.len().max(1),
+        _ => usize::MAX,
+    };
+    let bucketing = Arc::new(bucketing);
+    let leaf = |input: SendableRecordBatchStream| -> Arc<dyn PartitionStream> {
+        let rounds = Rounds::new(input, Arc::clone(&bucketing), task.memory_pool(), bytes_max.max(ROUND_BYTES_MIN));
+        let rounds =
+            stream::try_unfold(rounds, async |mut rounds| Ok(rounds.next().await?.map(|batch| (batch, rounds))));
+        Arc::new(Once::new(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), rounds))))
+    };
+    let leaves = inputs.into_iter().map(leaf).collect();
+    let leaf = StreamingTableExec::try_new(schema, leaves, None, [], false, None);
+    Ok(Arc::new(leaf.map_err(from_datafusion)?))
+}
+
+/// One stream.
+struct Rounds {
+    input: Option<SendableRecordBatchStream>,
+    bucketing: Arc<Bucketing>,
+    bytes_max: usize,
+    memory: MemoryReservation,
+    /// What did not fit the round before.
+    next: Option<RecordBatch>,
+    round: Vec<ByBucket>,
+    /// What is left of the round, by bucket: the first of the round's batches that has not given its rows.
+    left: VecDeque<(usize, usize)>,
+}
+
+/// A batch, and the numbers of its rows bucket by bucket.
+struct ByBucket {
+    batch: RecordBatch,
+    rows: Vec<usize>,
+    /// Where each bucket's end.
+    ends: [usize; BUCKETS],
+}
+
+impl Rounds {
+    fn new(
+        input: SendableRecordBatchStream,
+        bucketing: Arc<Bucketing>,
+        memory: &Arc<dyn MemoryPool>,
+        bytes_max: usize,
+    ) -> Self {
+        let memory = MemoryConsumer::new("rows of a load, by bucket").register(memory);
+        let (next, round, left) = (None, Vec::new(), VecDeque::new());
+        Self { input: Some(input), bucketing, bytes_max, memory, next, round, left }
+    }
+
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.give()? {
+                return Ok(Some(batch));
+            }
+            self.round.clear();
+            self.memory.free();
+            self.collect().await?;
+            if self.round.is_empty() {
+                return Ok(None);
+            }
+            self.left = (0..BUCKETS).map(|bucket| (bucket, 0)).collect();
+        }
+    }
+
+    /// Takes rows until there is no room for more, or there are none.
+    async fn collect(&mut self) -> DfResult<()> {
+        let Some(mut input) = self.input.take() else { return Ok(()) };
+        loop {
+            let batch = match self.next.take() {
+                Some(batch) => batch,
+                None => match input.next().await {
+                    Some(batch) => batch?,
+                    None => return Ok(()),
+                },
+            };
+            let bytes = row_bytes(&batch) + batch.num_rows() * size_of::<usize>();
+            let wanted = self.memory.size() + bytes;
+            if wanted <= ROUND_BYTES_MIN {
+                self.memory.grow(bytes);
+            } else if self.bytes_max < wanted || self.memory.try_grow(bytes).is_err() {
+                if !self.round.is_empty() {
+                    (self.next, self.input) = (Some(batch), Some(input));
+                    return Ok(());
+                }
+                // It is here, whatever the pool says.
+                self.memory.grow(bytes);
+            }
+            let buckets = self.bucketing.buckets(&batch).map_err(to_datafusion)?;
+            self.round.push(ByBucket::new(batch, &buckets));
+        }
+    }
+
+    /// The next rows of the round: all of one bucket.
+    fn give(&mut self) -> DfResult<Option<RecordBatch>> {
+        while let Some((bucket, first)) = self.left.front_mut() {
+            let (mut batches, mut rows) = (Vec::new(), Vec::new());
+            while let Some(source) = self.round.get(*first)
+                && rows.len() < BATCH_ROWS
+            {
+                let own = source.rows_of(*bucket);
+                if !own.is_empty() {
+                    rows.extend(own.iter().map(|row| (batches.len(), *row)));
+                    batches.push(&source.batch);
+                }
+                *first += 1;
+            }
+            if *first == self.round.len() {
+                self.left.pop_front();
+            }
+            if !rows.is_empty() {
+                return Ok(Some(interleave_record_batch(&batches, &rows)?));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl ByBucket {
+    fn new(batch: RecordBatch, buckets: &[u8]) -> Self {
+        let mut ends = [0; BUCKETS];
+        buckets.iter().for_each(|bucket| ends[usize::from(*bucket)] += 1);
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        let mut rows = vec![0; buckets.len()];
+        for (row, bucket) in buckets.iter().enumerate() {
+            let place = &mut ends[usize::from(*bucket)];
+            rows[*place] = row;
+            *place += 1;
+        }
+        Self { batch, rows, ends }
+    }
+
+    /// The rows of a bucket, in order.
+    fn rows_of(&self, bucket: usize) -> &[usize] {
+        let start = bucket.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.rows[start..self.ends[bucket]]
+    }
+}
+
+#[cfg(test)]
+mod tests;
