@@ -29,6 +29,9 @@ pub use state_file::StateFile;
 pub(crate) use memory::WorkerMemory;
 use room::Room;
 
+/// A test has a server say that it and the workers in its process are of this version.
+const TEST_VERSION: &str = "KILN_TEST_VERSION";
+
 /// More workers than this are not started in one process: each has threads and files of the system.
 const WORKERS_MAX: usize = 256;
 
@@ -68,7 +71,7 @@ impl EmbeddedWorkers {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Arc<Self> {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let version = std::env::var(TEST_VERSION).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned());
         Arc::new(Self { clock, random, version, threads, cores, memory, memory_bytes, hosted: Mutex::default() })
     }
 
