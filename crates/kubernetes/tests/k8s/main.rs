@@ -1,10 +1,13 @@
-//! Kiln's resources and its operator against a real API server and its controllers, which `make test-k8s` builds. There are no nodes: pods
-//! that should run stay pending until a test says that they run. Where no control plane has been built each test says so and is skipped.
+//! Kiln's resources and its operator against a real API server and its controllers, which `make test-k8s` builds. Most tests have no nodes: pods
+//! that should run stay pending until a test says that they run. Some have nodes that run them as processes of this machine (`node`). Where no control plane has been built each test says so and is skipped.
 
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod bucket;
+mod client;
 mod compute;
 mod conformance;
+mod faults;
 mod guests;
 mod house;
 mod install;
@@ -12,12 +15,16 @@ mod keeper;
 mod leadership;
 mod lifecycle;
 mod limits;
+mod load;
 mod many;
 mod node;
+mod nodes;
 mod objects;
 mod plane;
 mod removal;
 mod road;
 mod scale;
+mod scenario;
+mod steps;
 mod warehouse;
 mod workers;

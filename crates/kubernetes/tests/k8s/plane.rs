@@ -28,12 +28,17 @@ use types::SystemClock;
 const REQUIRED: &str = "KILN_TEST_K8S";
 /// Nothing here takes as long on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// But where it waits itself.
+const LONG_PATIENCE: Duration = Duration::from_secs(180);
 
 /// The processes of a control plane. They end when this process does: it holds the other end of their input.
 struct Plane {
     kubeconfig: PathBuf,
     _processes: Child,
 }
+
+/// What nodes are called that only pods of one namespace get, and what they are tainted with.
+pub(crate) const NAMESPACE_TAINT: &str = "test.kiln.dev/namespace";
 
 static PLANE: OnceLock<Option<Plane>> = OnceLock::new();
 
@@ -68,12 +73,21 @@ pub(crate) struct Cluster {
     /// An administrator's.
     pub(crate) client: Client,
     pub(crate) namespace: String,
+    /// An administrator's.
+    pub(crate) kubeconfig: PathBuf,
     config: Config,
 }
 
 impl Cluster {
-    /// A namespace of this name; `None` where there is no control plane to run on.
+    /// A namespace of this name with Kiln in it; `None` where there is no control plane to run on.
     pub(crate) async fn with_kiln(namespace: &str) -> Option<Cluster> {
+        let cluster = Cluster::bare(namespace).await?;
+        cluster.install().await;
+        Some(cluster)
+    }
+
+    /// Likewise, with nothing in it.
+    pub(crate) async fn bare(namespace: &str) -> Option<Cluster> {
         let plane = tokio::task::block_in_place(|| PLANE.get_or_init(Plane::start).as_ref());
         let Some(plane) = plane else {
             eprintln!("skipped: there is no Kubernetes control plane");
@@ -83,8 +97,12 @@ impl Cluster {
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("it is whole");
         let client = Client::try_from(config.clone()).expect("its certificates can be read");
-        let cluster = Cluster { client, namespace: namespace.to_owned(), config };
-        cluster.install().await;
+        let cluster = Cluster { client, namespace: namespace.to_owned(), config, kubeconfig: plane.kubeconfig.clone() };
+        let metadata = json!({ "name": namespace, "annotations": of_own_nodes(namespace) });
+        let metadata: ObjectMeta = serde_json::from_value(metadata).expect("it is metadata");
+        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+        let namespace = Namespace { metadata, ..Namespace::default() };
+        namespaces.create(&PostParams::default(), &namespace).await.expect("each test has a namespace of its own");
         Some(cluster)
     }
 
@@ -97,10 +115,6 @@ impl Cluster {
             crds.patch(&name, &apply, &Patch::Apply(&definition)).await.expect("the API server takes the definition");
             self.within(await_condition(crds.clone(), &name, conditions::is_crd_established())).await;
         }
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let metadata = ObjectMeta { name: Some(self.namespace.clone()), ..ObjectMeta::default() };
-        let namespace = Namespace { metadata, ..Namespace::default() };
-        namespaces.create(&PostParams::default(), &namespace).await.expect("each test has a namespace of its own");
         for object in self.manifests() {
             let kind = object["kind"].as_str().expect("objects have a kind");
             if matches!(kind, "CustomResourceDefinition" | "Namespace" | "Deployment") {
@@ -205,6 +219,21 @@ impl Cluster {
         self.within(await_condition(self.all::<K>(), name, is_so)).await
     }
 
+    /// Likewise, where Kubernetes takes minutes.
+    pub(crate) async fn until_late<K>(&self, name: &str, is_so: impl Condition<K>) -> Option<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Send
+            + DeserializeOwned
+            + 'static,
+    {
+        let waiting = Box::pin(await_condition(self.all::<K>(), name, is_so));
+        let waited = tokio::time::timeout(LONG_PATIENCE, waiting).await;
+        waited.expect("it comes to be in time").expect("the API server can be watched")
+    }
+
     /// Says of a pod that it runs and is ready, or not, as the agent of its node would.
     pub(crate) async fn say_ready(&self, pod: &str, is_ready: bool) {
         let ready = if is_ready { "True" } else { "False" };
@@ -224,7 +253,8 @@ impl Cluster {
     }
 
     async fn within<T>(&self, waiting: impl Future<Output = Result<T, kube::runtime::wait::Error>>) -> T {
-        let waited = tokio::time::timeout(PATIENCE, waiting).await;
+        // Watches are large, and tests have many.
+        let waited = tokio::time::timeout(PATIENCE, Box::pin(waiting)).await;
         waited.expect("it comes to be in time").expect("the API server can be watched")
     }
 }
@@ -252,6 +282,23 @@ impl Operator {
     pub(crate) async fn ended(self) -> Result<(), OperatorError> {
         self.running.await.expect("it does not panic")
     }
+}
+
+/// Whether a pod says that it takes work.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// By these a namespace's pods run on nodes of that namespace, and on no others: who has none has pods that stay pending.
+fn of_own_nodes(namespace: &str) -> Value {
+    let tolerated = json!([
+        { "key": NAMESPACE_TAINT, "operator": "Equal", "value": namespace, "effect": "NoSchedule" },
+    ]);
+    json!({
+        "scheduler.alpha.kubernetes.io/node-selector": format!("{NAMESPACE_TAINT}={namespace}"),
+        "scheduler.alpha.kubernetes.io/defaultTolerations": tolerated.to_string(),
+    })
 }
 
 /// An instance that says this besides what it must.

@@ -43,7 +43,11 @@ async fn a_warehouse_keeps_what_it_was_told() {
     // It goes, cleanly, and comes back over the volume that it has left.
     instances.delete("dw", &DeleteParams::default()).await.expect("it is there");
     cluster.until("dw", |instance: Option<&Instance>| instance.is_none()).await;
-    assert!(node.log("dw-0").lines().last().is_some_and(|line| line.contains("stopped")), "{}", node.log("dw-0"));
+    assert!(
+        node.site().log("dw-0").lines().last().is_some_and(|line| line.contains("stopped")),
+        "{}",
+        node.site().log("dw-0")
+    );
     cluster.create(json!({ "resources": { "cpu": "1", "memory": "1Gi" } })).await.expect("the name is free");
     ready(&cluster, &node).await;
     assert_eq!(sql(&node, "SELECT sum(a) AS s FROM t").await, "s\n10\n");
@@ -60,7 +64,7 @@ fn is_ready(instance: Option<&Instance>) -> bool {
 
 async fn ready(cluster: &Cluster, node: &Node) {
     let waited = tokio::time::timeout(std::time::Duration::from_secs(50), cluster.until("dw", is_ready)).await;
-    assert!(waited.is_ok(), "the pod is not ready: {}", node.log("dw-0"));
+    assert!(waited.is_ok(), "the pod is not ready: {}", node.site().log("dw-0"));
 }
 
 /// The answer to statements, asked from within the pod.

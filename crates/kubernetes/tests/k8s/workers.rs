@@ -1,69 +1,20 @@
 //! From a statement to workers in real pods, and back.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use kubernetes::HardwareProfile;
 use serde_json::json;
-use tempfile::TempDir;
 use types::{Clock, SystemClock};
 
+use crate::bucket::{Bucket, SECRET};
 use crate::node::Node;
-use crate::plane::Cluster;
+use crate::plane::{Cluster, is_ready};
 
-const BUCKET: &str = "warehouse";
-/// What the script ends with where there is no server to run.
-const NO_SERVER: i32 = 3;
 /// Nothing here takes as long on any machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-
-/// An S3 server with an empty bucket, ended when dropped.
-struct S3 {
-    process: Child,
-    address: SocketAddr,
-    _folder: TempDir,
-}
-
-impl S3 {
-    async fn start() -> Option<S3> {
-        let folder = TempDir::with_prefix("kiln-s3-").expect("a temporary folder can be made");
-        std::fs::create_dir_all(folder.path().join("buckets").join(BUCKET)).expect("the folder is ours");
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-        let address = free.local_addr().expect("it listens");
-        drop(free);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers/s3.sh");
-        let mut process = Command::new(script)
-            .arg(address.port().to_string())
-            .arg(folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("the script is part of the tests");
-        let clock = SystemClock::new();
-        while TcpStream::connect(address).is_err() {
-            if let Some(status) = process.try_wait().expect("it is our child") {
-                assert_eq!(status.code(), Some(NO_SERVER), "the S3 server does not start");
-                eprintln!("skipped: there is no S3 server");
-                return None;
-            }
-            assert!(clock.monotonic() < PATIENCE, "the S3 server serves in time");
-            clock.sleep(Duration::from_millis(50)).await;
-        }
-        Some(S3 { process, address, _folder: folder })
-    }
-}
-
-impl Drop for S3 {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// The answer to statements, asked from within the instance's pod.
 async fn sql(node: &Node, statements: &str) -> String {
@@ -83,26 +34,14 @@ async fn until(node: &Node, statement: &str, answer: &str) {
         clock.sleep(Duration::from_millis(300)).await;
     }
     let workers = sql(node, "SELECT cluster, slot, state, detail FROM sys.worker").await;
-    panic!("{statement} is {last:?} and not {answer:?}\n{workers}\n{}", node.log("dw-0"));
+    panic!("{statement} is {last:?} and not {answer:?}\n{workers}\n{}", node.site().log("dw-0"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_makes_workers_that_run_queries() {
     let Some(cluster) = Cluster::with_kiln("workers").await else { return };
     let Some(node) = Node::start(&cluster).await else { return };
-    let Some(s3) = S3::start().await else { return };
-    let road = node.way_to(s3.address).await;
-    let secret = json!({
-        "metadata": { "name": "bucket" },
-        "stringData": {
-            "AWS_ENDPOINT_URL": format!("http://{}", road.address),
-            "AWS_ACCESS_KEY_ID": "kiln-test",
-            "AWS_SECRET_ACCESS_KEY": "kiln-test-secret",
-            "AWS_REGION": "us-east-1",
-        },
-    });
-    let secret: Secret = serde_json::from_value(secret).expect("it is a secret");
-    cluster.all().create(&PostParams::default(), &secret).await.expect("an administrator may");
+    let Some(bucket) = Bucket::open(&cluster, node.site()).await else { return };
     let profile = json!({
         "apiVersion": "kiln.dev/v1alpha1",
         "kind": "HardwareProfile",
@@ -114,14 +53,10 @@ async fn a_statement_makes_workers_that_run_queries() {
     let operator = cluster.operator("a").await;
     let spec = json!({
         "resources": { "cpu": "1", "memory": "1Gi" },
-        "storage": { "url": format!("s3://{BUCKET}/dw"), "secretName": "bucket" },
+        "storage": { "url": bucket.url("dw"), "secretName": SECRET },
     });
     cluster.create(spec).await.expect("it is an instance");
-    let ready = |pod: Option<&Pod>| {
-        let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.as_deref()).unwrap_or_default();
-        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-    };
-    cluster.until("dw-0", ready).await;
+    cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
 
     sql(&node, "CREATE TABLE t AS SELECT i AS a FROM generate_series(1, 100000) AS s(i)").await;
     sql(&node, "CREATE CLUSTER etl WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = small)").await;

@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use k8s_openapi::api::core::v1::{Container, Pod, Secret};
-use kube::Api;
+use kube::{Api, ResourceExt};
 use tokio::process::{Child, Command};
 
 use super::network::Network;
-use super::{Shared, project, volume};
+use super::site::Ground;
+use super::{project, volume};
+
+/// As the system counts signals.
+const SIGTERM: u32 = 15;
 
 /// A process that can be found again.
 #[derive(Debug, Clone)]
@@ -18,36 +22,37 @@ pub(super) struct Process {
     pid: u32,
 }
 
-/// Starts the container of a pod.
-pub(super) async fn start(node: &Shared, pod: &Pod, network: &Network) -> (Child, Process) {
-    let name = pod.metadata.name.as_deref().expect("a pod has a name");
+/// Starts the container of a pod, when there is all that it asks for.
+pub(super) async fn start(ground: &Ground, pod: &Pod, network: &Network) -> (Child, Process) {
+    let (name, uid) = (pod.name_any(), pod.uid().expect("it is there"));
     let spec = pod.spec.as_ref().expect("a pod has a spec");
     let [container] = &spec.containers[..] else {
         panic!("one container is known here, not {}", spec.containers.len())
     };
-    let root: PathBuf = node.folder.path().join(format!("{name}.root"));
-    std::fs::create_dir_all(&root).expect("the node's folder can be written");
+    let root: PathBuf = ground.folder().join(format!("{uid}.root"));
+    std::fs::create_dir_all(&root).expect("the site's folder can be written");
     let context = spec.security_context.as_ref().expect("it says as which user it runs");
     let (user, group) = (context.run_as_user.expect("it says so"), context.run_as_group.expect("it says so"));
     let is_read_only = container.security_context.as_ref().and_then(|context| context.read_only_root_filesystem);
-    let log = File::options().create(true).append(true).open(node.log(name)).expect("the node's folder can be written");
+    let log =
+        File::options().create(true).append(true).open(ground.log(&name)).expect("the site's folder can be written");
 
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &network.namespace]);
     command.args(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]);
     // Those of the image and of the pod, and no others.
-    command.args(["env", "-i"]).args(&node.image.variables).args(variables(node, container).await);
-    command.args(node.api_server_variables());
-    command.arg(project("tests/k8s/pod")).arg(&root).arg(&node.image.root).arg(format!("{user}:{group}"));
+    command.args(["env", "-i"]).args(ground.variables(container.image.as_deref().unwrap_or_default()));
+    command.args(variables(ground, pod, container).await);
+    command.arg(project("tests/k8s/pod")).arg(&root).arg(ground.root()).arg(format!("{user}:{group}"));
     command.arg(if is_read_only == Some(true) { "ro" } else { "rw" });
     for mount in container.volume_mounts.iter().flatten() {
         let volumes = spec.volumes.as_deref().unwrap_or_default();
         let volume = volumes.iter().find(|volume| volume.name == mount.name).expect("a pod has what it mounts");
-        let folder = volume::folder(node, pod, volume).await;
+        let folder = volume::folder(ground, pod, volume).await;
         let mode = if mount.read_only == Some(true) { "ro" } else { "rw" };
         command.arg(format!("{}:{}:{mode}", folder.display(), mount.mount_path));
     }
-    command.arg(format!("{}:/etc/hosts:ro", node.hosts.path().display()));
+    command.arg(format!("{}:/etc/hosts:ro", ground.hosts.path().display()));
     command.arg("--").args(container.command.iter().flatten()).args(container.args.iter().flatten());
     command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file can be open twice")).stderr(log);
     let child = command.kill_on_drop(true).spawn().expect("ip runs");
@@ -56,11 +61,11 @@ pub(super) async fn start(node: &Shared, pod: &Pod, network: &Network) -> (Child
 }
 
 /// As `NAME=value`.
-async fn variables(node: &Shared, container: &Container) -> Vec<String> {
+async fn variables(ground: &Ground, pod: &Pod, container: &Container) -> Vec<String> {
     let mut said = Vec::new();
     for source in container.env_from.iter().flatten() {
         let secret = source.secret_ref.as_ref().expect("variables of others are not known here");
-        let secrets: Api<Secret> = Api::namespaced(node.client.clone(), &node.namespace);
+        let secrets: Api<Secret> = Api::namespaced(ground.client.clone(), &ground.namespace);
         let secret = secrets.get(&secret.name).await.expect("the test has made it");
         said.extend(
             secret
@@ -71,7 +76,14 @@ async fn variables(node: &Shared, container: &Container) -> Vec<String> {
         );
     }
     said.extend(container.env.iter().flatten().map(|variable| {
-        let value = variable.value.as_deref().expect("variables that are computed are not known here");
+        let source =
+            variable.value_from.as_ref().map(|source| source.field_ref.as_ref().expect("others are not known here"));
+        let value = match source.map(|field| field.field_path.as_str()) {
+            None => variable.value.clone().unwrap_or_default(),
+            Some("metadata.name") => pod.name_any(),
+            Some("metadata.namespace") => ground.namespace.clone(),
+            Some(other) => panic!("the field {other} is not known here"),
+        };
         format!("{}={value}", variable.name)
     }));
     said
@@ -82,6 +94,16 @@ impl Process {
     fn own(&self) -> Option<u32> {
         let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).ok()?;
         children.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Whether it would notice that it is to end.
+    pub(super) fn listens(&self) -> bool {
+        let caught = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.own()?)).ok()?;
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        };
+        caught().is_some_and(|caught| caught & (1 << (SIGTERM - 1)) != 0)
     }
 
     /// Sends a signal, as `TERM`; nothing where it has ended.

@@ -1,5 +1,7 @@
-//! Names of pods, in a file that all pods of the node have.
+//! Names of pods and of services, in a file that all pods have.
 
+use std::fs::File;
+use std::io::Write;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -29,10 +31,13 @@ impl Hosts {
         self.write(&known);
     }
 
-    /// Over what is there: pods have the file itself.
+    /// Over what is there, because pods have the file itself, and at once: who reads meanwhile finds every name.
     fn write(&self, known: &[(String, Ipv4Addr)]) {
         let lines = known.iter().map(|(name, address)| format!("{address} {name}\n"));
         let text: String = std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(lines).collect();
-        std::fs::write(&self.path, text).expect("the node's folder can be written");
+        let mut file =
+            File::options().create(true).write(true).truncate(false).open(&self.path).expect("the folder is ours");
+        file.write_all(text.as_bytes()).expect("the folder can be written");
+        file.set_len(text.len() as u64).expect("the folder can be written");
     }
 }

@@ -1,13 +1,15 @@
-//! The image that pods run, whatever their own is called: made by `scripts/image` of the program under test, and unpacked.
+//! The image that pods run, whatever their own is called: made by `scripts/image` of the program under test, and unpacked once for all tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use super::project;
 
 /// An image as a node has it.
+#[derive(Debug, Clone)]
 pub(super) struct Image {
     /// Its root.
     pub(super) root: PathBuf,
@@ -15,19 +17,27 @@ pub(super) struct Image {
     pub(super) variables: Vec<String>,
 }
 
+static IMAGE: OnceLock<Image> = OnceLock::new();
+
 impl Image {
-    /// The image of the program, unpacked in the folder.
-    pub(super) fn of(program: &Path, folder: &Path) -> Image {
-        let archive = folder.join("image.tar");
+    /// The image of the program, unpacked.
+    pub(super) fn of(program: &Path) -> Image {
+        IMAGE.get_or_init(|| Image::unpack(program)).clone()
+    }
+
+    fn unpack(program: &Path) -> Image {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("k8s-image");
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).expect("what an earlier run has left can be removed");
+        }
+        let (archive, layout, root) = (folder.join("image.tar"), folder.join("image"), folder.join("root"));
+        std::fs::create_dir_all(&layout).expect("the folder can be written");
+        std::fs::create_dir(&root).expect("the folder can be written");
         run(Command::new(project("scripts/image")).arg(program).arg(&archive).args(["--level", "1"]));
-        let layout = folder.join("image");
-        std::fs::create_dir(&layout).expect("the folder can be written");
         run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&layout));
         let index = read(&layout.join("index.json"));
         let manifest = read(&blob(&layout, &index["manifests"][0]));
         let config = read(&blob(&layout, &manifest["config"]));
-        let root = folder.join("root");
-        std::fs::create_dir(&root).expect("the folder can be written");
         for layer in manifest["layers"].as_array().expect("an image has layers") {
             run(Command::new("tar").args(["-xzf"]).arg(blob(&layout, layer)).arg("-C").arg(&root));
         }

@@ -1,41 +1,64 @@
-//! Addresses of pods: each has a network namespace, joined to the machine's by a bridge.
+//! Addresses of pods: each has a network namespace, joined to the machine's by a bridge, and can be cut off from it.
 
 use std::net::Ipv4Addr;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Where pods find each other. Gone with its value.
+use super::project;
+
+/// Where pods find this machine, and what is forwarded there for services.
+pub(super) const HERE: Ipv4Addr = Ipv4Addr::new(10, 213, 0, 1);
+/// Bits of the network that they are in.
+const NETWORK_BITS: u8 = 16;
+
+/// Where pods find each other. Gone with its value, and with this process, however that ends, with all that is in its namespaces.
 pub(super) struct Bridge {
     name: String,
-    next: AtomicU8,
+    next: AtomicU16,
+    /// Takes it away, when its input ends.
+    sweeper: Child,
 }
 
 /// A pod's part of it: a namespace. Gone with its value.
 pub(super) struct Network {
     pub(super) namespace: String,
     pub(super) address: Ipv4Addr,
+    pub(super) link: Link,
+}
+
+/// What joins a pod to the bridge.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    bridge: String,
+    outside: String,
+    number: u16,
 }
 
 impl Bridge {
-    /// A new one; `None` where that is not allowed here.
-    pub(super) fn open() -> Option<Bridge> {
+    /// A new one, which goes together with all that is in the folder; `None` where that is not allowed here.
+    pub(super) fn open(folder: &Path) -> Option<Bridge> {
         let name = format!("kiln{}", std::process::id());
-        let is_made = ip(&["link", "add", &name, "type", "bridge"]);
-        let bridge = Bridge { name: name.clone(), next: AtomicU8::new(2) };
-        let is_up = is_made && ip(&["addr", "add", "10.213.0.1/24", "dev", &name]) && ip(&["link", "set", &name, "up"]);
-        is_up.then_some(bridge)
+        if !ip(&["link", "add", &name, "type", "bridge"]) {
+            return None;
+        }
+        let sweeper = Command::new(project("tests/k8s/sweep"))
+            .arg(&name)
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("the script is part of the tests");
+        must(&["addr", "add", &format!("{HERE}/{NETWORK_BITS}"), "dev", &name]);
+        must(&["link", "set", &name, "up"]);
+        Some(Bridge { name, next: AtomicU16::new(2), sweeper })
     }
 
-    /// Where pods find this machine.
-    pub(super) fn address(&self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 213, 0, 1)
-    }
-
-    /// A namespace with an address that no other pod had.
+    /// A namespace with an address that no other pod had. What it does not know goes to this machine.
     pub(super) fn join(&self) -> Network {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("{}-{number}", self.name);
-        let address = Ipv4Addr::new(10, 213, 0, number);
+        let [high, low] = number.to_be_bytes();
+        let address = Ipv4Addr::new(10, 213, high, low);
         let (outside, inside) =
             (format!("k{}o{number}", std::process::id()), format!("k{}i{number}", std::process::id()));
         let within: &[&str] = &["-n", &namespace];
@@ -44,15 +67,46 @@ impl Bridge {
         must(&["link", "set", &inside, "netns", &namespace]);
         must(&["link", "set", &outside, "master", &self.name, "up"]);
         must(&[within, &["link", "set", "lo", "up"]].concat());
-        must(&[within, &["addr", "add", &format!("{address}/24"), "dev", &inside]].concat());
+        must(&[within, &["addr", "add", &format!("{address}/{NETWORK_BITS}"), "dev", &inside]].concat());
         must(&[within, &["link", "set", &inside, "up"]].concat());
-        Network { namespace, address }
+        must(&[within, &["route", "add", "default", "via", &HERE.to_string()]].concat());
+        Network { namespace, address, link: Link { bridge: self.name.clone(), outside, number } }
+    }
+
+    /// This machine has the address, too, for whoever is on the bridge and for itself.
+    pub(super) fn take(&self, address: Ipv4Addr) {
+        must(&["addr", "add", &format!("{address}/32"), "dev", &self.name]);
+    }
+
+    /// It has it no more.
+    pub(super) fn let_go(&self, address: Ipv4Addr) {
+        ip(&["addr", "del", &format!("{address}/32"), "dev", &self.name]);
+    }
+}
+
+impl Link {
+    /// The later a pod has come, the higher.
+    pub(super) fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// From now on what is sent to the pod and by it is lost, and nobody is told, as with a cable that is pulled.
+    pub(super) fn cut(&self) {
+        // It may go at the same time.
+        ip(&["link", "set", &self.outside, "nomaster"]);
+    }
+
+    /// What is sent arrives again.
+    pub(super) fn heal(&self) {
+        ip(&["link", "set", &self.outside, "master", &self.bridge]);
     }
 }
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        ip(&["link", "del", &self.name]);
+        drop(self.sweeper.stdin.take());
+        // What is not taken away is told by the next who wants it.
+        let _ = self.sweeper.wait();
     }
 }
 

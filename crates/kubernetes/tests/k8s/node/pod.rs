@@ -7,21 +7,22 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
-use tokio::sync::mpsc;
+use tokio::process::Child;
+use tokio::sync::{mpsc, watch};
 use types::Clock;
 
+use super::container::{self, Process};
 use super::probe::{Finding, ask};
 use super::status::Seen;
-use super::{Shared, container};
+use super::{Living, Shared};
 
 /// Before a process that has ended is started again.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
+/// Between two looks whether one that is to end listens already.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a pod is told.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Order {
-    End { grace: Duration },
-}
+/// How long a pod may take to end, once it is to.
+pub(super) type Orders = watch::Receiver<Option<Duration>>;
 
 /// How a process ended.
 enum Ended {
@@ -29,14 +30,16 @@ enum Ended {
     Ordered,
 }
 
-pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: mpsc::Receiver<Order>) {
-    let (name, namespace) = (pod.name_any(), pod.namespace().expect("a pod is in a namespace"));
-    let pods: Api<Pod> = Api::namespaced(node.client.clone(), &namespace);
+pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: Orders) {
+    let (name, uid) = (pod.name_any(), pod.uid().expect("it is there"));
+    let ground = &node.ground;
+    let pods: Api<Pod> = Api::namespaced(ground.client.clone(), &ground.namespace);
     let spec = pod.spec.as_ref().expect("a pod has a spec");
-    let network = node.bridge.join();
+    let network = ground.bridge.join();
     if let (Some(host), Some(domain)) = (&spec.hostname, &spec.subdomain) {
-        node.hosts.add(&format!("{host}.{domain}.{namespace}.svc"), network.address);
+        ground.hosts.add(&format!("{host}.{domain}.{}.svc", ground.namespace), network.address);
     }
+    node.living.lock().insert(uid.clone(), Living { name: name.clone(), link: network.link.clone(), process: None });
     let mut seen = Seen {
         container: spec.containers[0].name.clone(),
         image: spec.containers[0].image.clone().unwrap_or_default(),
@@ -47,8 +50,12 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: mpsc::Receiver
         restarts: 0,
     };
     loop {
-        let (mut child, process) = container::start(&node, &pod, &network).await;
-        node.processes.lock().insert(name.clone(), process.clone());
+        // What it asks for may never be there.
+        let (mut child, process) = tokio::select! {
+            started = container::start(ground, &pod, &network) => started,
+            () = ordered(&mut orders) => break,
+        };
+        node.runs(&uid, Some(process.clone()));
         (seen.is_running, seen.is_started, seen.is_ready) = (true, false, false);
         say(&node, &pods, &name, &seen).await;
         let (find, mut findings) = mpsc::channel(1);
@@ -56,12 +63,8 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: mpsc::Receiver
         let ended = loop {
             tokio::select! {
                 _ = child.wait() => break Ended::ByItself,
-                Some(Order::End { grace }) = orders.recv() => {
-                    process.signal("TERM");
-                    if tokio::time::timeout(grace, child.wait()).await.is_err() {
-                        process.signal("KILL");
-                        child.wait().await.expect("it was killed");
-                    }
+                () = ordered(&mut orders) => {
+                    end(&node, &mut child, &process, &mut orders).await;
                     break Ended::Ordered;
                 }
                 Some(finding) = findings.recv() => match finding {
@@ -75,25 +78,68 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: mpsc::Receiver
             }
         };
         asking.abort();
-        node.processes.lock().remove(&name);
+        node.runs(&uid, None);
         if matches!(ended, Ended::Ordered) {
             break;
         }
         (seen.is_running, seen.restarts) = (false, seen.restarts + 1);
         say(&node, &pods, &name, &seen).await;
         tokio::select! {
-            () = node.clock.sleep(RESTART_AFTER) => {}
-            Some(Order::End { .. }) = orders.recv() => break,
+            () = ground.clock.sleep(RESTART_AFTER) => {}
+            () = ordered(&mut orders) => break,
         }
     }
-    let this = Preconditions { uid: pod.uid(), resource_version: None };
+    node.living.lock().remove(&uid);
+    node.connected().await;
+    let this = Preconditions { uid: Some(uid), resource_version: None };
     let at_once = DeleteParams::default().grace_period(0).preconditions(this);
     // It may have been deleted by force.
     let _ = pods.delete(&name, &at_once).await;
 }
 
+/// Waits until the pod is to end.
+async fn ordered(orders: &mut Orders) {
+    if orders.wait_for(Option::is_some).await.is_err() {
+        // Its node gives no orders any more.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Has a process end, within the time that it is given, which may become shorter.
+async fn end(node: &Shared, child: &mut Child, process: &Process, orders: &mut Orders) {
+    let clock = &node.ground.clock;
+    let told = async {
+        // Before, the first process of a namespace has no signals but KILL.
+        while !process.listens() {
+            clock.sleep(LOOK_EVERY).await;
+        }
+        process.signal("TERM");
+        std::future::pending::<()>().await;
+    };
+    let since = clock.monotonic();
+    let over = async {
+        loop {
+            let grace = orders.borrow_and_update().unwrap_or_default();
+            tokio::select! {
+                () = clock.sleep(grace.saturating_sub(clock.monotonic() - since)) => return,
+                changed = orders.changed() => if changed.is_err() { return },
+            }
+        }
+    };
+    tokio::select! {
+        _ = child.wait() => {}
+        () = told => {}
+        () = over => {
+            process.signal("KILL");
+            child.wait().await.expect("it was killed");
+        }
+    }
+}
+
+/// Tells the API server of a pod, when it can be reached.
 async fn say(node: &Shared, pods: &Api<Pod>, name: &str, seen: &Seen) {
-    let now = Timestamp::from_microsecond(node.clock.now_us()).expect("it is a time");
+    node.connected().await;
+    let now = Timestamp::from_microsecond(node.ground.clock.now_us()).expect("it is a time");
     let status = seen.status(&format!("{now:.0}"));
     // It may have been deleted by force.
     let _ = pods.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await;

@@ -1,8 +1,13 @@
-//! Volumes as folders: those that pods claim, which outlive them, and those that come and go with a pod.
+//! Volumes as folders: those that pods claim, which outlive them and their nodes, and those that come and go with a pod. One of less than a gibibyte is a
+//! disk of that size, and can be filled.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::authentication::v1::TokenRequest;
@@ -13,26 +18,71 @@ use kube::api::PostParams;
 use kube::runtime::wait::await_condition;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
+use kubernetes::quantity;
 use serde_json::json;
+use types::Clock;
 
-use super::Shared;
+use super::site::Ground;
+
+/// What is smaller has its size, in memory; of a larger one nobody minds.
+const SMALL_BYTES: u64 = 1 << 30;
+/// What fills a disk beside its owner's files.
+const OTHERS: &str = "others";
+const CHUNK_BYTES: usize = 64 << 10;
+/// Before a token is asked for again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// A claimed volume.
+pub(crate) struct Disk {
+    folder: PathBuf,
+}
+
+impl Disk {
+    /// Somebody else writes to it until so many bytes are free.
+    pub(crate) fn fill(&self, free: u64) {
+        let mut file = File::options().create(true).append(true).open(self.folder.join(OTHERS)).expect("root may");
+        while free < self.free() {
+            match file.write_all(&[1; CHUNK_BYTES]) {
+                Err(error) if error.kind() == std::io::ErrorKind::StorageFull => return,
+                written => written.expect("root may"),
+            }
+        }
+    }
+
+    /// What the others have written goes.
+    pub(crate) fn make_room(&self) {
+        std::fs::remove_file(self.folder.join(OTHERS)).expect("it was filled");
+    }
+
+    /// Bytes that its owner could write.
+    pub(crate) fn free(&self) -> u64 {
+        let room = rustix::fs::statvfs(&self.folder).expect("it is there");
+        room.f_bavail * room.f_frsize
+    }
+}
 
 /// Makes a volume for each claim of the namespace.
-pub(super) async fn provide(node: Arc<Shared>) {
-    let claims: Api<PersistentVolumeClaim> = Api::namespaced(node.client.clone(), &node.namespace);
+pub(super) async fn provide(ground: Arc<Ground>) {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(ground.client.clone(), &ground.namespace);
     let mut events = watcher(claims, watcher::Config::default()).boxed();
     while let Some(event) = events.next().await {
         let (Event::Apply(claim) | Event::InitApply(claim)) = event.expect("the API server can be watched") else {
             continue;
         };
         let uid = claim.uid().expect("it is there");
-        let folder = node.folder.path().join(&uid);
+        let folder = ground.folder().join(&uid);
         if folder.exists() {
             continue;
         }
-        std::fs::create_dir(&folder).expect("the node's folder can be written");
+        std::fs::create_dir(&folder).expect("the site's folder can be written");
         let spec = claim.spec.as_ref().expect("a claim has a spec");
         let size = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref()).expect("it says its size");
+        let bytes = quantity::bytes(&size["storage"].0).expect("its size is one");
+        if bytes < SMALL_BYTES {
+            let size = format!("size={bytes}");
+            let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).status();
+            assert!(mounted.is_ok_and(|status| status.success()), "root may mount a disk");
+        }
         let volume: PersistentVolume = serde_json::from_value(json!({
             "metadata": { "name": format!("volume-{uid}") },
             "spec": {
@@ -40,32 +90,36 @@ pub(super) async fn provide(node: Arc<Shared>) {
                 "accessModes": spec.access_modes,
                 "persistentVolumeReclaimPolicy": "Retain",
                 "hostPath": { "path": folder },
-                "claimRef": { "namespace": node.namespace, "name": claim.name_any(), "uid": uid },
+                "claimRef": { "namespace": ground.namespace, "name": claim.name_any(), "uid": uid },
             },
         }))
         .expect("it is a volume");
-        let volumes: Api<PersistentVolume> = Api::all(node.client.clone());
+        let volumes: Api<PersistentVolume> = Api::all(ground.client.clone());
         volumes.create(&PostParams::default(), &volume).await.expect("an administrator may");
     }
 }
 
+/// The disk of a claim, which has to be there.
+pub(super) async fn disk(ground: &Ground, claim: &str) -> Disk {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(ground.client.clone(), &ground.namespace);
+    let claim = claims.get(claim).await.expect("it is there");
+    Disk { folder: ground.folder().join(claim.uid().expect("it is there")) }
+}
+
 /// The folder of a pod's volume, for the pod's group where it has one.
-pub(super) async fn folder(node: &Shared, pod: &Pod, volume: &Volume) -> PathBuf {
-    let of_pod = node.folder.path().join(pod.uid().expect("it is there")).join(&volume.name);
+pub(super) async fn folder(ground: &Ground, pod: &Pod, volume: &Volume) -> PathBuf {
+    let of_pod = ground.folder().join(pod.uid().expect("it is there")).join(&volume.name);
     let folder = if let Some(claim) = &volume.persistent_volume_claim {
-        let claims: Api<PersistentVolumeClaim> =
-            Api::namespaced(node.client.clone(), &pod.namespace().expect("a pod is in a namespace"));
-        let claim = claims.get(&claim.claim_name).await.expect("the scheduler has seen it");
-        node.folder.path().join(claim.uid().expect("it is there"))
+        disk(ground, &claim.claim_name).await.folder
     } else if let Some(projected) = &volume.projected {
-        std::fs::create_dir_all(&of_pod).expect("the node's folder can be written");
+        std::fs::create_dir_all(&of_pod).expect("the site's folder can be written");
         for source in projected.sources.iter().flatten() {
-            project(node, pod, source, &of_pod).await;
+            project(ground, pod, source, &of_pod).await;
         }
         of_pod
     } else {
         assert!(volume.empty_dir.is_some(), "volumes of this kind are not known here: {volume:?}");
-        std::fs::create_dir_all(&of_pod).expect("the node's folder can be written");
+        std::fs::create_dir_all(&of_pod).expect("the site's folder can be written");
         of_pod
     };
     let group = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref()?.fs_group);
@@ -76,9 +130,9 @@ pub(super) async fn folder(node: &Shared, pod: &Pod, volume: &Volume) -> PathBuf
 }
 
 /// Writes what a source says into the folder. What is not there yet is waited for, as a node does.
-async fn project(node: &Shared, pod: &Pod, source: &VolumeProjection, folder: &Path) {
+async fn project(ground: &Ground, pod: &Pod, source: &VolumeProjection, folder: &Path) {
     let write = |path: &str, content: &str| {
-        std::fs::write(folder.join(path), content).expect("the node's folder can be written");
+        std::fs::write(folder.join(path), content).expect("the site's folder can be written");
     };
     let name = pod.name_any();
     if let Some(asked) = &source.service_account_token {
@@ -89,15 +143,18 @@ async fn project(node: &Shared, pod: &Pod, source: &VolumeProjection, folder: &P
             "boundObjectRef": { "apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod.uid() },
         } }))
         .expect("it is a request");
-        let accounts: Api<ServiceAccount> = Api::namespaced(node.client.clone(), &node.namespace);
-        let given: TokenRequest = accounts
-            .create_subresource("token", &account, &PostParams::default(), &request)
-            .await
-            .expect("the service account is there");
+        let accounts: Api<ServiceAccount> = Api::namespaced(ground.client.clone(), &ground.namespace);
+        let given: TokenRequest = loop {
+            match accounts.create_subresource("token", &account, &PostParams::default(), &request).await {
+                Ok(given) => break given,
+                Err(error) => eprintln!("{name} has no token yet: {error}"),
+            }
+            ground.clock.sleep(TRY_AGAIN_AFTER).await;
+        };
         write(&asked.path, &given.status.expect("a token is given").token);
     }
     if let Some(asked) = &source.config_map {
-        let maps: Api<ConfigMap> = Api::namespaced(node.client.clone(), &node.namespace);
+        let maps: Api<ConfigMap> = Api::namespaced(ground.client.clone(), &ground.namespace);
         let there = await_condition(maps, &asked.name, |map: Option<&ConfigMap>| map.is_some());
         let map = there.await.expect("the API server can be watched").expect("it was waited for");
         for item in asked.items.iter().flatten() {
@@ -107,7 +164,7 @@ async fn project(node: &Shared, pod: &Pod, source: &VolumeProjection, folder: &P
     for item in source.downward_api.iter().flat_map(|asked| asked.items.iter().flatten()) {
         let field = item.field_ref.as_ref().map(|field| field.field_path.as_str());
         assert_eq!(field, Some("metadata.namespace"), "other fields are not known here");
-        write(&item.path, &node.namespace);
+        write(&item.path, &ground.namespace);
     }
 }
 

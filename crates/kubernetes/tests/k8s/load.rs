@@ -1,0 +1,181 @@
+//! Sessions that ask queries all the time, and know the answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bench::answers::{self, Row};
+use bench::run;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio_postgres::Client;
+use types::{Clock, SystemClock};
+
+use crate::client::{Door, Trouble};
+
+/// Longer than the way around any fault takes.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
+/// Before a session that has lost its connection comes again.
+const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(300);
+
+/// A query and its answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) sql: String,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// Sessions that ask until they are told to stop.
+pub(crate) struct Load {
+    shared: Arc<Shared>,
+    sessions: JoinSet<()>,
+}
+
+struct Shared {
+    door: Door,
+    /// What each session says first.
+    first: String,
+    known: Vec<Known>,
+    clock: SystemClock,
+    is_over: AtomicBool,
+    endings: Mutex<Endings>,
+}
+
+/// How the queries of a load have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Endings {
+    pub(crate) right: usize,
+    pub(crate) wrong: Vec<String>,
+    /// Those without an answer, and connections that were refused.
+    pub(crate) failed: Vec<Trouble>,
+    /// The longest time of one that was answered.
+    pub(crate) longest: Duration,
+    /// The longest time in which none was answered.
+    pub(crate) silence: Duration,
+    answered: Duration,
+}
+
+impl Known {
+    /// The answer as it is now.
+    pub(crate) async fn ask(client: &Client, sql: &str) -> Known {
+        let rows = run::query(client, sql).await.expect("each query has an answer");
+        Known { sql: sql.to_owned(), rows }
+    }
+
+    /// Whether the answer is the same, if there is one.
+    ///
+    /// # Errors
+    /// The answer is another one: how, in words.
+    async fn again(&self, client: &Client) -> Result<Result<(), String>, Trouble> {
+        let asked = tokio::time::timeout(ANSWER_TIME_MAX, run::query(client, &self.sql));
+        let rows = asked.await.map_err(|_| Trouble::late(ANSWER_TIME_MAX))??;
+        Ok(answers::compare(&self.rows, &rows).map_err(|difference| format!("{}: {difference}", self.sql)))
+    }
+}
+
+impl Load {
+    /// So many sessions begin; each says `first` before it asks what is known, from another query on than the others.
+    pub(crate) fn begin(door: &Door, first: &str, known: &[Known], sessions: usize) -> Load {
+        let clock = SystemClock::new();
+        let endings = Mutex::new(Endings { answered: clock.monotonic(), ..Endings::default() });
+        let shared = Arc::new(Shared {
+            door: door.clone(),
+            first: first.to_owned(),
+            known: known.to_vec(),
+            clock,
+            is_over: AtomicBool::new(false),
+            endings,
+        });
+        let mut all = JoinSet::new();
+        for number in 0..sessions {
+            all.spawn(Arc::clone(&shared).session(number * known.len() / sessions));
+        }
+        Load { shared, sessions: all }
+    }
+
+    /// How many were answered so far.
+    pub(crate) fn right(&self) -> usize {
+        self.shared.endings.lock().right
+    }
+
+    /// Waits until so many more were answered, also where that takes its time.
+    pub(crate) async fn goes_on(&self, more: usize) {
+        let (clock, wanted) = (&self.shared.clock, self.right() + more);
+        let begun = clock.monotonic();
+        while self.right() < wanted {
+            assert!(
+                clock.monotonic() - begun < ANSWER_TIME_MAX,
+                "nobody is answered: {:?}",
+                self.shared.endings.lock()
+            );
+            clock.sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends the sessions, each after its query; how it went, but for wrong answers, which there are never.
+    pub(crate) async fn end(mut self) -> Endings {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.sessions.join_next().await {
+            ended.expect("a session does not panic");
+        }
+        let endings = std::mem::take(&mut *self.shared.endings.lock());
+        assert!(endings.wrong.is_empty(), "wrong answers: {:#?}", endings.wrong);
+        assert!(0 < endings.right, "nobody was answered: {endings:?}");
+        endings
+    }
+
+    /// Likewise, where none may have failed.
+    pub(crate) async fn end_whole(self) -> Endings {
+        let endings = self.end().await;
+        assert!(endings.failed.is_empty(), "queries have failed: {endings:#?}");
+        endings
+    }
+}
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    async fn session(self: Arc<Self>, from: usize) {
+        let mut queries = self.known.iter().cycle().skip(from);
+        while !self.is_over() {
+            let lost = match self.enter().await {
+                Ok(client) => self.ask(&client, &mut queries).await,
+                Err(trouble) => Some(trouble),
+            };
+            let Some(trouble) = lost else { return };
+            self.endings.lock().failed.push(trouble);
+            self.clock.sleep(CONNECT_AGAIN_AFTER).await;
+        }
+    }
+
+    async fn enter(&self) -> Result<Client, Trouble> {
+        let client = self.door.connect().await?;
+        client.batch_execute(&self.first).await?;
+        Ok(client)
+    }
+
+    /// Asks until it is over or the connection is lost; why it is.
+    async fn ask<'a>(&self, client: &Client, queries: &mut impl Iterator<Item = &'a Known>) -> Option<Trouble> {
+        while !self.is_over() {
+            let known = queries.next().expect("they go on and on");
+            let asked = self.clock.monotonic();
+            let ended = known.again(client).await;
+            let now = self.clock.monotonic();
+            let mut endings = self.endings.lock();
+            match ended {
+                Ok(Ok(())) => {
+                    endings.right += 1;
+                    endings.longest = endings.longest.max(now - asked);
+                    endings.silence = endings.silence.max(now - endings.answered);
+                    endings.answered = now;
+                }
+                Ok(Err(difference)) => endings.wrong.push(difference),
+                Err(trouble) if trouble.code.is_some() && !client.is_closed() => endings.failed.push(trouble),
+                Err(trouble) => return Some(trouble),
+            }
+        }
+        None
+    }
+}
