@@ -75,6 +75,7 @@ impl Machine {
             cache_disk_part: 4,
             reserve_bytes: 0,
             patience: Duration::from_secs(20),
+            vouch: None,
         };
         let opening = Fleet::open(settings, Arc::clone(&self.clock), Arc::new(SystemRandom));
         let fleet = self.runtime.block_on(opening).expect("the folder is ours");

@@ -51,8 +51,10 @@ pub(crate) fn clusters(
 /// Says by which certificate workers know the warehouse, until the API server has heard it.
 pub(crate) async fn say_authority(warehouse: Warehouse, certificate: String, clock: Arc<dyn Clock>) {
     while let Err(error) = warehouse.say_authority(&certificate).await {
-        let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "workers cannot be told yet by which certificate they know the warehouse");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "workers cannot be told yet by which certificate they know the warehouse"
+        );
         clock.sleep(SAY_AGAIN).await;
     }
 }

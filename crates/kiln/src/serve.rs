@@ -23,7 +23,7 @@ use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom, 
 
 use crate::config::Config;
 pub(crate) use crate::config::ServeArguments;
-use crate::logging;
+use crate::{logging, pods};
 
 /// Name of the catalog's file in the data folder.
 pub(crate) const CATALOG: &str = "catalog.redb";

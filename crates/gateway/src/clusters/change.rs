@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use cluster::{
-    Author, Change, ClusterEvent, ClusterId, ClusterSpec, ControlPlane, DesiredState, HardwareInstance, HardwareKind,
-    PlaneError,
+    Author, Change, ClusterEvent, ClusterId, ClusterSpec, DesiredState, HardwareInstance, HardwareKind, PlaneError,
 };
 use types::{SqlError, SqlResult};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cluster::placement::{Part, Placement, have_room};
-use cluster::{ClusterId, ControlPlane, Worker, WorkerId, WorkerState};
+use cluster::{ClusterId, Worker, WorkerId, WorkerState};
 use execution::distribute::{Cluster, Distribution, Exchange, JoinExchange};
 use execution::{BUCKETS, Lease, PartKey};
 use fleet::task_url;

@@ -234,7 +234,7 @@ impl Clusters {
     }
 
     /// Names of the clusters that a role owns.
-    pub(crate) fn owned_by(&self, role: types::Oid) -> Vec<String> {
+    pub(crate) fn owned_by(&self, role: Oid) -> Vec<String> {
         let desired = self.plane.desired();
         let owned = desired.clusters().filter(|cluster| cluster.spec.owner == role);
         owned.map(|cluster| cluster.spec.name.clone()).collect()

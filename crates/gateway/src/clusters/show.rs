@@ -1,6 +1,6 @@
 //! What the system tables show of clusters and workers.
 
-use cluster::{ClusterEvent, ControlPlane, Worker, WorkerState};
+use cluster::{ClusterEvent, Worker, WorkerState};
 use planner::{ClusterRow, WorkerCacheUses, WorkerRow};
 
 use super::Clusters;

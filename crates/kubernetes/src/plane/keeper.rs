@@ -245,7 +245,7 @@ fn follow<K>(
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
-        + std::fmt::Debug
+        + fmt::Debug
         + DeserializeOwned
         + Send
         + 'static,
