@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use futures::stream::select;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -39,36 +38,33 @@ struct Open {
     _doors: JoinSet<()>,
 }
 
-enum Seen {
-    Service(Event<Service>),
-    Slice(Event<EndpointSlice>),
-}
-
 /// Forwards the services of the namespace.
 pub(super) async fn forward(ground: Arc<Ground>) {
     let services: Api<Service> = Api::namespaced(ground.client.clone(), &ground.namespace);
     let slices: Api<EndpointSlice> = Api::namespaced(ground.client.clone(), &ground.namespace);
-    let services = watcher(services, watcher::Config::default())
-        .map(|event| Seen::Service(event.expect("the API server can be watched")));
-    let slices = watcher(slices, watcher::Config::default())
-        .map(|event| Seen::Slice(event.expect("the API server can be watched")));
+    let mut services = watcher(services, watcher::Config::default()).boxed();
+    let mut slices = watcher(slices, watcher::Config::default()).boxed();
     let ways = Arc::new(Mutex::new(Ways::default()));
     let mut open: HashMap<String, Open> = HashMap::new();
-    let mut events = std::pin::pin!(select(services, slices));
-    while let Some(seen) = events.next().await {
-        match seen {
-            Seen::Service(Event::Apply(service) | Event::InitApply(service)) => {
-                let name = service.name_any();
-                let Some(address) = address(&service) else { continue };
-                if open.get(&name).is_none_or(|open| open.address != address) {
-                    open.remove(&name);
-                    open.insert(name, Open::new(&ground, &service, address, &ways).await);
+    loop {
+        tokio::select! {
+            Some(event) = services.next() => match event.expect("the API server can be watched") {
+                Event::Apply(service) | Event::InitApply(service) => {
+                    let name = service.name_any();
+                    let Some(address) = address(&service) else { continue };
+                    if open.get(&name).is_none_or(|open| open.address != address) {
+                        open.remove(&name);
+                        open.insert(name, Open::new(&ground, &service, address, &ways).await);
+                    }
                 }
-            }
-            Seen::Service(Event::Delete(service)) => drop(open.remove(&service.name_any())),
-            Seen::Slice(Event::Apply(slice) | Event::InitApply(slice)) => ways.lock().told(&slice),
-            Seen::Slice(Event::Delete(slice)) => drop(ways.lock().slices.remove(&slice.name_any())),
-            Seen::Service(Event::Init | Event::InitDone) | Seen::Slice(Event::Init | Event::InitDone) => {}
+                Event::Delete(service) => drop(open.remove(&service.name_any())),
+                Event::Init | Event::InitDone => {}
+            },
+            Some(event) = slices.next() => match event.expect("the API server can be watched") {
+                Event::Apply(slice) | Event::InitApply(slice) => ways.lock().told(&slice),
+                Event::Delete(slice) => drop(ways.lock().slices.remove(&slice.name_any())),
+                Event::Init | Event::InitDone => {}
+            },
         }
     }
 }
