@@ -45,7 +45,8 @@ k8s-up: k8s-build ## run one, with its files in a folder below target, until it 
 	@folder=$$(scripts/target-dir)/k8s-up && echo "export KUBECONFIG=$$folder/kubeconfig" && cat | tests/k8s/up $$folder
 
 test-k8s: k8s-build build ## Kiln's resources and its operator against the real API server and its controllers
-	KILN_TEST_K8S=required $(CARGO) test --workspace --test k8s
+	KILN_TEST_K8S=required $(CARGO) test --workspace --test k8s; ended=$$?; \
+	  cat $$(scripts/target-dir)/tmp/k8s-steps-*.md; exit $$ended
 
 release: tools ## the fastest program: built, trained on the benchmarks, built again by what they needed
 	@scripts/release
