@@ -55,6 +55,20 @@ impl Door {
     }
 }
 
+impl Door {
+    /// Likewise, when connections are taken again.
+    pub(crate) async fn wait(&self) -> Client {
+        let clock = SystemClock::new();
+        loop {
+            match self.connect().await {
+                Ok(client) => return client,
+                Err(trouble) => assert!(clock.monotonic() < PATIENCE, "nobody may come in: {trouble:?}"),
+            }
+            clock.sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {

@@ -113,7 +113,9 @@ impl Cluster {
         for definition in definitions() {
             let name = definition.metadata.name.clone().expect("definitions have names");
             crds.patch(&name, &apply, &Patch::Apply(&definition)).await.expect("the API server takes the definition");
-            self.within(await_condition(crds.clone(), &name, conditions::is_crd_established())).await;
+            let established = Box::pin(await_condition(crds.clone(), &name, conditions::is_crd_established()));
+            let established = tokio::time::timeout(PATIENCE, established).await.expect("it is established in time");
+            established.expect("the API server can be watched");
         }
         for object in self.manifests() {
             let kind = object["kind"].as_str().expect("objects have a kind");
@@ -216,7 +218,7 @@ impl Cluster {
             + DeserializeOwned
             + 'static,
     {
-        self.within(await_condition(self.all::<K>(), name, is_so)).await
+        self.until_within(PATIENCE, name, is_so).await
     }
 
     /// Likewise, where Kubernetes takes minutes.
@@ -229,9 +231,27 @@ impl Cluster {
             + DeserializeOwned
             + 'static,
     {
+        self.until_within(LONG_PATIENCE, name, is_so).await
+    }
+
+    async fn until_within<K>(&self, patience: Duration, name: &str, is_so: impl Condition<K>) -> Option<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Send
+            + DeserializeOwned
+            + 'static,
+    {
+        // Watches are large, and tests have many.
         let waiting = Box::pin(await_condition(self.all::<K>(), name, is_so));
-        let waited = tokio::time::timeout(LONG_PATIENCE, waiting).await;
-        waited.expect("it comes to be in time").expect("the API server can be watched")
+        match tokio::time::timeout(patience, waiting).await {
+            Ok(waited) => waited.expect("the API server can be watched"),
+            Err(_) => {
+                let is = self.all::<K>().get_opt(name).await;
+                panic!("{name} is not so after {} s: {is:#?}", patience.as_secs())
+            }
+        }
     }
 
     /// Says of a pod that it runs and is ready, or not, as the agent of its node would.
@@ -250,12 +270,6 @@ impl Cluster {
     /// Likewise, where it may have gone.
     pub(crate) async fn say_ready_of(&self, pod: &Pod) {
         self.say_ready(&kube::ResourceExt::name_any(pod), true).await;
-    }
-
-    async fn within<T>(&self, waiting: impl Future<Output = Result<T, kube::runtime::wait::Error>>) -> T {
-        // Watches are large, and tests have many.
-        let waited = tokio::time::timeout(PATIENCE, Box::pin(waiting)).await;
-        waited.expect("it comes to be in time").expect("the API server can be watched")
     }
 }
 

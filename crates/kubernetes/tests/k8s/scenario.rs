@@ -289,7 +289,7 @@ impl Scene {
         self.kill("dw-0").await;
         self.cluster.until("dw-0", move |pod: Option<&Pod>| pod.is_some_and(|pod| pod.uid() != uid)).await;
         load.goes_on(10).await;
-        let boss = self.door().connect().await.expect("it is there again");
+        let boss = self.door().wait().await;
         self.until_workers(&boss, 3).await;
         let endings = load.end().await;
         let has_gone = |trouble: &Trouble| trouble.code.as_ref().is_none_or(|code| GONE.contains(&code.as_str()));
@@ -311,23 +311,30 @@ impl Scene {
         let load = self.begin_load();
         load.goes_on(5).await;
         let node = self.nodes.swap_remove(at);
-        let lost: Vec<&String> = workers.iter().filter(|worker| node.runs(worker)).collect();
-        eprintln!("{} dies with {lost:?}", node.name());
-        self.dead.push(node.die().await);
-        let dead = self.dead.last().expect("it died").clone();
+        let pods: Api<Pod> = self.cluster.all();
+        let mut lost = Vec::new();
+        for worker in workers.iter().filter(|worker| node.runs(worker)) {
+            lost.push((worker, pods.get(worker).await.expect("it is there").uid()));
+        }
+        let dead = node.die().await;
         load.goes_on(5).await;
+        for (worker, uid) in &lost {
+            self.cluster.until(worker, |pod: Option<&Pod>| pod.is_some_and(|pod| pod.uid() != *uid)).await;
+        }
         self.until_workers(boss, 3).await;
         let nodes: Api<NodeObject> = Api::all(self.cluster.client.clone());
         let object = nodes.get(&dead).await.expect("nobody has deleted it");
         let conditions = object.status.and_then(|status| status.conditions).unwrap_or_default();
         let ready = conditions.iter().find(|one| one.type_ == "Ready").map(|one| one.status.as_str());
         assert_eq!(ready, Some("Unknown"), "it is not heard of");
+        self.dead.push(dead);
         load.goes_on(5).await;
         let endings = load.end().await;
         let forgiven = |trouble: &Trouble| trouble.code.as_deref() == Some("58030");
         assert!(endings.failed.iter().all(forgiven) && endings.failed.len() <= SESSIONS, "{endings:#?}");
         let more = format!(
-            "{} queries right, {} told to run again, the longest {:.1} s; its object is still there",
+            "{} lost, {} queries right, {} told to run again, the longest {:.1} s; the node's object is still there",
+            lost.len(),
             endings.right,
             endings.failed.len(),
             endings.longest.as_secs_f64()
@@ -362,7 +369,7 @@ impl Scene {
         // Kubernetes itself waits for 40 seconds, and looks every 20.
         self.cluster.until_late("dw-0", is_another).await;
         self.steps.done("delete the dead nodes, until the instance is ready on another one", "");
-        let boss = self.door().connect().await.expect("it is there again");
+        let boss = self.door().wait().await;
         self.until_workers(&boss, 3).await;
         self.asked_all(&boss).await;
         self.steps.done("… until its workers are there, and the 22 queries are answered", "right");
@@ -383,7 +390,7 @@ impl Scene {
         for pod in self.pods(WORKERS).await.iter().map(ResourceExt::name_any) {
             self.cluster.until_late(&pod, has_image).await;
         }
-        let boss = self.door().connect().await.expect("it is there again");
+        let boss = self.door().wait().await;
         self.until_workers(&boss, 3).await;
         let versions = "SELECT count(*) FROM sys.worker WHERE cluster = 'etl' AND state = 'ready' AND version = ";
         assert_eq!(value(&boss, &format!("{versions}'{NEXT_VERSION}'")).await, "3");

@@ -96,11 +96,6 @@ impl Node {
         &self.site
     }
 
-    /// Its name among nodes.
-    pub(crate) fn name(&self) -> &str {
-        &self.shared.name
-    }
-
     /// Whether the pod's process runs here.
     pub(crate) fn runs(&self, pod: &str) -> bool {
         self.shared.find(pod, |living| living.process.is_some()).unwrap_or(false)
@@ -133,9 +128,14 @@ impl Node {
         self.shared.is_connected.send_replace(true);
     }
 
-    /// It loses its power, with all that runs on it. Its object stays, until somebody deletes that.
+    /// It loses its power, with all that runs on it, and nobody hears of that. Its object, whose name this is, stays until somebody deletes it.
     pub(crate) async fn die(mut self) -> String {
+        self.cut();
         self.tasks.shutdown().await;
+        // The lives of its pods end at the same time.
+        while 1 < Arc::strong_count(&self.shared) {
+            tokio::task::yield_now().await;
+        }
         self.shared.name.clone()
     }
 }

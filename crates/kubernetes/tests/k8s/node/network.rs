@@ -112,6 +112,17 @@ impl Drop for Bridge {
 
 impl Drop for Network {
     fn drop(&mut self) {
+        // Also those that have become another user, whom no parent's death ends.
+        loop {
+            let left = Command::new("ip").args(["netns", "pids", &self.namespace]).output().expect("ip runs").stdout;
+            let left = String::from_utf8(left).expect("numbers are text");
+            if left.trim().is_empty() {
+                break;
+            }
+            // It may end in between.
+            let _ =
+                Command::new("kill").args(["-s", "KILL"]).args(left.split_whitespace()).stderr(Stdio::null()).status();
+        }
         ip(&["netns", "del", &self.namespace]);
     }
 }

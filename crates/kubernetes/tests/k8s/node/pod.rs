@@ -108,9 +108,11 @@ async fn ordered(orders: &mut Orders) {
 /// Has a process end, within the time that it is given, which may become shorter.
 async fn end(node: &Shared, child: &mut Child, process: &Process, orders: &mut Orders) {
     let clock = &node.ground.clock;
+    // Who has no time is told nothing.
+    let has_time = orders.borrow().is_some_and(|grace| !grace.is_zero());
     let told = async {
         // Before, the first process of a namespace has no signals but KILL.
-        while !process.listens() {
+        while !has_time || !process.listens() {
             clock.sleep(LOOK_EVERY).await;
         }
         process.signal("TERM");
