@@ -18,6 +18,8 @@ pub struct FoundCluster {
     pub grants: BTreeSet<Grant>,
     /// Who has last changed it, in words.
     pub who: Option<String>,
+    /// Who has last said how many workers it has.
+    pub sized_by: Option<String>,
 }
 
 impl DesiredState {
@@ -93,24 +95,30 @@ impl Step {
             spec = before.spec.clone();
         }
         if spec.name != before.spec.name {
-            self.put(id, found, |cluster| cluster.spec.name.clone_from(&spec.name));
-            self.record(id, found, EventKind::Renamed, format!("{} -> {}", before.spec.name, spec.name));
+            self.put(id, found.who.as_deref(), |cluster| cluster.spec.name.clone_from(&spec.name));
+            self.record(id, found.who.as_deref(), EventKind::Renamed, format!("{} -> {}", before.spec.name, spec.name));
         }
-        let different = before.spec.differences(&spec);
-        if !different.is_empty() {
-            self.put(id, found, |cluster| cluster.spec = spec);
-            self.record(id, found, EventKind::Altered, different);
+        // Who scales a cluster need not be who says the rest of it.
+        let sized = ClusterSpec { node_count: spec.node_count, name: spec.name.clone(), ..before.spec.clone() };
+        for (from, to, who) in
+            [(&before.spec, &sized, found.sized_by.as_deref()), (&sized, &spec, found.who.as_deref())]
+        {
+            let different = from.differences(to);
+            if !different.is_empty() {
+                self.put(id, who, |cluster| cluster.spec = to.clone());
+                self.record(id, who, EventKind::Altered, different);
+            }
         }
         if found.suspended != before.suspended {
             let at = self.at;
-            self.put(id, found, |cluster| {
+            self.put(id, found.who.as_deref(), |cluster| {
                 cluster.suspended = found.suspended;
                 if !found.suspended {
                     cluster.awake_since = at;
                 }
             });
             let what = if found.suspended { EventKind::Suspended } else { EventKind::Resumed };
-            self.record(id, found, what, String::new());
+            self.record(id, found.who.as_deref(), what, String::new());
         }
     }
 
@@ -136,7 +144,7 @@ impl Step {
         };
         let detail = cluster.spec.described();
         self.state.clusters.insert(id, cluster);
-        self.record(id, found, EventKind::Created, detail);
+        self.record(id, found.who.as_deref(), EventKind::Created, detail);
         Some(id)
     }
 
@@ -169,16 +177,16 @@ impl Step {
         WORKERS_MAX < others.map(|cluster| cluster.spec.node_count).sum::<u32>() + nodes.min(NODES_MAX)
     }
 
-    fn put(&mut self, id: ClusterId, found: &FoundCluster, change: impl FnOnce(&mut ClusterState)) {
+    fn put(&mut self, id: ClusterId, who: Option<&str>, change: impl FnOnce(&mut ClusterState)) {
         let cluster = self.state.clusters.get_mut(&id).expect("it was just found");
         change(cluster);
         cluster.generation = self.state.generation;
         cluster.changed_at = self.at;
-        cluster.changed_by.clone_from(&found.who);
+        cluster.changed_by = who.map(str::to_owned);
     }
 
-    fn record(&mut self, id: ClusterId, found: &FoundCluster, what: EventKind, detail: String) {
+    fn record(&mut self, id: ClusterId, who: Option<&str>, what: EventKind, detail: String) {
         let cluster = Some(self.state.clusters[&id].spec.name.clone());
-        self.events.push(ClusterEvent { at: self.at, cluster, who: found.who.clone(), what, detail });
+        self.events.push(ClusterEvent { at: self.at, cluster, who: who.map(str::to_owned), what, detail });
     }
 }

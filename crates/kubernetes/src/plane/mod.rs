@@ -262,7 +262,11 @@ impl Keeper {
             let planned = content.clusters.all().into_iter().filter_map(|object| {
                 let found = resource::found(&object, Oid(0));
                 let profile = content.hardware.get(&found.spec.hardware_instance)?;
-                let plan = Plan { id: found.id?, spec: worker_spec(&found.spec, hardware::share(profile)?) };
+                let plan = Plan {
+                    id: found.id?,
+                    spec: worker_spec(&found.spec, hardware::share(profile)?),
+                    slots: found.spec.node_count,
+                };
                 Some((object.metadata.name.clone()?, plan))
             });
             planned.collect()

@@ -89,6 +89,8 @@ pub(super) struct Guest {
 pub(super) struct Plan {
     pub(super) id: ClusterId,
     pub(super) spec: WorkerSpec,
+    /// How many there are to be while it is awake.
+    pub(super) slots: u32,
 }
 
 /// Something to do.

@@ -129,23 +129,46 @@ pub(super) fn found(object: &ComputeCluster, owner: Oid) -> FoundCluster {
         suspended: spec.suspended,
         grants: grants.unwrap_or_default(),
         who: who(object),
+        sized_by: sized_by(object),
     }
 }
 
 /// Who has last changed what the object says: a program of Kubernetes by its name, or the user of a statement.
 fn who(object: &ComputeCluster) -> Option<String> {
+    // Of the same second it is not the statement, which would not have to be looked for here.
+    let last = entries_of_spec(object).max_by_key(|entry| (entry.time.as_ref().map(|time| time.0), !is_sql(entry)))?;
+    named(object, last)
+}
+
+/// Likewise, of how many workers it has: whose field that is. The API server does not say when a cluster was scaled. Of two who say the same it is not the
+/// statement.
+fn sized_by(object: &ComputeCluster) -> Option<String> {
+    let says_so = |entry: &&ManagedFieldsEntry| {
+        entry.fields_v1.as_ref().is_some_and(|fields| fields.0.pointer("/f:spec/f:nodeCount").is_some())
+    };
+    let last = entries_of_spec(object)
+        .filter(says_so)
+        .max_by_key(|entry| (!is_sql(entry), entry.time.as_ref().map(|time| time.0)))?;
+    named(object, last)
+}
+
+fn entries_of_spec(object: &ComputeCluster) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let says_of_spec = |entry: &&ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some());
         fields && entry.subresource.as_deref() != Some("status")
     };
-    let is_sql = |entry: &ManagedFieldsEntry| entry.manager.as_deref() == Some(SQL_MANAGER);
-    let entries = object.metadata.managed_fields.iter().flatten().filter(says_of_spec);
-    // Of the same second it is not the statement, which would not have to be looked for here.
-    let last = entries.max_by_key(|entry| (entry.time.as_ref().map(|time| time.0), !is_sql(entry)))?;
-    if is_sql(last) {
+    object.metadata.managed_fields.iter().flatten().filter(says_of_spec)
+}
+
+fn is_sql(entry: &ManagedFieldsEntry) -> bool {
+    entry.manager.as_deref() == Some(SQL_MANAGER)
+}
+
+fn named(object: &ComputeCluster, entry: &ManagedFieldsEntry) -> Option<String> {
+    if is_sql(entry) {
         return object.annotations().get(MODIFIED_BY).filter(|name| *name != INSTANCE).cloned();
     }
-    last.manager.as_ref().map(|manager| format!("{manager} (Kubernetes)"))
+    entry.manager.as_ref().map(|manager| format!("{manager} (Kubernetes)"))
 }
 
 /// The cluster's object of a pod.

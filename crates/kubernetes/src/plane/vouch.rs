@@ -95,7 +95,8 @@ impl Reviewer {
         check(&bound, pod.as_ref())?;
         let (_, seen) = pod.expect("it was checked");
         let plans = keeper.plans();
-        let Some(Plan { id, spec }) = plans.get(&seen.cluster) else {
+        // Somebody's pod beyond the last slot is taken by the StatefulSet before that deletes it.
+        let Some(Plan { id, spec, .. }) = plans.get(&seen.cluster).filter(|plan| seen.slot < plan.slots) else {
             return Err(NotVouched::NotOurs { name: bound.name });
         };
         Ok(Vouched { cluster: *id, slot: seen.slot, spec: spec.clone(), life: bound.uid })

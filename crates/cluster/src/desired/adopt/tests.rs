@@ -20,6 +20,7 @@ fn kept(state: &DesiredState) -> Vec<FoundCluster> {
         suspended: cluster.suspended,
         grants: cluster.grants.clone(),
         who: Some("ana".to_owned()),
+        sized_by: Some("an autoscaler".to_owned()),
     })
     .collect()
 }
@@ -44,15 +45,17 @@ fn what_others_change_is_taken_over_with_who_did_it() {
     let state = state();
     let mut found = kept(&state);
     found[0].spec.node_count = 5;
+    found[0].spec.auto_suspend = Some(60);
     found[0].spec.owner = types::Oid(1);
     found[0].suspended = true;
     let (after, events) = state.adopt(&found, is_kept, AT);
-    assert_eq!(kinds(&events), [EventKind::Altered, EventKind::Suspended]);
-    assert_eq!((events[0].detail.as_str(), events[0].who.as_deref()), ("node_count 2 -> 5", Some("ana")));
+    assert_eq!(kinds(&events), [EventKind::Altered, EventKind::Altered, EventKind::Suspended]);
+    assert_eq!((events[0].detail.as_str(), events[0].who.as_deref()), ("node_count 2 -> 5", Some("an autoscaler")));
+    assert_eq!((events[1].detail.as_str(), events[1].who.as_deref()), ("auto_suspend NULL -> 60", Some("ana")));
     let cluster = after.named("c").expect("it is there");
     assert_eq!((cluster.spec.node_count, cluster.suspended, cluster.spec.owner), (5, true, BOOTSTRAP));
     assert_eq!((cluster.changed_at, cluster.generation), (AT, after.generation()));
-    assert_eq!(after.history().iter().len(), state.history().iter().len() + 2);
+    assert_eq!(after.history().iter().len(), state.history().iter().len() + 3);
     found[0].suspended = false;
     found[0].spec.name = "d".to_owned();
     let (after, events) = after.adopt(&found, is_kept, AT + 1);
@@ -108,7 +111,7 @@ fn the_cluster_that_every_instance_has_is_its_own_again() {
     let mut found = kept(&state);
     let default = state.named(DEFAULT).expect("it is there");
     let spec = ClusterSpec { hardware_instance: "local".to_owned(), ..default.spec.clone() };
-    found.push(FoundCluster { id: None, spec, suspended: false, grants: BTreeSet::new(), who: None });
+    found.push(FoundCluster { id: None, spec, suspended: false, grants: BTreeSet::new(), who: None, sized_by: None });
     let (outside, events) = state.adopt(&found, is_kept, AT);
     assert_eq!(kinds(&events), [EventKind::Altered]);
     let (own, events) = outside.adopt(&found[..1], is_kept, AT);

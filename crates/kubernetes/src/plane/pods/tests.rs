@@ -14,7 +14,7 @@ fn settings() -> Settings {
 fn plan() -> Plan {
     let share = Resources { millicores: 8_000, memory_bytes: 1 << 34 };
     let spec = WorkerSpec { hardware_instance: "small".to_owned(), share, max_spill_pct: None, max_cache_pct: None };
-    Plan { id: ID, spec }
+    Plan { id: ID, spec, slots: 1 }
 }
 
 fn pod(slot: u32, uid: &str) -> WorkerPod {
