@@ -128,6 +128,45 @@ async fn rows_of_one_key_meet_without_an_exchange_whatever_the_join() {
     }
 }
 
+/// Joins of a table in buckets of the key with one that is not: only the other one's rows go anywhere.
+const TO_OWNERS: [&str; 9] = [
+    "select f.k, f.n, o.name from fact f join other o on f.k = o.k",
+    "select f.k, f.n, o.k, o.name from fact f left join other o on f.k = o.k and o.name < 'o5'",
+    "select f.k, f.n, o.k, o.name from fact f right join other o on f.k = o.k and f.n < 50",
+    "select f.k, f.n, o.k, o.name from other o full join fact f on f.k = o.k",
+    "select f.k, f.n from fact f where exists (select 1 from other o where o.k = f.k and o.name < 'o5')",
+    "select f.k, f.n from fact f where not exists (select 1 from other o where o.k = f.k)",
+    "select o.k, o.name from other o where not exists (select 1 from side s where o.k = s.k)",
+    "select o.k, o.name, s.name, f.n from other o join side s on o.k = s.k join fact f on f.k = s.k",
+    "select o.k, count(*), count(f.n) from other o join fact f on f.k = o.k group by o.k",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_one_side_go_to_the_owners_of_the_others_buckets() {
+    for (key, seed) in KEYS.iter().zip(51..) {
+        let mut sql = loaded(key, seed).await;
+        let workers = Workers::over(&sql, 3);
+        let distribution = workers.joining(JoinExchange::Shuffle);
+        for query in TO_OWNERS {
+            let rows = check(&sql, query, &distribution).await;
+            assert!(!rows.is_empty(), "{query} shows nothing");
+            let text = tasks(&sql, query, &distribution).await;
+            assert!(text.contains("To Owner Of: k"), "{query}\n{text}");
+            assert_eq!(text.matches("Shuffle").count(), 1, "{query}\n{text}");
+        }
+        sql.settings.set("kiln.engine", "off").expect("there is such a setting");
+        for query in TO_OWNERS {
+            check(&sql, query, &distribution).await;
+        }
+        sql.settings.set("kiln.engine", "on").expect("there is such a setting");
+        sql.run("delete from fact").await.expect("it runs");
+        for query in TO_OWNERS {
+            let (rows, _) = on_workers(&sql, query, &distribution).await.expect("it runs");
+            assert_eq!(rows, alone(&sql, query).await, "{query} without facts");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_the_same_whatever_has_become_of_the_rows() {
     let sql = loaded("bigint", 11).await;
