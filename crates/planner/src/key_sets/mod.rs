@@ -74,17 +74,27 @@ impl KeyQuestion {
 }
 
 impl Optimized {
-    /// The next question that is worth asking.
+    /// The question that is worth asking and reads least: what it leaves out may spare another one.
     ///
     /// # Errors
     /// None that well-formed plans meet.
     pub fn key_question(&self, asked: &mut KeysAsked) -> Result<Option<KeyQuestion>> {
-        let mut question = None;
+        if QUESTIONS_MAX <= asked.asked.len() {
+            return Ok(None);
+        }
+        let mut least: Option<Candidate> = None;
         each_join(&self.plan, &mut |join, number, above| {
-            question = question_of(join, number, above, asked)?;
-            Ok(question.is_some())
+            let candidate = question_of(join, number, above, asked)?;
+            let is_less = |it: &Candidate| least.as_ref().is_none_or(|least| it.reads < least.reads);
+            if let Some(candidate) = candidate.filter(is_less) {
+                least = Some(candidate);
+            }
+            Ok(())
         })?;
-        Ok(question)
+        Ok(least.map(|Candidate { name, question, .. }| {
+            asked.asked.insert(name);
+            question
+        }))
     }
 
     /// The plan that leaves out what has none of these keys, as early as it can.
@@ -113,8 +123,16 @@ impl Optimized {
     }
 }
 
-fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &mut KeysAsked) -> Result<Option<KeyQuestion>> {
-    if join.null_equality != NullEquality::NullEqualsNothing || QUESTIONS_MAX <= asked.asked.len() {
+/// A question that may be asked.
+struct Candidate {
+    name: String,
+    /// Rows that it reads.
+    reads: f64,
+    question: KeyQuestion,
+}
+
+fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &KeysAsked) -> Result<Option<Candidate>> {
+    if join.null_equality != NullEquality::NullEqualsNothing {
         return Ok(None);
     }
     for side in [Side::Left, Side::Right] {
@@ -145,11 +163,13 @@ fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &mut Keys
             }
         }
         let Some((_, key, targets)) = best else { continue };
-        if !asked.asked.insert(format!("{side:?} {key} = {}", targets[0].column)) {
+        let name = format!("{side:?} {key} = {}", targets[0].column);
+        if asked.asked.contains(&name) {
             continue;
         }
         let plan = LogicalPlanBuilder::from(from.clone()).project([Expr::Column(key.clone())])?.build()?;
-        return Ok(Some(KeyQuestion { plan, targets }));
+        let question = KeyQuestion { plan, targets };
+        return Ok(Some(Candidate { name, reads: read_rows(from), question }));
     }
     Ok(None)
 }

@@ -53,11 +53,11 @@ pub(super) struct Above<'a> {
     pub(super) side: Side,
 }
 
-/// Shows `visit` each join of a plan, from above, with its number and those that read what it gives, until it returns `true`.
+/// Shows `visit` each join of a plan, from above, with its number and those that read what it gives.
 pub(super) fn each_join<'a>(
     plan: &'a LogicalPlan,
-    visit: &mut impl FnMut(&'a Join, usize, &[Above<'a>]) -> Result<bool>,
-) -> Result<bool> {
+    visit: &mut impl FnMut(&'a Join, usize, &[Above<'a>]) -> Result<()>,
+) -> Result<()> {
     walk(plan, &mut Vec::new(), &mut 0, visit)
 }
 
@@ -65,23 +65,18 @@ fn walk<'a>(
     plan: &'a LogicalPlan,
     above: &mut Vec<Above<'a>>,
     number: &mut usize,
-    visit: &mut impl FnMut(&'a Join, usize, &[Above<'a>]) -> Result<bool>,
-) -> Result<bool> {
+    visit: &mut impl FnMut(&'a Join, usize, &[Above<'a>]) -> Result<()>,
+) -> Result<()> {
     if let LogicalPlan::Join(join) = plan {
         let own = *number;
         *number += 1;
-        if visit(join, own, above)? {
-            return Ok(true);
-        }
+        visit(join, own, above)?;
         for side in [Side::Left, Side::Right] {
             above.push(Above { join, number: own, side });
-            let is_done = walk(side.of(join), above, number, visit)?;
+            walk(side.of(join), above, number, visit)?;
             above.pop();
-            if is_done {
-                return Ok(true);
-            }
         }
-        return Ok(false);
+        return Ok(());
     }
     let keeps_names = match plan {
         LogicalPlan::Filter(_) => true,
@@ -89,15 +84,12 @@ fn walk<'a>(
         _ => false,
     };
     for input in plan.inputs() {
-        let is_done = match keeps_names {
+        match keeps_names {
             true => walk(input, above, number, visit)?,
             false => walk(input, &mut Vec::new(), number, visit)?,
-        };
-        if is_done {
-            return Ok(true);
         }
     }
-    Ok(false)
+    Ok(())
 }
 
 /// The sides of joins above that can only have partners with these keys, with the joins: what a join gives has one of the keys in each of `columns`.

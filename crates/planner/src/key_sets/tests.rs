@@ -86,7 +86,7 @@ fn reached_from_lowest(plan: LogicalPlanBuilder, columns: [&str; 2]) -> Vec<(usi
     each_join(&plan, &mut |_, _, above| {
         let targets = reached([&one, &other], above).into_iter();
         found = targets.map(|(target, _)| (target.join, target.side, target.column.to_string())).collect();
-        Ok(false)
+        Ok(())
     })
     .expect("nothing fails");
     found
