@@ -48,7 +48,7 @@ pub use activity::{
 pub use bind::NoFragmentCache;
 pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
-pub use key_sets::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked};
+pub use key_sets::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked, keys_asked};
 pub use optimize::{Expected, ExpectedOf};
 pub use parse::{Parsed, Statement};
 pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};

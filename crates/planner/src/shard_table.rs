@@ -121,6 +121,13 @@ impl ShardTable {
         }
     }
 
+    /// Whether all there is lies in shards that have no NULL in a column, by its place in the schema.
+    pub(crate) fn has_no_null(&self, place: usize) -> bool {
+        let column = self.table.columns.get(place);
+        let is_known = self.files.is_none() && self.rows.is_settled();
+        is_known && column.is_some_and(|column| self.rows.shards.summary(column).nulls == 0)
+    }
+
     fn column_statistics(&self, column: &Column) -> ColumnStatistics {
         let summary = self.rows.shards.summary(column);
         let bound = |datum: &Option<Datum>| {

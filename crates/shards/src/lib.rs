@@ -22,7 +22,7 @@ pub mod stats;
 pub mod stored_form;
 mod writer;
 
-pub use buckets::{BUCKETS, BucketKeys, BucketRuns, ShardBuckets, is_hashable};
+pub use buckets::{BUCKETS, BucketKeys, BucketRuns, ShardBuckets, buckets_of, has_buckets, is_hashable};
 pub use cache::{
     BlockCache, BlockPlace, CacheDisk, CacheUse, CacheWishes, DiskPart, HotBlock, ResultKey, ShardResults, TableCache,
     TierUse,

@@ -45,6 +45,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use planner::SharedScanExec;
 
+use crate::distribute::ToOwnersExec;
 use crate::scan::ShardScanExec;
 
 pub(crate) use fragment::FragmentExec;
@@ -65,6 +66,10 @@ pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
 /// # Errors
 /// None that well-formed plans meet.
 pub(crate) fn cover_stage(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if plan.is::<ToOwnersExec>() {
+        let below = plan.children().into_iter().map(|below| cover_stage(Arc::clone(below))).collect::<DfResult<_>>()?;
+        return replace_children_if_necessary(plan, below);
+    }
     match plan::lower_filter(&plan) {
         Some(fragment) => Ok(Arc::new(FragmentExec::new(plan, fragment))),
         None => cover(plan),

@@ -81,7 +81,7 @@ struct OpenPage {
 impl ScanBatches {
     pub(super) fn new(work: &Arc<ScanWork>, scan: PageScan) -> Self {
         let memory = Memory::timed_by(Some(Arc::clone(&work.now)));
-        let filters = work.filters.iter().map(|filter| Place::of(filter.condition.never_fails()));
+        let filters = work.filters.iter().map(|it| Place::of(it.keys.is_some() || it.condition.never_fails()));
         let text =
             |(column, table, key): &(usize, Arc<JoinTable>, usize)| Some((*column, TextFilter::of(table, *key)?));
         let texts: Vec<_> = work.texts.iter().filter_map(text).collect();
@@ -145,7 +145,7 @@ impl ScanBatches {
         }
         let before = batch.rows;
         for filter in &self.work.filters {
-            let kept = filter.condition.is_true(&batch, &mut self.memory)?;
+            let kept = filter.passes(&batch, &mut self.memory)?;
             batch = batch.select(&Selection::of(&kept))?;
         }
         self.work.removed.fetch_add((before - batch.rows) as u64, Ordering::Relaxed);
@@ -196,7 +196,7 @@ impl OpenPage {
                 }
                 let mut columns = Vec::new();
                 filter.condition.columns(&mut columns);
-                let (rows_in, rows_out) = self.test(work, &columns, |batch| filter.condition.is_true(batch, memory))?;
+                let (rows_in, rows_out) = self.test(work, &columns, |batch| filter.passes(batch, memory))?;
                 removed += rows_in - rows_out;
                 (rows_in, rows_out)
             };

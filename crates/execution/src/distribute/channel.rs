@@ -40,6 +40,8 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of one stream that may be on their way or wait to be read.
 const STREAM_WINDOW: u32 = 4 << 20;
+/// Bytes that go in one piece at most: HTTP/2's own 16 KB make dozens of a batch of rows.
+const FRAME: u32 = 1 << 20;
 /// Of all streams of a connection together, as many as there can be: one that nobody reads, of a cursor that is left open, must not hold up the others.
 const CONNECTION_WINDOW: u32 = i32::MAX as u32;
 
@@ -84,6 +86,7 @@ impl Channels {
                 .keep_alive_timeout(KEEPALIVE_TIMEOUT)
                 // One that nobody uses ends too when the worker is gone, and is forgotten then.
                 .keep_alive_while_idle(true)
+                .max_frame_size(FRAME)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW);
             let (dial, address) = (Arc::clone(&self.dial), worker.clone());

@@ -11,7 +11,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use planner::Expected;
 
-use super::in_place::meets_in_place;
+use super::in_place::{may_stay, meets_in_place};
 use crate::cover::OperatorId;
 use crate::explain::join_sizes;
 
@@ -77,13 +77,13 @@ impl ByCost {
         let inputs = plan.children().into_iter().map(|input| self.met(input, sizes)).collect::<DfResult<Vec<_>>>()?;
         let size = sizes.get(&OperatorId::of(plan.as_ref()));
         let plan = replace_children_if_necessary(Arc::clone(plan), inputs)?;
-        let goes_to_all = size.is_some_and(|(build, probe)| is_worth(*build, *probe, self.workers));
-        match plan.downcast_ref::<HashJoinExec>() {
-            Some(join)
+        match (plan.downcast_ref::<HashJoinExec>(), size) {
+            (Some(join), Some((build, probe)))
                 if *join.partition_mode() == PartitionMode::Partitioned
-                    && goes_to_all
+                    && is_worth(*build, *probe, self.workers)
                     && !emits_build(*join.join_type())
-                    && !meets_in_place(join)? =>
+                    && !meets_in_place(join)?
+                    && is_less(*build, *probe, self.workers, may_stay(join)?) =>
             {
                 join.builder().with_partition_mode(PartitionMode::CollectLeft).build_exec()
             }
@@ -101,6 +101,13 @@ fn is_worth(build: f64, probe: f64, workers: usize) -> bool {
     build <= BROADCAST_BYTES_MAX && build * workers as f64 <= build + probe
 }
 
+/// Whether `build` bytes at each of the workers are less to move than what goes by its keys where the other side, build or probe, may stay.
+#[expect(clippy::cast_precision_loss, reason = "there are few workers")]
+fn is_less(build: f64, probe: f64, workers: usize, (build_stays, probe_stays): (bool, bool)) -> bool {
+    // Each of the workers puts all of it into a table too, which costs about as much again.
+    !probe_stays && (!build_stays || 2.0 * build * workers as f64 <= probe)
+}
+
 /// Whether rows of the build side come out without a partner: each worker would say so of all of them.
 fn emits_build(join: JoinType) -> bool {
     !matches!(join, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
@@ -108,7 +115,15 @@ fn emits_build(join: JoinType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_worth;
+    use super::{is_less, is_worth};
+
+    #[test]
+    fn no_side_goes_to_all_where_it_could_go_to_one_that_stays() {
+        assert!(is_less(1e6, 1e9, 4, (false, false)));
+        assert!(!is_less(1.0, 1e9, 4, (false, true)));
+        assert!(is_less(1e6, 8e6, 4, (true, false)));
+        assert!(!is_less(1e6, 7.9e6, 4, (true, false)));
+    }
 
     #[test]
     fn the_side_that_goes_to_all_is_small_beside_the_other_and_by_itself() {

@@ -24,7 +24,7 @@ impl Planning<'_> {
     /// The keys that workers find; `None` where these cannot be asked, or where the keys are too many after all.
     async fn keys(&self, question: &KeyQuestion) -> SqlResult<Option<KeySet>> {
         let optimized = question.optimized(&self.plan.state).map_err(from_datafusion)?;
-        let Ok(ready) = Box::pin(self.stages_of(optimized)).await? else { return Ok(None) };
+        let Ok(ready) = Box::pin(self.before().stages_of(optimized)).await? else { return Ok(None) };
         let mut rows = execute_stream(ready.operators, ready.task).map_err(from_datafusion)?;
         let mut keys = Vec::new();
         while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {

@@ -70,6 +70,18 @@ impl Located {
         left.len() == right.len() && left.iter().zip(right).all(are_equal)
     }
 
+    /// In buckets of these columns.
+    pub(super) fn by(columns: &[usize]) -> Self {
+        Self::InBuckets(columns.iter().map(|column| Key::from([*column])).collect())
+    }
+
+    /// Of pairs of columns, one of these rows and one of others that equals it, those of the others that equal the keys, in their order.
+    pub(super) fn leading(&self, pairs: &[(usize, usize)]) -> Option<Vec<usize>> {
+        let Self::InBuckets(keys) = self else { return None };
+        let equal = |key: &Key| pairs.iter().find(|(own, _)| key.contains(own)).map(|(_, other)| *other);
+        keys.iter().map(equal).collect()
+    }
+
     /// The same for other columns: where each of theirs comes from.
     fn through(&self, columns: impl Iterator<Item = Option<usize>>) -> Self {
         let Self::InBuckets(keys) = self else { return self.clone() };
@@ -181,7 +193,7 @@ fn keeps_columns(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// The column that an expression is.
-fn position(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+pub(super) fn position(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expression.downcast_ref::<Column>().map(Column::index)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! `attempts.rs` is what a session's query goes through: `plan.rs` makes its plan one of several stages, where `reason.rs` finds nothing that keeps it here
 //! and it reads enough, else one task that is all of it (`whole.rs`); values of subqueries are found before (`values.rs`). The library cuts operators where
-//! rows change places (`joins.rs`, `shape.rs`), which those of tables that are distributed on a key need not (`in_place.rs`, `located.rs`, `within.rs`), asks
+//! rows change places (`joins.rs`, `shape.rs`), which those of tables that are distributed on a key need not (`in_place.rs`, `located.rs`, `within.rs`), or of two sides one
+//! (`owners.rs`), asks
 //! how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/` where it is not nested too deeply (`nesting.rs`), over
 //! connections that others open (`channel.rs`, `open.rs`). `worker.rs` is at the other end: it has the engine run the part (`stage.rs`) under the query's
 //! settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
@@ -25,6 +26,7 @@ mod located;
 mod nesting;
 mod once;
 mod open;
+mod owners;
 mod plan;
 mod reason;
 mod reports;
@@ -47,6 +49,7 @@ pub use self::channel::{ByteStream, Channels, Dial};
 pub use self::codec::message_bytes;
 pub use self::joins::JoinExchange;
 pub(crate) use self::once::{reads_once, undecided};
+pub(crate) use self::owners::ToOwnersExec;
 pub(crate) use self::plan::Purpose;
 pub use self::plan::{Distribution, Exchange};
 pub use self::reason::{Reason, can_leave};

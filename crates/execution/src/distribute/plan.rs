@@ -31,6 +31,7 @@ use super::in_place::in_place;
 use super::joins::JoinExchange;
 use super::leaf;
 use super::nesting::{NESTING_MAX, nesting};
+use super::owners::{Owners, arrive};
 use super::reason::{Reason, can_leave, scanned_bytes};
 use super::reports::{Asked, Reports};
 use super::shape::{are_windows_ordered, to_be_cut};
@@ -96,6 +97,12 @@ impl<'a> Planning<'a> {
         Self { plan, context, distribution, purpose, workers, run, reports: Arc::default() }
     }
 
+    /// The same for a part of the query that runs before the rest, of which nobody is told.
+    pub(super) fn before(&self) -> Self {
+        let workers = Arc::clone(&self.workers);
+        Self { purpose: Purpose::Run, workers, reports: Arc::default(), ..*self }
+    }
+
     /// The query as it runs on workers, or why it does not.
     pub(super) async fn stages(&self) -> SqlResult<Result<Prepared, Reason>> {
         if self.workers.is_empty() {
@@ -147,7 +154,7 @@ impl<'a> Planning<'a> {
             if let Err(reason) = can_leave(&divided) {
                 return Ok(Err(reason));
             }
-            match self.cut(divided, state).await.map_err(from_datafusion)? {
+            match self.cut(&divided, &state).await.map_err(from_datafusion)? {
                 Cut::Stages { operators, state } => {
                     let spread = Spread::Workers(self.workers.len());
                     return Ok(Ok(self.prepared(operators, &state, optimized, spread)));
@@ -206,9 +213,27 @@ impl<'a> Planning<'a> {
     }
 
     /// The operators cut where rows change places.
-    async fn cut(&self, operators: Arc<dyn ExecutionPlan>, state: SessionState) -> DfResult<Cut> {
-        let operators = to_be_cut(in_place(&operators)?)?;
-        let mut builder = SessionStateBuilder::new_from_existing(state)
+    async fn cut(&self, operators: &Arc<dyn ExecutionPlan>, state: &SessionState) -> DfResult<Cut> {
+        let partitions = state.config().target_partitions();
+        let owners = Owners::of(&self.workers, self.distribution.cluster.as_ref(), partitions)?;
+        match self.cut_with(operators, state, owners.as_ref()).await? {
+            Some(cut) => Ok(cut),
+            None => {
+                let cut = self.cut_with(operators, state, None).await?;
+                Ok(cut.expect("no row goes to the owner of its bucket"))
+            }
+        }
+    }
+
+    /// The same, with rows that go to the owners of their buckets; `None` where these do not run the stage that wants them.
+    async fn cut_with(
+        &self,
+        operators: &Arc<dyn ExecutionPlan>,
+        state: &SessionState,
+        owners: Option<&Owners>,
+    ) -> DfResult<Option<Cut>> {
+        let operators = to_be_cut(in_place(operators, owners)?)?;
+        let mut builder = SessionStateBuilder::new_from_existing(state.clone())
             .with_query_planner(Arc::new(Given(operators)))
             .with_distributed_planner();
         let config = builder.config().get_or_insert_default();
@@ -221,14 +246,14 @@ impl<'a> Planning<'a> {
         let nothing = EmptyRelation { produce_one_row: false, schema: Arc::new(DFSchema::empty()) };
         let nothing = LogicalPlan::EmptyRelation(nothing);
         let cut = state.query_planner().create_physical_plan(&nothing, &state).await?;
-        if !cut.is::<DistributedExec>() {
-            return Ok(Cut::OneTask);
+        if !arrive(&cut, self.workers.len()) {
+            return Ok(None);
         }
-        if !are_windows_ordered(&cut) {
-            return Ok(Cut::OneTask);
+        if !cut.is::<DistributedExec>() || !are_windows_ordered(&cut) {
+            return Ok(Some(Cut::OneTask));
         }
         if NESTING_MAX < nesting(&cut, 1) {
-            return Ok(Cut::Nested);
+            return Ok(Some(Cut::Nested));
         }
         let engine = self.context.settings.engine();
         let head = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
@@ -236,7 +261,7 @@ impl<'a> Planning<'a> {
         };
         let heads = cut.children().into_iter().map(head).collect();
         let operators = replace_children_if_necessary(cut, heads)?;
-        Ok(Cut::Stages { operators, state: Box::new(state) })
+        Ok(Some(Cut::Stages { operators, state: Box::new(state) }))
     }
 
     /// What the library, the workers and the connections to these are told of the query.

@@ -16,9 +16,10 @@ impl Planning<'_> {
     pub(super) async fn value(&self, subquery: Optimized) -> SqlResult<ScalarValue> {
         let schema = subquery.schema();
         let again = subquery.anew().map_err(from_datafusion)?;
-        let ready = match self.stages_of(again).await? {
+        let first = self.before();
+        let ready = match first.stages_of(again).await? {
             Ok(ready) => ready,
-            Err(reason) => self.here(subquery, reason).await?,
+            Err(reason) => first.here(subquery, reason).await?,
         };
         let batches = datafusion::physical_plan::collect(ready.operators, ready.task).await.map_err(from_datafusion)?;
         let mut rows = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch.column(0), row)));

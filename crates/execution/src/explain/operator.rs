@@ -21,7 +21,7 @@ use types::ColumnId;
 
 use super::expressions::{sort_key, sql};
 use super::node::{Property, Value};
-use crate::distribute::meets_within_tasks;
+use crate::distribute::{ToOwnersExec, meets_within_tasks};
 use crate::scan::ShardScanExec;
 use crate::table_columns::bucket_keys;
 
@@ -214,7 +214,11 @@ fn exchange(operator: &dyn ExecutionPlan) -> Option<Shown> {
     }
     if let Some(repartition) = operator.downcast_ref::<RepartitionExec>() {
         let mut properties = vec![partitions(operator)];
-        if let Partitioning::Hash(keys, _) = repartition.partitioning() {
+        if let Some(to_owners) = repartition.input().downcast_ref::<ToOwnersExec>() {
+            let schema = repartition.schema();
+            let names = to_owners.keys().iter().map(|key| schema.field(*key).name().clone());
+            properties.push(Property::list("To Owner Of", names));
+        } else if let Partitioning::Hash(keys, _) = repartition.partitioning() {
             properties.push(Property::list("Hash Key", keys.iter().map(sql)));
         }
         return Some(shown("Redistribute", properties));

@@ -21,7 +21,7 @@ use super::node::{Engine, Node, Property, Value};
 use super::operators::Operators;
 use super::{actual, exchange, expressions, operator, rows};
 use crate::cover::FragmentExec;
-use crate::distribute::{Reports, Shown, WithinTasksExec, shown};
+use crate::distribute::{Reports, Shown, ToOwnersExec, WithinTasksExec, shown};
 use crate::run::Prepared;
 use crate::scan::{ShardScanExec, counter};
 
@@ -262,7 +262,8 @@ impl Shower<'_> {
     /// The input of an operator that only hands rows on.
     fn handed_on<'b>(&self, operator: &'b Arc<dyn ExecutionPlan>) -> Option<&'b Arc<dyn ExecutionPlan>> {
         let is_between_threads = operator.is::<WithinTasksExec>() && !self.plan.verbose;
-        if operator.is::<CooperativeExec>() || operator.name() == "BufferExec" || is_between_threads {
+        let is_plain = operator.is::<CooperativeExec>() || operator.is::<ToOwnersExec>();
+        if is_plain || operator.name() == "BufferExec" || is_between_threads {
             return operator.children().first().copied();
         }
         if let Some(gather) = operator.downcast_ref::<CoalescePartitionsExec>() {

@@ -26,7 +26,7 @@ async fn many_changed_rows_go_to_shards_and_few_stay_fresh() {
     assert_eq!(sql.run("update t set s = 'changed'").await.unwrap(), [ROWS.to_string()]);
     let many = rows(&sql, table);
     assert!(many.fresh.is_empty() && many.len() == ROWS && many.shards.deleted_rows == ROWS);
-    let added = many.shards.shards.iter().last().unwrap();
+    let added = many.shards.shards.iter().last().expect("there is one");
     assert_eq!((added.row_ids, added.rows), (RowIds::Stored, ROWS));
 
     assert_eq!(sql.run("update t set s = 'again' where n <= 10").await.unwrap(), ["10"]);
@@ -34,7 +34,9 @@ async fn many_changed_rows_go_to_shards_and_few_stay_fresh() {
     assert_eq!((few.fresh.len(), few.len()), (10, ROWS));
     // The ids of the rows that came out of the shard are those that they went in with.
     let ids: HashSet<u64> = few.fresh.active.rows().map(|(id, _)| id.0).collect();
-    let RowIds::From(first) = few.shards.shards.get(0).unwrap().row_ids else { panic!("the first load gave ids") };
+    let RowIds::From(first) = few.shards.shards.get(0).expect("there is one").row_ids else {
+        panic!("the first load gave ids")
+    };
     assert!(ids.iter().all(|id| (first.0..first.0 + ROWS).contains(id)));
 
     assert_eq!(sql.run("update t set n = n + 1").await.unwrap(), [ROWS.to_string()]);

@@ -28,10 +28,7 @@ impl Scan {
         is_ordered: impl Fn(&ColumnStats) -> bool,
         follows: impl Fn(&Datum, &Datum) -> bool,
     ) -> bool {
-        let Some(ranges) = self.ranges(column, is_ordered) else { return false };
-        let all = ranges.iter().fold(0, |all, range| all | range.buckets);
-        let mut buckets = (0..u64::BITS).filter(|bucket| all & (1 << bucket) != 0);
-        buckets.all(|bucket| are_apart(ranges.iter().filter(|range| range.buckets & (1 << bucket) != 0), &follows))
+        self.ranges(column, is_ordered).is_some_and(|ranges| are_apart_by_bucket(&ranges, follows))
     }
 
     /// The shards' values, by the least of them; `None` where one does not fulfil `is_ordered`, or a row may be in none of them.
@@ -69,6 +66,13 @@ struct Range<'a> {
     buckets: u64,
 }
 
+/// Whether of the ranges of each bucket each follows the one before it.
+fn are_apart_by_bucket(ranges: &[Range<'_>], follows: impl Fn(&Datum, &Datum) -> bool) -> bool {
+    let all = ranges.iter().fold(0, |all, range| all | range.buckets);
+    let of = |bucket: u32| ranges.iter().filter(move |range| range.buckets & (1 << bucket) != 0);
+    (0..u64::BITS).filter(|bucket| all & (1 << bucket) != 0).all(|bucket| are_apart(of(bucket), &follows))
+}
+
 fn are_apart<'a>(ranges: impl Iterator<Item = &'a Range<'a>>, follows: impl Fn(&Datum, &Datum) -> bool) -> bool {
     let mut end = None;
     for range in ranges {
@@ -78,4 +82,23 @@ fn are_apart<'a>(ranges: impl Iterator<Item = &'a Range<'a>>, follows: impl Fn(&
         end = Some(range.max);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_other_buckets_may_lie_between() {
+        let ends = [0, 5, 5, 9, 20].map(Datum::Int);
+        let [zero, five, also_five, nine, twenty] = &ends;
+        let range = |min, max, buckets| Range { min, max, buckets };
+        let follows = |end: &Datum, start: &Datum| end.compare(start).is_some_and(Ordering::is_le);
+        let are_apart = |ranges: &[Range<'_>]| are_apart_by_bucket(ranges, follows);
+        assert!(are_apart(&[]));
+        assert!(are_apart(&[range(zero, five, 0b01), range(zero, twenty, 0b10), range(also_five, nine, 0b01)]));
+        assert!(!are_apart(&[range(zero, nine, 0b01), range(five, twenty, 0b01)]), "one bucket");
+        assert!(!are_apart(&[range(zero, nine, 0b01), range(five, twenty, 0b11)]), "one of two");
+        assert!(!are_apart(&[range(zero, nine, 1 << 63), range(five, twenty, u64::MAX)]), "nobody knows");
+    }
 }

@@ -1,7 +1,7 @@
 //! Rows into tables: a plan's rows become shards, side by side, and the transaction gets them staged. Nothing is visible
 //! before it commits, and nothing stays of a load that fails.
 //!
-//! Start at `load.rs` for how streams of rows become shards; `order.rs`, `cluster.rs` and `bucketed.rs` put rows in a table's order first.
+//! Start at `load.rs` for how streams of rows become shards; `order.rs`, `cluster.rs`, `bucketed.rs` and `rounds.rs` put rows in a table's order first.
 
 mod bucketed;
 mod cluster;

@@ -26,6 +26,12 @@ impl HasKey {
     }
 }
 
+/// The keys of a condition that its argument is among them; `None` of other functions.
+#[must_use]
+pub fn keys_asked(function: &ScalarUDF) -> Option<&Arc<KeySet>> {
+    function.inner().downcast_ref::<HasKey>().map(|has_key| &has_key.keys)
+}
+
 impl ScalarUDFImpl for HasKey {
     fn name(&self) -> &'static str {
         "has_key"

@@ -7,6 +7,7 @@
 //! Source: semi-join reduction; Bernstein and Chiu, "Using Semi-Joins to Solve Relational Queries", 1981.
 
 mod function;
+mod reach;
 mod set;
 
 #[cfg(test)]
@@ -16,13 +17,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, ExprSchema, JoinType, NullEquality, Result};
+use datafusion::common::{Column, ExprSchema as _, JoinType, NullEquality, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
 
 pub(crate) use self::function::HasKey;
+pub use self::function::keys_asked;
+use self::reach::{Above, Side, Target, each_join, may_leave_out, reached};
 pub use self::set::{KEYS_MAX, KeySet};
-use crate::optimize::{self, Relation, existence_share};
+use crate::optimize::{self, Relation, existence_share, is_distribution_key};
 use crate::shared::{Optimized, by_rules};
 
 /// So many questions are asked for one query.
@@ -56,16 +59,8 @@ impl KeysAsked {
 pub struct KeyQuestion {
     /// Of one column.
     plan: LogicalPlan,
-    /// Which of the plan's joins, from above.
-    join: usize,
-    filtered: Side,
-    column: Column,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Left,
-    Right,
+    /// What they are asked for.
+    targets: Vec<Target>,
 }
 
 impl KeyQuestion {
@@ -79,19 +74,27 @@ impl KeyQuestion {
 }
 
 impl Optimized {
-    /// The next question that is worth asking.
+    /// The question that is worth asking and reads least: what it leaves out may spare another one.
     ///
     /// # Errors
     /// None that well-formed plans meet.
     pub fn key_question(&self, asked: &mut KeysAsked) -> Result<Option<KeyQuestion>> {
-        let (mut question, mut number) = (None, 0);
-        self.plan.apply(|node| {
-            let LogicalPlan::Join(join) = node else { return Ok(TreeNodeRecursion::Continue) };
-            number += 1;
-            question = question_of(join, number - 1, asked)?;
-            Ok(if question.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        if QUESTIONS_MAX <= asked.asked.len() {
+            return Ok(None);
+        }
+        let mut least: Option<Candidate> = None;
+        each_join(&self.plan, &mut |join, number, above| {
+            let candidate = question_of(join, number, above, asked)?;
+            let is_less = |it: &Candidate| least.as_ref().is_none_or(|least| it.reads < least.reads);
+            if let Some(candidate) = candidate.filter(is_less) {
+                least = Some(candidate);
+            }
+            Ok(())
         })?;
-        Ok(question)
+        Ok(least.map(|Candidate { name, question, .. }| {
+            asked.asked.insert(name);
+            question
+        }))
     }
 
     /// The plan that leaves out what has none of these keys, as early as it can.
@@ -99,81 +102,81 @@ impl Optimized {
     /// # Errors
     /// None that well-formed plans meet.
     pub fn with_keys(self, question: &KeyQuestion, keys: KeySet, state: &SessionState) -> Result<Self> {
-        let has_key = HasKey::of(keys).call(vec![Expr::Column(question.column.clone())]);
+        let has_key = HasKey::of(keys);
         let mut number = 0;
         let plan = self.plan.transform_down(|node| {
             let LogicalPlan::Join(mut join) = node else { return Ok(Transformed::no(node)) };
+            let targets: Vec<_> = question.targets.iter().filter(|target| target.join == number).collect();
             number += 1;
-            if number - 1 != question.join {
-                return Ok(Transformed::no(LogicalPlan::Join(join)));
+            for target in &targets {
+                let side = match target.side {
+                    Side::Left => &mut join.left,
+                    Side::Right => &mut join.right,
+                };
+                let has_key = has_key.call(vec![Expr::Column(target.column.clone())]);
+                *side = Arc::new(LogicalPlan::Filter(Filter::try_new(has_key, Arc::clone(side))?));
             }
-            let side = match question.filtered {
-                Side::Left => &mut join.left,
-                Side::Right => &mut join.right,
-            };
-            *side = Arc::new(LogicalPlan::Filter(Filter::try_new(has_key.clone(), Arc::clone(side))?));
-            Ok(Transformed::yes(LogicalPlan::Join(join)))
+            Ok(Transformed::new_transformed(LogicalPlan::Join(join), !targets.is_empty()))
         })?;
         let down: Vec<_> = state.optimizer().rules.iter().filter(|rule| rule.name() == PUSH_DOWN).cloned().collect();
         Ok(Self { plan: optimize::passed(plan.data, &down, state)?.plan, shared: self.shared })
     }
 }
 
-fn question_of(join: &Join, number: usize, asked: &mut KeysAsked) -> Result<Option<KeyQuestion>> {
-    if join.null_equality != NullEquality::NullEqualsNothing || QUESTIONS_MAX <= asked.asked.len() {
+/// A question that may be asked.
+struct Candidate {
+    name: String,
+    /// Rows that it reads.
+    reads: f64,
+    question: KeyQuestion,
+}
+
+fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &KeysAsked) -> Result<Option<Candidate>> {
+    if join.null_equality != NullEquality::NullEqualsNothing {
         return Ok(None);
     }
-    for filtered in [Side::Left, Side::Right] {
-        if !may_leave_out(join.join_type, filtered) {
+    for side in [Side::Left, Side::Right] {
+        if !may_leave_out(join.join_type, side) {
             continue;
         }
-        let (from, to) = match filtered {
-            Side::Left => (&join.right, &join.left),
-            Side::Right => (&join.left, &join.right),
-        };
+        let from = side.other().of(join);
         // Whatever their size, plans are looked at once each.
-        let (mut keys, mut columns) = (Vec::new(), Vec::new());
-        for (left, right) in &join.on {
-            let (key, column) = if filtered == Side::Left { (right, left) } else { (left, right) };
-            let (Expr::Column(key), Expr::Column(column)) = (key, column) else { continue };
-            let is_whole = |plan: &LogicalPlan, column: &Column| {
-                plan.schema().field_from_column(column).is_ok_and(|field| KeySet::holds(field.data_type()))
+        let facts = Relation::of(from);
+        if KEYS_MAX as f64 <= facts.rows || !is_repeatable(from)? {
+            continue;
+        }
+        let mut best: Option<(f64, &Column, Vec<Target>)> = None;
+        for (column, key) in side.pairs(join).filter(|(column, key)| holds(side.of(join), column) && holds(from, key)) {
+            let own = (Target { join: number, side, column: column.clone() }, join);
+            let reached = std::iter::once(own).chain(reached([key, column], above));
+            let known = facts.facts(&Expr::Column(key.clone()), from.schema());
+            let share = |(target, join): &(Target, &Join)| {
+                let to = target.side.of(join);
+                let found = Relation::of(to).facts(&Expr::Column(target.column.clone()), to.schema());
+                existence_share(&[found], std::slice::from_ref(&known))
             };
-            if is_whole(from, key) && is_whole(to, column) {
-                keys.push(key);
-                columns.push(column);
+            let worth: Vec<_> = reached.filter(|(target, join)| is_worth(join, target, from, asked)).collect();
+            let Some(least) = worth.iter().map(share).min_by(f64::total_cmp) else { continue };
+            if least <= LEFT_SHARE_MAX && best.as_ref().is_none_or(|(share, ..)| least < *share) {
+                let few = worth.into_iter().filter(|it| share(it) <= LEFT_SHARE_MAX);
+                best = Some((least, key, few.map(|(target, _)| target).collect()));
             }
         }
-        if keys.is_empty() || !is_repeatable(from)? || !is_worth(join, from, to, filtered, asked) {
+        let Some((_, key, targets)) = best else { continue };
+        let name = format!("{side:?} {key} = {}", targets[0].column);
+        if asked.asked.contains(&name) {
             continue;
         }
-        let (from_facts, to_facts) = (Relation::of(from), Relation::of(to));
-        let left_of = |at: usize| {
-            let key = from_facts.facts(&Expr::Column(keys[at].clone()), from.schema());
-            let column = to_facts.facts(&Expr::Column(columns[at].clone()), to.schema());
-            existence_share(&[column], &[key])
-        };
-        let Some(best) = (0..keys.len()).min_by(|a, b| left_of(*a).total_cmp(&left_of(*b))) else { continue };
-        let name = format!("{filtered:?} {} = {}", keys[best], columns[best]);
-        if LEFT_SHARE_MAX < left_of(best) || !asked.asked.insert(name) {
-            continue;
-        }
-        let plan = LogicalPlanBuilder::from(from.as_ref().clone());
-        let plan = plan.project([Expr::Column(keys[best].clone())])?.build()?;
-        return Ok(Some(KeyQuestion { plan, join: number, filtered, column: columns[best].clone() }));
+        let plan = LogicalPlanBuilder::from(from.clone()).project([Expr::Column(key.clone())])?.build()?;
+        let question = KeyQuestion { plan, targets };
+        return Ok(Some(Candidate { name, reads: read_rows(from), question }));
     }
     Ok(None)
 }
 
-/// Whether rows of this side that find no partner have no part in the join's.
-fn may_leave_out(join: JoinType, side: Side) -> bool {
-    use JoinType::{Full, Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
-    match join {
-        Inner | LeftSemi | RightSemi => true,
-        Left | LeftAnti | LeftMark => side == Side::Right,
-        Right | RightAnti | RightMark => side == Side::Left,
-        Full => false,
-    }
+/// Whether there can be keys of a column.
+fn holds(plan: &LogicalPlan, column: &Column) -> bool {
+    plan.schema().field_from_column(column).is_ok_and(|field| KeySet::holds(field.data_type()))
 }
 
 /// Whether a plan gives the same rows whenever it runs: sums of floats depend on who was first, and so do limits.
@@ -198,16 +201,16 @@ fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     Ok(is_repeatable)
 }
 
-/// Whether keys reach parts of `to` that the join itself, while it runs, does not reach: what is below groups, and what goes by its keys to other
-/// workers because the rows of `from` cannot go to all of them.
-fn is_worth(join: &Join, from: &LogicalPlan, to: &LogicalPlan, filtered: Side, asked: &KeysAsked) -> bool {
-    let (asked_rows, filtered_rows) = (read_rows(from), read_rows(to));
-    let rows = Relation::of(from).rows;
-    if filtered_rows < asked.rows_min || filtered_rows * READ_SHARE_MAX < asked_rows || KEYS_MAX as f64 <= rows {
+/// Whether the keys of `asked_of` reach parts of a side that its join, while it runs, does not reach: what is below groups, and what goes by its keys to other
+/// workers because the rows of the other side cannot go to all of them.
+fn is_worth(join: &Join, target: &Target, asked_of: &LogicalPlan, asked: &KeysAsked) -> bool {
+    let (from, to) = (target.side.other().of(join), target.side.of(join));
+    let (asked_rows, filtered_rows) = (read_rows(asked_of), read_rows(to));
+    if filtered_rows < asked.rows_min || filtered_rows * READ_SHARE_MAX < asked_rows {
         return false;
     }
     let has_groups = to.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))));
-    let comes_out = match filtered {
+    let comes_out = match target.side {
         Side::Left => {
             matches!(join.join_type, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark | JoinType::Right)
         }
@@ -215,8 +218,15 @@ fn is_worth(join: &Join, from: &LogicalPlan, to: &LogicalPlan, filtered: Side, a
             matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark | JoinType::Left)
         }
     };
-    let goes_to_all = rows * asked.workers as f64 <= rows + Relation::of(to).rows;
-    comes_out || !goes_to_all || has_groups.expect("nothing fails on the way")
+    if has_groups.expect("nothing fails on the way") {
+        return true;
+    }
+    // Where rows that probe are by their keys they stay, and those come that they are probed with.
+    if target.side == Side::Right && is_distribution_key(to, &target.column) {
+        return false;
+    }
+    let rows = Relation::of(from).rows;
+    comes_out || rows + Relation::of(to).rows < rows * asked.workers as f64
 }
 
 /// Rows that the scans of a plan are expected to look at.

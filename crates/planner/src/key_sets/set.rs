@@ -3,7 +3,7 @@
 use std::fmt;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, Buffer};
 use arrow::datatypes::{DataType, Date32Type, Int8Type, Int16Type, Int32Type, Int64Type};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -87,6 +87,29 @@ impl KeySet {
         self.words[word] & bits == bits
     }
 
+    /// A bit for each value, as it is among them or seems to be: that of value `v` is bit `v % 64` of word `v / 64`.
+    #[must_use]
+    pub fn among(&self, values: &[i64]) -> Vec<u64> {
+        // What is asked of millions of values has no branches that values decide.
+        if self.words.is_empty() {
+            return vec![0; values.len().div_ceil(64)];
+        }
+        let (words, last) = (self.words.as_slice(), self.words.len() as u64 - 1);
+        let span = self.max.wrapping_sub(self.min).cast_unsigned();
+        if self.is_exact {
+            return each(values, |value| {
+                let offset = value.wrapping_sub(self.min).cast_unsigned();
+                let word = words[last.min(offset / 64) as usize];
+                (word >> (offset % 64) & 1) & u64::from(offset <= span)
+            });
+        }
+        each(values, |value| {
+            let (word, bits) = bloom_place(value, last + 1);
+            let is_within = value.wrapping_sub(self.min).cast_unsigned() <= span;
+            u64::from(words[word] & bits == bits) & u64::from(is_within)
+        })
+    }
+
     /// For each row of an array whether it has one of the keys: NULL has none. `None` for a type that [`KeySet::holds`] not.
     #[must_use]
     pub fn test(&self, array: &ArrayRef) -> Option<BooleanArray> {
@@ -94,8 +117,8 @@ impl KeySet {
             ($($form:ident = $type:ty),*) => {
                 match array.data_type() {
                     $(DataType::$form => {
-                        let values = array.as_primitive::<$type>().values();
-                        BooleanBuffer::collect_bool(values.len(), |row| self.may_have(i64::from(values[row])))
+                        let values: Vec<i64> = array.as_primitive::<$type>().values().iter().map(|value| i64::from(*value)).collect();
+                        BooleanBuffer::new(Buffer::from_vec(self.among(&values)), 0, values.len())
                     })*
                     _ => return None,
                 }
@@ -115,11 +138,7 @@ impl KeySet {
             let offset = value.wrapping_sub(self.min).cast_unsigned();
             return ((offset / 64) as usize, 1 << (offset % 64));
         }
-        // Fibonacci's multiplier, then the upper half for the word and three times six bits of the lower for bits of it.
-        let hash = value.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let hash = (hash ^ (hash >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let word = ((hash >> 32) * self.words.len() as u64) >> 32;
-        (word as usize, 1 << (hash & 63) | 1 << ((hash >> 6) & 63) | 1 << ((hash >> 12) & 63))
+        bloom_place(value, self.words.len() as u64)
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
@@ -143,6 +162,23 @@ impl KeySet {
         };
         (needed <= set.words.len() as u64).then_some(set)
     }
+}
+
+/// The word among so many where a value leaves three bits of a Bloom filter, and these.
+#[inline]
+fn bloom_place(value: i64, words: u64) -> (usize, u64) {
+    // Fibonacci's multiplier, then the upper half for the word and three times six bits of the lower for bits of it.
+    let hash = value.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let hash = (hash ^ (hash >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let word = ((hash >> 32) * words) >> 32;
+    (word as usize, 1 << (hash & 63) | 1 << ((hash >> 6) & 63) | 1 << ((hash >> 12) & 63))
+}
+
+/// A bit for each value, the lowest of what `test` gives.
+#[inline]
+fn each(values: &[i64], test: impl Fn(i64) -> u64) -> Vec<u64> {
+    let word = |chunk: &[i64]| chunk.iter().enumerate().fold(0, |word, (bit, value)| word | test(*value) << bit);
+    values.chunks(64).map(word).collect()
 }
 
 impl fmt::Debug for KeySet {

@@ -1,9 +1,13 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Date32Array, Int32Array, Int64Array, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{Column, JoinType};
+use datafusion::logical_expr::{LogicalPlanBuilder, col, lit, table_scan};
 use proptest::prelude::*;
 
 use super::KeySet;
+use super::reach::{Side, each_join, reached};
 
 proptest! {
     #[test]
@@ -11,6 +15,11 @@ proptest! {
         let keys: Vec<i64> = keys.into_iter().map(|key| key >> shift).collect();
         let set = KeySet::of(&keys);
         prop_assert!(keys.iter().all(|key| set.may_have(*key)));
+        let others: Vec<i64> = keys.iter().map(|key| key.wrapping_mul(3)).chain([i64::MIN, 0, i64::MAX]).collect();
+        let words = set.among(&others);
+        for (row, value) in others.iter().enumerate() {
+            prop_assert_eq!(words[row / 64] >> (row % 64) & 1 == 1, set.may_have(*value), "{}", value);
+        }
         prop_assert_eq!(KeySet::read(&set.bytes()), Some(set));
     }
 
@@ -55,4 +64,59 @@ fn rows_are_tested_by_their_type_and_null_has_no_key() {
     assert_eq!(has(Arc::new(Int64Array::from(Vec::<i64>::new()))), Vec::<bool>::new());
     assert!(set.test(&(Arc::new(StringArray::from(vec!["3"])) as ArrayRef)).is_none());
     assert!(!KeySet::of(&[]).may_have(0));
+}
+
+/// A table with the columns `k` and `v`.
+fn table(name: &str) -> LogicalPlanBuilder {
+    let schema = Schema::new(vec![Field::new("k", DataType::Int64, true), Field::new("v", DataType::Int64, true)]);
+    table_scan(Some(name), &schema, None).expect("it has columns")
+}
+
+/// `left` joined with the table `right` where these columns are equal.
+fn joined(left: LogicalPlanBuilder, right: &str, kind: JoinType, own: &str, other: &str) -> LogicalPlanBuilder {
+    let right = table(right).build().expect("it is a plan");
+    left.join(right, kind, (vec![Column::from(own)], vec![Column::from(other)]), None).expect("they join")
+}
+
+/// Where the keys of the lowest join reach besides, as the number of a join, its side and the column.
+fn reached_from_lowest(plan: LogicalPlanBuilder, columns: [&str; 2]) -> Vec<(usize, Side, String)> {
+    let plan = plan.build().expect("it is a plan");
+    let mut found = Vec::new();
+    let [one, other] = columns.map(Column::from);
+    each_join(&plan, &mut |_, _, above| {
+        let targets = reached([&one, &other], above).into_iter();
+        found = targets.map(|(target, _)| (target.join, target.side, target.column.to_string())).collect();
+        Ok(())
+    })
+    .expect("nothing fails");
+    found
+}
+
+#[test]
+fn keys_reach_what_must_equal_them_above() {
+    let ab = || joined(table("a"), "b", JoinType::Inner, "a.k", "b.k");
+    let abc = joined(ab(), "c", JoinType::Inner, "b.k", "c.k");
+    let right = |join: usize, column: &str| (join, Side::Right, column.to_owned());
+    assert_eq!(reached_from_lowest(abc, ["a.k", "b.k"]), [right(0, "c.k")]);
+    // From one to the next, whichever column is compared, through filters and outer joins that add NULLs.
+    let chain = joined(ab(), "c", JoinType::Inner, "a.k", "c.k");
+    let chain = chain.filter(col("c.v").gt(lit(3))).expect("a condition");
+    let chain = joined(joined(chain, "d", JoinType::Left, "c.v", "d.v"), "e", JoinType::LeftSemi, "c.k", "e.k");
+    assert_eq!(reached_from_lowest(chain, ["a.k", "b.k"]), [right(2, "c.k"), right(0, "e.k")]);
+    // Rows of the other side come out without a partner; another column is compared; names end where a subquery does.
+    for kind in [JoinType::Full, JoinType::Right] {
+        assert_eq!(reached_from_lowest(joined(ab(), "c", kind, "b.k", "c.k"), ["a.k", "b.k"]), []);
+    }
+    assert_eq!(reached_from_lowest(joined(ab(), "c", JoinType::Inner, "b.v", "c.k"), ["a.k", "b.k"]), []);
+    let named = ab().project([col("a.k")]).and_then(|plan| plan.alias("s")).expect("a subquery");
+    assert_eq!(reached_from_lowest(joined(named, "c", JoinType::Inner, "s.k", "c.k"), ["a.k", "b.k"]), []);
+    // What a semi join reads of one side nobody above it compares.
+    let semi = table("b").join(
+        ab().build().expect("it is a plan"),
+        JoinType::LeftSemi,
+        (vec![Column::from("b.v")], vec![Column::from("a.v")]),
+        None,
+    );
+    let above = joined(semi.expect("they join"), "c", JoinType::Inner, "b.k", "c.k");
+    assert_eq!(reached_from_lowest(above, ["a.k", "b.k"]), []);
 }

@@ -33,6 +33,7 @@ pub(crate) use self::filter_pushdown::physical_rules;
 use self::if_of_use::IfOfUse;
 use self::join_order::JoinOrder;
 use self::lateral::AllLateralJoins;
+pub(crate) use self::origin::is_distribution_key;
 pub(crate) use self::passes::{Passed, passed, with_stack};
 use self::totals::FiltersAboveTotals;
 use self::union_names::UnionNames;

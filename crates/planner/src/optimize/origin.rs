@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catalog::Distribution;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, JoinType, Result};
 use datafusion::datasource::source_as_provider;
@@ -9,6 +10,7 @@ use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, Filter, LogicalPlan, Operator};
 
+use crate::shard_table::ShardTable;
 use crate::shared::SharedTable;
 
 /// The conditions that rows of `plan` have passed and that read this column alone, with one name for the column; see [`renamed`].
@@ -34,15 +36,35 @@ pub(super) fn conditions_on(plan: &LogicalPlan, column: &Column) -> Vec<Expr> {
     conditions
 }
 
-/// Whether a column is NULL in no row, because it is a table's that says so. What schemas say on the way is not asked: they have it that a scalar
+/// Whether a column is NULL in no row, because it is a table's that says so, or whose shards do. What schemas say on the way is not asked: they have it that a scalar
 /// subquery of such a column is never NULL either, which it is where it has no row.
 pub(super) fn is_never_null(plan: &LogicalPlan, column: &Column) -> bool {
     let LogicalPlan::TableScan(scan) = plan else {
         return below(plan, column).is_some_and(|(input, column)| is_never_null(plan.inputs()[input], &column));
     };
-    let is_table = source_as_provider(&scan.source).is_ok_and(|provider| !provider.is::<SharedTable>());
-    let place = plan.schema().maybe_index_of_column(column);
-    is_table && place.is_some_and(|place| !plan.schema().field(place).is_nullable())
+    let (Ok(provider), Some(place)) = (source_as_provider(&scan.source), plan.schema().maybe_index_of_column(column))
+    else {
+        return false;
+    };
+    let is_declared = !provider.is::<SharedTable>() && !plan.schema().field(place).is_nullable();
+    let in_table = scan.projection.as_ref().map_or(Some(place), |projection| projection.get(place).copied());
+    let is_so = |table: &ShardTable| in_table.is_some_and(|place| table.has_no_null(place));
+    is_declared || provider.downcast_ref::<ShardTable>().is_some_and(is_so)
+}
+
+/// Whether a column is the one by which the rows of its table are distributed.
+pub(crate) fn is_distribution_key(plan: &LogicalPlan, column: &Column) -> bool {
+    let LogicalPlan::TableScan(scan) = plan else {
+        return below(plan, column).is_some_and(|(input, column)| is_distribution_key(plan.inputs()[input], &column));
+    };
+    let (Ok(provider), Some(place)) = (source_as_provider(&scan.source), plan.schema().maybe_index_of_column(column))
+    else {
+        return false;
+    };
+    let Some(table) = provider.downcast_ref::<ShardTable>() else { return false };
+    let in_table = scan.projection.as_ref().map_or(Some(place), |projection| projection.get(place).copied());
+    let column = in_table.and_then(|place| table.table.columns.get(place));
+    column.is_some_and(|column| table.table.distribution == Distribution::On(vec![column.id]))
 }
 
 fn on<'a>(conditions: impl IntoIterator<Item = &'a Expr>, column: &Column) -> Vec<Expr> {

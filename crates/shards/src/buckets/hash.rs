@@ -54,6 +54,23 @@ impl Hashed {
         })
     }
 
+    /// The same of values in their Arrow form: no form is of types that are hashed in several ways.
+    pub(super) fn of_form(form: &DataType) -> Option<Self> {
+        Some(match form {
+            DataType::Boolean => Self::Bool,
+            DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Int,
+            DataType::Decimal128(..) => Self::Numeric,
+            DataType::Float32 | DataType::Float64 => Self::Float,
+            DataType::Utf8View => Self::Text,
+            DataType::Date32 => Self::Date,
+            DataType::Time64(_) => Self::Time,
+            DataType::Timestamp(..) => Self::Timestamp,
+            DataType::Binary => Self::Bytes,
+            DataType::FixedSizeBinary(16) => Self::Uuid,
+            _ => return None,
+        })
+    }
+
     /// Stands for it where it is written.
     pub(super) fn letter(self) -> char {
         match self {
@@ -105,13 +122,15 @@ impl Hashed {
                 let values = values.as_fixed_size_binary();
                 each(values.len(), hashes, |row| values.is_valid(row).then(|| bytes(values.value(row))));
             }
-            (_, other) => {
-                let message = format!("a key of values of type {other}");
-                return Err(Error::Arrow(ArrowError::SchemaError(message)));
-            }
+            (_, other) => return Err(no_hash(other)),
         }
         Ok(())
     }
+}
+
+/// The error of values that are no keys.
+pub(super) fn no_hash(form: &DataType) -> Error {
+    Error::Arrow(ArrowError::SchemaError(format!("a key of values of type {form}")))
 }
 
 fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, hashes: &mut [u64], hash: impl Fn(T::Native) -> u64) {

@@ -10,11 +10,12 @@ mod runs;
 mod tests;
 
 use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
 use types::{ColumnId, SqlType};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
-use hash::Hashed;
+use hash::{Hashed, no_hash};
 
 pub use runs::{BucketRuns, ShardBuckets};
 
@@ -71,13 +72,32 @@ impl BucketKeys {
     /// # Errors
     /// Values of another form.
     pub fn buckets(&self, values: &[ArrayRef]) -> Result<Vec<u8>> {
-        let rows = values.first().map_or(0, Array::len);
-        let mut hashes = vec![0_u64; rows];
-        for ((_, hashed), values) in self.columns.iter().zip(values) {
-            hashed.add(values, &mut hashes)?;
-        }
-        Ok(hashes.into_iter().map(|hash| u8::try_from(hash >> HASH_BITS).expect("64 buckets")).collect())
+        buckets(self.columns.iter().map(|(_, hashed)| *hashed), values)
     }
+}
+
+/// The bucket of each row of these keys, whatever table they are of: as [`BucketKeys::buckets`] of a table whose keys are of these types.
+///
+/// # Errors
+/// Values that [have no buckets](has_buckets).
+pub fn buckets_of(values: &[ArrayRef]) -> Result<Vec<u8>> {
+    let hashed = |values: &ArrayRef| Hashed::of_form(values.data_type()).ok_or_else(|| no_hash(values.data_type()));
+    buckets(values.iter().map(hashed).collect::<Result<Vec<_>>>()?.into_iter(), values)
+}
+
+fn buckets(hashed: impl Iterator<Item = Hashed>, values: &[ArrayRef]) -> Result<Vec<u8>> {
+    let rows = values.first().map_or(0, Array::len);
+    let mut hashes = vec![0_u64; rows];
+    for (hashed, values) in hashed.zip(values) {
+        hashed.add(values, &mut hashes)?;
+    }
+    Ok(hashes.into_iter().map(|hash| u8::try_from(hash >> HASH_BITS).expect("64 buckets")).collect())
+}
+
+/// Whether values of this form tell their bucket.
+#[must_use]
+pub fn has_buckets(form: &DataType) -> bool {
+    Hashed::of_form(form).is_some()
 }
 
 /// Whether rows can have buckets by values of a type.

@@ -33,6 +33,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use engine::arrow_form::has_form;
 use engine::expression::Expression;
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
+use planner::KeySet;
 use shards::Test;
 
 use self::dependencies::{Dependencies, SourceColumn};
@@ -113,6 +114,8 @@ pub(super) struct ScanFilter {
     pub(super) condition: Expression,
     /// The same as a test of one column, by its position, that the scan makes anyway: where blocks answer it, nothing is left to do.
     pub(super) test: Option<(usize, Test)>,
+    /// The same where it is that a column, by its position, has one of some keys.
+    pub(super) keys: Option<(usize, Arc<KeySet>)>,
 }
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.

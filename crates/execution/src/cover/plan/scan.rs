@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, LikeExpr, Literal};
-use datafusion::physical_expr::split_conjunction;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, split_conjunction};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use engine::arrow_form::has_form;
+use engine::expression::Memory;
 use engine::join::OutputColumn;
 use engine::pipeline::{Source, Step};
+use engine::{Batch, Bits, Data};
+use planner::{KeySet, keys_asked};
 use shards::Test;
 
 use super::{Branch, Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};
@@ -41,9 +43,13 @@ impl Builder {
                 if steps.is_empty()
                     && let Input::Scan(scan) = &mut self.inputs[*number] =>
             {
-                let tests = parts.iter().map(|part| tested_by(&scan.scan, part));
-                let filters = conditions.into_iter().zip(tests);
-                scan.filters.extend(filters.map(|(condition, test)| ScanFilter { condition, test }));
+                let filters = parts.iter().zip(conditions).map(|(part, condition)| ScanFilter {
+                    condition,
+                    test: tested_by(&scan.scan, part),
+                    keys: keys_of(part),
+                });
+                let filters: Vec<_> = filters.collect();
+                scan.filters.extend(filters);
                 // Where other steps follow, its rows are counted at their end.
                 let is_all = filter.projection().is_none() && fetch.is_none();
                 scan.filter = is_all.then(|| OperatorId::of(filter));
@@ -84,6 +90,22 @@ impl Builder {
     }
 }
 
+impl ScanFilter {
+    /// The rows that pass.
+    pub(in crate::cover) fn passes(&self, batch: &Batch, memory: &mut Memory) -> engine::Result<Bits> {
+        if let Some((column, keys)) = &self.keys
+            && let engine::Column { data: Data::Ints { values, .. }, validity } = &batch.columns[*column]
+        {
+            let among = Bits::of_words(keys.among(values), values.len());
+            return Ok(match validity {
+                Some(valid) => among.and(valid),
+                None => among,
+            });
+        }
+        self.condition.is_true(batch, memory)
+    }
+}
+
 /// The test of a column that a condition is no more than, if the scan makes it.
 fn tested_by(scan: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, Test)> {
     let scan = &scan.downcast_ref::<ShardScanExec>()?.scan;
@@ -101,6 +123,13 @@ fn tested_by(scan: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn PhysicalExpr>) -
     let is_exact = matches!(&predicate.test, Test::Compare(..) | Test::In(_) | Test::Like { .. });
     let column = scan.columns.iter().position(|column| column.id == predicate.column)?;
     is_exact.then_some((column, predicate.test))
+}
+
+/// The column and the keys of a condition that the one has one of the others.
+fn keys_of(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, Arc<KeySet>)> {
+    let call = condition.downcast_ref::<ScalarFunctionExpr>()?;
+    let (keys, [argument]) = (keys_asked(call.fun())?, call.args()) else { return None };
+    Some((argument.downcast_ref::<Column>()?.index(), Arc::clone(keys)))
 }
 
 /// The columns that steps read of their source; `None` for all.

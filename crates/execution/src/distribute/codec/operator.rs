@@ -14,7 +14,7 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 
 use super::{FormError, other};
-use crate::distribute::WithinTasksExec;
+use crate::distribute::{ToOwnersExec, WithinTasksExec};
 use crate::scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
 
 /// One of them, but for its inputs.
@@ -37,6 +37,11 @@ pub(super) enum Operator {
     WithinTasks {
         keys: Vec<Written>,
         partitions: usize,
+    },
+    /// What says which task a row goes to.
+    ToOwners {
+        keys: Vec<usize>,
+        numbers: Vec<i16>,
     },
 }
 
@@ -75,6 +80,10 @@ impl Operator {
         if let Some(within) = operator.downcast_ref::<WithinTasksExec>() {
             let partitions = within.properties().output_partitioning().partition_count();
             return Ok(Some(Self::WithinTasks { keys: all(within.keys())?, partitions }));
+        }
+        if let Some(to_owners) = operator.downcast_ref::<ToOwnersExec>() {
+            let (keys, numbers) = (to_owners.keys().to_vec(), to_owners.numbers().to_vec());
+            return Ok(Some(Self::ToOwners { keys, numbers }));
         }
         Ok(match OwnOperator::of(operator) {
             Some(OwnOperator::ProjectSet { columns, schema }) => {
@@ -126,6 +135,9 @@ impl Operator {
                 let keys = all(&keys, &input.schema())?;
                 let exchange = RepartitionExec::try_new(Arc::clone(input), Partitioning::Hash(keys, partitions))?;
                 return Ok(Arc::new(exchange));
+            }
+            (Self::ToOwners { keys, numbers }, [input]) => {
+                return Ok(Arc::new(ToOwnersExec::try_new(Arc::clone(input), keys, numbers.into())?));
             }
             (Self::ProjectSet { columns, schema }, [input]) => {
                 let proto = protobuf::Schema::decode(schema.as_slice()).map_err(|error| other(&error.to_string()))?;

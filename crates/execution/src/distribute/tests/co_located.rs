@@ -28,7 +28,7 @@ async fn tables(key: &str) -> Sql {
         format!("create table other (k {key}, name text)"),
         "create table dim (d int, name text) distribute replicate".to_owned(),
     ] {
-        sql.run(&table).await.unwrap();
+        sql.run(&table).await.expect("it runs");
     }
     sql
 }
@@ -51,7 +51,7 @@ async fn loaded(key: &str, seed: u64) -> Sql {
                     "side" => writeln!(lines, "{},{key},s{}", random.next_u64() % 100, row % 37),
                     _ => writeln!(lines, "{key},o{}", row % 11),
                 };
-                line.unwrap();
+                line.expect("a string takes all");
             }
             sql.copy(table, lines.into()).await;
         }
@@ -92,7 +92,7 @@ const OTHERS: [&str; 9] = [
 
 async fn tasks(sql: &Sql, query: &str, distribution: &Distribution) -> String {
     let context = on(sql, distribution);
-    sql.run_with(&format!("explain (analyze, costs off) {query}"), &context).await.unwrap().join("\n")
+    sql.run_with(&format!("explain (analyze, costs off) {query}"), &context).await.expect("it runs").join("\n")
 }
 
 /// Checks all queries on clusters of so many workers.
@@ -128,22 +128,65 @@ async fn rows_of_one_key_meet_without_an_exchange_whatever_the_join() {
     }
 }
 
+/// Joins of a table in buckets of the key with one that is not: only the other one's rows go anywhere.
+const TO_OWNERS: [&str; 9] = [
+    "select f.k, f.n, o.name from fact f join other o on f.k = o.k",
+    "select f.k, f.n, o.k, o.name from fact f left join other o on f.k = o.k and o.name < 'o5'",
+    "select f.k, f.n, o.k, o.name from fact f right join other o on f.k = o.k and f.n < 50",
+    "select f.k, f.n, o.k, o.name from other o full join fact f on f.k = o.k",
+    "select f.k, f.n from fact f where exists (select 1 from other o where o.k = f.k and o.name < 'o5')",
+    "select f.k, f.n from fact f where not exists (select 1 from other o where o.k = f.k)",
+    "select o.k, o.name from other o where not exists (select 1 from side s where o.k = s.k)",
+    "select o.k, o.name, s.name, f.n from other o join side s on o.k = s.k join fact f on f.k = s.k",
+    "select o.k, count(*), count(f.n) from other o join fact f on f.k = o.k group by o.k",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_one_side_go_to_the_owners_of_the_others_buckets() {
+    for (key, seed) in KEYS.iter().zip(51..) {
+        let mut sql = loaded(key, seed).await;
+        let workers = Workers::over(&sql, 3);
+        let distribution = workers.joining(JoinExchange::Shuffle);
+        for query in TO_OWNERS {
+            let rows = check(&sql, query, &distribution).await;
+            assert!(!rows.is_empty(), "{query} shows nothing");
+            let text = tasks(&sql, query, &distribution).await;
+            assert!(text.contains("To Owner Of: k"), "{query}\n{text}");
+            assert_eq!(text.matches("Shuffle").count(), 1, "{query}\n{text}");
+        }
+        sql.settings.set("kiln.engine", "off").expect("there is such a setting");
+        for query in TO_OWNERS {
+            check(&sql, query, &distribution).await;
+        }
+        sql.settings.set("kiln.engine", "on").expect("there is such a setting");
+        sql.run("delete from fact").await.expect("it runs");
+        for query in TO_OWNERS {
+            let (rows, _) = on_workers(&sql, query, &distribution).await.expect("it runs");
+            assert_eq!(rows, alone(&sql, query).await, "{query} without facts");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_the_same_whatever_has_become_of_the_rows() {
     let sql = loaded("bigint", 11).await;
     check_all(&sql, "after loads", &[2, 3, 5]).await;
-    sql.run("delete from fact where n % 7 = 0").await.unwrap();
-    sql.run("update side set k = k + 1 where n < 30").await.unwrap();
-    sql.run("insert into fact select k, n, 99 from side where n < 40").await.unwrap();
-    sql.run("insert into side values (5, 7, 'fresh'), (6, null, 'fresh')").await.unwrap();
+    sql.run("delete from fact where n % 7 = 0").await.expect("it runs");
+    sql.run("update side set k = k + 1 where n < 30").await.expect("it runs");
+    sql.run("insert into fact select k, n, 99 from side where n < 40").await.expect("it runs");
+    sql.run("insert into side values (5, 7, 'fresh'), (6, null, 'fresh')").await.expect("it runs");
     check_all(&sql, "with fresh and deleted rows", &[2, 3]).await;
     let oids: Vec<_> = sql.warehouse.transactions.current().state.tables().map(|table| table.oid).collect();
     for table in &oids {
-        sql.warehouse.execution.settle(*table).await.unwrap();
+        sql.warehouse.execution.settle(*table).await.expect("rows settle");
         let state = sql.warehouse.transactions.current().state;
         let all = state.rows(*table).shards.shards.iter().map(|shard| shard.id).collect::<Vec<_>>();
         let definition = Arc::clone(state.table(*table).expect("it is there"));
-        sql.warehouse.execution.compact_shards(&definition, state.rows(*table).shards_only(&all)).await.unwrap();
+        sql.warehouse
+            .execution
+            .compact_shards(&definition, state.rows(*table).shards_only(&all))
+            .await
+            .expect("shards are put together");
     }
     check_all(&sql, "after compaction", &[3, 4]).await;
     let workers = Workers::over(&sql, 3);
@@ -155,8 +198,8 @@ async fn answers_are_the_same_whatever_has_become_of_the_rows() {
 async fn a_table_that_is_distributed_anew_is_so_once_its_rows_are_written_anew() {
     let sql = loaded("bigint", 23).await;
     let workers = Workers::over(&sql, 3);
-    sql.run("alter table side set distribute on (n)").await.unwrap();
-    sql.run("alter table other set distribute on (k)").await.unwrap();
+    sql.run("alter table side set distribute on (n)").await.expect("it runs");
+    sql.run("alter table other set distribute on (k)").await.expect("it runs");
     let by_n = "select o.k, o.name, f.n from other o join fact f on o.k = f.k";
     let text = tasks(&sql, by_n, &workers.distribution).await;
     assert!(text.contains("not by bucket of k: 2 of 2 shards written otherwise"), "{text}");
@@ -166,9 +209,9 @@ async fn a_table_that_is_distributed_anew_is_so_once_its_rows_are_written_anew()
     check_all(&sql, "with shards of before and after", &[3]).await;
     let state = sql.warehouse.transactions.current().state;
     let oid = |name: &str| state.tables().find(|table| table.name == name).expect("it is there").oid;
-    assert_eq!(sql.warehouse.execution.redistribute(oid("other")).await.unwrap(), 2);
-    assert_eq!(sql.warehouse.execution.redistribute(oid("other")).await.unwrap(), 0);
-    assert_eq!(sql.warehouse.execution.redistribute(oid("dim")).await.unwrap(), 0);
+    assert_eq!(sql.warehouse.execution.redistribute(oid("other")).await.expect("shards are written anew"), 2);
+    assert_eq!(sql.warehouse.execution.redistribute(oid("other")).await.expect("shards are written anew"), 0);
+    assert_eq!(sql.warehouse.execution.redistribute(oid("dim")).await.expect("shards are written anew"), 0);
     let text = tasks(&sql, by_n, &workers.distribution).await;
     assert!(text.contains("Mode: co-located") && !text.contains("not by bucket"), "{text}");
     check_all(&sql, "with all shards written anew", &[3]).await;
@@ -177,7 +220,7 @@ async fn a_table_that_is_distributed_anew_is_so_once_its_rows_are_written_anew()
 #[tokio::test(flavor = "multi_thread")]
 async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchange() {
     let sql = loaded("bigint", 31).await;
-    sql.run("insert into dim values (3, 'fresh'), (77, 'fresh')").await.unwrap();
+    sql.run("insert into dim values (3, 'fresh'), (77, 'fresh')").await.expect("it runs");
     let workers = Workers::over(&sql, 3);
     let spared = [
         "select f.k, f.n, d.name from fact f join dim d on f.d = d.d",
@@ -207,7 +250,7 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
         "select * from dim",
     ] {
         for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
-            let (rows, spread) = on_workers(&sql, query, &workers.joining(joins)).await.unwrap();
+            let (rows, spread) = on_workers(&sql, query, &workers.joining(joins)).await.expect("it runs");
             assert!(!matches!(spread, Spread::Instance(_)), "{query}: {spread:?}");
             assert_eq!(rows, alone(&sql, query).await, "{query} with {joins:?}");
         }
@@ -217,10 +260,10 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_that_no_program_runs_meet_in_place_too() {
     let mut sql = loaded("text", 41).await;
-    sql.settings.set("kiln.engine", "off").unwrap();
+    sql.settings.set("kiln.engine", "off").expect("there is such a setting");
     let workers = Workers::over(&sql, 3);
     for query in BY_KEY.iter().chain(&OTHERS) {
-        let (rows, spread) = on_workers(&sql, query, &workers.distribution).await.unwrap();
+        let (rows, spread) = on_workers(&sql, query, &workers.distribution).await.expect("it runs");
         assert!(!matches!(spread, Spread::Instance(_)), "{query}: {spread:?}");
         assert_eq!(rows, alone(&sql, query).await, "{query}");
     }
@@ -230,12 +273,12 @@ async fn operators_that_no_program_runs_meet_in_place_too() {
 async fn keys_of_two_columns_meet_in_their_order() {
     let sql = Sql::new();
     for table in ["a", "b"] {
-        sql.run(&format!("create table {table} (x int, y text, v int) distribute on (x, y)")).await.unwrap();
+        sql.run(&format!("create table {table} (x int, y text, v int) distribute on (x, y)")).await.expect("it runs");
         let line = |row: u32| format!("{},{},{row}\n", row % 13, char::from(b'a' + (row % 7).to_le_bytes()[0]));
         sql.copy(table, (0..600).map(line).collect::<String>().into()).await;
     }
-    sql.run("create table c (y text, x int, v int) distribute on (y, x)").await.unwrap();
-    sql.run("insert into c select y, x, v from a").await.unwrap();
+    sql.run("create table c (y text, x int, v int) distribute on (y, x)").await.expect("it runs");
+    sql.run("insert into c select y, x, v from a").await.expect("it runs");
     let workers = Workers::over(&sql, 4);
     for (query, is_co_located) in [
         ("select a.v, b.v from a join b on b.y = a.y and a.x = b.x and a.v < b.v", true),

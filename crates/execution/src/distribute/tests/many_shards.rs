@@ -52,20 +52,20 @@ fn shard(table: Oid, number: i64) -> Arc<ShardMeta> {
 async fn events(count: i64) -> Sql {
     let sql = Sql::new();
     let create = "create table events (day date, customer bigint, region text) with (storage = column)";
-    sql.run(create).await.unwrap();
+    sql.run(create).await.expect("it runs");
     let state = Arc::clone(&sql.warehouse.transactions.current().state);
-    let table = state.relation(Schema::PUBLIC, "events").unwrap().oid();
+    let table = state.relation(Schema::PUBLIC, "events").expect("it was made").oid();
     let mut transaction = sql.warehouse.begin();
     let shards = (0..count).map(|number| shard(table, number)).collect();
-    transaction.stage(vec![Change::AddShards { table, shards, sample: None }]).unwrap();
-    transaction.commit().await.unwrap();
+    transaction.stage(vec![Change::AddShards { table, shards, sample: None }]).expect("nobody else changes it");
+    transaction.commit().await.expect("nobody else changes it");
     sql
 }
 
 async fn sent(sql: &Sql, query: &str) -> usize {
-    let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
-    let operators = plan.physical(&CancellationToken::new()).await.unwrap();
-    message_bytes(&operators).unwrap()
+    let Planned::Query(plan) = sql.plan(query).expect("it is planned") else { panic!("{query} is no query") };
+    let operators = plan.physical(&CancellationToken::new()).await.expect("it has operators");
+    message_bytes(&operators).expect("they can be sent")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +80,7 @@ async fn what_is_sent_does_not_grow_with_the_table() {
     ] {
         let query = format!("select sum(customer), max(region) from events where {filter}");
         for (sql, count) in [(&few, 600), (&many, 20_000)] {
-            let plan = sql.run(&format!("explain {query}")).await.unwrap().join("\n");
+            let plan = sql.run(&format!("explain {query}")).await.expect("it runs").join("\n");
             assert!(plan.contains(&format!("Shards: {left} of {count}")), "{plan}");
         }
         let (small, large) = (sent(&few, &query).await, sent(&many, &query).await);
@@ -89,6 +89,6 @@ async fn what_is_sent_does_not_grow_with_the_table() {
         assert!(large < 6_000 * left + 10_000, "{filter}: {large} bytes for {left} shards");
     }
     // Without a condition a limit says how many are enough.
-    let plan = many.run("explain select customer from events limit 1000001").await.unwrap().join("\n");
+    let plan = many.run("explain select customer from events limit 1000001").await.expect("it runs").join("\n");
     assert!(plan.contains("Shards: 2 of 20000"), "{plan}");
 }

@@ -29,7 +29,7 @@ async fn distributed(suite: Suite, scale: f64, clauses: &[(&str, &str)]) -> Sql 
         sql.run(table).await.unwrap();
     }
     for (table, clause) in clauses {
-        sql.run(&format!("alter table {table} set {clause}")).await.unwrap();
+        sql.run(&format!("alter table {table} set {clause}")).await.expect("it runs");
     }
     for table in suite.tables() {
         let parts: Vec<Bytes> = bench::generate::csv(suite, table, scale, 2).try_collect().await.unwrap();
@@ -72,7 +72,8 @@ async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
 
 /// The rows that the tasks of a query have exchanged, and the kilobytes: few rows take some as well, by the streams that they come in.
 async fn exchanged(sql: &Sql, query: &str, distribution: &Distribution) -> (u64, u64) {
-    let lines = sql.run_with(&format!("explain (analyze, costs off) {query}"), &on(sql, distribution)).await.unwrap();
+    let lines =
+        sql.run_with(&format!("explain (analyze, costs off) {query}"), &on(sql, distribution)).await.expect("it runs");
     let bytes = |line: &String| {
         let (_, bytes) = line.split_once("Exchanged: ")?;
         bytes.strip_suffix("kB").expect("kilobytes").parse::<u64>().ok()

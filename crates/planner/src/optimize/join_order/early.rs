@@ -20,7 +20,7 @@ use super::leaf_set::LeafSet;
 use super::search;
 use super::sizes::Sizes;
 use crate::functions;
-use crate::optimize::estimate::{Relation, groups};
+use crate::optimize::estimate::{ColumnFacts, Relation, groups};
 use crate::semantics::cast::is_native;
 
 /// Inputs with fewer rows are not worth it.
@@ -28,7 +28,7 @@ const ROWS_MIN: f64 = 100_000.0;
 /// Rows of a group below the join, on average at least.
 const ROWS_OF_GROUP_MIN: f64 = 8.0;
 /// The part of the rows that find partners, at least: where most find none, they are better left out first.
-const JOINED_MIN: f64 = 0.5;
+pub(super) const JOINED_MIN: f64 = 0.5;
 
 /// The same groups, of groups that are made before the joins; `None` where that is not possible or not worth it.
 pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
@@ -78,7 +78,7 @@ fn above(aggregate: &Aggregate, joined: LogicalPlan, totals: Vec<Expr>) -> Resul
 }
 
 /// A sum of sums in the type of the sum.
-fn as_before(value: Expr, now: &Field, before: &Field) -> Expr {
+pub(super) fn as_before(value: Expr, now: &Field, before: &Field) -> Expr {
     if now.data_type() == before.data_type() && now.metadata() == before.metadata() {
         return value;
     }
@@ -87,7 +87,7 @@ fn as_before(value: Expr, now: &Field, before: &Field) -> Expr {
 }
 
 /// What partial aggregates are called: as EXPLAIN is to show them, each by a name of its own.
-fn names(calls: &[AggregateFunction]) -> Vec<String> {
+pub(super) fn names(calls: &[AggregateFunction]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(calls.len());
     for call in calls {
         let mut name = format!("partial {}", Expr::AggregateFunction(call.clone()).schema_name());
@@ -100,7 +100,7 @@ fn names(calls: &[AggregateFunction]) -> Vec<String> {
 }
 
 /// The aggregates, if each can be made of those of parts, also of rows that find no partners.
-fn calls(aggregate: &Aggregate) -> Option<Vec<AggregateFunction>> {
+pub(super) fn calls(aggregate: &Aggregate) -> Option<Vec<AggregateFunction>> {
     let schema = aggregate.input.schema();
     let call = |expr: &Expr| match expr.clone().unalias() {
         Expr::AggregateFunction(call) => {
@@ -151,7 +151,7 @@ fn is_total(expr: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// The aggregates of partial ones; `None` where sums would depend on the order of their parts.
-fn totals(calls: &[AggregateFunction], names: &[String], below: &LogicalPlan) -> Result<Option<Vec<Expr>>> {
+pub(super) fn totals(calls: &[AggregateFunction], names: &[String], below: &LogicalPlan) -> Result<Option<Vec<Expr>>> {
     let mut totals = Vec::with_capacity(calls.len());
     for (number, (call, name)) in calls.iter().zip(names).enumerate() {
         let part = Expr::Column(Column::new_unqualified(name));
@@ -204,13 +204,15 @@ fn keys(graph: &Graph, leaf: usize, group_keys: &[Expr]) -> Option<Vec<Column>> 
     Some(keys)
 }
 
+/// Whether so many rows are enough to be worth groups, and these few by keys of which that is known.
+pub(super) fn is_worth(keys: &[ColumnFacts], rows: f64) -> bool {
+    ROWS_MIN <= rows && groups(keys, rows) * ROWS_OF_GROUP_MIN <= rows
+}
+
 fn pays(graph: &Graph, below: &LogicalPlan, keys: &[Column]) -> bool {
     let relation = Relation::of(below);
-    if relation.rows < ROWS_MIN {
-        return false;
-    }
     let facts: Vec<_> = keys.iter().map(|key| relation.facts(&Expr::Column(key.clone()), below.schema())).collect();
     // What takes longest to find out last.
-    groups(&facts, relation.rows) * ROWS_OF_GROUP_MIN <= relation.rows
+    is_worth(&facts, relation.rows)
         && relation.rows * JOINED_MIN <= Sizes::of(graph).rows(LeafSet::first(graph.leaves.len()))
 }

@@ -2,11 +2,13 @@
 //!
 //! A tree of joins becomes a graph (`graph.rs`), its leaves get the conditions that follow for them (`implied.rs`) and its subsets sizes
 //! (`sizes.rs`, `confined.rs`), the cheapest tree is searched for (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left,
-//! where hash joins build their tables. Below an aggregate, one input may be grouped before (`early.rs`).
+//! where hash joins build their tables. Below an aggregate, one input may be grouped before (`early.rs`, of outer
+//! joins `early_outer.rs`).
 
 mod build;
 mod confined;
 mod early;
+mod early_outer;
 mod graph;
 mod implied;
 mod leaf_set;
@@ -50,8 +52,10 @@ fn reorder(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let inside = plan.map_subqueries(reorder)?;
     inside.transform_data(|plan| {
         if let LogicalPlan::Aggregate(aggregate) = &plan
-            && let Some(early) = early::aggregated(aggregate)?
+            && let Some(early) =
+                early::aggregated(aggregate).transpose().or_else(|| early_outer::aggregated(aggregate).transpose())
         {
+            let early = early?;
             return Ok(Transformed::yes(reorder(early)?.data));
         }
         match Graph::of(&plan) {

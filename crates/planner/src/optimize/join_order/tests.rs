@@ -255,6 +255,32 @@ fn many() -> Warehouse {
 }
 
 #[tokio::test]
+async fn groups_are_made_before_outer_joins_too() {
+    let warehouse = many();
+    let joined = |side: &str| format!("FROM item LEFT JOIN {side} ON f_item = i_id GROUP BY i_brand");
+    let fact = "(SELECT * FROM fact WHERE f_value IS NULL OR f_value < 990) AS f";
+    for (sql, aggregates) in [
+        (format!("SELECT i_brand, count(f_item), sum(f_value), min(f_id), max(f_value) {}", joined(fact)), 2),
+        ("SELECT i_brand, count(f_id) AS n FROM fact RIGHT JOIN item ON f_item = i_id GROUP BY i_brand".to_owned(), 2),
+        ("SELECT i_id, i_brand, count(f_value) FROM item LEFT JOIN fact ON f_item = i_id GROUP BY 1, 2".to_owned(), 2),
+        ("SELECT n, count(*) FROM (SELECT i_id, count(f_id) AS n FROM item LEFT JOIN fact ON f_item = i_id GROUP BY i_id) AS s GROUP BY n".to_owned(), 3),
+        // Rows without a partner count, or have a value; groups are by the other side; each row is a group; what is asked besides the keys may leave any out;
+        // rows come out without a partner on either side.
+        (format!("SELECT i_brand, count(*) {}", joined("fact")), 1),
+        (format!("SELECT i_brand, sum(CASE WHEN f_id IS NULL THEN 1 ELSE 0 END) {}", joined("fact")), 1),
+        (format!("SELECT i_brand, count(f_id) FILTER (WHERE f_value < 3) {}", joined("fact")), 1),
+        ("SELECT f_item, count(f_id) FROM item LEFT JOIN fact ON f_item = i_id GROUP BY f_item".to_owned(), 1),
+        ("SELECT i_brand, count(f_id) FROM item LEFT JOIN fact ON f_id = i_id GROUP BY i_brand".to_owned(), 1),
+        ("SELECT i_brand, count(f_id) FROM item LEFT JOIN fact ON f_item = i_id AND f_value < i_brand * 200 GROUP BY i_brand".to_owned(), 1),
+        ("SELECT i_brand, count(f_id) FROM item FULL JOIN fact ON f_item = i_id GROUP BY i_brand".to_owned(), 1),
+    ] {
+        let plan = warehouse.plan(&sql, true).await.display_indent().to_string();
+        assert_eq!(plan.matches("Aggregate:").count(), aggregates, "{sql}\n{plan}");
+        same(&warehouse, &sql).await;
+    }
+}
+
+#[tokio::test]
 async fn groups_are_made_before_joins_where_that_leaves_few() {
     let warehouse = many();
     for (sql, aggregates) in [

@@ -1,0 +1,136 @@
+//! Where keys reach: the side of a join that they are asked for, and sides of joins above it whose columns equal theirs.
+
+use datafusion::common::{Column, JoinType, NullEquality, Result};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+
+/// One of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+
+    pub(super) fn of(self, join: &Join) -> &LogicalPlan {
+        match self {
+            Self::Left => &join.left,
+            Self::Right => &join.right,
+        }
+    }
+
+    /// The pairs of columns that a join compares, of this side first.
+    pub(super) fn pairs(self, join: &Join) -> impl Iterator<Item = (&Column, &Column)> {
+        join.on.iter().filter_map(move |(left, right)| match (self, left, right) {
+            (Self::Left, Expr::Column(left), Expr::Column(right)) => Some((left, right)),
+            (Self::Right, Expr::Column(left), Expr::Column(right)) => Some((right, left)),
+            _ => None,
+        })
+    }
+}
+
+/// A side of a join that rows without one of the keys are left out of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Which of the plan's joins, from above.
+    pub(super) join: usize,
+    pub(super) side: Side,
+    pub(super) column: Column,
+}
+
+/// A join that reads what another one gives, under the same names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Above<'a> {
+    pub(super) join: &'a Join,
+    pub(super) number: usize,
+    /// From which side it reads it.
+    pub(super) side: Side,
+}
+
+/// Shows `visit` each join of a plan, from above, with its number and those that read what it gives.
+pub(super) fn each_join<'a>(
+    plan: &'a LogicalPlan,
+    visit: &mut impl FnMut(&'a Join, usize, &[Above<'a>]) -> Result<()>,
+) -> Result<()> {
+    walk(plan, &mut Vec::new(), &mut 0, visit)
+}
+
+fn walk<'a>(
+    plan: &'a LogicalPlan,
+    above: &mut Vec<Above<'a>>,
+    number: &mut usize,
+    visit: &mut impl FnMut(&'a Join, usize, &[Above<'a>]) -> Result<()>,
+) -> Result<()> {
+    if let LogicalPlan::Join(join) = plan {
+        let own = *number;
+        *number += 1;
+        visit(join, own, above)?;
+        for side in [Side::Left, Side::Right] {
+            above.push(Above { join, number: own, side });
+            walk(side.of(join), above, number, visit)?;
+            above.pop();
+        }
+        return Ok(());
+    }
+    let keeps_names = match plan {
+        LogicalPlan::Filter(_) => true,
+        LogicalPlan::Projection(projection) => projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_))),
+        _ => false,
+    };
+    for input in plan.inputs() {
+        match keeps_names {
+            true => walk(input, above, number, visit)?,
+            false => walk(input, &mut Vec::new(), number, visit)?,
+        }
+    }
+    Ok(())
+}
+
+/// The sides of joins above that can only have partners with these keys, with the joins: what a join gives has one of the keys in each of `columns`.
+pub(super) fn reached<'a>(columns: [&Column; 2], above: &[Above<'a>]) -> Vec<(Target, &'a Join)> {
+    let (mut equal, mut targets) = (columns.map(Column::clone).to_vec(), Vec::new());
+    for Above { join, number, side } in above.iter().rev() {
+        let other = side.other();
+        for (own, column) in side.pairs(join) {
+            if !equal.contains(own) || join.null_equality != NullEquality::NullEqualsNothing {
+                continue;
+            }
+            if may_leave_out(join.join_type, other) {
+                targets.push((Target { join: *number, side: other, column: column.clone() }, *join));
+            }
+            if join.join_type == JoinType::Inner {
+                equal.push(column.clone());
+            }
+        }
+        if !gives(join.join_type, *side) {
+            break;
+        }
+    }
+    targets
+}
+
+/// Whether rows of this side that find no partner have no part in the join's.
+pub(super) fn may_leave_out(join: JoinType, side: Side) -> bool {
+    use JoinType::{Full, Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
+    match join {
+        Inner | LeftSemi | RightSemi => true,
+        Left | LeftAnti | LeftMark => side == Side::Right,
+        Right | RightAnti | RightMark => side == Side::Left,
+        Full => false,
+    }
+}
+
+/// Whether a join gives columns of this side.
+fn gives(join: JoinType, side: Side) -> bool {
+    match join {
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => side == Side::Left,
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => side == Side::Right,
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => true,
+    }
+}
