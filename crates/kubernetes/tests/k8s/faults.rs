@@ -56,7 +56,7 @@ impl Scene {
     }
 
     async fn connect(&self) -> Client {
-        self.door.connect().await.expect("it takes connections")
+        self.door.wait().await
     }
 
     fn node_of(&self, pod: &str) -> &Node {

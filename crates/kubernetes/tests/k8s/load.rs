@@ -162,8 +162,8 @@ impl Shared {
             let known = queries.next().expect("they go on and on");
             let asked = self.clock.monotonic();
             let ended = known.again(client).await;
-            let now = self.clock.monotonic();
             let mut endings = self.endings.lock();
+            let now = self.clock.monotonic();
             match ended {
                 Ok(Ok(())) => {
                     endings.right += 1;

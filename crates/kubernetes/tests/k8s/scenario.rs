@@ -159,7 +159,7 @@ impl Scene {
         let refused = Door::of(&self.cluster).await.connect().await.map(drop).expect_err("it has no password");
         assert_eq!(refused.code.as_deref(), Some("28000"), "{refused:?}");
         self.door = Some(Door::with_password(&self.cluster, self.node_of("dw-0")).await);
-        let client = self.door().connect().await.expect("it has a password");
+        let client = self.door().wait().await;
         self.steps.done("a password set in the pod, and the first connection by the service", "");
         client
     }
@@ -402,9 +402,10 @@ impl Scene {
         let least = least.load(Ordering::Relaxed);
         assert!(2 <= least, "one after the other: {least} were ready at the least");
         let more = format!(
-            "one after the other; {} queries right, nobody was answered for {:.1} s",
+            "one after the other; {} queries right, nobody was answered for {:.1} s, {} tries failed",
             endings.right,
-            endings.silence.as_secs_f64()
+            endings.silence.as_secs_f64(),
+            endings.failed.len()
         );
         self.steps.done("… until all its workers have it", &more);
         self.asked_all(&boss).await;

@@ -12,10 +12,12 @@ pub(super) const HERE: Ipv4Addr = Ipv4Addr::new(10, 213, 0, 1);
 /// Bits of the network that they are in.
 const NETWORK_BITS: u8 = 16;
 
+/// The number of the next pod, of whatever bridge: what a name was of may still be going when its bridge is gone.
+static NEXT: AtomicU16 = AtomicU16::new(2);
+
 /// Where pods find each other. Gone with its value, and with this process, however that ends, with all that is in its namespaces.
 pub(super) struct Bridge {
     name: String,
-    next: AtomicU16,
     /// Takes it away, when its input ends.
     sweeper: Child,
 }
@@ -50,12 +52,12 @@ impl Bridge {
             .expect("the script is part of the tests");
         must(&["addr", "add", &format!("{HERE}/{NETWORK_BITS}"), "dev", &name]);
         must(&["link", "set", &name, "up"]);
-        Some(Bridge { name, next: AtomicU16::new(2), sweeper })
+        Some(Bridge { name, sweeper })
     }
 
     /// A namespace with an address that no other pod had. What it does not know goes to this machine.
     pub(super) fn join(&self) -> Network {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("{}-{number}", self.name);
         let [high, low] = number.to_be_bytes();
         let address = Ipv4Addr::new(10, 213, high, low);
