@@ -4,7 +4,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, EnvVar, EnvVarSource, Namespace, ObjectFieldSelector, PodSecurityContext, PodSpec,
-    PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext, ServiceAccount,
+    PodTemplateSpec, ResourceRequirements, SeccompProfile, SecurityContext, ServiceAccount, Toleration,
 };
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -19,6 +19,11 @@ use crate::resources::{Instance, definitions};
 
 #[cfg(test)]
 mod tests;
+
+/// What Kubernetes says of nodes that it does not hear of, and how long the operator stays with one: it has nothing there, and five minutes without it, as
+/// others stay, are long.
+const LOST_NODES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const LOST_SECONDS: i64 = 30;
 
 impl Install {
     /// All objects, in an order in which they can be applied; the first instance last.
@@ -184,6 +189,7 @@ impl Install {
                             ..PodSecurityContext::default()
                         }),
                         containers: vec![self.container()],
+                        tolerations: Some(LOST_NODES.map(until_lost).to_vec()),
                         ..PodSpec::default()
                     }),
                 },
@@ -238,6 +244,16 @@ impl Install {
 /// The name of what lets the instances of a namespace ask whose a token is.
 pub(super) fn reviewer_name(namespace: &str) -> String {
     format!("kiln-tokens-{namespace}")
+}
+
+fn until_lost(taint: &str) -> Toleration {
+    Toleration {
+        key: Some(taint.to_owned()),
+        operator: Some("Exists".to_owned()),
+        effect: Some("NoExecute".to_owned()),
+        toleration_seconds: Some(LOST_SECONDS),
+        value: None,
+    }
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {

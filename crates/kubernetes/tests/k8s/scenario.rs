@@ -4,6 +4,7 @@
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bench::{Suite, load};
 use futures::StreamExt;
@@ -30,6 +31,9 @@ const SCALE: f64 = 0.1;
 const SESSIONS: usize = 2;
 const ON_WORKERS: &str = "USE CLUSTER etl; SET min_parallel_table_scan_size = 0";
 const WORKERS: &str = "app.kubernetes.io/component=worker";
+const OPERATORS: &str = "app.kubernetes.io/component=operator";
+/// Half a minute after its node was last heard of, which takes eight seconds to be noticed, and what the rest may take.
+const OPERATOR_MOVES: Duration = Duration::from_secs(60);
 const IMAGE: &str = "registry.example/kiln:1";
 /// The same program, which says that it is another version.
 const NEXT_IMAGE: &str = "registry.example/kiln:2";
@@ -150,7 +154,7 @@ impl Scene {
         let size = ["--cpu", "1", "--memory", "1Gi", "--volume", "1Gi", "--timeout", "120"];
         let told = self.kiln(&[&["install", "kubernetes", "--image", IMAGE], &storage[..], &size].concat()).await;
         assert!(told.contains("ALTER ROLE kiln PASSWORD") && told.contains("instance dw: running"), "{told}");
-        let operators = self.pods("app.kubernetes.io/component=operator").await;
+        let operators = self.pods(OPERATORS).await;
         assert_eq!(operators.len(), 1, "the operator is a pod");
         self.steps.done("`kiln install kubernetes`, until the warehouse takes queries", "");
     }
@@ -253,7 +257,7 @@ impl Scene {
     async fn lose_the_operator(&mut self, boss: &Client) {
         let before = self.life().await;
         let load = self.begin_load();
-        let operator = self.pods("app.kubernetes.io/component=operator").await[0].name_any();
+        let operator = self.pods(OPERATORS).await[0].name_any();
         self.kill(&operator).await;
         boss.batch_execute("ALTER CLUSTER etl SET (NODE_COUNT = 2)").await.expect("the API server takes it");
         self.until_workers(boss, 2).await;
@@ -307,11 +311,14 @@ impl Scene {
     async fn lose_a_node(&mut self, boss: &Client) {
         let workers: Vec<String> = self.pods(WORKERS).await.iter().map(ResourceExt::name_any).collect();
         let has_only_workers = |node: &Node| !node.runs("dw-0") && workers.iter().any(|worker| node.runs(worker));
-        let at = self.nodes.iter().position(has_only_workers).expect("workers are spread over nodes");
+        let operator = self.pods(OPERATORS).await[0].name_any();
+        let candidates: Vec<usize> = (0..self.nodes.len()).filter(|at| has_only_workers(&self.nodes[*at])).collect();
+        let with_operator = candidates.iter().find(|at| self.nodes[**at].runs(&operator));
+        let at = *with_operator.or(candidates.first()).expect("workers are spread over nodes");
         let load = self.begin_load();
         load.goes_on(5).await;
         let node = self.nodes.swap_remove(at);
-        let pods: Api<Pod> = self.cluster.all();
+        let (pods, has_operator): (Api<Pod>, _) = (self.cluster.all(), with_operator.is_some());
         let mut lost = Vec::new();
         for worker in workers.iter().filter(|worker| node.runs(worker)) {
             lost.push((worker, pods.get(worker).await.expect("it is there").uid()));
@@ -327,19 +334,39 @@ impl Scene {
         let conditions = object.status.and_then(|status| status.conditions).unwrap_or_default();
         let ready = conditions.iter().find(|one| one.type_ == "Ready").map(|one| one.status.as_str());
         assert_eq!(ready, Some("Unknown"), "it is not heard of");
-        self.dead.push(dead);
         load.goes_on(5).await;
         let endings = load.end().await;
         let forgiven = |trouble: &Trouble| trouble.code.as_deref() == Some("58030");
         assert!(endings.failed.iter().all(forgiven) && endings.failed.len() <= SESSIONS, "{endings:#?}");
         let more = format!(
-            "{} lost, {} queries right, {} told to run again, the longest {:.1} s; the node's object is still there",
+            "{} lost{}, {} queries right, {} told to run again, the longest {:.1} s; the node's object is still there",
             lost.len(),
+            if has_operator { " with the operator" } else { "" },
             endings.right,
             endings.failed.len(),
             endings.longest.as_secs_f64()
         );
         self.steps.done("kill a node with workers under load, until they are replaced on others", &more);
+        self.until_operator_off(&dead).await;
+        self.steps.done("… until an operator is on another one", "");
+        self.dead.push(dead);
+    }
+
+    /// An operator runs on another node than the dead one.
+    async fn until_operator_off(&self, dead: &str) {
+        let operators = watcher::Config::default().labels(OPERATORS);
+        let mut events = watcher(self.cluster.all::<Pod>(), operators).boxed();
+        let there = async {
+            while let Some(event) = events.next().await {
+                if let Event::Apply(pod) | Event::InitApply(pod) = event.expect("the API server can be watched") {
+                    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+                    if is_ready(&pod) && node != Some(dead) {
+                        return;
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(OPERATOR_MOVES, there).await.expect("the operator leaves a dead node in time");
     }
 
     async fn lose_the_node_of_the_instance(&mut self, boss: Client) -> Client {
@@ -460,8 +487,8 @@ async fn until_done(boss: &Client, statement: &str) {
     let clock = SystemClock::new();
     loop {
         let Err(error) = boss.batch_execute(statement).await else { return };
-        assert!(types::Clock::monotonic(&clock) < std::time::Duration::from_secs(10), "{statement}: {error:?}");
-        types::Clock::sleep(&clock, std::time::Duration::from_millis(100)).await;
+        assert!(types::Clock::monotonic(&clock) < Duration::from_secs(10), "{statement}: {error:?}");
+        types::Clock::sleep(&clock, Duration::from_millis(100)).await;
     }
 }
 
