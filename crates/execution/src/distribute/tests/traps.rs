@@ -195,6 +195,9 @@ async fn what_lies_below_groups_is_read_by_the_keys_of_the_other_side() {
         "select s.name from small s where s.name < 'n11' and not exists (select 1 from big b where b.k = s.k and b.id % 5 = 1)".to_owned(),
         format!("select g.number from {groups} left join small s on g.k = s.k and s.name < 'n11' where s.name is null"),
         format!("select s.name, g.number from small s join {groups} on g.k = s.k where s.name < 'a'"),
+        "select count(*), sum(b.id), sum(c.id) from small s join big b on b.k = s.k join big c on c.k = b.k and c.id % 7 = 0 where s.name < 'n11'".to_owned(),
+        "select count(*), count(c.id) from small s join big b on b.k = s.k left join big c on c.k = b.k and c.id % 7 = 0 where s.name < 'n11'".to_owned(),
+        "select count(*), count(c.id) from small s join big b on b.k = s.k right join big c on c.k = b.k and s.name < 'n11'".to_owned(),
     ] {
         check(&sql, &query, &workers.distribution).await;
     }
