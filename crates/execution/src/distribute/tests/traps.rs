@@ -205,3 +205,19 @@ async fn what_lies_below_groups_is_read_by_the_keys_of_the_other_side() {
     let lines = sql.run_with(&format!("explain (analyze) {query}"), &on(&sql, &workers.distribution)).await.unwrap();
     assert!(lines.iter().any(|line| line.contains("has_key(k)")), "{lines:#?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_null_below_not_in_is_seen_whatever_keys_are_asked_for() {
+    let sql = tables().await;
+    sql.copy("big", "100000,,none,2024-03-01 00:00:00+00\n".into()).await;
+    let workers = Workers::over(&sql, 3);
+    let chosen = "select count(*) from small s where s.name < 'n11' and s.k";
+    let (rows, _) = on_workers(&sql, &format!("{chosen} not in (select k from big)"), &workers.distribution)
+        .await
+        .expect("it runs");
+    assert_eq!(rows, ["0"]);
+    let few = format!("{chosen} not in (select k from big where id < 100000)");
+    let (rows, _) = on_workers(&sql, &few, &workers.distribution).await.expect("it runs");
+    assert_eq!(rows, alone(&sql, &few).await);
+    assert_ne!(rows, ["0"]);
+}
