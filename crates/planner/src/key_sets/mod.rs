@@ -132,7 +132,8 @@ struct Candidate {
 }
 
 fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &KeysAsked) -> Result<Option<Candidate>> {
-    if join.null_equality != NullEquality::NullEqualsNothing {
+    // A NULL below NOT IN has a say, and no key.
+    if join.null_equality != NullEquality::NullEqualsNothing || join.null_aware {
         return Ok(None);
     }
     for side in [Side::Left, Side::Right] {

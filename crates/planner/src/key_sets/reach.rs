@@ -101,7 +101,8 @@ pub(super) fn reached<'a>(columns: [&Column; 2], above: &[Above<'a>]) -> Vec<(Ta
             if !equal.contains(own) || join.null_equality != NullEquality::NullEqualsNothing {
                 continue;
             }
-            if may_leave_out(join.join_type, other) {
+            // A NULL below NOT IN has a say, and no key.
+            if may_leave_out(join.join_type, other) && !join.null_aware {
                 targets.push((Target { join: *number, side: other, column: column.clone() }, *join));
             }
             if join.join_type == JoinType::Inner {

@@ -195,10 +195,29 @@ async fn what_lies_below_groups_is_read_by_the_keys_of_the_other_side() {
         "select s.name from small s where s.name < 'n11' and not exists (select 1 from big b where b.k = s.k and b.id % 5 = 1)".to_owned(),
         format!("select g.number from {groups} left join small s on g.k = s.k and s.name < 'n11' where s.name is null"),
         format!("select s.name, g.number from small s join {groups} on g.k = s.k where s.name < 'a'"),
+        "select count(*), sum(b.id), sum(c.id) from small s join big b on b.k = s.k join big c on c.k = b.k and c.id % 7 = 0 where s.name < 'n11'".to_owned(),
+        "select count(*), count(c.id) from small s join big b on b.k = s.k left join big c on c.k = b.k and c.id % 7 = 0 where s.name < 'n11'".to_owned(),
+        "select count(*), count(c.id) from small s join big b on b.k = s.k right join big c on c.k = b.k and s.name < 'n11'".to_owned(),
     ] {
         check(&sql, &query, &workers.distribution).await;
     }
     let query = format!("select s.name, g.number from small s join {groups} on g.k = s.k where s.name < 'n11'");
     let lines = sql.run_with(&format!("explain (analyze) {query}"), &on(&sql, &workers.distribution)).await.unwrap();
     assert!(lines.iter().any(|line| line.contains("has_key(k)")), "{lines:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_null_below_not_in_is_seen_whatever_keys_are_asked_for() {
+    let sql = tables().await;
+    sql.copy("big", "100000,,none,2024-03-01 00:00:00+00\n".into()).await;
+    let workers = Workers::over(&sql, 3);
+    let chosen = "select count(*) from small s where s.name < 'n11' and s.k";
+    let (rows, _) = on_workers(&sql, &format!("{chosen} not in (select k from big)"), &workers.distribution)
+        .await
+        .expect("it runs");
+    assert_eq!(rows, ["0"]);
+    let few = format!("{chosen} not in (select k from big where id < 100000)");
+    let (rows, _) = on_workers(&sql, &few, &workers.distribution).await.expect("it runs");
+    assert_eq!(rows, alone(&sql, &few).await);
+    assert_ne!(rows, ["0"]);
 }

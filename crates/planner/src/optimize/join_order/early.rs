@@ -32,8 +32,8 @@ pub(super) const JOINED_MIN: f64 = 0.5;
 
 /// The same groups, of groups that are made before the joins; `None` where that is not possible or not worth it.
 pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
-    let is_set = |key: &Expr| matches!(key, Expr::GroupingSet(_));
-    if aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set) {
+    let is_set_or_chance = |key: &Expr| matches!(key, Expr::GroupingSet(_)) || key.is_volatile();
+    if aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set_or_chance) {
         return Ok(None);
     }
     let Some(calls) = calls(aggregate) else { return Ok(None) };

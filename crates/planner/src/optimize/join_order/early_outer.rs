@@ -17,7 +17,10 @@ use crate::optimize::estimate::{Relation, existence_share};
 pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let Some((join, sides)) = outer_join(&aggregate.input) else { return Ok(None) };
     let is_kept = |column: &Column| sides.kept.schema().has_column(column);
-    let are_kept = |key: &Expr| !matches!(key, Expr::GroupingSet(_)) && key.column_refs().into_iter().all(is_kept);
+    let are_kept = |key: &Expr| {
+        let is_plain = !matches!(key, Expr::GroupingSet(_)) && !key.is_volatile();
+        is_plain && key.column_refs().into_iter().all(is_kept)
+    };
     if aggregate.group_expr.is_empty() || !aggregate.group_expr.iter().all(are_kept) {
         return Ok(None);
     }
