@@ -78,6 +78,7 @@ impl Scene {
         self.cluster.until(&name, move |pod: Option<&Pod>| pod.is_some_and(|pod| pod.uid() != uid)).await;
         let replaced = (self.clock.monotonic() - begun).as_secs();
         assert!((REPLACED_AFTER - 2..REPLACED_AFTER + REST).contains(&replaced), "after {replaced} s");
+        self.cluster.until(&name, |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
         until(boss, READY, "3").await;
         load.goes_on(5).await;
         (self.clock.monotonic() - begun).as_secs_f64()
@@ -154,11 +155,12 @@ async fn queries_outlive_workers_that_freeze_are_cut_off_or_have_full_disks() {
     assert_eq!(value(&boss, READY).await, "3");
     steps.done("a full disk of a worker", "answers stay right");
 
-    let endings = load.end_whole().await;
-    steps.done(
-        "all of it",
-        &format!("{} queries right, none failed, the longest {:.1} s", endings.right, endings.longest.as_secs_f64()),
-    );
+    let endings = load.end().await;
+    // As `docs/operate.md` says of one that loses workers twice.
+    assert!(endings.failed.iter().all(|trouble| trouble.code.as_deref() == Some("58030")), "{endings:#?}");
+    assert!(endings.failed.len() * 100 <= endings.right, "99 of 100 are answered: {endings:#?}");
+    let (right, again, longest) = (endings.right, endings.failed.len(), endings.longest.as_secs_f64());
+    steps.done("all of it", &format!("{right} queries right, {again} told to run again, the longest {longest:.1} s"));
     scene.operator.stop().await;
 }
 

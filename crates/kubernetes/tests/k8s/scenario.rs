@@ -198,6 +198,13 @@ impl Scene {
         self.steps.done("the 22 queries on them, for the first time", "right");
         self.asked_all(boss).await;
         self.steps.done("the 22 queries on them, again", "right");
+        let mut divided = 0;
+        for known in &self.plain {
+            let plan = Known::ask(boss, &format!("EXPLAIN (ANALYZE) {}", known.sql)).await;
+            divided += usize::from(plan.rows.iter().flatten().flatten().any(|line| line == "Runs: on 3 workers"));
+        }
+        assert!(0 < divided, "some are divided among the workers");
+        self.steps.done("`EXPLAIN (ANALYZE)` of them", &format!("{divided} were divided among all three"));
     }
 
     async fn scale(&mut self, boss: &Client) {
@@ -244,7 +251,8 @@ impl Scene {
         let pod = self.pods(WORKERS).await[1].clone();
         let (name, uid) = (pod.name_any(), pod.uid());
         self.kill(&name).await;
-        self.cluster.until(&name, move |pod: Option<&Pod>| pod.is_some_and(|pod| pod.uid() != uid)).await;
+        let is_another = move |pod: Option<&Pod>| pod.is_some_and(|pod| pod.uid() != uid && is_ready(pod));
+        self.cluster.until(&name, is_another).await;
         self.until_workers(boss, 3).await;
         load.goes_on(5).await;
         let endings = load.end().await;
@@ -301,8 +309,11 @@ impl Scene {
         let after = self.life().await;
         let workers = before.iter().filter(|(name, ..)| name != "dw-0");
         assert!(workers.clone().all(|worker| after.contains(worker)), "its workers have found it again: {after:?}");
-        let more =
-            format!("nobody was answered for {:.1} s; the workers found it again", endings.silence.as_secs_f64());
+        let more = format!(
+            "nobody was answered for {:.1} s, {} tries failed; the workers found it again",
+            endings.silence.as_secs_f64(),
+            endings.failed.len()
+        );
         self.steps.done("kill the instance's pod under load, until all is as before", &more);
         boss
     }
@@ -326,7 +337,8 @@ impl Scene {
         let dead = node.die().await;
         load.goes_on(5).await;
         for (worker, uid) in &lost {
-            self.cluster.until(worker, |pod: Option<&Pod>| pod.is_some_and(|pod| pod.uid() != *uid)).await;
+            let is_another = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.uid() != *uid && is_ready(pod));
+            self.cluster.until(worker, is_another).await;
         }
         self.until_workers(boss, 3).await;
         let nodes: Api<NodeObject> = Api::all(self.cluster.client.clone());

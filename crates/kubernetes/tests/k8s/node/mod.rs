@@ -184,6 +184,8 @@ impl Shared {
                     "kubernetes.io/hostname": self.name,
                     "kubernetes.io/os": "linux",
                     NAMESPACE_TAINT: ground.namespace,
+                    // Of a zone in which most nodes are lost Kubernetes evicts nothing, and those of earlier tests are.
+                    "topology.kubernetes.io/zone": ground.namespace,
                 },
             },
             "spec": { "taints": [{ "key": NAMESPACE_TAINT, "value": ground.namespace, "effect": "NoSchedule" }] },
