@@ -77,9 +77,9 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", requires = "streams")]
     clusters: Vec<usize>,
 
-    /// tpch, tpcds: tables are distributed by the keys on which they are joined
-    #[arg(long, conflicts_with = "load")]
-    distributed: bool,
+    /// tpch, tpcds: tables are distributed by the keys on which they are joined; usual where each query runs on a cluster
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", conflicts_with = "load")]
+    distributed: Option<bool>,
 
     /// Draw what several numbers of streams got done to this file, as SVG
     #[arg(long, value_name = "FILE", requires = "streams")]
@@ -95,6 +95,13 @@ pub(crate) struct BenchArguments {
 
     #[command(flatten)]
     clients: ClientArguments,
+}
+
+impl BenchArguments {
+    /// Whether tables are distributed by the keys on which they are joined.
+    fn is_distributed(&self) -> bool {
+        self.distributed.unwrap_or(self.cluster.is_some() && self.streams.is_empty())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

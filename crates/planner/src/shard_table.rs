@@ -121,10 +121,10 @@ impl ShardTable {
         }
     }
 
-    /// Whether all there is lies in shards that have no NULL in a column, by its place in the schema.
+    /// Whether all there is lies in shards that have no NULL in a column, by its place in the schema. Of no shards nobody needs to know.
     pub(crate) fn has_no_null(&self, place: usize) -> bool {
         let column = self.table.columns.get(place);
-        let is_known = self.files.is_none() && self.rows.is_settled();
+        let is_known = self.files.is_none() && self.rows.is_settled() && self.rows.shards.live_rows() != 0;
         is_known && column.is_some_and(|column| self.rows.shards.summary(column).nulls == 0)
     }
 

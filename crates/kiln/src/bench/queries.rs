@@ -26,7 +26,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let mut say = |line: &str| println!("{line}");
     let purpose = if arguments.load { "load" } else { "kiln" };
-    let layout = if arguments.distributed { "-distributed" } else { "" };
+    let layout = if arguments.is_distributed() { "-distributed" } else { "" };
     let data = workspace.join(format!("{purpose}-{suite}-{}{layout}", arguments.sf));
     let loaded_mark = data.join("loaded");
     if arguments.load && arguments.connect.is_none() {
@@ -50,7 +50,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         queries: arguments.queries.clone(),
         workspace,
         loaded: loaded_mark.exists(),
-        distributed: arguments.distributed,
+        distributed: arguments.is_distributed(),
         memory_mb: arguments.memory_mb,
         show_rows: if arguments.show { 3 } else { 0 },
     };

@@ -325,7 +325,7 @@ impl Scene {
         let operator = self.pods(OPERATORS).await[0].name_any();
         let candidates: Vec<usize> = (0..self.nodes.len()).filter(|at| has_only_workers(&self.nodes[*at])).collect();
         let with_operator = candidates.iter().find(|at| self.nodes[**at].runs(&operator));
-        let at = *with_operator.or(candidates.first()).expect("workers are spread over nodes");
+        let at = *with_operator.or_else(|| candidates.first()).expect("workers are spread over nodes");
         let load = self.begin_load();
         load.goes_on(5).await;
         let node = self.nodes.swap_remove(at);
