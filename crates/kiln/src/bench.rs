@@ -100,7 +100,7 @@ pub(crate) struct BenchArguments {
 impl BenchArguments {
     /// Whether tables are distributed by the keys on which they are joined.
     fn is_distributed(&self) -> bool {
-        self.distributed.unwrap_or(self.cluster.is_some() && self.streams.is_empty())
+        self.distributed.unwrap_or_else(|| self.cluster.is_some() && self.streams.is_empty())
     }
 }
 

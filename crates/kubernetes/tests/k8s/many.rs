@@ -17,7 +17,8 @@ use types::{Clock, SystemClock};
 
 use crate::house::{HARDWARE, House};
 
-const WORKERS: i32 = 3_000;
+/// With the one of the instance itself.
+const WORKERS: i32 = 2_999;
 const NODES_MAX: i32 = 64;
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Requests of the test itself at a time.

@@ -40,6 +40,7 @@ pub(super) struct Link {
 impl Bridge {
     /// A new one, which goes together with all that is in the folder; `None` where that is not allowed here.
     pub(super) fn open(folder: &Path) -> Option<Bridge> {
+        sweep_of_the_gone();
         let name = format!("kiln{}", std::process::id());
         if !ip(&["link", "add", &name, "type", "bridge"]) {
             return None;
@@ -126,6 +127,20 @@ impl Drop for Network {
                 Command::new("kill").args(["-s", "KILL"]).args(left.split_whitespace()).stderr(Stdio::null()).status();
         }
         ip(&["netns", "del", &self.namespace]);
+    }
+}
+
+/// Takes away bridges whose processes were ended together with their sweepers: two with one address are no way to anybody.
+fn sweep_of_the_gone() {
+    let bridges = Command::new("ip").args(["-o", "link", "show", "type", "bridge"]).output();
+    let bridges = bridges.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
+    let names = bridges.lines().filter_map(|line| line.split_whitespace().nth(1)?.strip_suffix(':'));
+    for name in names {
+        let is_gone = |process: u32| !Path::new("/proc").join(process.to_string()).exists();
+        if name.strip_prefix("kiln").and_then(|process| process.parse().ok()).is_some_and(is_gone) {
+            let sweeping = Command::new(project("tests/k8s/sweep")).arg(name).stdin(Stdio::null()).status();
+            sweeping.expect("the script is part of the tests");
+        }
     }
 }
 
