@@ -18,9 +18,7 @@ use crate::desired::stored::{decode, encode};
 use crate::desired::{Author, Change, ClusterId, DesiredState, HardwareKind, Inventory};
 use crate::events::ClusterEvent;
 use crate::reconcile::{Action, Settings, reconcile, suspend_idle};
-use crate::revisions::Revisions;
-use crate::serving::Phase;
-use crate::worker::{Worker, WorkerId};
+use crate::worker::WorkerId;
 
 /// Where the desired state is kept: one value, replaced as a whole.
 pub trait StateStore: Send + Sync + fmt::Debug {
@@ -145,32 +143,12 @@ impl ControlPlane for LocalControlPlane {
         Ok(events)
     }
 
-    fn desired(&self) -> Arc<DesiredState> {
-        self.known.desired()
+    fn known(&self) -> &Known {
+        &self.known
     }
 
     fn inventory(&self) -> Arc<Inventory> {
         Arc::clone(&self.inventory)
-    }
-
-    fn workers(&self) -> Arc<[Worker]> {
-        self.known.workers()
-    }
-
-    fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
-        self.known.serving(cluster)
-    }
-
-    fn phase(&self, cluster: ClusterId) -> Option<Phase> {
-        self.known.phase(cluster)
-    }
-
-    fn events(&self) -> Vec<ClusterEvent> {
-        self.known.events()
-    }
-
-    fn revisions(&self) -> &Revisions {
-        self.known.revisions()
     }
 
     fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {

@@ -44,27 +44,42 @@ pub trait ControlPlane: Send + Sync + fmt::Debug {
     /// The change is refused or cannot be kept, and has not been made.
     fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, PlaneError>;
 
-    /// What should be.
-    fn desired(&self) -> Arc<DesiredState>;
-
     /// What clusters can be made of here, now.
     fn inventory(&self) -> Arc<Inventory>;
 
+    /// What has been made durable and observed, of which the questions below are answered.
+    fn known(&self) -> &Known;
+
+    /// What should be.
+    fn desired(&self) -> Arc<DesiredState> {
+        self.known().desired()
+    }
+
     /// All workers as they were last observed, with those that have gone lately.
-    fn workers(&self) -> Arc<[Worker]>;
+    fn workers(&self) -> Arc<[Worker]> {
+        self.known().workers()
+    }
 
     /// The workers that a new statement on the cluster is given to, by slot; see [`crate::serving::serving`]. Cheap enough for each
     /// statement.
-    fn serving(&self, cluster: ClusterId) -> Arc<[Worker]>;
+    fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
+        self.known().serving(cluster)
+    }
 
     /// How far the cluster is on its way to what it should be; `None` where it does not exist.
-    fn phase(&self, cluster: ClusterId) -> Option<Phase>;
+    fn phase(&self, cluster: ClusterId) -> Option<Phase> {
+        self.known().phase(cluster)
+    }
 
     /// What happened to clusters and workers, oldest first, as far back as it is kept.
-    fn events(&self) -> Vec<ClusterEvent>;
+    fn events(&self) -> Vec<ClusterEvent> {
+        self.known().events()
+    }
 
     /// Grows when something that can be asked here is different: the desired state, or who the workers are and what state they are in.
-    fn revisions(&self) -> &Revisions;
+    fn revisions(&self) -> &Revisions {
+        self.known().revisions()
+    }
 
     /// Lets clusters that were idle for long fall asleep, looks at the workers and does what makes them what they should be. Returns what
     /// was done; nothing where all was well. Whoever owns the control plane calls it about once a second, and when its revisions grow.

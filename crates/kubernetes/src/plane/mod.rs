@@ -25,7 +25,7 @@ use cluster::desired::stored::encode;
 use cluster::reconcile::suspend_idle;
 use cluster::{
     Action, Activity, Author, Change, ClusterEvent, ClusterId, ControlPlane, DesiredState, Guests, HardwareInstance,
-    Inventory, Phase, PlaneError, Revisions, Settings, StateStore, Vouch, WlmProfile, Worker, WorkerHost, reconcile,
+    Inventory, PlaneError, Revisions, Settings, StateStore, Vouch, WlmProfile, Worker, WorkerHost, reconcile,
 };
 use kube::Client;
 use parking_lot::Mutex;
@@ -304,8 +304,8 @@ impl ControlPlane for KubernetesControlPlane {
         Ok(events)
     }
 
-    fn desired(&self) -> Arc<DesiredState> {
-        self.known.desired()
+    fn known(&self) -> &Known {
+        &self.known
     }
 
     fn inventory(&self) -> Arc<Inventory> {
@@ -316,26 +316,6 @@ impl ControlPlane for KubernetesControlPlane {
             *inventory = (news, Arc::new(hardware::inventory(&profiles, &self.profiles)));
         }
         Arc::clone(&inventory.1)
-    }
-
-    fn workers(&self) -> Arc<[Worker]> {
-        self.known.workers()
-    }
-
-    fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
-        self.known.serving(cluster)
-    }
-
-    fn phase(&self, cluster: ClusterId) -> Option<Phase> {
-        self.known.phase(cluster)
-    }
-
-    fn events(&self) -> Vec<ClusterEvent> {
-        self.known.events()
-    }
-
-    fn revisions(&self) -> &Revisions {
-        self.known.revisions()
     }
 
     fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action> {
