@@ -2,13 +2,16 @@
 #
 #     docker build -t kiln .
 #
+# --build-arg PROFILE=debug builds sooner what runs slower.
 # The program is linked to the C library of the image it is compiled in, and takes that with it.
 ARG RUST=rust:1.95-bookworm
 FROM ${RUST} AS build
 RUN apt-get update && apt-get install -y --no-install-recommends binutils ca-certificates python3 && rm -rf /var/lib/apt/lists/*
+ARG PROFILE=release
 WORKDIR /kiln
 COPY . .
-RUN rustup component add llvm-tools && scripts/release && scripts/image target/release/kiln --root /image.tar \
+RUN if [ "$PROFILE" = release ]; then scripts/release; else cargo build --workspace --bins; fi \
+ && scripts/image "$(scripts/target-dir)/$PROFILE/kiln" --root /image.tar \
  && mkdir /image && tar -xf /image.tar -C /image
 
 FROM scratch

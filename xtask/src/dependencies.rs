@@ -15,7 +15,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tonic", &["execution"]),
     ("pgwire", &["gateway"]),
     ("axum", &["gateway"]),
-    ("rcgen", &["fleet", "gateway", "tests"]),
+    ("rcgen", &["fleet", "gateway", "kubernetes", "tests"]),
     ("kube", &["kubernetes"]),
     ("k8s-openapi", &["kubernetes"]),
     ("schemars", &["kubernetes"]),

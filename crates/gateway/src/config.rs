@@ -1,5 +1,6 @@
 //! What an operator may choose about the front doors.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::pg::tls::TlsFiles;
@@ -19,6 +20,8 @@ pub struct GatewayConfig {
     pub query_log_rows: usize,
     /// `None`: TLS is refused.
     pub tls: Option<TlsFiles>,
+    /// A file with the password of the role that every catalog begins with, or with its verifier. `None`: SQL says it.
+    pub superuser_password: Option<PathBuf>,
 }
 
 impl Default for GatewayConfig {
@@ -30,6 +33,7 @@ impl Default for GatewayConfig {
             shutdown_grace: Duration::from_secs(10),
             query_log_rows: 10_000,
             tls: None,
+            superuser_password: None,
         }
     }
 }

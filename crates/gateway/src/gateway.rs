@@ -15,10 +15,11 @@ use types::{Clock, Random};
 use crate::activity::Backends;
 use crate::clusters::Clusters;
 use crate::config::GatewayConfig;
+use crate::credentials::{Certificate, SuperuserPassword};
 use crate::http;
 use crate::http::metrics::Metrics;
 use crate::pg;
-use crate::pg::tls::{Tls, TlsError};
+use crate::pg::tls::TlsError;
 use crate::query_log::QueryLog;
 
 /// The front doors over one warehouse.
@@ -31,7 +32,10 @@ pub struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
-    pub(crate) tls: Option<Tls>,
+    /// `None`: TLS is refused.
+    pub(crate) certificate: Option<Certificate>,
+    /// `None`: SQL says it.
+    pub(crate) superuser_password: Option<SuperuserPassword>,
     pub(crate) backends: Arc<Backends>,
     pub(crate) metrics: Arc<Metrics>,
     /// Makes up verifiers for roles that do not exist.
@@ -54,7 +58,8 @@ impl Gateway {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Result<Arc<Self>, TlsError> {
-        let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        let certificate = config.tls.as_ref().map(Certificate::load).transpose()?;
+        let superuser_password = config.superuser_password.as_deref().map(SuperuserPassword::new);
         let metrics = Arc::new(Metrics::new());
         let mut decoy_secret = [0; 32];
         random.fill(&mut decoy_secret);
@@ -68,7 +73,8 @@ impl Gateway {
             config,
             clock,
             random,
-            tls,
+            certificate,
+            superuser_password,
             registry: Mutex::new(metrics.registry()),
             metrics,
             decoy_secret,

@@ -4,11 +4,12 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `execution`, changes to `txn`.
 //!
 //! Start at `session/mod.rs`: `Session::run` is one statement from text to its last row. Then `pg/connection.rs` for how
-//! messages become such calls, `gateway.rs` for what all connections share, and `clusters/` for where statements run.
+//! messages become such calls, `gateway.rs` for what all connections share, `credentials/` for what proves who is who, and `clusters/` for where statements run.
 
 mod activity;
 mod clusters;
 mod config;
+mod credentials;
 mod gateway;
 mod http;
 mod interrupt;
@@ -19,5 +20,6 @@ mod session;
 
 pub use clusters::{ClusterSettings, Clusters, PlaneParts};
 pub use config::GatewayConfig;
+pub use credentials::PasswordError;
 pub use gateway::Gateway;
 pub use pg::tls::{TlsError, TlsFiles};

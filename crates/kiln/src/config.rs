@@ -37,13 +37,18 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_STORAGE", value_name = "URL")]
     pub(crate) storage: Option<String>,
 
-    /// PEM file with the server's certificate chain; clients may then use TLS
+    /// PEM file with the server's certificate chain; clients may then use TLS. Where it is replaced, new connections are shown the new one
     #[arg(long, env = "KILN_TLS_CERT", value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,
 
     /// PEM file with the certificate's private key
     #[arg(long, env = "KILN_TLS_KEY", value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
+
+    /// File with the password of the superuser `kiln`, or with its SCRAM-SHA-256 verifier: set at the start and whenever the file says another one, and by
+    /// nothing else [default: ALTER ROLE says it, and there is none at first]
+    #[arg(long, env = "KILN_SUPERUSER_PASSWORD_FILE", value_name = "FILE")]
+    pub(crate) superuser_password_file: Option<PathBuf>,
 
     /// Connections served at once; more are refused with 53300 [default: 500]
     #[arg(long, env = "KILN_MAX_CONNECTIONS", value_name = "COUNT")]
@@ -164,6 +169,8 @@ pub(crate) struct Config {
     pub(crate) http: SocketAddr,
     pub(crate) storage: String,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// `None` where SQL says it.
+    pub(crate) superuser_password: Option<PathBuf>,
     pub(crate) connections_max: usize,
     /// `None` for one per core.
     pub(crate) threads: Option<usize>,
@@ -223,6 +230,7 @@ impl ServeArguments {
             storage: self.storage.or(below.storage),
             tls_cert: self.tls_cert.or(below.tls_cert),
             tls_key: self.tls_key.or(below.tls_key),
+            superuser_password_file: self.superuser_password_file.or(below.superuser_password_file),
             max_connections: self.max_connections.or(below.max_connections),
             threads: self.threads.or(below.threads),
             memory_mb: self.memory_mb.or(below.memory_mb),
@@ -273,6 +281,7 @@ impl ServeArguments {
             http: self.http.unwrap_or_else(|| local(8433)),
             storage,
             tls,
+            superuser_password: self.superuser_password_file,
             connections_max: self.max_connections.unwrap_or(500),
             threads: self.threads.map(|count| count.clamp(1, THREADS_MAX)),
             memory_bytes,

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use kubernetes::resources::{Instance, InstanceSpec, Resources, ServiceType, Storage, Tls, Volume, VolumeRetention};
+use kubernetes::credentials::AUTHORITY;
+use kubernetes::resources::{
+    Auth, Instance, InstanceSpec, Resources, Restore, ServiceType, Storage, Tls, Volume, VolumeRetention,
+};
 use kubernetes::{Install, Progress, Remove};
 use types::{Clock, SystemClock};
 
@@ -52,9 +55,21 @@ pub(crate) struct InstallArguments {
     #[arg(long, value_name = "SECRET")]
     storage_secret: Option<String>,
 
-    /// Secret of the namespace with the certificate that clients are shown
+    /// What the warehouse begins with, where its volume is empty: what its storage had at this time (2026-01-31 12:00:00+00) or snapshot, or the newest that it has
+    #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true, default_missing_value = NEWEST, requires = "storage")]
+    restore: Option<String>,
+
+    /// Secret of the namespace with the superuser's password in the key `password` [default: one that the operator makes]
+    #[arg(long, value_name = "SECRET")]
+    auth_secret: Option<String>,
+
+    /// Secret of the namespace with the certificate that clients are shown [default: one that the operator makes, of the authority in the config map kiln-ca]
     #[arg(long, value_name = "SECRET")]
     tls_secret: Option<String>,
+
+    /// One more name or address for that certificate, by which clients outside of the cluster come; may be given several times
+    #[arg(long, value_name = "NAME", conflicts_with = "tls_secret")]
+    tls_name: Vec<String>,
 
     /// Cores of the warehouse
     #[arg(long, value_name = "CORES", default_value = "2")]
@@ -80,6 +95,9 @@ pub(crate) struct InstallArguments {
     #[arg(long)]
     dry_run: bool,
 }
+
+/// In the place of a moment.
+const NEWEST: &str = "newest";
 
 /// The options of `kiln uninstall kubernetes`.
 #[derive(Debug, Args)]
@@ -144,7 +162,9 @@ impl InstallArguments {
                 storage_class_name: self.storage_class.clone(),
                 when_deleted: VolumeRetention::default(),
             },
-            tls: self.tls_secret.clone().map(|secret_name| Tls { secret_name }),
+            restore: self.restore.clone().map(|to| Restore { to: Some(to).filter(|to| to != NEWEST) }),
+            auth: Auth { secret_name: self.auth_secret.clone() },
+            tls: Tls { secret_name: self.tls_secret.clone(), names: self.tls_name.clone() },
             service_type: ServiceType::default(),
             service_account_name: None,
             evictable: false,
@@ -157,11 +177,24 @@ impl InstallArguments {
         if self.operator_only {
             return format!("The operator looks after every Instance that is applied to the namespace {namespace}.\n");
         }
+        let secret = self.auth_secret.clone().unwrap_or_else(|| format!("{name}-superuser"));
+        let (mode, trusted) = match &self.tls_secret {
+            None => (
+                "verify-full sslrootcert=kiln-ca.crt",
+                format!(
+                    "    kubectl -n {namespace} get configmap {AUTHORITY} -o 'jsonpath={{.data.ca\\.crt}}' > kiln-ca.crt\n"
+                ),
+            ),
+            Some(_) => ("require", String::new()),
+        };
         format!(
-            "The warehouse {name} takes queries. Its superuser has no password yet and connects from its own pod alone:\n\n    \
-             kubectl -n {namespace} port-forward pod/{name}-0 5433 &\n    \
-             psql -h 127.0.0.1 -p 5433 -U kiln -c \"ALTER ROLE kiln PASSWORD '…'\"\n\n\
-             With a password it connects from the cluster: {name}.{namespace}.svc:5432.\n"
+            "The warehouse {name} takes queries. From its own pod:\n\n    \
+             kubectl -n {namespace} exec -it {name}-0 -- kiln sql\n\n\
+             From the cluster at {name}.{namespace}.svc:5432, and from here:\n\n    \
+             export PGPASSWORD=$(kubectl -n {namespace} get secret {secret} -o 'jsonpath={{.data.password}}' | base64 -d)\n\
+             {trusted}    \
+             kubectl -n {namespace} port-forward service/{name} 5432 &\n    \
+             psql 'host=localhost port=5432 user=kiln dbname=kiln sslmode={mode}'\n"
         )
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use kubernetes::OperatorSettings;
 use kubernetes::install::{IDENTITY_VARIABLE, NAMESPACE_VARIABLE};
 use tokio::signal::unix::{SignalKind, signal};
-use types::{Clock, SystemClock};
+use types::{Clock, Random, SystemClock, SystemRandom};
 
 use crate::logging;
 
@@ -53,7 +53,8 @@ pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode
     };
     let settings = OperatorSettings { namespace: arguments.namespace, identity, lease: LEASE };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    kubernetes::run(settings, clock, told).await?;
+    let random: Arc<dyn Random> = Arc::new(SystemRandom);
+    kubernetes::run(settings, clock, random, told).await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }

@@ -33,10 +33,18 @@ pub(crate) struct RestoreArguments {
     /// Take what there is where the log has a gap or objects are missing
     #[arg(long)]
     incomplete: bool,
+
+    /// Do nothing where the folder has a warehouse already, whole as it is
+    #[arg(long)]
+    if_missing: bool,
 }
 
 #[expect(clippy::print_stdout, reason = "a command tells its user what it does")]
 pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode> {
+    if arguments.if_missing && is_there(&arguments.data) {
+        println!("{} has a warehouse already: nothing is restored", arguments.data.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let objects = Objects::open(&arguments.storage, clock, Arc::new(SystemRandom))
         .with_context(|| format!("cannot open the storage {}", arguments.storage))?;
@@ -67,6 +75,11 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
     Failpoint::RestoreNamed.pass();
     restored.finish(&arguments.data.join(CATALOG)).context("cannot put the catalog in its place")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a server would start on the folder, or has begun to.
+fn is_there(data: &Path) -> bool {
+    data.join(CATALOG).exists() && !data.join(RESTORING).exists()
 }
 
 /// Removes what a restore has left that was cut off: no server starts on that.

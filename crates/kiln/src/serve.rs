@@ -83,6 +83,7 @@ pub(crate) struct Server {
     spill_keeper: tokio::task::JoinHandle<()>,
     cache_keeper: tokio::task::JoinHandle<()>,
     cluster_keeper: tokio::task::JoinHandle<()>,
+    credentials_keeper: tokio::task::JoinHandle<()>,
     /// Where workers are pods.
     authority_keeper: Option<tokio::task::JoinHandle<()>>,
     historian: tokio::task::JoinHandle<()>,
@@ -191,6 +192,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     .context("cannot use the TLS certificate")?;
 
     gateway.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
+    gateway.set_superuser_password().await.context("cannot give the superuser its password")?;
 
     let (settle, limits) = settling(&config);
     execution.limit_fresh_rows(limits);
@@ -215,6 +217,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         let gateway = Arc::clone(&gateway);
         async move { gateway.keep_clusters().await }
     });
+    let credentials_keeper = tokio::spawn(Arc::clone(&gateway).keep_credentials());
     let historian = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_history().await }
@@ -246,6 +249,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         spill_keeper,
         cache_keeper,
         cluster_keeper,
+        credentials_keeper,
         authority_keeper,
         historian,
         clock,
@@ -281,6 +285,7 @@ impl Server {
         self.spill_keeper.abort();
         self.cache_keeper.abort();
         self.cluster_keeper.abort();
+        self.credentials_keeper.abort();
         if let Some(keeper) = &self.authority_keeper {
             keeper.abort();
         }
@@ -377,6 +382,7 @@ fn front_doors(config: &Config) -> GatewayConfig {
         shutdown_grace: Duration::from_secs(config.shutdown_grace_seconds),
         query_log_rows: config.query_log_rows,
         tls: config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }),
+        superuser_password: config.superuser_password.clone(),
         ..GatewayConfig::default()
     }
 }

@@ -3,11 +3,12 @@
 //! The only crate that knows Kubernetes. What should be is decided by pure functions over plain objects; the operator reads, asks them and
 //! writes, and never runs a query.
 //!
-//! Start at `resources/mod.rs` for what a person or GitOps writes, `instance/mod.rs` and `compute/mod.rs` for what becomes of it, `operator/mod.rs` for the loop,
+//! Start at `resources/mod.rs` for what a person or GitOps writes, `instance/mod.rs` and `compute/mod.rs` for what becomes of it, `credentials/mod.rs` for what proves who is who, `operator/mod.rs` for the loop,
 //! `plane/mod.rs` for what an instance asks and changes of its clusters, `install/mod.rs` for what an administrator does to have all this.
 
 pub mod compute;
 mod connect;
+pub mod credentials;
 pub mod install;
 pub mod instance;
 pub mod object;

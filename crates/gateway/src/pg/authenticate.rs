@@ -13,6 +13,7 @@ use types::{Condition, SqlError, SqlResult};
 use crate::gateway::Gateway;
 use crate::pg::scram::{self, Exchange};
 use crate::pg::startup::{Opened, read_password};
+use crate::pg::tls::Tls;
 
 /// How a client has to show who it is.
 enum Proof {
@@ -23,8 +24,12 @@ enum Proof {
     Impossible(ScramVerifier),
 }
 
-/// The role that the client has shown itself to be; `None` if it left meanwhile.
-pub(crate) async fn authenticate(opened: &mut Opened, gateway: &Gateway) -> SqlResult<Option<Arc<Role>>> {
+/// The role that the client has shown itself to be; `None` if it left meanwhile. `tls` is what it was offered.
+pub(crate) async fn authenticate(
+    opened: &mut Opened,
+    gateway: &Gateway,
+    tls: Option<&Tls>,
+) -> SqlResult<Option<Arc<Role>>> {
     let snapshot = gateway.transactions.current();
     let user = opened.request.user.clone();
     let database = snapshot.state.database().name.clone();
@@ -34,7 +39,7 @@ pub(crate) async fn authenticate(opened: &mut Opened, gateway: &Gateway) -> SqlR
         Proof::Impossible(verifier) => (None, Some(verifier)),
     };
     if let Some(verifier) = verifier {
-        match exchange(opened, gateway, &verifier).await {
+        match exchange(opened, tls, &verifier).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(error) if error.condition == Condition::InvalidPassword => return Err(failed(&user)),
@@ -84,9 +89,9 @@ fn failed(user: &str) -> SqlError {
 }
 
 /// Runs SCRAM; `false` if the client left.
-async fn exchange(opened: &mut Opened, gateway: &Gateway, verifier: &ScramVerifier) -> SqlResult<bool> {
+async fn exchange(opened: &mut Opened, tls: Option<&Tls>, verifier: &ScramVerifier) -> SqlResult<bool> {
     let encrypted = matches!(opened.stream, MaybeTls::Tls(_));
-    let bound = gateway.tls.as_ref().filter(|_| encrypted).map(|tls| tls.scram.clone());
+    let bound = tls.filter(|_| encrypted).map(|tls| tls.scram.clone());
     let mut exchange = Exchange::new(bound);
     if !send(&mut opened.stream, Authentication::SASL(exchange.mechanisms())).await {
         return Ok(false);

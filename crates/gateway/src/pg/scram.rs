@@ -36,6 +36,20 @@ pub(crate) fn verifier(password: &str, random: &dyn Random) -> ScramVerifier {
     }
 }
 
+/// Whether a verifier is the password's, or the one that the text is.
+#[must_use]
+pub(crate) fn is_of(verifier: &ScramVerifier, password: &str) -> bool {
+    if let Some(given) = parse_verifier(password) {
+        return given == *verifier;
+    }
+    let iterations = verifier.iterations as usize;
+    let salted = gen_salted_password(password, &verifier.salt, iterations);
+    match ScramSecret::verifier_from_salted_password(verifier.salt.clone(), salted, iterations) {
+        ScramSecret::Verifier { stored_key, .. } => stored_key == verifier.stored_key,
+        ScramSecret::SaltedPassword { .. } => unreachable!("a verifier was asked for"),
+    }
+}
+
 /// Reads PostgreSQL's form, `SCRAM-SHA-256$iterations:salt$stored key:server key`; `None` where the text is a password.
 fn parse_verifier(text: &str) -> Option<ScramVerifier> {
     let (head, keys) = text.strip_prefix(PREFIX)?.split_once('$')?;

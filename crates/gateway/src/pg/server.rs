@@ -15,11 +15,13 @@ use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::activity::Newcomer;
+use crate::credentials::Certificate;
 use crate::gateway::Gateway;
 use crate::pg::authenticate::authenticate;
 use crate::pg::connection::Connection;
 use crate::pg::sqlstate::{Severity, error_response};
 use crate::pg::startup::{self, Beginning, Opened, OpeningError};
+use crate::pg::tls::Tls;
 use crate::session::Session;
 
 /// Connections that are still on their way in, beside those that are in.
@@ -85,8 +87,10 @@ async fn one(gateway: Arc<Gateway>, stream: TcpStream, peer: SocketAddr, shutdow
 
 /// Start-up and authentication; a refusal is told to the client.
 async fn enter(gateway: &Arc<Gateway>, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
-    match startup::open(stream, peer, gateway.tls.as_ref()).await {
-        Ok(Some(Beginning::Session(mut opened))) => match welcome(gateway, &mut opened).await {
+    // The same for all of its beginning, whatever is shown to those that come later.
+    let tls = gateway.certificate.as_ref().map(Certificate::shown);
+    match startup::open(stream, peer, tls.as_ref()).await {
+        Ok(Some(Beginning::Session(mut opened))) => match welcome(gateway, &mut opened, tls.as_ref()).await {
             Ok(Some(session)) => Some(Connection::new(Arc::clone(gateway), *opened, session)),
             Ok(None) => None,
             Err(error) => {
@@ -115,14 +119,14 @@ async fn enter(gateway: &Arc<Gateway>, stream: TcpStream, peer: SocketAddr) -> O
 }
 
 /// Authentication, a seat in the list of sessions, and the settings to start with; `None` if the client left.
-async fn welcome(gateway: &Arc<Gateway>, opened: &mut Opened) -> SqlResult<Option<Session>> {
+async fn welcome(gateway: &Arc<Gateway>, opened: &mut Opened, tls: Option<&Tls>) -> SqlResult<Option<Session>> {
     if let Some(negotiation) = opened.request.negotiation.take() {
         let mut bytes = bytes::BytesMut::new();
         if negotiation.message().encode(&mut bytes).is_err() || opened.stream.write_all(&bytes).await.is_err() {
             return Ok(None);
         }
     }
-    let Some(role) = authenticate(opened, gateway).await? else { return Ok(None) };
+    let Some(role) = authenticate(opened, gateway, tls).await? else { return Ok(None) };
     let newcomer = Newcomer {
         role: Arc::clone(&role),
         database: opened.request.database.clone(),

@@ -41,20 +41,19 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    pub(crate) fn load(files: &TlsFiles) -> Result<Self, TlsError> {
-        let certificate_pem = read(&files.certificate)?;
-        let key_pem = read(&files.key)?;
+    /// Of what the files hold.
+    pub(crate) fn new(files: &TlsFiles, certificate_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
         let pem = |path: &Path, what| {
             let path = path.to_owned();
             move |source| TlsError::Pem { path, what, source }
         };
-        let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&certificate_pem)
+        let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate_pem)
             .collect::<Result<_, _>>()
             .map_err(pem(&files.certificate, "certificate"))?;
         if certificates.is_empty() {
             return Err(TlsError::NoCertificate { path: files.certificate.clone() });
         }
-        let key = PrivateKeyDer::from_pem_slice(&key_pem).map_err(pem(&files.key, "private key"))?;
+        let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(pem(&files.key, "private key"))?;
         let unusable =
             |source| TlsError::Unusable { certificate: files.certificate.clone(), key: files.key.clone(), source };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -66,13 +65,15 @@ impl Tls {
             .map_err(unusable)?;
         config.alpn_protocols = vec![ALPN.to_vec()];
         let mut scram = ScramServerAuth::new();
-        if let Err(error) = scram.configure_certificate(&certificate_pem) {
+        if let Err(error) = scram.configure_certificate(certificate_pem) {
             tracing::info!(%error, "SCRAM is offered without channel binding");
         }
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), scram })
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
 }

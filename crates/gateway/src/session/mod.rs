@@ -42,7 +42,7 @@ mod cluster;
 mod command;
 mod copy;
 mod cursor;
-mod error;
+pub(crate) mod error;
 mod extended;
 mod files;
 pub(crate) mod held;

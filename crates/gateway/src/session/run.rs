@@ -349,7 +349,7 @@ impl Session {
             }
         }
         for password in &plan.passwords {
-            self.put_password(&mut plan.changes, password);
+            self.put_password(&mut plan.changes, password)?;
         }
         plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
         self.block.transaction().stage(plan.changes).map_err(from_txn)?;
@@ -382,7 +382,7 @@ impl Session {
     }
 
     /// Turns a password into the verifier that the catalog keeps; the password itself is kept nowhere.
-    fn put_password(&mut self, changes: &mut [Change], password: &Password) {
+    fn put_password(&mut self, changes: &mut [Change], password: &Password) -> SqlResult<()> {
         let verifier = match password.text.as_deref() {
             None => None,
             Some("") => {
@@ -396,9 +396,13 @@ impl Session {
             if let Change::PutRole(role) = change
                 && role.oid == password.role
             {
+                if let Some(file) = &self.gateway.superuser_password {
+                    file.refuse_another(role)?;
+                }
                 Arc::make_mut(role).scram = verifier.clone();
             }
         }
+        Ok(())
     }
 
     /// The end of a statement that changed rows: what RETURNING gives, or the tag.

@@ -46,9 +46,6 @@ impl Target {
     ) -> anyhow::Result<Self> {
         let mut config = Config::new();
         config.host(host).port(port).user(user).dbname(database).application_name("kiln sql");
-        if let Ok(password) = std::env::var("PGPASSWORD") {
-            config.password(password);
-        }
         let (mode, roots) = match (sslmode, root_certificates) {
             ("disable", _) => (SslMode::Disable, None),
             ("prefer" | "allow", _) => (SslMode::Prefer, None),

@@ -9,7 +9,7 @@ mod prompt;
 mod statements;
 
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -41,6 +41,10 @@ pub(crate) struct SqlArguments {
     /// Database to connect to
     #[arg(short, long, env = "PGDATABASE", default_value = "kiln")]
     dbname: String,
+
+    /// File with the role's password [default: PGPASSWORD says it]
+    #[arg(long, env = "KILN_PASSWORD_FILE", value_name = "FILE")]
+    password_file: Option<PathBuf>,
 
     /// disable, prefer, require (encrypted, not verified) or verify-full
     #[arg(long, env = "PGSSLMODE", default_value = "prefer")]
@@ -75,14 +79,20 @@ pub(crate) struct SqlArguments {
 pub(crate) async fn sql(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
     let target = match &arguments.url {
         Some(url) => Target::from_url(url)?,
-        None => Target::from_parts(
-            &arguments.host,
-            arguments.port,
-            &arguments.username,
-            &arguments.dbname,
-            &arguments.sslmode,
-            arguments.sslrootcert.as_deref(),
-        )?,
+        None => {
+            let mut target = Target::from_parts(
+                &arguments.host,
+                arguments.port,
+                &arguments.username,
+                &arguments.dbname,
+                &arguments.sslmode,
+                arguments.sslrootcert.as_deref(),
+            )?;
+            if let Some(password) = password(arguments.password_file.as_deref())? {
+                target.config.password(password);
+            }
+            target
+        }
     };
     let connection = connect::connect(&target).await?;
     let mut console = Console::new(connection, target, arguments.format, arguments.timing);
@@ -107,7 +117,17 @@ pub(crate) async fn sql(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read_file(path: &std::path::Path) -> anyhow::Result<String> {
+/// That of the environment, or else the line of the file.
+fn password(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    if let Ok(password) = std::env::var("PGPASSWORD") {
+        return Ok(Some(password));
+    }
+    let Some(file) = file else { return Ok(None) };
+    let text = read_file(file)?;
+    Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+fn read_file(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 

@@ -13,6 +13,7 @@ use kube::core::ObjectMeta;
 use serde_json::Value;
 
 use super::{IDENTITY_VARIABLE, Install, NAMESPACE_VARIABLE, OPERATOR};
+use crate::credentials::AUTHORITY;
 use crate::instance::INSTANCE_ROLE;
 use crate::operator::LEASE;
 use crate::resources::{Instance, definitions};
@@ -75,6 +76,14 @@ impl Install {
                 // Asked for by clusters where an object may only be named as the owner of others by who may change its finalizers.
                 rule("kiln.dev", &["instances/finalizers", "computeclusters/finalizers"], &["update"]),
                 rule("", &["serviceaccounts", "services"], &made),
+                // Passwords, keys and certificates of instances, and the authority's. Who may make StatefulSets can have a pod read any secret of the namespace.
+                rule("", &["secrets"], &[&made[..], &["update"]].concat()),
+                // The certificate of the authority.
+                rule("", &["configmaps"], &["create"]),
+                PolicyRule {
+                    resource_names: Some(vec![AUTHORITY.to_owned()]),
+                    ..rule("", &["configmaps"], &["get", "patch"])
+                },
                 rule("apps", &["statefulsets"], &made),
                 rule("policy", &["poddisruptionbudgets"], &made),
                 // Caches of slots that are not there any more.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams};
@@ -17,6 +17,7 @@ use types::Clock;
 
 use super::manifests::reviewer_name;
 use super::{InstallError, OPERATOR, Progress};
+use crate::credentials::AUTHORITY;
 use crate::instance::{INSTANCE_LABEL, INSTANCE_ROLE};
 use crate::operator::LEASE;
 use crate::resources::{Instance, definitions};
@@ -86,6 +87,8 @@ pub async fn uninstall(
         }
     }
     delete(&namespaced.api::<Deployment>(), OPERATOR, &mut progress).await?;
+    delete(&namespaced.api::<Secret>(), AUTHORITY, &mut progress).await?;
+    delete(&namespaced.api::<ConfigMap>(), AUTHORITY, &mut progress).await?;
     delete(&namespaced.api::<RoleBinding>(), OPERATOR, &mut progress).await?;
     delete(&namespaced.api::<Role>(), OPERATOR, &mut progress).await?;
     delete(&namespaced.api::<Role>(), INSTANCE_ROLE, &mut progress).await?;

@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::{ApiResource, ObjectMeta};
@@ -41,7 +41,7 @@ pub enum Invalid {
     Quantity { field: &'static str, value: String },
 }
 
-/// All objects of an instance, as they should be.
+/// All objects of an instance but its secrets, as they should be.
 ///
 /// # Errors
 /// [`Invalid`].
@@ -62,13 +62,14 @@ pub fn objects(instance: &Instance) -> Result<Vec<Object>, Invalid> {
 
 /// The kinds of objects that instances consist of.
 #[must_use]
-pub fn kinds() -> [ApiResource; 5] {
+pub fn kinds() -> [ApiResource; 6] {
     [
         ApiResource::erase::<StatefulSet>(&()),
         ApiResource::erase::<Service>(&()),
         ApiResource::erase::<PodDisruptionBudget>(&()),
         ApiResource::erase::<ServiceAccount>(&()),
         ApiResource::erase::<RoleBinding>(&()),
+        ApiResource::erase::<Secret>(&()),
     ]
 }
 
@@ -82,7 +83,7 @@ fn selector(instance: &Instance) -> BTreeMap<String, String> {
 }
 
 /// Of an object that is the instance's, and goes when it goes.
-fn metadata(instance: &Instance, name: String) -> ObjectMeta {
+pub(crate) fn metadata(instance: &Instance, name: String) -> ObjectMeta {
     let mut labels = selector(instance);
     labels.insert("app.kubernetes.io/managed-by".to_owned(), "kiln-operator".to_owned());
     ObjectMeta {
@@ -95,12 +96,12 @@ fn metadata(instance: &Instance, name: String) -> ObjectMeta {
 }
 
 /// The name of the StatefulSet, of the service for clients and of the service account.
-fn main_name(instance: &Instance) -> String {
+pub(crate) fn main_name(instance: &Instance) -> String {
     instance.name_any()
 }
 
 /// The name of the service that gives the pod its name.
-fn pods_name(instance: &Instance) -> String {
+pub(crate) fn pods_name(instance: &Instance) -> String {
     format!("{}-pods", instance.name_any())
 }
 

@@ -5,8 +5,8 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::api::core::v1::Volume as PodVolume;
 use k8s_openapi::api::core::v1::{
-    Container, EmptyDirVolumeSource, EnvVar, HTTPGetAction, PersistentVolumeClaim, PodSpec, PodTemplateSpec, Probe,
-    SecretVolumeSource, VolumeMount,
+    Container, EmptyDirVolumeSource, EnvVar, HTTPGetAction, KeyToPath, PersistentVolumeClaim, PodSpec, PodTemplateSpec,
+    Probe, SecretVolumeSource, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -14,6 +14,7 @@ use kube::ResourceExt;
 use kube::core::ObjectMeta;
 
 use super::{DOOR_PORT, Invalid, account_name, main_name, metadata, pods_name, selector};
+use crate::credentials::{CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY, certificate_name, superuser_name};
 use crate::pod::{claim, container_security, mount, port, resources, security, variables_of};
 use crate::quantity;
 use crate::resources::{Instance, VolumeRetention};
@@ -32,6 +33,10 @@ const DATA_MOUNT: &str = "/var/lib/kiln";
 const DATA_FOLDER: &str = "/var/lib/kiln/data";
 const TLS_VOLUME: &str = "tls";
 const TLS_MOUNT: &str = "/etc/kiln/tls";
+const SUPERUSER_VOLUME: &str = "superuser";
+const SUPERUSER_MOUNT: &str = "/etc/kiln/superuser";
+/// Where who runs `kiln sql` in the pod finds the superuser's password.
+const PASSWORD_VARIABLE: &str = "KILN_PASSWORD_FILE";
 const TEMPORARY_VOLUME: &str = "tmp";
 const TEMPORARY_MOUNT: &str = "/tmp";
 /// Percent of the pod's memory that queries share, as of a machine's.
@@ -77,23 +82,18 @@ pub(super) fn stateful_set(instance: &Instance) -> Result<StatefulSet, Invalid> 
 
 fn pod(instance: &Instance) -> Result<PodSpec, Invalid> {
     let spec = &instance.spec;
-    let mut volumes = vec![PodVolume {
+    let temporary = PodVolume {
         name: TEMPORARY_VOLUME.to_owned(),
         empty_dir: Some(EmptyDirVolumeSource::default()),
         ..PodVolume::default()
-    }];
-    if let Some(tls) = &spec.tls {
-        volumes.push(PodVolume {
-            name: TLS_VOLUME.to_owned(),
-            secret: Some(SecretVolumeSource {
-                secret_name: Some(tls.secret_name.clone()),
-                // For its group, which the pod is in.
-                default_mode: Some(0o440),
-                ..SecretVolumeSource::default()
-            }),
-            ..PodVolume::default()
-        });
-    }
+    };
+    let tls = spec.tls.secret_name.clone().unwrap_or_else(|| certificate_name(instance));
+    let superuser = spec.auth.secret_name.clone().unwrap_or_else(|| superuser_name(instance));
+    let volumes = vec![
+        temporary,
+        secret(TLS_VOLUME, tls, &[CERTIFICATE_KEY, PRIVATE_KEY]),
+        secret(SUPERUSER_VOLUME, superuser, &[PASSWORD_KEY]),
+    ];
     Ok(PodSpec {
         service_account_name: Some(account_name(instance)),
         // It makes clusters, and asks who its workers are.
@@ -101,6 +101,7 @@ fn pod(instance: &Instance) -> Result<PodSpec, Invalid> {
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(termination_grace(instance)),
         security_context: Some(security()),
+        init_containers: restore(instance).map(|restore| vec![restore]),
         containers: vec![container(instance)?],
         volumes: Some(volumes),
         ..PodSpec::default()
@@ -109,10 +110,12 @@ fn pod(instance: &Instance) -> Result<PodSpec, Invalid> {
 
 fn container(instance: &Instance) -> Result<Container, Invalid> {
     let spec = &instance.spec;
-    let mut mounts = vec![mount(DATA_VOLUME, DATA_MOUNT), mount(TEMPORARY_VOLUME, TEMPORARY_MOUNT)];
-    if spec.tls.is_some() {
-        mounts.push(VolumeMount { read_only: Some(true), ..mount(TLS_VOLUME, TLS_MOUNT) });
-    }
+    let mounts = vec![
+        mount(DATA_VOLUME, DATA_MOUNT),
+        mount(TEMPORARY_VOLUME, TEMPORARY_MOUNT),
+        VolumeMount { read_only: Some(true), ..mount(TLS_VOLUME, TLS_MOUNT) },
+        VolumeMount { read_only: Some(true), ..mount(SUPERUSER_VOLUME, SUPERUSER_MOUNT) },
+    ];
     let secret = spec.storage.secret_name.as_deref().map(variables_of);
     Ok(Container {
         name: "kiln".to_owned(),
@@ -157,11 +160,52 @@ fn arguments(instance: &Instance) -> Result<Vec<String>, Invalid> {
     if let Some(url) = &spec.storage.url {
         add("--storage", url.clone());
     }
-    if spec.tls.is_some() {
-        add("--tls-cert", format!("{TLS_MOUNT}/tls.crt"));
-        add("--tls-key", format!("{TLS_MOUNT}/tls.key"));
-    }
+    add("--tls-cert", format!("{TLS_MOUNT}/{CERTIFICATE_KEY}"));
+    add("--tls-key", format!("{TLS_MOUNT}/{PRIVATE_KEY}"));
+    add("--superuser-password-file", password_file());
     Ok(arguments)
+}
+
+fn password_file() -> String {
+    format!("{SUPERUSER_MOUNT}/{PASSWORD_KEY}")
+}
+
+/// What comes before the server where the instance begins with what its storage had. It finds a volume that is not empty on all starts but the first, and
+/// leaves it.
+fn restore(instance: &Instance) -> Option<Container> {
+    let spec = &instance.spec;
+    let (restore, url) = (spec.restore.as_ref()?, spec.storage.url.as_ref()?);
+    let mut arguments = vec!["restore", "--if-missing", "--data", DATA_FOLDER, "--storage", url];
+    if let Some(moment) = &restore.to {
+        arguments.extend(["--to", moment]);
+    }
+    Some(Container {
+        name: "restore".to_owned(),
+        image: Some(spec.image.clone()),
+        command: Some(vec!["kiln".to_owned()]),
+        args: Some(arguments.into_iter().map(str::to_owned).collect()),
+        env_from: spec.storage.secret_name.as_deref().map(|secret| vec![variables_of(secret)]),
+        resources: Some(resources(&spec.resources.cpu, &spec.resources.memory)),
+        volume_mounts: Some(vec![mount(DATA_VOLUME, DATA_MOUNT), mount(TEMPORARY_VOLUME, TEMPORARY_MOUNT)]),
+        security_context: Some(container_security()),
+        ..Container::default()
+    })
+}
+
+/// Keys of a secret as files, which change when the secret does.
+fn secret(volume: &str, name: String, keys: &[&str]) -> PodVolume {
+    let item = |key: &&str| KeyToPath { key: (*key).to_owned(), path: (*key).to_owned(), mode: None };
+    PodVolume {
+        name: volume.to_owned(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(name),
+            items: Some(keys.iter().map(item).collect()),
+            // For its group, which the pod is in.
+            default_mode: Some(0o440),
+            ..SecretVolumeSource::default()
+        }),
+        ..PodVolume::default()
+    }
 }
 
 /// Settings as `kiln serve` takes them of its environment. Log lines are JSON unless one says otherwise: here programs read them.
@@ -174,7 +218,8 @@ fn variables(instance: &Instance) -> Vec<EnvVar> {
         value: Some(value.to_owned()),
         value_from: None,
     });
-    variables.collect()
+    let password = EnvVar { name: PASSWORD_VARIABLE.to_owned(), value: Some(password_file()), value_from: None };
+    variables.chain([password]).collect()
 }
 
 /// Until the pod is killed: `kiln serve` has ended by itself before.

@@ -28,7 +28,9 @@ fn everything() -> Instance {
     instance(json!({
         "storage": { "url": "s3://bucket/dw", "secretName": "bucket" },
         "volume": { "size": "200Gi", "storageClassName": "fast", "whenDeleted": "Delete" },
-        "tls": { "secretName": "dw-tls" },
+        "restore": { "to": "2026-01-31 12:00:00+00" },
+        "auth": { "secretName": "boss" },
+        "tls": { "secretName": "cert" },
         "serviceType": "LoadBalancer",
         "serviceAccountName": "cloud-identity",
         "evictable": true,
@@ -112,6 +114,21 @@ fn threads_and_memory_follow_from_the_resources() {
     assert_eq!(of("4", "16Gi"), ("4".to_owned(), "9830".to_owned()));
     assert_eq!(of("500m", "1000M"), ("1".to_owned(), "572".to_owned()));
     assert_eq!(of("1.5", "1Gi"), ("2".to_owned(), "614".to_owned()));
+}
+
+#[test]
+fn a_warehouse_is_restored_before_its_server_starts_and_only_where_that_was_said() {
+    let before = |restore: Value| {
+        let made = made(&instance(json!({ "storage": { "url": "s3://bucket/dw" }, "restore": restore })));
+        let set = made.into_iter().find(|object| object["kind"] == "StatefulSet").expect("there is one");
+        set["spec"]["template"]["spec"]["initContainers"][0]["args"].clone()
+    };
+    assert_eq!(before(json!(null)), json!(null));
+    let usual = json!(["restore", "--if-missing", "--data", "/var/lib/kiln/data", "--storage", "s3://bucket/dw"]);
+    assert_eq!(before(json!({})), usual);
+    let mut to_a_moment = usual;
+    to_a_moment.as_array_mut().expect("it is one").extend([json!("--to"), json!("4711")]);
+    assert_eq!(before(json!({ "to": "4711" })), to_a_moment);
 }
 
 #[test]

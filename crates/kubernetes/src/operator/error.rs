@@ -3,6 +3,7 @@
 use kube::runtime::reflector::store::WriterDropped;
 
 use crate::compute::Impossible;
+use crate::credentials::Unusable;
 use crate::instance::Invalid;
 
 /// Why a look at one failed.
@@ -15,6 +16,11 @@ pub(super) enum ReconcileError {
     /// It may be an earlier one's of the same name, and go in a moment.
     #[error("the {kind} {name} is there already and is not this {owner}'s")]
     Taken { kind: String, name: String, owner: &'static str },
+    /// Whoever wants the instance makes it.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    #[error("a key or a certificate could not be made")]
+    Certificate(#[from] rcgen::Error),
     /// The operator ends.
     #[error("what there is, is not watched any more")]
     Unwatched(#[from] WriterDropped),

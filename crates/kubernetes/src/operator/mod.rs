@@ -2,9 +2,10 @@
 //!
 //! Several may run: one leads (`lease.rs` decides who, `leadership.rs` keeps it), the others wait. It remembers nothing that Kubernetes does not
 //! know: a new one finds everything as the old one left it, and writes nothing. `reconcile.rs` is one look at one instance, `clusters.rs` at one cluster, `cache.rs`
-//! what they look at, `apply.rs` what they write.
+//! what they look at, `apply.rs` what they write, `authority.rs` who signs the certificates of all instances.
 
 mod apply;
+mod authority;
 mod cache;
 mod clusters;
 mod error;
@@ -18,20 +19,21 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::runtime::controller::{Config as LoopConfig, Error as ControllerError};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client, ResourceExt};
-use types::Clock;
+use types::{Clock, Random};
 
 use crate::compute::CLUSTER_LABEL;
 use crate::connect::{ConnectError, connect};
 use crate::instance::INSTANCE_LABEL;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 
+use authority::Authorities;
 use cache::{finder, watch};
 use leadership::Leadership;
 
@@ -75,11 +77,12 @@ pub enum OperatorError {
 pub async fn run(
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
     told: impl Future<Output = ()>,
 ) -> Result<(), OperatorError> {
     let (client, usual) = connect().await?;
     let namespace = settings.namespace.clone().unwrap_or(usual);
-    run_with(client, namespace, settings, clock, told).await
+    run_with(client, namespace, settings, clock, random, told).await
 }
 
 /// The same, by a client that is there already.
@@ -91,6 +94,7 @@ pub async fn run_with(
     namespace: String,
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
     told: impl Future<Output = ()>,
 ) -> Result<(), OperatorError> {
     let instances: Api<Instance> = Api::namespaced(client.clone(), &namespace);
@@ -106,7 +110,7 @@ pub async fn run_with(
     let ended = tokio::select! {
         () = &mut told => Ok(()),
         reason = leadership.keep() => Err(OperatorError::Deposed { reason }),
-        () = look_after_instances(&client, &namespace, &clock) => Ok(()),
+        () = look_after_instances(&client, &namespace, &clock, random) => Ok(()),
         () = look_after_clusters(&client, &namespace, &clock) => Ok(()),
     };
     if ended.is_ok() {
@@ -117,16 +121,19 @@ pub async fn run_with(
 }
 
 /// Looks at each instance whenever it or anything of it changes.
-async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn Clock>) {
+async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn Clock>, random: Arc<dyn Random>) {
     let label = Some(INSTANCE_LABEL);
     let (sets, seen_sets) = watch::<StatefulSet>(client, namespace, label);
     let (services, seen_services) = watch::<Service>(client, namespace, label);
     let (budgets, seen_budgets) = watch::<PodDisruptionBudget>(client, namespace, label);
     let (accounts, seen_accounts) = watch::<ServiceAccount>(client, namespace, label);
     let (bindings, seen_bindings) = watch::<RoleBinding>(client, namespace, label);
+    let (secrets, seen_secrets) = watch::<Secret>(client, namespace, label);
     let reconciler = Arc::new(reconcile::Reconciler {
         client: client.clone(),
         clock: Arc::clone(clock),
+        random,
+        authorities: Authorities::new(client.clone()),
         sets: sets.clone(),
         finders: vec![
             finder(sets, INSTANCE_LABEL),
@@ -134,6 +141,7 @@ async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn 
             finder(budgets, INSTANCE_LABEL),
             finder(accounts, INSTANCE_LABEL),
             finder(bindings, INSTANCE_LABEL),
+            finder(secrets, INSTANCE_LABEL),
         ],
     });
     let instances: Api<Instance> = Api::namespaced(client.clone(), namespace);
@@ -144,6 +152,7 @@ async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn 
         .owns_stream(seen_budgets)
         .owns_stream(seen_accounts)
         .owns_stream(seen_bindings)
+        .owns_stream(seen_secrets)
         .run(|instance, reconciler| async move { reconciler.reconcile(&instance).await }, reconcile::retry, reconciler)
         .for_each(async |ended| tell("an instance", ended))
         .await;

@@ -4,19 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
-use types::Clock;
+use types::{Clock, Random};
 
 use super::FIELD_MANAGER;
 use super::apply::{Owner, apply};
+use super::authority::Authorities;
 use super::cache::Finder;
 use super::error::ReconcileError;
 use super::report::{own, report, timestamp};
+use crate::credentials::{certificate, certificate_name, named, superuser, superuser_name, usable};
 use crate::instance::{FINALIZER, Outcome, Step, objects, status, step};
+use crate::object::Object;
 use crate::resources::Instance;
 
 /// After a look that failed.
@@ -27,6 +31,8 @@ pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(300);
 pub(super) struct Reconciler {
     pub(super) client: Client,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) authorities: Authorities,
     /// The pods of instances.
     pub(super) sets: Store<StatefulSet>,
     /// All that instances consist of.
@@ -75,14 +81,7 @@ impl Reconciler {
 
     async fn make(&self, instance: &Instance) -> Result<Action, ReconcileError> {
         self.sets.wait_until_ready().await?;
-        let made = match objects(instance) {
-            Ok(wanted) => {
-                let name = instance.name_any();
-                let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
-                apply(&self.client, &Owner::new("instance", instance), &observed, &wanted).await
-            }
-            Err(invalid) => Err(invalid.into()),
-        };
+        let made = self.bring_about(instance).await;
         let outcome = match &made {
             Ok(()) => Outcome::Applied,
             Err(error) => Outcome::Failed(error.to_string()),
@@ -91,6 +90,45 @@ impl Reconciler {
         self.report(instance, pods.as_deref(), &outcome).await?;
         made?;
         Ok(Action::requeue(LOOK_AGAIN_AFTER))
+    }
+
+    async fn bring_about(&self, instance: &Instance) -> Result<(), ReconcileError> {
+        let mut wanted = self.secrets(instance).await?;
+        wanted.extend(objects(instance)?);
+        let name = instance.name_any();
+        let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
+        apply(&self.client, &Owner::new("instance", instance), &observed, &wanted).await?;
+        let secrets = self.all_secrets(instance);
+        for named in named(instance) {
+            usable(&named, secrets.get_opt(named.name).await?.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Those that the instance does not name itself. They are read as they are now: what watches have told may be older than what was written last, and a
+    /// password that was drawn twice would be another one.
+    async fn secrets(&self, instance: &Instance) -> Result<Vec<Object>, ReconcileError> {
+        let spec = &instance.spec;
+        let secrets = self.all_secrets(instance);
+        let found = async |name: &str| -> Result<Option<Secret>, kube::Error> {
+            Ok(secrets.get_opt(name).await?.filter(|there| own(there, instance)))
+        };
+        let mut wanted = Vec::new();
+        if spec.auth.secret_name.is_none() {
+            let there = found(&superuser_name(instance)).await?;
+            wanted.push(Object::new(&superuser(instance, there.as_ref(), &*self.random)));
+        }
+        if spec.tls.secret_name.is_none() {
+            let now = timestamp(&*self.clock);
+            let authority = self.authorities.of(&instance.namespace().unwrap_or_default(), now).await?;
+            let there = found(&certificate_name(instance)).await?;
+            wanted.push(Object::new(&certificate(instance, &authority, there.as_ref(), now)?));
+        }
+        Ok(wanted)
+    }
+
+    fn all_secrets(&self, instance: &Instance) -> Api<Secret> {
+        Api::namespaced(self.client.clone(), &instance.namespace().unwrap_or_default())
     }
 
     /// Says how the instance is, where that is not said already.

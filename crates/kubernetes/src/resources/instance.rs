@@ -29,6 +29,10 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[x_kube(
+    validation = Rule::new("!has(self.restore) || has(self.storage.url)")
+        .message("an instance is restored from the bucket that storage.url names"),
+    validation = Rule::new("!has(self.restore) || (has(oldSelf.restore) && self.restore == oldSelf.restore)")
+        .message("an instance is restored when it is made: delete it and its volume, and make it again with what it is to be restored to"),
     validation = Rule::new("has(self.storage.url) == has(oldSelf.storage.url) && (!has(self.storage.url) || self.storage.url == oldSelf.storage.url)")
         .message("the storage of an instance cannot be changed: its rows are there")
 )]
@@ -47,9 +51,15 @@ pub struct InstanceSpec {
         && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)")
         .message("the size and the class of an instance's volume cannot be changed"))]
     pub volume: Volume,
-    /// The certificate that clients are shown; without it connections are not encrypted.
+    /// What its storage had at a moment: an instance whose volume is empty begins with that, and not with nothing. Where its volume is not, this says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
+    pub restore: Option<Restore>,
+    /// By what its superuser is known.
+    #[serde(default)]
+    pub auth: Auth,
+    /// The certificate that clients are shown.
+    #[serde(default)]
+    pub tls: Tls,
     /// How clients outside the cluster come to it.
     #[serde(default)]
     pub service_type: ServiceType,
@@ -116,13 +126,47 @@ pub enum VolumeRetention {
     Delete,
 }
 
+/// A moment of a warehouse that was.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Restore {
+    /// A time, as `2026-01-31 12:00:00+00`, or the number of a snapshot; the newest moment where nothing is said.
+    #[schemars(length(max = 63), regex(pattern = "^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].+)?)$"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+/// By what the superuser is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Auth {
+    /// A secret with the password of the role `kiln` in `password`, as those of the type kubernetes.io/basic-auth have it. Where nothing is said the operator
+    /// makes one, called like the instance with `-superuser` after it.
+    #[schemars(length(min = 1, max = 253))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_name: Option<String>,
+}
+
 /// A certificate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[x_kube(
+    validation = Rule::new("!has(self.secretName) || !has(self.names)")
+        .message("the names are those of the certificate in the secret")
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    /// A secret of the type kubernetes.io/tls: a chain in `tls.crt`, its private key in `tls.key`.
+    /// A secret of the type kubernetes.io/tls: a chain in `tls.crt`, its private key in `tls.key`. Where nothing is said the operator makes one, called like the
+    /// instance with `-tls` after it, whose certificate the authority in the config map `kiln-ca` has signed.
     #[schemars(length(min = 1, max = 253))]
-    pub secret_name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_name: Option<String>,
+    /// By what other names and addresses clients come than by those that Kubernetes gives the service and the pod.
+    #[schemars(
+        length(max = 16),
+        inner(length(min = 1, max = 253), regex(pattern = "^(\\*\\.)?[0-9A-Za-z:]([-.:0-9A-Za-z]*[0-9A-Za-z:])?$"))
+    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 /// How a service is reached: within the cluster, at a port of each node, or by an address of the cloud.
@@ -137,7 +181,7 @@ pub enum ServiceType {
 /// An option of `kiln serve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[x_kube(
-    validation = Rule::new("!(self.name in ['config', 'data', 'http', 'kubernetes', 'listen', 'memory_mb', 'storage', 'threads', 'tls_cert', 'tls_key', 'worker_door', 'worker_launcher'])")
+    validation = Rule::new("!(self.name in ['config', 'data', 'http', 'kubernetes', 'listen', 'memory_mb', 'password_file', 'storage', 'superuser_password_file', 'threads', 'tls_cert', 'tls_key', 'worker_door', 'worker_launcher'])")
         .message("this setting follows from the other fields of the instance")
 )]
 pub struct Setting {

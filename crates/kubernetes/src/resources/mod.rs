@@ -18,8 +18,8 @@ pub use compute_cluster::{ComputeCluster, ComputeClusterPhase, ComputeClusterSpe
 pub use condition::{RECONCILED, Report, condition};
 pub use hardware_profile::{CacheVolume, HardwareProfile, HardwareProfileSpec};
 pub use instance::{
-    Instance, InstancePhase, InstanceSpec, InstanceStatus, Resources, ServiceType, Setting, Storage, Tls, Volume,
-    VolumeRetention,
+    Auth, Instance, InstancePhase, InstanceSpec, InstanceStatus, Resources, Restore, ServiceType, Setting, Storage,
+    Tls, Volume, VolumeRetention,
 };
 
 /// The condition that says whether a resource does what it is for.

@@ -1,18 +1,25 @@
-//! A client outside of all pods, which comes to a warehouse by the address of its service.
+//! A client outside of all pods, which comes to a warehouse by the address of its service: as the installation says, encrypted, and only to who is what it says.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bench::run;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use kubernetes::credentials::{AUTHORITY, AUTHORITY_KEY, PASSWORD_KEY};
 use kubernetes::instance::POSTGRES_PORT;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::{ChannelBinding, SslMode};
 use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use types::{Clock, SystemClock};
 
 use crate::node::Node;
 use crate::plane::Cluster;
 
-pub(crate) const PASSWORD: &str = "correct horse battery staple";
+const PASSWORD: &str = "correct horse battery staple";
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Nothing here takes as long on any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -22,37 +29,85 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone)]
 pub(crate) struct Door {
     address: Ipv4Addr,
-    password: Option<String>,
+    /// By which it shows who it is.
+    host: String,
+    password: String,
+    /// Whom it trusts; `None` for somebody who does not mind.
+    trust: Option<Arc<ClientConfig>>,
 }
 
 impl Door {
-    /// Of the instance `dw`, for somebody without a password.
+    /// Of the instance `dw`, for its superuser, as who may read its secret.
     pub(crate) async fn of(cluster: &Cluster) -> Door {
-        let has_address = |service: Option<&Service>| service.is_some_and(|service| address(service).is_some());
-        let service = cluster.until("dw", has_address).await.expect("it was waited for");
-        Door { address: address(&service).expect("it was waited for"), password: None }
+        let has_password = |secret: Option<&Secret>| secret.is_some_and(|secret| password(secret).is_some());
+        let secret = cluster.until("dw-superuser", has_password).await.expect("it was waited for");
+        Door { password: password(&secret).expect("it was waited for"), ..Door::without(cluster).await }
     }
 
-    /// Of the instance `dw` on one of the nodes, for its superuser, who sets a password from within the pod as nobody else may.
-    pub(crate) async fn with_password(cluster: &Cluster, node: &Node) -> Door {
+    /// Likewise, for somebody who guesses.
+    pub(crate) async fn without(cluster: &Cluster) -> Door {
+        let has_address = |service: Option<&Service>| service.is_some_and(|service| address(service).is_some());
+        let service = cluster.until("dw", has_address).await.expect("it was waited for");
+        let map = cluster.until(AUTHORITY, |map: Option<&ConfigMap>| map.is_some()).await.expect("it was waited for");
+        Door {
+            address: address(&service).expect("it was waited for"),
+            host: format!("dw.{}.svc", cluster.namespace),
+            password: PASSWORD.to_owned(),
+            trust: Some(trusting(&map.data.expect("it says something")[AUTHORITY_KEY])),
+        }
+    }
+
+    /// Of a pod that nobody has given a password or a certificate: one is set from within, as nobody else may.
+    pub(crate) async fn with_password_set_in(cluster: &Cluster, node: &Node) -> Door {
         let statement = format!("ALTER ROLE kiln PASSWORD '{PASSWORD}'");
         let done = node.exec("dw-0", &["kiln", "sql", "-c", &statement]).await;
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        Door { password: Some(PASSWORD.to_owned()), ..Door::of(cluster).await }
+        let has_address = |service: Option<&Service>| service.is_some_and(|service| address(service).is_some());
+        let service = cluster.until("dw", has_address).await.expect("it was waited for");
+        let address = address(&service).expect("it was waited for");
+        Door { address, host: address.to_string(), password: PASSWORD.to_owned(), trust: None }
     }
 
     pub(crate) async fn connect(&self) -> Result<Client, Trouble> {
         let mut config = Config::new();
         let port = u16::try_from(POSTGRES_PORT).expect("ports are small");
-        config.host(self.address.to_string()).port(port).user("kiln").dbname("kiln").connect_timeout(CONNECT_TIME_MAX);
-        if let Some(password) = &self.password {
-            config.password(password);
+        config.host(&self.host).hostaddr(IpAddr::V4(self.address)).port(port);
+        config.user("kiln").dbname("kiln").password(&self.password).connect_timeout(CONNECT_TIME_MAX);
+        match &self.trust {
+            Some(trust) => {
+                config.ssl_mode(SslMode::Require).channel_binding(ChannelBinding::Require);
+                let connecting = config.connect(MakeRustlsConnect::new(ClientConfig::clone(trust)));
+                let (client, connection) = in_time(connecting).await?;
+                tokio::spawn(connection);
+                Ok(client)
+            }
+            None => {
+                let (client, connection) = in_time(config.connect(NoTls)).await?;
+                tokio::spawn(connection);
+                Ok(client)
+            }
         }
-        let connecting = tokio::time::timeout(CONNECT_TIME_MAX, config.connect(NoTls));
-        let (client, connection) = connecting.await.map_err(|_| Trouble::late(CONNECT_TIME_MAX))??;
-        tokio::spawn(connection);
-        Ok(client)
     }
+}
+
+async fn in_time<T>(connecting: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Trouble> {
+    let connected = tokio::time::timeout(CONNECT_TIME_MAX, connecting).await;
+    Ok(connected.map_err(|_| Trouble::late(CONNECT_TIME_MAX))??)
+}
+
+fn password(secret: &Secret) -> Option<String> {
+    let value = secret.data.as_ref()?.get(PASSWORD_KEY)?;
+    String::from_utf8(value.0.clone()).ok()
+}
+
+/// Trusts the authority and nobody else.
+fn trusting(authority: &str) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(authority.as_bytes()).expect("it is a certificate");
+    roots.add(certificate).expect("it is an authority's");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Arc::new(versions.expect("ring has them").with_root_certificates(roots).with_no_client_auth())
 }
 
 impl Door {

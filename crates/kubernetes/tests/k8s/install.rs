@@ -1,6 +1,6 @@
 //! What is installed: definitions that are whole, and an operator that may do its work and nothing else.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
@@ -45,8 +45,9 @@ async fn the_operator_may_do_its_work_and_nothing_else() {
     let is_forbidden = |message: String| assert!(message.contains("is forbidden"), "{message}");
     is_forbidden(refusal(own("default").list(&ListParams::default()).await));
     is_forbidden(refusal(own(&cluster.namespace).delete("dw", &DeleteParams::default()).await));
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), &cluster.namespace);
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     is_forbidden(refusal(secrets.list(&ListParams::default()).await));
+    is_forbidden(refusal(Api::<Namespace>::all(client.clone()).list(&ListParams::default()).await));
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &cluster.namespace);
     is_forbidden(refusal(maps.list(&ListParams::default()).await));
     let others: Api<Service> = Api::namespaced(client, "default");

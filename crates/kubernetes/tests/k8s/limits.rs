@@ -24,7 +24,7 @@ async fn what_is_out_of_limits_is_refused() {
     let Some(cluster) = Cluster::with_kiln("limits-create").await else { return };
     let resource = kube::core::ApiResource::erase::<Instance>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &resource);
-    let wrong: [(Value, &str); 11] = [
+    let wrong: [(Value, &str); 16] = [
         (json!({ "image": "" }), "spec.image"),
         (json!({ "image": null }), "spec.image"),
         (json!({ "storage": { "url": "http://bucket" } }), "spec.storage.url"),
@@ -33,6 +33,11 @@ async fn what_is_out_of_limits_is_refused() {
         (json!({ "resources": { "cpu": "1" } }), "spec.resources.memory"),
         (json!({ "volume": { "size": "-1Gi" } }), "spec.volume.size"),
         (json!({ "volume": { "size": "1Gi", "whenDeleted": "Perhaps" } }), "spec.volume.whenDeleted"),
+        (json!({ "restore": {} }), "restored from the bucket"),
+        (json!({ "storage": { "url": "s3://bucket" }, "restore": { "to": "yesterday" } }), "spec.restore.to"),
+        (json!({ "auth": { "secretName": "" } }), "spec.auth.secretName"),
+        (json!({ "tls": { "names": ["a b"] } }), "spec.tls.names[0]"),
+        (json!({ "tls": { "secretName": "cert", "names": ["dw.example"] } }), "the names are those of the certificate"),
         (json!({ "settings": [{ "name": "data", "value": "/tmp" }] }), "follows from the other fields"),
         (json!({ "settings": [{ "name": "Retention", "value": "1" }] }), "spec.settings[0].name"),
         (
@@ -72,6 +77,10 @@ async fn what_holds_rows_is_never_changed() {
     for spec in [json!({ "volume": { "size": "2Gi" } }), json!({ "volume": { "storageClassName": "fast" } })] {
         let message = refusal(with(spec).await);
         assert!(message.contains("the size and the class of an instance's volume cannot be changed"), "{message}");
+    }
+    for restore in [json!({}), json!({ "to": "1" })] {
+        let message = refusal(with(json!({ "restore": restore })).await);
+        assert!(message.contains("an instance is restored when it is made"), "{message}");
     }
     let free = json!({
         "image": "registry.example/kiln:2",

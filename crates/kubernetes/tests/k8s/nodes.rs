@@ -81,7 +81,7 @@ async fn a_node_does_to_pods_what_happens_to_them() {
     let node = Node::join(&site, "a").await;
     make(&cluster).await;
     is(&cluster, true).await;
-    let door = Door::with_password(&cluster, &node).await;
+    let door = Door::with_password_set_in(&cluster, &node).await;
     takes_connections(&door, true).await;
 
     // A frozen one does not answer its node, and gets no connections.

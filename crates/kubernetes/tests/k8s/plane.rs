@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use types::SystemClock;
+use types::{SystemClock, SystemRandom};
 
 /// `make test-k8s` says by it that no test may be skipped.
 const REQUIRED: &str = "KILN_TEST_K8S";
@@ -198,8 +198,8 @@ impl Cluster {
         };
         let (tell, told) = oneshot::channel::<()>();
         let (namespace, clock) = (self.namespace.clone(), Arc::new(SystemClock::new()));
-        let told = async { drop(told.await) };
-        let running = tokio::spawn(kubernetes::operator::run_with(client, namespace, settings, clock, told));
+        let (told, random) = (async { drop(told.await) }, Arc::new(SystemRandom));
+        let running = tokio::spawn(kubernetes::operator::run_with(client, namespace, settings, clock, random, told));
         Operator { tell, running }
     }
 

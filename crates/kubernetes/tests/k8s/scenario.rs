@@ -93,11 +93,6 @@ impl Scene {
         Some(Scene { steps, cluster, site, nodes, bucket, door: None, all, plain, dead })
     }
 
-    /// The node on which the pod's process runs.
-    fn node_of(&self, pod: &str) -> &Node {
-        self.nodes.iter().find(|node| node.runs(pod)).expect("the pod runs")
-    }
-
     fn door(&self) -> &Door {
         self.door.as_ref().expect("it is known where it is")
     }
@@ -153,18 +148,18 @@ impl Scene {
         let storage = ["--storage", &url, "--storage-secret", SECRET];
         let size = ["--cpu", "1", "--memory", "1Gi", "--volume", "1Gi", "--timeout", "120"];
         let told = self.kiln(&[&["install", "kubernetes", "--image", IMAGE], &storage[..], &size].concat()).await;
-        assert!(told.contains("ALTER ROLE kiln PASSWORD") && told.contains("instance dw: running"), "{told}");
+        assert!(told.contains("get secret dw-superuser") && told.contains("instance dw: running"), "{told}");
         let operators = self.pods(OPERATORS).await;
         assert_eq!(operators.len(), 1, "the operator is a pod");
         self.steps.done("`kiln install kubernetes`, until the warehouse takes queries", "");
     }
 
     async fn connect(&mut self) -> Client {
-        let refused = Door::of(&self.cluster).await.connect().await.map(drop).expect_err("it has no password");
-        assert_eq!(refused.code.as_deref(), Some("28000"), "{refused:?}");
-        self.door = Some(Door::with_password(&self.cluster, self.node_of("dw-0")).await);
+        let refused = Door::without(&self.cluster).await.connect().await.map(drop).expect_err("it is no password");
+        assert_eq!(refused.code.as_deref(), Some("28P01"), "{refused:?}");
+        self.door = Some(Door::of(&self.cluster).await);
         let client = self.door().wait().await;
-        self.steps.done("a password set in the pod, and the first connection by the service", "");
+        self.steps.done("the first connection by the service", "encrypted, verified, by the password of the secret");
         client
     }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catalog::Role;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
@@ -126,30 +127,120 @@ fn certificate() -> (TempDir, TlsFiles, CertificateDer<'static>) {
     (folder, files, made.cert.der().clone())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tls_with_a_password_bound_to_the_certificate() {
-    let (_files, tls, root) = certificate();
-    let config = GatewayConfig { tls: Some(tls), ..GatewayConfig::default() };
-    let door = Door::open_with(TempDir::new().unwrap(), config).await;
-    door.add_role("ada", Some("pencil")).await;
+/// How the role `ada` comes in with this password, who trusts `root` and nobody else, by SCRAM that is bound to the certificate.
+async fn enter(door: &Door, root: &CertificateDer<'static>, password: &str) -> Result<(), tokio_postgres::Error> {
     let mut roots = RootCertStore::empty();
-    roots.add(root).unwrap();
+    roots.add(root.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let client = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let connect = |password: &'static str| {
+    let mut config = Config::new();
+    config.host("localhost").hostaddr(door.address.ip()).port(door.address.port());
+    config.user("ada").dbname("kiln").password(password);
+    config.ssl_mode(SslMode::Require).channel_binding(ChannelBinding::Require);
+    config.connect(MakeRustlsConnect::new(client)).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_with_a_password_bound_to_the_certificate() {
+    let (_files, tls, root) = certificate();
+    let config = GatewayConfig { tls: Some(tls), ..GatewayConfig::default() };
+    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    door.add_role("ada", Some("pencil")).await;
+    enter(&door, &root, "pencil").await.unwrap();
+    let refused = enter(&door, &root, "pen").await.unwrap_err();
+    assert_eq!(refused.code().map(tokio_postgres::error::SqlState::code), Some("28P01"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
+    let (_files, tls, first) = certificate();
+    let config = GatewayConfig { tls: Some(tls.clone()), ..GatewayConfig::default() };
+    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    door.add_role("ada", Some("pencil")).await;
+    assert!(enter(&door, &first, "pencil").await.is_ok());
+
+    // The key alone does not fit, and nothing at all is no certificate: what was before is shown.
+    let (_others, other, second) = certificate();
+    fs::copy(&other.key, &tls.key).unwrap();
+    door.gateway.look_at_credentials().await;
+    assert!(enter(&door, &first, "pencil").await.is_ok());
+    fs::remove_file(&tls.certificate).unwrap();
+    door.gateway.look_at_credentials().await;
+    assert!(enter(&door, &first, "pencil").await.is_ok());
+
+    fs::copy(&other.certificate, &tls.certificate).unwrap();
+    door.gateway.look_at_credentials().await;
+    assert!(enter(&door, &second, "pencil").await.is_ok());
+    assert!(enter(&door, &first, "pencil").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_superusers_password_is_that_of_its_file() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, "pencil\n").unwrap();
+    let config = GatewayConfig { superuser_password: Some(file.clone()), ..GatewayConfig::default() };
+    let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    let connect = async |password: &str| {
         let mut config = Config::new();
         config.host("localhost").hostaddr(door.address.ip()).port(door.address.port());
-        config.user("ada").dbname("kiln").password(password);
-        config.ssl_mode(SslMode::Require).channel_binding(ChannelBinding::Require);
-        let tls = MakeRustlsConnect::new(client.clone());
-        async move { config.connect(tls).await.map(drop) }
+        config.user("kiln").dbname("kiln").password(password);
+        let (client, connection) = config.connect(NoTls).await?;
+        tokio::spawn(connection);
+        Ok::<_, tokio_postgres::Error>(client)
     };
+    let code = |error: tokio_postgres::Error| error.code().map(|code| code.code().to_owned()).unwrap();
+    let role = || {
+        let state = door.gateway.transactions.current().state;
+        Arc::clone(state.role(Role::BOOTSTRAP).unwrap())
+    };
+    door.gateway.set_superuser_password().await.unwrap();
+    let client = connect("pencil").await.unwrap();
+    assert_eq!(code(connect("pen").await.map(drop).unwrap_err()), "28P01");
+
+    // The same again changes nothing, as after a start.
+    let before = role();
+    door.gateway.set_superuser_password().await.unwrap();
+    assert!(Arc::ptr_eq(&before, &role()));
+
+    // SQL says other things of the role, and passwords of others.
+    for statement in
+        ["ALTER ROLE kiln PASSWORD 'x'", "ALTER ROLE kiln PASSWORD NULL", "ALTER USER kiln NOCREATEDB PASSWORD ''"]
+    {
+        assert_eq!(code(client.batch_execute(statement).await.unwrap_err()), "55000", "{statement}");
+    }
+    client
+        .batch_execute("ALTER ROLE kiln SET statement_timeout = 0; CREATE ROLE ada LOGIN PASSWORD 'x'")
+        .await
+        .unwrap();
+
+    // What is no password leaves the one before in force, and is refused at the start.
+    fs::write(&file, "").unwrap();
+    door.gateway.look_at_credentials().await;
     connect("pencil").await.unwrap();
-    assert_eq!(connect("pen").await.unwrap_err().code().map(tokio_postgres::error::SqlState::code), Some("28P01"));
+    let refused = door.gateway.set_superuser_password().await.unwrap_err();
+    assert!(matches!(refused, crate::PasswordError::NoPassword { .. }), "{refused}");
+    fs::remove_file(&file).unwrap();
+    let refused = door.gateway.set_superuser_password().await.unwrap_err();
+    assert!(matches!(refused, crate::PasswordError::Read { .. }), "{refused}");
+
+    // Another one, and a verifier in its place.
+    fs::write(&file, "quill").unwrap();
+    door.gateway.look_at_credentials().await;
+    assert_eq!(code(connect("pencil").await.map(drop).unwrap_err()), "28P01");
+    connect("quill").await.unwrap();
+    let of_pencil = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
+                     WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+    fs::write(&file, of_pencil).unwrap();
+    door.gateway.look_at_credentials().await;
+    connect("pencil").await.unwrap();
+    let before = role();
+    door.gateway.set_superuser_password().await.unwrap();
+    assert!(Arc::ptr_eq(&before, &role()), "it has that verifier");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

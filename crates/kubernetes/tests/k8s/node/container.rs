@@ -1,4 +1,4 @@
-//! A pod's process: the one container of it, in its root, at its address, as its user.
+//! A pod's process: the one container that runs of it, in its root, at its address, as its user.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::process::{Output, Stdio};
 use k8s_openapi::api::core::v1::{Container, Pod, Secret};
 use kube::{Api, ResourceExt};
 use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
 
 use super::network::Network;
 use super::site::Ground;
@@ -22,13 +23,16 @@ pub(super) struct Process {
     pid: u32,
 }
 
-/// Starts the container of a pod, when there is all that it asks for.
-pub(super) async fn start(ground: &Ground, pod: &Pod, network: &Network) -> (Child, Process) {
+/// Starts a container of a pod, when there is all that it asks for; and what keeps its volumes up to date meanwhile.
+pub(super) async fn start(
+    ground: &Ground,
+    pod: &Pod,
+    container: &Container,
+    network: &Network,
+) -> (Child, Process, JoinSet<()>) {
     let (name, uid) = (pod.name_any(), pod.uid().expect("it is there"));
     let spec = pod.spec.as_ref().expect("a pod has a spec");
-    let [container] = &spec.containers[..] else {
-        panic!("one container is known here, not {}", spec.containers.len())
-    };
+    let mut keepers = JoinSet::new();
     let root: PathBuf = ground.folder().join(format!("{uid}.root"));
     std::fs::create_dir_all(&root).expect("the site's folder can be written");
     let context = spec.security_context.as_ref().expect("it says as which user it runs");
@@ -48,7 +52,7 @@ pub(super) async fn start(ground: &Ground, pod: &Pod, network: &Network) -> (Chi
     for mount in container.volume_mounts.iter().flatten() {
         let volumes = spec.volumes.as_deref().unwrap_or_default();
         let volume = volumes.iter().find(|volume| volume.name == mount.name).expect("a pod has what it mounts");
-        let folder = volume::folder(ground, pod, volume).await;
+        let folder = volume::folder(ground, pod, volume, &mut keepers).await;
         let mode = if mount.read_only == Some(true) { "ro" } else { "rw" };
         command.arg(format!("{}:{}:{mode}", folder.display(), mount.mount_path));
     }
@@ -57,7 +61,7 @@ pub(super) async fn start(ground: &Ground, pod: &Pod, network: &Network) -> (Chi
     command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file can be open twice")).stderr(log);
     let child = command.kill_on_drop(true).spawn().expect("ip runs");
     let process = Process { pid: child.id().expect("it runs") };
-    (child, process)
+    (child, process, keepers)
 }
 
 /// As `NAME=value`.
@@ -96,6 +100,15 @@ impl Process {
         children.split_whitespace().next()?.parse().ok()
     }
 
+    /// Those that it was started with.
+    fn variables(&self) -> Vec<(String, String)> {
+        let pid = self.own().expect("it runs");
+        let said = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
+        let said = String::from_utf8(said).expect("variables are text");
+        let variables = said.split('\0').filter_map(|variable| variable.split_once('='));
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
     /// Whether it would notice that it is to end.
     pub(super) fn listens(&self) -> bool {
         let caught = || {
@@ -121,7 +134,7 @@ impl Process {
             .args(["--target", &pid, "--net", "--mount", "--root", "--wd", "--"])
             .args(command)
             .env_clear()
-            .env("PATH", "/usr/bin")
+            .envs(self.variables())
             .stdin(Stdio::null())
             .output();
         entered.await.expect("nsenter runs")

@@ -12,7 +12,9 @@ use tokio::sync::{mpsc, watch};
 use types::Clock;
 
 use super::container::{self, Process};
+use super::network::Network;
 use super::probe::{Finding, ask};
+use super::site::Ground;
 use super::status::Seen;
 use super::{Living, Shared};
 
@@ -49,12 +51,20 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: Orders) {
         is_ready: false,
         restarts: 0,
     };
+    let [main] = &spec.containers[..] else { panic!("one container is known here, not {}", spec.containers.len()) };
+    let mut is_prepared = false;
     loop {
         // What it asks for may never be there.
-        let (mut child, process) = tokio::select! {
-            started = container::start(ground, &pod, &network) => started,
+        let (mut child, process, _keepers) = tokio::select! {
+            started = async {
+                if !is_prepared {
+                    prepare(ground, &pod, &network).await;
+                }
+                container::start(ground, &pod, main, &network).await
+            } => started,
             () = ordered(&mut orders) => break,
         };
+        is_prepared = true;
         node.runs(&uid, Some(process.clone()));
         (seen.is_running, seen.is_started, seen.is_ready) = (true, false, false);
         say(&node, &pods, &name, &seen).await;
@@ -95,6 +105,19 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: Orders) {
     let at_once = DeleteParams::default().grace_period(0).preconditions(this);
     // It may have been deleted by force.
     let _ = pods.delete(&name, &at_once).await;
+}
+
+/// Runs what comes before the pod's container, each until it has ended well.
+async fn prepare(ground: &Ground, pod: &Pod, network: &Network) {
+    for container in pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()) {
+        loop {
+            let (mut child, ..) = container::start(ground, pod, container, network).await;
+            if child.wait().await.expect("it was started").success() {
+                break;
+            }
+            ground.clock.sleep(RESTART_AFTER).await;
+        }
+    }
 }
 
 /// Waits until the pod is to end.

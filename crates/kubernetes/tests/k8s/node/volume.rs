@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -12,14 +12,17 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount, Volume, VolumeProjection,
+    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, SecretVolumeSource, ServiceAccount, Volume,
+    VolumeProjection,
 };
 use kube::api::PostParams;
 use kube::runtime::wait::await_condition;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event, watch_object, watcher};
 use kube::{Api, ResourceExt};
 use kubernetes::quantity;
 use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use types::Clock;
 
 use super::site::Ground;
@@ -107,7 +110,7 @@ pub(super) async fn disk(ground: &Ground, claim: &str) -> Disk {
 }
 
 /// The folder of a pod's volume, for the pod's group where it has one.
-pub(super) async fn folder(ground: &Ground, pod: &Pod, volume: &Volume) -> PathBuf {
+pub(super) async fn folder(ground: &Ground, pod: &Pod, volume: &Volume, keepers: &mut JoinSet<()>) -> PathBuf {
     let of_pod = ground.folder().join(pod.uid().expect("it is there")).join(&volume.name);
     let folder = if let Some(claim) = &volume.persistent_volume_claim {
         disk(ground, &claim.claim_name).await.folder
@@ -116,6 +119,10 @@ pub(super) async fn folder(ground: &Ground, pod: &Pod, volume: &Volume) -> PathB
         for source in projected.sources.iter().flatten() {
             project(ground, pod, source, &of_pod).await;
         }
+        of_pod
+    } else if let Some(secret) = &volume.secret {
+        std::fs::create_dir_all(&of_pod).expect("the site's folder can be written");
+        keep_secret(ground, pod, secret, &of_pod, keepers).await;
         of_pod
     } else {
         assert!(volume.empty_dir.is_some(), "volumes of this kind are not known here: {volume:?}");
@@ -165,6 +172,69 @@ async fn project(ground: &Ground, pod: &Pod, source: &VolumeProjection, folder: 
         let field = item.field_ref.as_ref().map(|field| field.field_path.as_str());
         assert_eq!(field, Some("metadata.namespace"), "other fields are not known here");
         write(&item.path, &ground.namespace);
+    }
+}
+
+/// Has the keys of a secret in the folder, when it is there, and what it has become as long as the keepers live: all of it at once, behind a link.
+async fn keep_secret(
+    ground: &Ground,
+    pod: &Pod,
+    volume: &SecretVolumeSource,
+    folder: &Path,
+    keepers: &mut JoinSet<()>,
+) {
+    let name = volume.secret_name.clone().expect("it says which");
+    let secrets: Api<Secret> = Api::namespaced(ground.client.clone(), &ground.namespace);
+    let group = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref()?.fs_group);
+    let group = group.map(|group| u32::try_from(group).expect("a group's number is small"));
+    let (volume, folder) = (volume.clone(), folder.to_owned());
+    let (tell, is_there) = oneshot::channel();
+    keepers.spawn(async move {
+        let (mut tell, mut seen) = (Some(tell), None);
+        let mut events = watch_object(secrets, &name).boxed();
+        while let Some(event) = events.next().await {
+            let Ok(Some(secret)) = event else { continue };
+            let version = secret.resource_version();
+            if seen != version {
+                publish(&volume, &secret, version.as_deref().unwrap_or("0"), group, &folder);
+                seen = version;
+            }
+            if let Some(tell) = tell.take() {
+                // A pod that is to end does not wait for it.
+                let _ = tell.send(());
+            }
+        }
+    });
+    is_there.await.expect("its keeper lives as long");
+}
+
+fn publish(volume: &SecretVolumeSource, secret: &Secret, version: &str, group: Option<u32>, folder: &Path) {
+    const NOW: &str = "..data";
+    let data = secret.data.as_ref().expect("it says something");
+    let of_version = folder.join(format!("..{version}"));
+    if of_version.exists() {
+        return;
+    }
+    std::fs::create_dir(&of_version).expect("the site's folder can be written");
+    let items = volume.items.as_ref().expect("others are not known here");
+    for item in items {
+        let file = of_version.join(&item.path);
+        let mode = u32::try_from(volume.default_mode.expect("it says it")).expect("modes are small");
+        std::fs::write(&file, &data[&item.key].0).expect("the site's folder can be written");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("root may");
+        chown(&file, Some(0), group).expect("root may");
+    }
+    let (draft, now) = (folder.join("..draft"), folder.join(NOW));
+    let before = std::fs::read_link(&now);
+    symlink(of_version.file_name().expect("it has a name"), &draft).expect("the site's folder can be written");
+    std::fs::rename(&draft, &now).expect("the site's folder can be written");
+    match before {
+        Ok(before) => std::fs::remove_dir_all(folder.join(before)).expect("root may"),
+        Err(_) => {
+            for item in items {
+                symlink(Path::new(NOW).join(&item.path), folder.join(&item.path)).expect("the folder can be written");
+            }
+        }
     }
 }
 

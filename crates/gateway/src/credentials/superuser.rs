@@ -1,0 +1,112 @@
+//! The superuser's password, where a file says it: the role that every catalog begins with has it at the start, and whenever the file says another one. SQL
+//! does not change it then, so that there is one place to look.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use catalog::{Change, Role};
+use parking_lot::Mutex;
+use txn::{Isolation, Transactions};
+use types::{Condition, Random, SqlError, SqlResult};
+
+use super::PasswordError;
+use super::watched::{Content, Watched};
+use crate::pg::scram;
+use crate::session::error::from_txn;
+
+/// How often it is tried to change the role while others change it.
+const ATTEMPTS_MAX: usize = 10;
+
+#[derive(Debug)]
+pub(crate) struct SuperuserPassword {
+    path: PathBuf,
+    watched: Mutex<Watched>,
+}
+
+impl SuperuserPassword {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), watched: Mutex::new(Watched::new(vec![path.to_owned()])) }
+    }
+
+    pub(super) async fn set(&self, transactions: &Arc<Transactions>, random: &dyn Random) -> Result<(), PasswordError> {
+        let read = self.watched.lock().read();
+        self.take(read, transactions, random).await
+    }
+
+    pub(super) async fn look(
+        &self,
+        transactions: &Arc<Transactions>,
+        random: &dyn Random,
+    ) -> Result<(), PasswordError> {
+        let Some(read) = self.watched.lock().look() else { return Ok(()) };
+        self.take(read, transactions, random).await
+    }
+
+    async fn take(
+        &self,
+        read: Content,
+        transactions: &Arc<Transactions>,
+        random: &dyn Random,
+    ) -> Result<(), PasswordError> {
+        let read = read.map_err(|(path, source)| PasswordError::Read { path, source })?;
+        let password = line(&read[0]).ok_or_else(|| PasswordError::NoPassword { path: self.path.clone() })?;
+        put(transactions, random, password).await.map_err(|refused| {
+            self.watched.lock().forget();
+            PasswordError::Refused { path: self.path.clone(), refused: Box::new(refused) }
+        })
+    }
+
+    /// Refuses to give the role a password that the file does not say.
+    pub(crate) fn refuse_another(&self, role: &Role) -> SqlResult<()> {
+        if role.oid != Role::BOOTSTRAP {
+            return Ok(());
+        }
+        let message = format!("the password of role \"{}\" is what the file {} says", role.name, self.path.display());
+        let hint = "Change it there: where the server is a pod, in the secret that the file is of.";
+        Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message).with_hint(hint))
+    }
+}
+
+/// The one line of a file, without its end.
+fn line(content: &[u8]) -> Option<&str> {
+    let text = str::from_utf8(content).ok()?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    (!text.is_empty() && !text.contains(['\n', '\r', '\0'])).then_some(text)
+}
+
+/// Gives the role the password, or the verifier that the text is, where it does not have it.
+async fn put(transactions: &Arc<Transactions>, random: &dyn Random, password: &str) -> SqlResult<()> {
+    let mut failure = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let mut transaction = transactions.begin(Isolation::ReadCommitted);
+        let view = transaction.view().state;
+        let role = view.role(Role::BOOTSTRAP).expect("the catalog does not let go of this role");
+        if role.scram.as_ref().is_some_and(|verifier| scram::is_of(verifier, password)) {
+            return Ok(());
+        }
+        let role = Role { scram: Some(scram::verifier(password, random)), ..Role::clone(role) };
+        tracing::info!(role = role.name, "the superuser gets the password of its file");
+        transaction.stage(vec![Change::PutRole(Arc::new(role))]).map_err(from_txn)?;
+        match transaction.commit().await {
+            Ok(_) => return Ok(()),
+            Err(error) => failure = Some(from_txn(error)),
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_one_line() {
+        assert_eq!(line(b"secret"), Some("secret"));
+        assert_eq!(line(b" s\xc3\xa9cret \n"), Some(" s\u{e9}cret "));
+        assert_eq!(line(b"secret\r\n"), Some("secret"));
+        for none in [&b""[..], b"\n", b"two\nlines", b"secret\n\n", b"nul\0", b"\xff"] {
+            assert_eq!(line(none), None, "{none:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The authority of a namespace, which signs the certificates of all its instances: clients that trust it know each of them, also one that was deleted and made again.
+//! When it grows old it signs itself anew with the same key, so that who trusts its certificate of before goes on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::jiff::Timestamp;
+use kube::core::ObjectMeta;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
+
+use super::{
+    AUTHORITY_KEY, CERTIFICATE_KEY, CLOCK_SKEW_SECONDS, PRIVATE_KEY, TLS_TYPE, after, annotations, data, is_good, mark,
+    text,
+};
+
+/// The name of the secret with its key, and of the config map with its certificate.
+pub const AUTHORITY: &str = "kiln-ca";
+
+const DAY: u64 = 24 * 3_600;
+const VALIDITY_SECONDS: u64 = 3_650 * DAY;
+/// A third of its life is left then.
+const RENEW_AFTER_SECONDS: u64 = VALIDITY_SECONDS / 3 * 2;
+
+/// Signs certificates.
+pub struct Authority {
+    pub(super) issuer: Issuer<'static, KeyPair>,
+    /// Its own, as PEM.
+    pub(super) certificate: String,
+    secret: Secret,
+}
+
+impl Authority {
+    /// The one whose secret this is, where it can be used and is not too old.
+    #[must_use]
+    pub fn of(secret: &Secret, namespace: &str, now: Timestamp) -> Option<Authority> {
+        let (certificate, key) = (text(secret, CERTIFICATE_KEY)?, text(secret, PRIVATE_KEY)?);
+        if !is_good(secret, &mark([certificate, key]), now) {
+            return None;
+        }
+        let issuer = Issuer::new(params(namespace), KeyPair::from_pem(key).ok()?);
+        Some(Authority { issuer, certificate: certificate.to_owned(), secret: secret.clone() })
+    }
+
+    /// A new one, or the one of `before` with a new certificate, where that has a key.
+    ///
+    /// # Errors
+    /// The system gives no chance.
+    pub fn make(namespace: &str, before: Option<&Secret>, now: Timestamp) -> Result<Authority, rcgen::Error> {
+        let kept = before.and_then(|before| KeyPair::from_pem(text(before, PRIVATE_KEY)?).ok());
+        let key = kept.map_or_else(KeyPair::generate, Ok)?;
+        let mut params = params(namespace);
+        limit(&mut params, now, VALIDITY_SECONDS);
+        let certificate = params.self_signed(&key)?.pem();
+        let key_pem = key.serialize_pem();
+        let made_of = mark([certificate.as_str(), key_pem.as_str()]);
+        let secret = Secret {
+            metadata: ObjectMeta {
+                annotations: Some(annotations(made_of, after(now, RENEW_AFTER_SECONDS))),
+                ..metadata(namespace)
+            },
+            type_: Some(TLS_TYPE.to_owned()),
+            data: Some(data([(CERTIFICATE_KEY, &certificate), (PRIVATE_KEY, &key_pem)])),
+            ..Secret::default()
+        };
+        Ok(Authority { issuer: Issuer::new(params, key), certificate, secret })
+    }
+
+    /// What keeps it.
+    #[must_use]
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// What clients know it by, for everybody in the namespace to read.
+    #[must_use]
+    pub fn config_map(&self, namespace: &str) -> ConfigMap {
+        ConfigMap {
+            metadata: metadata(namespace),
+            data: Some(BTreeMap::from([(AUTHORITY_KEY.to_owned(), self.certificate.clone())])),
+            ..ConfigMap::default()
+        }
+    }
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+/// A certificate is good from a moment ago until so many seconds from now.
+pub(super) fn limit(params: &mut CertificateParams, now: Timestamp, seconds: u64) {
+    let (epoch, now) = (date_time_ymd(1970, 1, 1), u64::try_from(now.as_second()).unwrap_or(0));
+    params.not_before = epoch + Duration::from_secs(now.saturating_sub(CLOCK_SKEW_SECONDS));
+    params.not_after = epoch + Duration::from_secs(now.saturating_add(seconds));
+}
+
+fn params(namespace: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, namespace);
+    params.distinguished_name.push(DnType::CommonName, "Kiln");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}
+
+fn metadata(namespace: &str) -> ObjectMeta {
+    let labels = [("app.kubernetes.io/name", "kiln"), ("app.kubernetes.io/managed-by", "kiln-operator")];
+    ObjectMeta {
+        name: Some(AUTHORITY.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        labels: Some(labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into()),
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,41 @@
+//! The superuser's password, where nobody has made a secret with one.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use types::Random;
+
+use super::{PASSWORD_KEY, data, text};
+use crate::instance::metadata;
+use crate::resources::Instance;
+
+const BASIC_AUTH_TYPE: &str = "kubernetes.io/basic-auth";
+const USERNAME_KEY: &str = "username";
+/// The role that every catalog begins with.
+const SUPERUSER: &str = "kiln";
+/// As many letters as nobody guesses: 32.
+const CHANCE_BYTES: usize = 24;
+
+/// The name of the secret that the operator makes.
+#[must_use]
+pub fn superuser_name(instance: &Instance) -> String {
+    format!("{}-superuser", instance.name_any())
+}
+
+/// The password's secret as it should be, where `there` is the instance's own as it was found. A password that somebody has put there stays.
+#[must_use]
+pub fn superuser(instance: &Instance, there: Option<&Secret>, random: &dyn Random) -> Secret {
+    let kept = there.and_then(|there| text(there, PASSWORD_KEY)).map(str::to_owned);
+    let password = kept.unwrap_or_else(|| {
+        let mut chance = [0; CHANCE_BYTES];
+        random.fill(&mut chance);
+        URL_SAFE_NO_PAD.encode(chance)
+    });
+    Secret {
+        metadata: metadata(instance, superuser_name(instance)),
+        type_: Some(BASIC_AUTH_TYPE.to_owned()),
+        data: Some(data([(USERNAME_KEY, SUPERUSER), (PASSWORD_KEY, &password)])),
+        ..Secret::default()
+    }
+}
