@@ -44,14 +44,34 @@ async fn the_command_of_a_pod_serves() {
         |option: &&[&str]| matches!(option[0], "--data" | "--listen" | "--http" | "--kubernetes" | "--worker-door");
     let (own, rest): (Vec<&[&str]>, Vec<&[&str]>) = options.chunks(2).partition(is_own);
     assert_eq!(own.len(), 5, "{own:?}");
-    let rest: Vec<&str> = rest.concat();
+    // What secrets hold lies elsewhere in a pod.
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let certified = rcgen::generate_simple_self_signed(vec!["dw.kiln.svc".to_owned()]).expect("there is chance");
+    for (name, content) in [
+        ("tls.crt", certified.cert.pem()),
+        ("tls.key", certified.signing_key.serialize_pem()),
+        ("password", "from a secret".to_owned()),
+    ] {
+        std::fs::write(folder.path().join(name), content).expect("the folder is ours");
+    }
+    let place = |path: &str| match path.strip_prefix("/etc/kiln/").and_then(|path| path.split_once('/')) {
+        Some((_, name)) => folder.path().join(name).to_str().expect("it is text").to_owned(),
+        None => path.to_owned(),
+    };
+    let rest: Vec<String> = rest.concat().into_iter().map(place).collect();
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let variables = container["env"].as_array().expect("it has variables");
-    let variables: Vec<(&str, &str)> = variables
+    let variables: Vec<(&str, String)> = variables
         .iter()
-        .map(|variable| (variable["name"].as_str().expect("a name"), variable["value"].as_str().expect("a value")))
+        .map(|variable| {
+            (variable["name"].as_str().expect("a name"), place(variable["value"].as_str().expect("a value")))
+        })
         .collect();
+    let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let server = Server::start_with(&rest, &variables);
-    let client = server.connect().await;
+    let refused = server.connect_as("user=kiln dbname=kiln password=guessed").await.expect_err("it has another one");
+    assert_eq!(refused.code().map(tokio_postgres::error::SqlState::code), Some("28P01"), "{refused:?}");
+    let client = server.connect_as("user=kiln dbname=kiln password='from a secret'").await.expect("it has that one");
     let cores: f64 = client.query_one("SELECT sum(cores) FROM sys.worker", &[]).await.expect("it serves").get(0);
     assert!((cores - 2.0).abs() < 1e-9, "cores, rounded up: {cores}");
     assert!(server.stop(), "it ends cleanly");

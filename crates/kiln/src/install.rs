@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use kubernetes::credentials::AUTHORITY;
 use kubernetes::resources::{
     Auth, Instance, InstanceSpec, Resources, Restore, ServiceType, Storage, Tls, Volume, VolumeRetention,
 };
@@ -182,7 +181,7 @@ impl InstallArguments {
             None => (
                 "verify-full sslrootcert=kiln-ca.crt",
                 format!(
-                    "    kubectl -n {namespace} get configmap {AUTHORITY} -o 'jsonpath={{.data.ca\\.crt}}' > kiln-ca.crt\n"
+                    "    kubectl -n {namespace} get secret {name}-tls -o 'jsonpath={{.data.ca\\.crt}}' | base64 -d > kiln-ca.crt\n"
                 ),
             ),
             Some(_) => ("require", String::new()),
@@ -193,8 +192,8 @@ impl InstallArguments {
              From the cluster at {name}.{namespace}.svc:5432, and from here:\n\n    \
              export PGPASSWORD=$(kubectl -n {namespace} get secret {secret} -o 'jsonpath={{.data.password}}' | base64 -d)\n\
              {trusted}    \
-             kubectl -n {namespace} port-forward service/{name} 5432 &\n    \
-             psql 'host=localhost port=5432 user=kiln dbname=kiln sslmode={mode}'\n"
+             kubectl -n {namespace} port-forward service/{name} 5433:5432 &     # once it says Forwarding:\n    \
+             psql 'host=localhost port=5433 user=kiln dbname=kiln sslmode={mode}'\n"
         )
     }
 }

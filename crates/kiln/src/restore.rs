@@ -37,13 +37,25 @@ pub(crate) struct RestoreArguments {
     /// Do nothing where the folder has a warehouse already, whole as it is
     #[arg(long)]
     if_missing: bool,
+
+    /// Likewise, before each start of this Instance in Kubernetes, and never twice: one that was restored and has lost its volume again is not set back to that moment
+    #[arg(long, value_name = "NAME")]
+    kubernetes: Option<String>,
 }
 
 #[expect(clippy::print_stdout, reason = "a command tells its user what it does")]
 pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode> {
-    if arguments.if_missing && is_there(&arguments.data) {
+    if (arguments.if_missing || arguments.kubernetes.is_some()) && is_there(&arguments.data) {
         println!("{} has a warehouse already: nothing is restored", arguments.data.display());
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(name) = &arguments.kubernetes
+        && kubernetes::was_restored(name).await.context("cannot tell whether this was done before")?
+    {
+        anyhow::bail!(
+            "the instance {name} was restored before, and its volume is empty again: what it did since then would be left behind. \
+             Delete it, and make it again with what it is to be restored to now"
+        );
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let objects = Objects::open(&arguments.storage, clock, Arc::new(SystemRandom))

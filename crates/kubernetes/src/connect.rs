@@ -1,6 +1,8 @@
 //! Finding the API server: as `kubectl` does by the kubeconfig, or as a pod does by what its node gives it.
 
-use kube::Client;
+use kube::{Api, Client};
+
+use crate::resources::Instance;
 
 /// Why there is no way to the API server.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +11,26 @@ pub enum ConnectError {
     Config(#[source] Box<kube::config::InferConfigError>),
     #[error("could not make a client of the API server")]
     Client(#[source] Box<kube::Error>),
+}
+
+/// Why an instance could not be asked about.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("could not read the Instance {name}")]
+    Read { name: String, source: Box<kube::Error> },
+}
+
+/// Whether the instance, in the namespace of this pod, has begun with what it was to be restored to.
+///
+/// # Errors
+/// The API server does not say.
+pub async fn was_restored(name: &str) -> Result<bool, LookError> {
+    let (client, namespace) = connect().await?;
+    let read = Api::<Instance>::namespaced(client, &namespace).get(name).await;
+    let instance = read.map_err(|source| LookError::Read { name: name.to_owned(), source: Box::new(source) })?;
+    Ok(instance.status.is_some_and(|status| status.restored))
 }
 
 /// A client, and the namespace that is meant where none is named.

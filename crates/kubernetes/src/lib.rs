@@ -18,7 +18,7 @@ mod pod;
 pub mod quantity;
 pub mod resources;
 
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, LookError, connect, was_restored};
 pub use install::{Install, InstallError, Progress, Remove, install, uninstall};
 pub use object::{Object, yaml};
 pub use operator::{OperatorError, OperatorSettings, run};

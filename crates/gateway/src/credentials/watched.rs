@@ -7,12 +7,18 @@ use std::path::PathBuf;
 pub(super) type Content = Result<Vec<Vec<u8>>, (PathBuf, io::Error)>;
 
 /// Files that belong together.
-#[derive(Debug)]
 pub(super) struct Watched {
     paths: Vec<PathBuf>,
     /// `None` where they could not be read, or are to be read as if for the first time.
     seen: Option<Vec<Vec<u8>>>,
     is_told_unreadable: bool,
+}
+
+/// What they hold stays out of logs.
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watched").field("paths", &self.paths).finish_non_exhaustive()
+    }
 }
 
 impl Watched {

@@ -43,7 +43,7 @@ pub(crate) struct SqlArguments {
     dbname: String,
 
     /// File with the role's password [default: PGPASSWORD says it]
-    #[arg(long, env = "KILN_PASSWORD_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 
     /// disable, prefer, require (encrypted, not verified) or verify-full
@@ -88,7 +88,7 @@ pub(crate) async fn sql(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
                 &arguments.sslmode,
                 arguments.sslrootcert.as_deref(),
             )?;
-            if let Some(password) = password(arguments.password_file.as_deref())? {
+            if let Some(password) = password(&arguments)? {
                 target.config.password(password);
             }
             target
@@ -117,13 +117,18 @@ pub(crate) async fn sql(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Where a server's own superuser finds the password on its machine. Nobody else is told it.
+const SUPERUSER_FILE: &str = "KILN_PASSWORD_FILE";
+
 /// That of the environment, or else the line of the file.
-fn password(file: Option<&Path>) -> anyhow::Result<Option<String>> {
+fn password(arguments: &SqlArguments) -> anyhow::Result<Option<String>> {
     if let Ok(password) = std::env::var("PGPASSWORD") {
         return Ok(Some(password));
     }
-    let Some(file) = file else { return Ok(None) };
-    let text = read_file(file)?;
+    let is_own = arguments.username == "kiln" && ["127.0.0.1", "::1", "localhost"].contains(&arguments.host.as_str());
+    let own = || std::env::var_os(SUPERUSER_FILE).filter(|_| is_own).map(PathBuf::from);
+    let Some(file) = arguments.password_file.clone().or_else(own) else { return Ok(None) };
+    let text = read_file(&file)?;
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 

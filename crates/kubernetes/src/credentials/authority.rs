@@ -35,7 +35,7 @@ impl Authority {
     #[must_use]
     pub fn of(secret: &Secret, namespace: &str, now: Timestamp) -> Option<Authority> {
         let (certificate, key) = (text(secret, CERTIFICATE_KEY)?, text(secret, PRIVATE_KEY)?);
-        if !is_good(secret, &mark([certificate, key]), now) {
+        if !is_good(secret, &mark([namespace, certificate, key]), now) {
             return None;
         }
         let issuer = Issuer::new(params(namespace), KeyPair::from_pem(key).ok()?);
@@ -51,9 +51,11 @@ impl Authority {
         let key = kept.map_or_else(KeyPair::generate, Ok)?;
         let mut params = params(namespace);
         limit(&mut params, now, VALIDITY_SECONDS);
+        // Not that of the one before, which has the same key.
+        params.serial_number = Some(u64::try_from(now.as_second()).unwrap_or(0).into());
         let certificate = params.self_signed(&key)?.pem();
         let key_pem = key.serialize_pem();
-        let made_of = mark([certificate.as_str(), key_pem.as_str()]);
+        let made_of = mark([namespace, certificate.as_str(), key_pem.as_str()]);
         let secret = Secret {
             metadata: ObjectMeta {
                 annotations: Some(annotations(made_of, after(now, RENEW_AFTER_SECONDS))),

@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use authority::{AUTHORITY, Authority};
 pub use certificate::{certificate, certificate_name, names};
-pub use named::{Named, Unusable, named, usable};
+pub use named::{Named, Unusable, named, named_certificate, named_password, usable};
 pub use password::{superuser, superuser_name};
 
 /// The keys of a secret of the type kubernetes.io/tls, and the one that others add for who signed it.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::{CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY};
+use super::{CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY, certificate_name, superuser_name};
 use crate::resources::Instance;
 
 /// A secret that has to be there.
@@ -29,16 +29,28 @@ pub enum Unusable {
 pub fn named(instance: &Instance) -> Vec<Named<'_>> {
     let spec = &instance.spec;
     let storage = spec.storage.secret_name.as_deref().map(|name| ("spec.storage.secretName", name, &[][..]));
-    let tls = spec.tls.secret_name.as_deref().map(|name| {
+    let tls = named_certificate(instance).map(|name| {
         let keys: &[&str] = &[CERTIFICATE_KEY, PRIVATE_KEY];
         ("spec.tls.secretName", name, keys)
     });
-    let auth = spec.auth.secret_name.as_deref().map(|name| {
+    let auth = named_password(instance).map(|name| {
         let keys: &[&str] = &[PASSWORD_KEY];
         ("spec.auth.secretName", name, keys)
     });
     let all = [storage, tls, auth].into_iter().flatten();
     all.map(|(field, name, keys)| Named { field, name, keys }).collect()
+}
+
+/// Who else has made the superuser's password; nobody where it is the secret that the operator makes.
+#[must_use]
+pub fn named_password(instance: &Instance) -> Option<&str> {
+    instance.spec.auth.secret_name.as_deref().filter(|name| *name != superuser_name(instance))
+}
+
+/// Likewise the certificate.
+#[must_use]
+pub fn named_certificate(instance: &Instance) -> Option<&str> {
+    instance.spec.tls.secret_name.as_deref().filter(|name| *name != certificate_name(instance))
 }
 
 /// Whether it has what it must.

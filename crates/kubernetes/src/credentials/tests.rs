@@ -1,4 +1,12 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use rcgen::PublicKeyData;
+use rustls::RootCertStore;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::json;
 use types::random::SeededRandom;
 
@@ -42,6 +50,43 @@ fn an_authority_stays_until_it_is_old_and_keeps_its_key_then() {
     assert_ne!(renewed.certificate, made.certificate);
     assert_eq!(renewed.issuer.key().der_bytes(), made.issuer.key().der_bytes(), "who trusts the old one trusts it");
     assert!(Authority::of(renewed.secret(), "warehouses", at(4_000)).is_some());
+}
+
+/// Whether who trusts `authority` believes that this is the host.
+fn believes(authority: &Authority, certificate: &Secret, host: &str, now: Timestamp) -> bool {
+    let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("it is a certificate");
+    let mut roots = RootCertStore::empty();
+    roots.add(der(&authority.certificate)).expect("it is an authority's");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().expect("it has a root");
+    let host = ServerName::try_from(host.to_owned()).expect("it is a name");
+    let since = Duration::from_secs(now.as_second().unsigned_abs());
+    let shown = der(text(certificate, CERTIFICATE_KEY).expect("it has one"));
+    verifier.verify_server_cert(&shown, &[], &host, &[], UnixTime::since_unix_epoch(since)).is_ok()
+}
+
+#[test]
+fn clients_that_trust_an_authority_believe_its_instances_also_when_it_was_renewed() {
+    let (authority, dw) = (authority(), instance(json!({ "tls": { "names": ["10.0.0.1"] } })));
+    let first = signed(&dw, &authority, None, at(0));
+    for host in ["dw.warehouses.svc", "localhost", "127.0.0.1", "10.0.0.1"] {
+        assert!(believes(&authority, &first, host, at(80)), "{host}");
+    }
+    assert!(!believes(&authority, &first, "dw.others.svc", at(80)));
+    assert!(!believes(&authority, &first, "localhost", at(91)), "it is old");
+    assert!(!believes(&self::authority(), &first, "localhost", at(1)), "somebody else's");
+    let renewed = Authority::make("warehouses", Some(authority.secret()), at(2_500)).expect("there is chance");
+    let later = signed(&dw, &renewed, None, at(2_500));
+    assert!(believes(&authority, &later, "localhost", at(2_501)), "the certificate of before is still good");
+    assert!(believes(&renewed, &later, "localhost", at(2_501)));
+    assert!(Authority::of(authority.secret(), "others", at(0)).is_none(), "it has another name there");
+}
+
+#[test]
+fn a_secret_that_the_operator_makes_is_not_one_that_others_have_made() {
+    let own = instance(json!({ "tls": { "secretName": "dw-tls" }, "auth": { "secretName": "dw-superuser" } }));
+    assert!(named(&own).is_empty());
 }
 
 #[test]

@@ -77,7 +77,8 @@ impl Install {
                 rule("kiln.dev", &["instances/finalizers", "computeclusters/finalizers"], &["update"]),
                 rule("", &["serviceaccounts", "services"], &made),
                 // Passwords, keys and certificates of instances, and the authority's. Who may make StatefulSets can have a pod read any secret of the namespace.
-                rule("", &["secrets"], &[&made[..], &["update"]].concat()),
+                rule("", &["secrets"], &made),
+                PolicyRule { resource_names: Some(vec![AUTHORITY.to_owned()]), ..rule("", &["secrets"], &["update"]) },
                 // The certificate of the authority.
                 rule("", &["configmaps"], &["create"]),
                 PolicyRule {

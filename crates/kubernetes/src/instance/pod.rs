@@ -35,8 +35,8 @@ const TLS_VOLUME: &str = "tls";
 const TLS_MOUNT: &str = "/etc/kiln/tls";
 const SUPERUSER_VOLUME: &str = "superuser";
 const SUPERUSER_MOUNT: &str = "/etc/kiln/superuser";
-/// Where who runs `kiln sql` in the pod finds the superuser's password.
-const PASSWORD_VARIABLE: &str = "KILN_PASSWORD_FILE";
+/// Where the server finds the superuser's password, and who runs `kiln sql` in the pod.
+const PASSWORD_VARIABLES: [&str; 2] = ["KILN_SUPERUSER_PASSWORD_FILE", "KILN_PASSWORD_FILE"];
 const TEMPORARY_VOLUME: &str = "tmp";
 const TEMPORARY_MOUNT: &str = "/tmp";
 /// Percent of the pod's memory that queries share, as of a machine's.
@@ -61,6 +61,8 @@ pub(super) fn stateful_set(instance: &Instance) -> Result<StatefulSet, Invalid> 
             replicas: Some(1),
             service_name: Some(pods_name(instance)),
             selector: LabelSelector { match_labels: Some(selector(instance)), ..LabelSelector::default() },
+            // One that does not become ready is replaced by one of a better template, which the other policy does not do.
+            pod_management_policy: Some("Parallel".to_owned()),
             update_strategy: Some(StatefulSetUpdateStrategy {
                 type_: Some("RollingUpdate".to_owned()),
                 ..StatefulSetUpdateStrategy::default()
@@ -162,7 +164,6 @@ fn arguments(instance: &Instance) -> Result<Vec<String>, Invalid> {
     }
     add("--tls-cert", format!("{TLS_MOUNT}/{CERTIFICATE_KEY}"));
     add("--tls-key", format!("{TLS_MOUNT}/{PRIVATE_KEY}"));
-    add("--superuser-password-file", password_file());
     Ok(arguments)
 }
 
@@ -171,11 +172,12 @@ fn password_file() -> String {
 }
 
 /// What comes before the server where the instance begins with what its storage had. It finds a volume that is not empty on all starts but the first, and
-/// leaves it.
+/// leaves it; and where the instance says of itself that it was restored before, it does not do so again.
 fn restore(instance: &Instance) -> Option<Container> {
     let spec = &instance.spec;
     let (restore, url) = (spec.restore.as_ref()?, spec.storage.url.as_ref()?);
-    let mut arguments = vec!["restore", "--if-missing", "--data", DATA_FOLDER, "--storage", url];
+    let name = instance.name_any();
+    let mut arguments = vec!["restore", "--kubernetes", &name, "--data", DATA_FOLDER, "--storage", url];
     if let Some(moment) = &restore.to {
         arguments.extend(["--to", moment]);
     }
@@ -218,8 +220,9 @@ fn variables(instance: &Instance) -> Vec<EnvVar> {
         value: Some(value.to_owned()),
         value_from: None,
     });
-    let password = EnvVar { name: PASSWORD_VARIABLE.to_owned(), value: Some(password_file()), value_from: None };
-    variables.chain([password]).collect()
+    let passwords =
+        PASSWORD_VARIABLES.map(|name| EnvVar { name: name.to_owned(), value: Some(password_file()), value_from: None });
+    variables.chain(passwords).collect()
 }
 
 /// Until the pod is killed: `kiln serve` has ended by itself before.

@@ -46,6 +46,8 @@ pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome
     InstanceStatus {
         observed_generation: generation,
         phase,
+        restored: instance.spec.restore.is_some()
+            && (pod.is_ready || instance.status.as_ref().is_some_and(|before| before.restored)),
         endpoint: Some(format!("{}.{namespace}.svc:{POSTGRES_PORT}", main_name(instance))),
         conditions: vec![
             condition(before, READY, ready, generation, now),

@@ -124,7 +124,7 @@ fn a_warehouse_is_restored_before_its_server_starts_and_only_where_that_was_said
         set["spec"]["template"]["spec"]["initContainers"][0]["args"].clone()
     };
     assert_eq!(before(json!(null)), json!(null));
-    let usual = json!(["restore", "--if-missing", "--data", "/var/lib/kiln/data", "--storage", "s3://bucket/dw"]);
+    let usual = json!(["restore", "--kubernetes", "dw", "--data", "/var/lib/kiln/data", "--storage", "s3://bucket/dw"]);
     assert_eq!(before(json!({})), usual);
     let mut to_a_moment = usual;
     to_a_moment.as_array_mut().expect("it is one").extend([json!("--to"), json!("4711")]);

@@ -18,7 +18,9 @@ use super::authority::Authorities;
 use super::cache::Finder;
 use super::error::ReconcileError;
 use super::report::{own, report, timestamp};
-use crate::credentials::{certificate, certificate_name, named, superuser, superuser_name, usable};
+use crate::credentials::{
+    certificate, certificate_name, named, named_certificate, named_password, superuser, superuser_name, usable,
+};
 use crate::instance::{FINALIZER, Outcome, Step, objects, status, step};
 use crate::object::Object;
 use crate::resources::Instance;
@@ -93,32 +95,31 @@ impl Reconciler {
     }
 
     async fn bring_about(&self, instance: &Instance) -> Result<(), ReconcileError> {
-        let mut wanted = self.secrets(instance).await?;
-        wanted.extend(objects(instance)?);
-        let name = instance.name_any();
-        let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
-        apply(&self.client, &Owner::new("instance", instance), &observed, &wanted).await?;
+        // First: without them a new pod would not start, and the one that runs had to go for it.
         let secrets = self.all_secrets(instance);
         for named in named(instance) {
             usable(&named, secrets.get_opt(named.name).await?.as_ref())?;
         }
-        Ok(())
+        let mut wanted = self.secrets(instance).await?;
+        wanted.extend(objects(instance)?);
+        let name = instance.name_any();
+        let observed: Vec<_> = self.finders.iter().flat_map(|find| find(&name)).collect();
+        apply(&self.client, &Owner::new("instance", instance), &observed, &wanted).await
     }
 
     /// Those that the instance does not name itself. They are read as they are now: what watches have told may be older than what was written last, and a
     /// password that was drawn twice would be another one.
     async fn secrets(&self, instance: &Instance) -> Result<Vec<Object>, ReconcileError> {
-        let spec = &instance.spec;
         let secrets = self.all_secrets(instance);
         let found = async |name: &str| -> Result<Option<Secret>, kube::Error> {
             Ok(secrets.get_opt(name).await?.filter(|there| own(there, instance)))
         };
         let mut wanted = Vec::new();
-        if spec.auth.secret_name.is_none() {
+        if named_password(instance).is_none() {
             let there = found(&superuser_name(instance)).await?;
             wanted.push(Object::new(&superuser(instance, there.as_ref(), &*self.random)));
         }
-        if spec.tls.secret_name.is_none() {
+        if named_certificate(instance).is_none() {
             let now = timestamp(&*self.clock);
             let authority = self.authorities.of(&instance.namespace().unwrap_or_default(), now).await?;
             let there = found(&certificate_name(instance)).await?;

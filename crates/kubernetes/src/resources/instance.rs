@@ -201,6 +201,9 @@ pub struct InstanceStatus {
     pub observed_generation: Option<i64>,
     #[serde(default)]
     pub phase: InstancePhase,
+    /// It has begun with what its `restore` says: should its volume be lost, that is not what it goes on with.
+    #[serde(default)]
+    pub restored: bool,
     /// Where clients in the cluster connect, `host:port`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,

@@ -1,11 +1,14 @@
 //! A warehouse whose volume is lost, as docs/kubernetes.md has an administrator bring it back from its bucket.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kubernetes::Instance;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
+use types::{Clock, SystemClock};
 
 use crate::bucket::{Bucket, SECRET};
 use crate::client::{Door, value};
@@ -84,6 +87,28 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
     let boss = Door::of(&cluster).await.wait().await;
     assert_eq!(value(&boss, "SELECT count(*) FROM t").await, "1003");
     assert!(node.site().log("dw-0").contains("nothing is restored"));
+    drop(boss);
+    let is_restored = |instance: Option<&Instance>| {
+        instance.is_some_and(|instance| instance.status.as_ref().is_some_and(|status| status.restored))
+    };
+    cluster.until("dw", is_restored).await;
+
+    // Its volume is lost again: it does not go back to that by itself.
+    let claims: Api<PersistentVolumeClaim> = cluster.all();
+    let first = claims.get("data-dw-0").await.expect("it is there").metadata.uid;
+    claims.delete("data-dw-0", &DeleteParams::default()).await.expect("it is there");
+    cluster.all::<Pod>().delete("dw-0", &DeleteParams::default()).await.expect("it runs");
+    let is_another =
+        move |claim: Option<&PersistentVolumeClaim>| claim.is_some_and(|claim| claim.metadata.uid != first);
+    cluster.until("data-dw-0", is_another).await;
+    let clock = SystemClock::new();
+    while !node.site().log("dw-0").contains("was restored before") {
+        assert!(clock.monotonic() < Duration::from_secs(60), "it says so: {}", node.site().log("dw-0"));
+        clock.sleep(Duration::from_millis(100)).await;
+    }
+    lose(&cluster).await;
+    let boss = make(&cluster, &bucket, json!({ "restore": {} })).await;
+    assert_eq!(value(&boss, "SELECT count(*) FROM t").await, "1003");
     drop(boss);
     let forgotten = json!({ "spec": { "restore": null } });
     cluster.all::<Instance>().patch("dw", &PatchParams::default(), &Patch::Merge(&forgotten)).await.expect("it may");
