@@ -84,6 +84,23 @@ async fn another_image_replaces_the_pod_and_nothing_else_does() {
     operator.stop().await;
 }
 
+/// Kubernetes leaves such a pod alone where pods of a set come one after the other, and somebody would have to delete it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_never_became_ready_is_replaced_by_one_of_a_better_template() {
+    let Some(cluster) = Cluster::with_kiln("objects-corrected").await else { return };
+    let operator = cluster.operator("a").await;
+    cluster.create(json!({ "image": "registry.example/mistyped:1" })).await.expect("it is an instance");
+    cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some()).await;
+    cluster.say_ready("dw-0", false).await;
+    change(&cluster, json!({ "image": "registry.example/kiln:1" })).await;
+    let is_corrected = |pod: Option<&Pod>| {
+        let image = pod.and_then(|pod| pod.spec.as_ref()?.containers.first()?.image.as_deref());
+        image == Some("registry.example/kiln:1")
+    };
+    cluster.until("dw-0", is_corrected).await;
+    operator.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_change_is_put_right_and_what_they_add_stays() {
     let Some(cluster) = Cluster::with_kiln("objects-drift").await else { return };

@@ -17,14 +17,19 @@ use crate::plane::{Cluster, is_ready};
 
 const COUNT: &str = "SELECT count(*) || ' of ' || sum(a) FROM t";
 
-/// Makes the instance, and comes in when it is ready.
-async fn make(cluster: &Cluster, bucket: &Bucket, more: Value) -> Client {
+/// Makes the instance over the bucket.
+async fn create(cluster: &Cluster, bucket: &Bucket, more: Value) {
     let mut spec = json!({
         "resources": { "cpu": "1", "memory": "1Gi" },
         "storage": { "url": bucket.url("dw"), "secretName": SECRET },
     });
     spec.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
     cluster.create(spec).await.expect("it is an instance");
+}
+
+/// Likewise, and comes in when it is ready.
+async fn make(cluster: &Cluster, bucket: &Bucket, more: Value) -> Client {
+    create(cluster, bucket, more).await;
     cluster.until_late("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
     Door::of(cluster).await.wait().await
 }
@@ -58,13 +63,7 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
 
     // Without a word nothing is begun over a bucket that has a warehouse.
     lose(&cluster).await;
-    cluster
-        .create(json!({
-            "resources": { "cpu": "1", "memory": "1Gi" },
-            "storage": { "url": bucket.url("dw"), "secretName": SECRET },
-        }))
-        .await
-        .expect("it is an instance");
+    create(&cluster, &bucket, json!({})).await;
     let has_failed = |pod: Option<&Pod>| {
         let statuses = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref());
         statuses.is_some_and(|statuses| 0 < statuses[0].restart_count)
