@@ -21,6 +21,7 @@ pub mod object_names;
 pub mod random;
 pub mod row_lock;
 pub mod sql_type;
+pub mod stack;
 pub mod text;
 pub mod zone;
 
