@@ -1,6 +1,7 @@
 //! A store whose every write is a record too: in the space `Log`, by the same batch, until it has been copied elsewhere.
 //!
-//! Records are numbered from 1 without a gap. The newest is always there: it tells where the log goes on after a start.
+//! Records are numbered from 1 without a gap, and each contains the checksum of the one before it. The newest is always there: it tells
+//! where the log goes on after a start.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,7 +19,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use record::Record;
+pub use record::{NO_PREDECESSOR, Record};
 
 /// Bytes of a record in one value: the others follow under the next keys.
 const PART_BYTES: usize = 16 * 1024 * 1024;
@@ -46,6 +47,8 @@ struct State {
     /// Of the newest record; 0 before the first.
     newest: u64,
     newest_us: i64,
+    /// Of the newest record, for the next one to contain.
+    checksum: u64,
     copied: u64,
     /// The records in the store.
     kept: VecDeque<Kept>,
@@ -94,12 +97,14 @@ impl Logged {
                 None => kept.push_back(Kept { number, parts: 1, bytes }),
             }
         }
-        let mut state = State { newest: 0, newest_us: 0, copied: 0, waiting_bytes: 0, kept, ends: false };
+        let mut state =
+            State { newest: 0, newest_us: 0, checksum: NO_PREDECESSOR, copied: 0, waiting_bytes: 0, kept, ends: false };
         if let Some(last) = state.kept.back() {
             state.newest = last.number;
             state.copied = state.kept[0].number - 1;
             state.waiting_bytes = state.kept.iter().map(|kept| kept.bytes).sum();
-            state.newest_us = newest(&*inner)?.ok_or(Error::MalformedRecord)?.written_us;
+            let newest = newest(&*inner)?.ok_or(Error::MalformedRecord)?;
+            (state.newest_us, state.checksum) = (newest.written_us, newest.checksum);
         } else if holds_anything(&*inner)? {
             (state.newest, state.copied) = (FIRST_OF_OLD - 1, FIRST_OF_OLD - 1);
         }
@@ -165,7 +170,7 @@ impl Logged {
         }
         let number = state.newest + 1;
         let written_us = self.clock.now_us().max(state.newest_us);
-        let record = Record::encode(number, written_us, &batch);
+        let record = Record::encode(number, written_us, Some(state.checksum), &batch);
         let parts = put(&mut batch, number, &record);
         let copied = state.copied;
         let forgotten: Vec<Kept> =
@@ -179,7 +184,7 @@ impl Logged {
         state.kept.drain(..forgotten.len());
         let bytes = record.len() as u64;
         state.kept.push_back(Kept { number, parts, bytes });
-        (state.newest, state.newest_us) = (number, written_us);
+        (state.newest, state.newest_us, state.checksum) = (number, written_us, Record::checksum_of(&record));
         state.waiting_bytes += bytes;
         Ok(written_us)
     }
@@ -196,10 +201,32 @@ impl Logged {
 /// # Errors
 /// Where the store cannot be read.
 pub fn newest(kv: &dyn TxKv) -> Result<Option<Record>> {
-    let Some(last) = kv.scan(Space::Log, KeyRange::all(), Direction::Reverse)?.next().transpose()? else {
+    end(kv, Direction::Reverse)
+}
+
+/// The oldest record in the space `Log` of a store: all before it were copied. `None` where there is none.
+///
+/// # Errors
+/// As [`newest`].
+pub fn oldest(kv: &dyn TxKv) -> Result<Option<Record>> {
+    end(kv, Direction::Forward)
+}
+
+/// The record `number` in the space `Log` of a store; `None` where it is not there.
+///
+/// # Errors
+/// As [`newest`].
+pub fn record(kv: &dyn TxKv, number: u64) -> Result<Option<Record>> {
+    let found = read_from(kv, number, 1)?.first().map(Record::parse).transpose()?;
+    Ok(found.filter(|record| record.number == number))
+}
+
+/// The first record in a direction.
+fn end(kv: &dyn TxKv, direction: Direction) -> Result<Option<Record>> {
+    let Some(end) = kv.scan(Space::Log, KeyRange::all(), direction)?.next().transpose()? else {
         return Ok(None);
     };
-    let (number, _) = read_key(&last.0)?;
+    let (number, _) = read_key(&end.0)?;
     read_from(kv, number, 1)?.first().map(Record::parse).transpose()
 }
 
@@ -211,7 +238,7 @@ pub fn begin_after(kv: &dyn TxKv, record: &Record, batch: &mut Batch) -> Result<
     for entry in kv.scan(Space::Log, KeyRange::all(), Direction::Forward)? {
         batch.delete(Space::Log, entry?.0);
     }
-    put(batch, record.number, &Record::encode(record.number, record.written_us, &record.batch));
+    put(batch, record.number, &record.to_bytes());
     Ok(())
 }
 

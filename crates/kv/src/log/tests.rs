@@ -158,18 +158,24 @@ fn the_first_record_of_a_store_from_before_the_log_is_not_number_one() {
 
 #[test]
 fn a_batch_beside_its_record_is_written_once() {
+    for previous in [None, Some(77)] {
+        check_that_a_batch_is_written_once(previous);
+    }
+}
+
+fn check_that_a_batch_is_written_once(previous: Option<u64>) {
     let mut batch = Batch::new();
     for number in 0..100_u8 {
         batch.put(Space::Rows, vec![number], vec![number; 50]);
     }
-    let of_all = Record::encode(7, 1_000, &batch);
-    let of_others = Record::encode(8, 2_000, batch.clone().put(Space::Rows, &b"b"[..], &b"1"[..]));
+    let of_all = Record::encode(7, 1_000, previous, &batch);
+    let of_others = Record::encode(8, 2_000, previous, batch.clone().put(Space::Rows, &b"b"[..], &b"1"[..]));
     for (value, is_told) in [(of_all.clone(), true), (of_others, false), (of_all.slice(1..), false)] {
         let mut beside = batch.clone();
         beside.put(Space::Log, key(7, 0), value.clone()).delete(Space::Log, key(3, 0));
         // What comes a second time is a value like any other.
         beside.put(Space::Log, key(8, 0), value.clone());
-        let written = Record::encode(9, 0, &beside);
+        let written = Record::encode(9, 0, None, &beside);
         let values_count = if is_told { 1 } else { 2 };
         assert!(of_all.len() + values_count * value.len() <= written.len() + 200, "{} bytes", written.len());
         let read = Record::parse(&written).unwrap();
@@ -178,7 +184,55 @@ fn a_batch_beside_its_record_is_written_once() {
     // Nothing is written twice where a log is kept.
     let mut beside = batch.clone();
     beside.put(Space::Log, key(7, 0), of_all.clone());
-    assert!(Record::encode(9, 0, &beside).len() < of_all.len() + 60);
+    assert!(Record::encode(9, 0, None, &beside).len() < of_all.len() + 60);
+}
+
+#[test]
+fn each_record_contains_the_checksum_of_the_one_before_it_across_restarts_and_restores() {
+    let disk = Disk::new(1);
+    let log = logged(&disk);
+    put(&log, b"a", b"1");
+    put(&log, b"a", b"2");
+    drop(log);
+    let log = logged(&disk);
+    put(&log, b"a", b"3");
+    let records: Vec<Record> =
+        log.waiting(usize::MAX).unwrap().iter().map(|record| Record::parse(record).unwrap()).collect();
+    assert_eq!(records[0].previous, Some(NO_PREDECESSOR));
+    for pair in records.windows(2) {
+        assert_eq!(pair[1].previous, Some(pair[0].checksum));
+        assert!(pair[1].follows(pair[0].checksum) && !pair[1].follows(pair[1].checksum));
+    }
+    assert_eq!(newest(&log).unwrap().unwrap(), records[2]);
+    assert_eq!(oldest(&log).unwrap().unwrap(), records[0]);
+    assert_eq!(record(&log, 2).unwrap().unwrap(), records[1]);
+    assert_eq!(record(&log, 4).unwrap(), None);
+    // A restored store goes on from the record that it was restored to.
+    let restored = Disk::new(2);
+    let store = restored.open().unwrap();
+    let mut batch = Batch::new();
+    begin_after(&store, &records[1], &mut batch).unwrap();
+    store.write(batch).unwrap();
+    drop(store);
+    let log = logged(&restored);
+    assert_eq!(newest(&log).unwrap().unwrap(), records[1]);
+    put(&log, b"a", b"4");
+    assert_eq!(newest(&log).unwrap().unwrap().previous, Some(records[1].checksum));
+}
+
+#[test]
+fn a_store_of_before_records_were_chained_goes_on() {
+    let disk = Disk::new(1);
+    let mut batch = Batch::new();
+    batch.put(Space::Meta, &b"a"[..], &b"1"[..]);
+    let old = Record::encode(5, 1_000, None, &batch);
+    super::put(&mut batch, 5, &old);
+    disk.open().unwrap().write(batch).unwrap();
+    let log = logged(&disk);
+    put(&log, b"a", b"2");
+    let [old, new] = [5, 6].map(|number| record(&log, number).unwrap().unwrap());
+    assert_eq!((old.previous, new.previous), (None, Some(old.checksum)));
+    assert!(old.follows(99) && new.follows(old.checksum));
 }
 
 #[test]
@@ -221,4 +275,25 @@ fn a_batch_that_could_not_be_written_twice_is_refused_before_it_is_written() {
     assert!(matches!(log.write(batch), Err(Error::BatchTooLong { .. })));
     assert_eq!(log.position().newest, 0);
     put(&log, b"a", b"1");
+}
+
+/// Bytes of every format ever released must read: the files are never rewritten, a new format gets a new file.
+#[test]
+fn records_are_stored_as_ever() {
+    let mut batch = Batch::new();
+    batch.put(Space::Rows, &b"key"[..], &b"value"[..]).delete(Space::Meta, &b"gone"[..]);
+    let told = batch.clone();
+    for (name, previous) in [("record.v1", None), ("record.v2", Some(0x0102_0304_0506_0708))] {
+        let mut batch = told.clone();
+        batch.put(Space::Log, key(7, 0), Record::encode(7, 1_000, previous, &told));
+        let bytes = Record::encode(9, 2_000, previous, &batch);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.bin"));
+        if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert!(golden == bytes, "{} is what is written now", path.display());
+        let read = Record::parse(&golden.into()).unwrap();
+        assert_eq!((read.number, read.written_us, read.previous, &read.batch), (9, 2_000, previous, &batch));
+    }
 }

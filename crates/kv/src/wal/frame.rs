@@ -22,7 +22,7 @@ pub(super) fn put(bytes: &mut BytesMut, identity: u64, number: u64, batch: &Batc
     bytes.put_u32(MAGIC);
     bytes.put_u32(0);
     bytes.put_u64(identity);
-    Record::put(bytes, number, 0, batch);
+    Record::put(bytes, number, 0, None, batch);
     let length = bytes.len() - start - HEADER_BYTES;
     let length_u32 = u32::try_from(length).expect("the store has asked whether a frame holds it");
     bytes[start + 4..start + 8].copy_from_slice(&length_u32.to_be_bytes());
