@@ -69,6 +69,8 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         txn::Error::RowTooBig { .. } | txn::Error::CommitTooBig { .. } | txn::Error::DefinitionTooBig(_) => {
             Condition::ProgramLimitExceeded
         }
+        txn::Error::Store(source) if source.is_damage() => Condition::DataCorrupted,
+        txn::Error::Catalog(catalog::Error::Store(source)) if source.is_damage() => Condition::DataCorrupted,
         txn::Error::InDoubt(_) | txn::Error::Store(_) => Condition::IoError,
         txn::Error::Damaged { .. } => Condition::DataCorrupted,
         _ => Condition::InternalError,

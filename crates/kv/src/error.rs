@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::redb::DamagedTree;
 use crate::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Space, VALUE_BYTES_MAX};
 
 /// Result of an operation on the store.
@@ -20,7 +21,7 @@ pub enum Error {
     #[error("failed to open {}", path.display())]
     Open { path: PathBuf, source: Source },
     /// The file was written by a newer version.
-    #[error("{} has format {found}, and this version reads formats up to {supported}", path.display())]
+    #[error("{} has format {found}, and this version of Kiln reads formats up to {supported}: a newer one has written it", path.display())]
     Format { path: PathBuf, found: u64, supported: u64 },
     /// The log has a record and lacks one before it, which was durable.
     #[error(
@@ -28,6 +29,12 @@ pub enum Error {
         path.display()
     )]
     Damaged { path: PathBuf, after: u64, found: u64 },
+    /// An entry was changed on the disk after it was written.
+    #[error(
+        "an entry in space {space:?} of {} is damaged: it does not have its checksum; `kiln restore` rebuilds the store from its storage",
+        path.display()
+    )]
+    DamagedEntry { path: PathBuf, space: Space },
     /// A read failed; nothing changed.
     #[error("failed to read space {space:?} of {}", path.display())]
     Read { path: PathBuf, space: Space, source: Source },
@@ -59,4 +66,28 @@ pub enum Error {
     /// A key's bytes are not what its reader expects.
     #[error("malformed key: {expected} expected at byte {position}")]
     MalformedKey { expected: &'static str, position: usize },
+}
+
+impl Error {
+    /// Whether what the disk holds is not what was written to it.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } | Self::DamagedEntry { .. } | Self::MalformedRecord | Self::MalformedKey { .. } => {
+                true
+            }
+            Self::Open { source, .. } | Self::Read { source, .. } | Self::ReadAny { source, .. } => {
+                is_damage(&**source)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn is_damage(source: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let is_corrupted = |error: &::redb::StorageError| matches!(error, ::redb::StorageError::Corrupted(_));
+    source.is::<DamagedTree>()
+        || source.downcast_ref::<::redb::StorageError>().is_some_and(is_corrupted)
+        || matches!(source.downcast_ref::<::redb::DatabaseError>(), Some(::redb::DatabaseError::Storage(error)) if is_corrupted(error))
+        || matches!(source.downcast_ref::<::redb::TableError>(), Some(::redb::TableError::Storage(error)) if is_corrupted(error))
 }

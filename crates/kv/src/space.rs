@@ -80,6 +80,30 @@ impl Space {
     /// The name of the table that holds this space in a `redb` file.
     pub(crate) fn table_name(self) -> &'static str {
         match self {
+            Self::Catalog => "C.2",
+            Self::Shards => "S.2",
+            Self::ShardEnds => "E.2",
+            Self::Transactions => "T.2",
+            Self::Uploads => "U.2",
+            Self::Garbage => "O.2",
+            Self::Sequences => "Q.2",
+            Self::Meta => "m.2",
+            Self::Generations => "G.2",
+            Self::Rows => "R.2",
+            Self::Indexes => "X.2",
+            Self::Locators => "P.2",
+            Self::Manifests => "M.2",
+            Self::Deletes => "D.2",
+            Self::DeleteBitmaps => "B.2",
+            Self::Superseded => "V.2",
+            Self::Log => "L.2",
+            Self::Dropped => "K.2",
+        }
+    }
+
+    /// The name of the table that held this space in a `redb` file before values had checksums.
+    pub(crate) fn unchecked_table_name(self) -> &'static str {
+        match self {
             Self::Catalog => "C",
             Self::Shards => "S",
             Self::ShardEnds => "E",
@@ -110,7 +134,8 @@ mod tests {
     fn every_space_has_its_own_byte_and_the_list_is_in_byte_order() {
         assert!(Space::ALL.windows(2).all(|pair| pair[0].byte() < pair[1].byte()));
         for space in Space::ALL {
-            assert_eq!(space.table_name().as_bytes(), [space.byte()]);
+            assert_eq!(space.unchecked_table_name().as_bytes(), [space.byte()]);
+            assert_eq!(space.table_name(), format!("{}.2", space.unchecked_table_name()));
         }
     }
 }

@@ -87,11 +87,13 @@ pub enum Failpoint {
     RestoreNamed,
     /// … has put the store in its place, and not cleaned up.
     RestorePlaced,
+    /// One space of a store that an older version has written is in the present format, others are not.
+    StoreUpgraded,
 }
 
 impl Failpoint {
     /// All of them, in the order of a server's life.
-    pub const ALL: [Failpoint; 38] = [
+    pub const ALL: [Failpoint; 39] = [
         Failpoint::StoreMade,
         Failpoint::StoreWrite,
         Failpoint::StoreWritten,
@@ -130,18 +132,25 @@ impl Failpoint {
         Failpoint::RestoreForked,
         Failpoint::RestoreNamed,
         Failpoint::RestorePlaced,
+        Failpoint::StoreUpgraded,
     ];
 
-    /// Those of a server that was not restored: the others are of `kiln restore`, and of the first start after it.
+    /// Those of a server that was neither restored nor upgraded.
     #[must_use]
     pub fn of_serving() -> &'static [Failpoint] {
         &Self::ALL[..29]
     }
 
-    /// Those that [`Self::of_serving`] leaves out.
+    /// Those of `kiln restore`, and of the first start after it.
     #[must_use]
     pub fn of_restoring() -> &'static [Failpoint] {
-        &Self::ALL[29..]
+        &Self::ALL[29..38]
+    }
+
+    /// Those of the first start after an older version.
+    #[must_use]
+    pub fn of_upgrading() -> &'static [Failpoint] {
+        &Self::ALL[38..]
     }
 
     /// What it is called in the environment.

@@ -37,7 +37,8 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         }
         txn::Error::Damaged { .. } => SqlError::new(Condition::DataCorrupted, error.to_string()),
         txn::Error::Store(source) => {
-            SqlError::new(Condition::IoError, "failed to read the store").with_detail(source.to_string())
+            let condition = if source.is_damage() { Condition::DataCorrupted } else { Condition::IoError };
+            SqlError::new(condition, "failed to read the store").with_detail(source.to_string())
         }
         txn::Error::Ended { .. }
         | txn::Error::Committer(_)
@@ -71,6 +72,7 @@ fn from_catalog(error: catalog::Error) -> SqlError {
             Condition::DataCorrupted
         }
         catalog::Error::Moved { .. } => Condition::SerializationFailure,
+        catalog::Error::Store(source) if source.is_damage() => Condition::DataCorrupted,
         catalog::Error::Store(_) => Condition::IoError,
         catalog::Error::Missing { .. }
         | catalog::Error::MissingColumn { .. }

@@ -7,13 +7,15 @@ use types::random::SystemRandom;
 use types::{Failpoint, Random};
 
 use super::create::{FORMAT, FORMAT_TABLE};
-use super::{Store, commit, open_file, table};
+use super::{Role, Store, commit, insert, open_file, table};
 use crate::error::Source;
 use crate::wal::Memtable;
 use crate::{Error, Result};
 
 /// The version of a file that is not whole without its log.
-const FORMAT_BEHIND_LOG: u64 = FORMAT + 1;
+pub(super) const FORMAT_BEHIND_LOG: u64 = FORMAT + 1;
+/// The same before values had checksums.
+pub(super) const FORMAT_BEHIND_LOG_UNCHECKED: u64 = 2;
 
 /// How the trees stand to their log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +28,12 @@ pub(crate) struct LogMark {
 
 /// Opens the file at `path`, or makes it, for a store with a log; `cache_bytes` is memory for its pages.
 pub(crate) fn open_behind_log(path: &Path, cache_bytes: usize) -> Result<Store> {
-    open_file(path, FORMAT_BEHIND_LOG, cache_bytes)
+    open_file(path, Role::BehindLog, cache_bytes)
 }
 
 #[cfg(test)]
 pub(crate) fn open_behind_log_on(backend: impl redb::StorageBackend) -> Result<Store> {
-    let store = super::open_on(backend, FORMAT_BEHIND_LOG)?;
+    let store = super::open_on(backend, Role::BehindLog)?;
     if !store.has_log()? {
         store.begin_log()?;
     }
@@ -82,9 +84,9 @@ impl Store {
                 let mut table = transaction.open_table(table(space))?;
                 for (key, value) in keys {
                     match value {
-                        Some(value) => table.insert(&key[..], &value[..])?,
-                        None => table.remove(&key[..])?,
-                    };
+                        Some(value) => insert(&mut table, space, key, value)?,
+                        None => drop(table.remove(&key[..])?),
+                    }
                 }
             }
             transaction.open_table(FORMAT_TABLE)?.insert("applied", through)?;

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase, TableDefinition, TableError, TableHandle, WriteTransaction};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction};
 use types::Failpoint;
 
 use super::{CACHE_BYTES, beside, builder, commit, table};
@@ -11,7 +11,14 @@ use crate::error::Source;
 use crate::{Error, Result, Space};
 
 /// The version of the file's layout; a file with a higher one is refused.
-pub(super) const FORMAT: u64 = 1;
+///
+/// | format | file |
+/// |---|---|
+/// | 1 | values without checksums |
+/// | 2 | the same, not whole without its log |
+/// | 3 | values with checksums |
+/// | 4 | the same, not whole without its log |
+pub(super) const FORMAT: u64 = 3;
 
 pub(super) const FORMAT_TABLE: TableDefinition<'static, &'static str, u64> = TableDefinition::new("kiln");
 
@@ -63,7 +70,9 @@ pub(super) fn lay_out(
             transaction.open_table(table(space))?;
         }
         fill(transaction)?;
-        transaction.open_table(FORMAT_TABLE)?.insert("format", FORMAT)?;
+        let mut table = transaction.open_table(FORMAT_TABLE)?;
+        let found = table.get("format")?.map(|format| format.value());
+        table.insert("format", found.unwrap_or(FORMAT))?;
         Ok(())
     })
 }
@@ -71,8 +80,8 @@ pub(super) fn lay_out(
 /// Whether `database` has no table yet for some space.
 pub(super) fn lacks_tables(database: &Database) -> Result<bool, Source> {
     let snapshot = database.begin_read()?;
-    let count = snapshot.list_tables()?.filter(|found| found.name() != FORMAT_TABLE.name()).count();
-    Ok(count < Space::ALL.len())
+    let names: Vec<String> = snapshot.list_tables()?.map(|found| found.name().to_owned()).collect();
+    Ok(Space::ALL.iter().any(|space| !names.iter().any(|name| name == space.table_name())))
 }
 
 /// The format of the store in `database`; `None` for one without tables.

@@ -13,14 +13,17 @@ use crate::error::Source;
 use crate::{Batch, Direction, Entries, Error, KeyRange, Op, Result, Space, TxKv};
 
 mod behind_log;
+mod checked;
 mod create;
 mod moment;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 pub(crate) use behind_log::open_behind_log;
 #[cfg(test)]
 pub(crate) use behind_log::open_behind_log_on;
+pub(crate) use checked::{DamagedTree, insert};
 pub(crate) use create::checkpoint;
 use create::create;
 
@@ -35,30 +38,69 @@ pub const CACHE_BYTES: usize = 256 * 1024 * 1024;
 ///
 /// Only one handle can have it open, in this process or any other: a second one is [`Error::AlreadyOpen`].
 pub fn open(path: impl AsRef<Path>) -> Result<Store> {
-    open_file(path.as_ref(), create::FORMAT, CACHE_BYTES)
+    open_file(path.as_ref(), Role::Alone, CACHE_BYTES)
 }
 
-fn open_file(path: &Path, format_max: u64, cache_bytes: usize) -> Result<Store> {
+/// Whether a file is whole in itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Alone,
+    BehindLog,
+}
+
+impl Role {
+    /// The highest format that is opened so.
+    fn format_max(self) -> u64 {
+        match self {
+            Self::Alone => create::FORMAT,
+            Self::BehindLog => behind_log::FORMAT_BEHIND_LOG,
+        }
+    }
+
+    /// Whether a file of this format is opened so.
+    fn reads(self, format: u64) -> bool {
+        format <= self.format_max() && (self == Self::BehindLog || format != behind_log::FORMAT_BEHIND_LOG_UNCHECKED)
+    }
+}
+
+fn open_file(path: &Path, role: Role, cache_bytes: usize) -> Result<Store> {
     let lock = lock(path)?;
     let failed = |source: Source| Error::Open { path: path.to_owned(), source };
     if !path.try_exists().map_err(|source| failed(source.into()))? {
         create(path, |_| Ok(())).map_err(failed)?;
     }
-    let database = builder(cache_bytes).open(path).map_err(|source| match source {
-        redb::DatabaseError::DatabaseAlreadyOpen => Error::AlreadyOpen { path: path.to_owned() },
-        source => failed(source.into()),
-    })?;
-    Store::new(path, database, Some(lock), format_max)
+    let opened = checked::guarded(|| match builder(cache_bytes).open(path) {
+        Err(redb::DatabaseError::DatabaseAlreadyOpen) => Ok(None),
+        opened => Ok(Some(opened?)),
+    });
+    let mut database = opened.map_err(failed)?.ok_or_else(|| Error::AlreadyOpen { path: path.to_owned() })?;
+    check_format(path, &database, role)?;
+    // What a server begins with is whole, to the last page: a copy taken of a file in use, or a disk that has lost writes, is noticed here.
+    if role == Role::BehindLog && !checked::guarded(|| Ok(database.check_integrity()?)).map_err(failed)? {
+        tracing::warn!(path = %path.display(), "the file was not closed well; its free pages were counted anew");
+    }
+    Store::new(path, database, Some(lock), role)
+}
+
+/// Refuses a file whose format is not one of the `role`.
+fn check_format(path: &Path, database: &Database, role: Role) -> Result<()> {
+    let failed = |source| Error::Open { path: path.to_owned(), source };
+    match checked::guarded(|| create::read_format(database)).map_err(failed)? {
+        Some(found) if !role.reads(found) => {
+            Err(Error::Format { path: path.to_owned(), found, supported: role.format_max() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Opens the store on a storage other than a file, which the tests make fail.
 #[cfg(test)]
-fn open_on(backend: impl redb::StorageBackend, format_max: u64) -> Result<Store> {
+fn open_on(backend: impl redb::StorageBackend, role: Role) -> Result<Store> {
     let path = Path::new("(test backend)");
     let database = builder(CACHE_BYTES)
         .create_with_backend(backend)
         .map_err(|source| Error::Open { path: path.to_owned(), source: source.into() })?;
-    Store::new(path, database, None, format_max)
+    Store::new(path, database, None, role)
 }
 
 /// A store in one file.
@@ -74,7 +116,7 @@ pub struct Store {
 }
 
 impl Store {
-    fn new(path: &Path, database: Database, lock: Option<File>, format_max: u64) -> Result<Self> {
+    fn new(path: &Path, database: Database, lock: Option<File>, role: Role) -> Result<Self> {
         let store = Self {
             path: path.to_owned(),
             database,
@@ -83,11 +125,8 @@ impl Store {
             _lock: lock,
         };
         let failed = |source| Error::Open { path: path.to_owned(), source };
-        if let Some(found) = create::read_format(&store.database).map_err(failed)?
-            && format_max < found
-        {
-            return Err(Error::Format { path: path.to_owned(), found, supported: format_max });
-        }
+        check_format(path, &store.database, role)?;
+        checked::guarded(|| upgrade::upgrade(path, &store.database)).map_err(failed)?;
         // An older version made fewer spaces, and a test's storage starts without any.
         if create::lacks_tables(&store.database).map_err(failed)? {
             create::lay_out(&store.database, |_| Ok(())).map_err(failed)?;
@@ -122,9 +161,9 @@ impl TxKv for Store {
                 let mut table = transaction.open_table(table(ops[0].space()))?;
                 for op in ops {
                     match op {
-                        Op::Put { key, value, .. } => table.insert(&key[..], &value[..])?,
-                        Op::Delete { key, .. } => table.remove(&key[..])?,
-                    };
+                        Op::Put { space, key, value } => insert(&mut table, *space, key, value)?,
+                        Op::Delete { key, .. } => drop(table.remove(&key[..])?),
+                    }
                 }
             }
             Ok(())
@@ -165,9 +204,9 @@ impl TxKv for Store {
         checkpoint(path, |copy| {
             for space in Space::ALL {
                 let mut target = copy.open_table(table(space))?;
-                for entry in moment.snapshot.open_table(table(space))?.range::<&[u8]>(..)? {
+                for entry in moment.scan(space, &KeyRange::all(), Direction::Forward)? {
                     let (key, value) = entry?;
-                    target.insert(key.value(), value.value())?;
+                    insert(&mut target, space, &key, &value)?;
                 }
             }
             Ok(())

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use redb::{AccessGuard, ReadTransaction, ReadableDatabase};
 
+use super::checked::{self, guarded};
 use super::{Store, table};
 use crate::error::Source;
-use crate::{Direction, Entries, Error, KeyRange, Result, Space};
+use crate::{Direction, Entries, Entry, Error, KeyRange, Result, Space};
 
 type Guard = AccessGuard<'static, &'static [u8]>;
 
@@ -19,32 +20,62 @@ pub(crate) struct Moment {
 
 impl Moment {
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        let read = || -> Result<Option<Bytes>, Source> {
-            let value = self.snapshot.open_table(table(space))?.get(key)?;
-            Ok(value.map(|value| Bytes::copy_from_slice(value.value())))
+        let read = || {
+            let stored = self.snapshot.open_table(table(space))?.get(key)?;
+            Ok(stored.map(|stored| checked::read(space, key, stored.value())))
         };
-        read().map_err(|source| self.failed(space, source))
+        match guarded(read).map_err(|source| self.failed(space, source))? {
+            Some(None) => Err(Error::DamagedEntry { path: self.path.clone(), space }),
+            read => Ok(read.flatten()),
+        }
     }
 
     /// The entries of a range that is not empty.
     pub(crate) fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Entries> {
-        let read =
-            || -> Result<_, Source> { Ok(self.snapshot.open_table(table(space))?.range::<&[u8]>(range.bounds())?) };
-        let entries = read().map_err(|source| self.failed(space, source))?;
+        let read = || Ok(self.snapshot.open_table(table(space))?.range::<&[u8]>(range.bounds())?);
+        let entries = guarded(read).map_err(|source| self.failed(space, source))?;
         let path = self.path.clone();
-        let copied = move |entry: Result<(Guard, Guard), redb::StorageError>| {
-            let (key, value) =
-                entry.map_err(|source| Error::Read { path: path.clone(), space, source: source.into() })?;
-            Ok((Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(value.value())))
-        };
         Ok(match direction {
-            Direction::Forward => Box::new(entries.map(copied)),
-            Direction::Reverse => Box::new(entries.rev().map(copied)),
+            Direction::Forward => Box::new(Checked { path, space, entries, has_failed: false }),
+            Direction::Reverse => Box::new(Checked { path, space, entries: entries.rev(), has_failed: false }),
         })
     }
 
     fn failed(&self, space: Space, source: Source) -> Error {
         Error::Read { path: self.path.clone(), space, source }
+    }
+}
+
+/// Entries whose checksums are verified as they come; the first failure is the last item.
+struct Checked<I> {
+    path: PathBuf,
+    space: Space,
+    entries: I,
+    has_failed: bool,
+}
+
+impl<I: Iterator<Item = Result<(Guard, Guard), redb::StorageError>>> Iterator for Checked<I> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let space = self.space;
+        let next = guarded(|| {
+            let Some(entry) = self.entries.next() else { return Ok(None) };
+            let (key, stored) = entry?;
+            let value = checked::read(space, key.value(), stored.value());
+            Ok(Some(value.map(|value| (Bytes::copy_from_slice(key.value()), value))))
+        });
+        let next = match next {
+            Ok(None) => return None,
+            Ok(Some(Some(entry))) => return Some(Ok(entry)),
+            Ok(Some(None)) => Error::DamagedEntry { path: self.path.clone(), space },
+            Err(source) => Error::Read { path: self.path.clone(), space, source },
+        };
+        self.has_failed = true;
+        Some(Err(next))
     }
 }
 

@@ -3,6 +3,9 @@ use std::sync::Arc;
 use super::*;
 use crate::conformance::{self, CrashingDisk, Interrupted};
 use crate::crash_disk::CrashDisk;
+use redb::ReadableDatabase;
+use types::Random;
+use types::random::SeededRandom;
 
 #[test]
 fn the_store_fulfils_the_contract() {
@@ -99,9 +102,193 @@ fn a_file_of_a_newer_format_is_refused() {
     assert!(matches!(open(&path), Err(Error::Format { found, .. }) if found == create::FORMAT + 1));
 }
 
+/// Makes a file as older versions made it.
+fn make_unchecked(path: &Path, format: u64, entries: &[(Space, Vec<u8>, Vec<u8>)]) {
+    let database = Database::create(path).unwrap();
+    commit(&database, |transaction| {
+        for (space, key, value) in entries {
+            let name: Table = TableDefinition::new(space.unchecked_table_name());
+            transaction.open_table(name)?.insert(&key[..], &value[..])?;
+        }
+        let mut table = transaction.open_table(create::FORMAT_TABLE)?;
+        table.insert("format", format)?;
+        if format == behind_log::FORMAT_BEHIND_LOG_UNCHECKED {
+            table.insert("log", 7)?;
+            table.insert("applied", 42)?;
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+fn entries() -> Vec<(Space, Vec<u8>, Vec<u8>)> {
+    let spaces = [Space::Meta, Space::Rows, Space::Rows, Space::Log, Space::Indexes];
+    (0..2_000_usize)
+        .map(|number| {
+            let value = format!("value {number}").repeat(number % 7).into_bytes();
+            (spaces[number % spaces.len()], format!("key {number:05}").into_bytes(), value)
+        })
+        .collect()
+}
+
+/// Everything in the store, as scans tell it and as single reads do.
+fn read_all(store: &Store, entries: &[(Space, Vec<u8>, Vec<u8>)]) -> Result<Vec<(Space, Vec<u8>, Vec<u8>)>> {
+    let mut found = Vec::new();
+    for space in Space::ALL {
+        for entry in store.scan(space, KeyRange::all(), Direction::Forward)? {
+            let (key, value) = entry?;
+            found.push((space, key.to_vec(), value.to_vec()));
+        }
+    }
+    for (space, key, value) in entries {
+        assert_eq!(store.get(*space, key)?.as_deref(), Some(&value[..]));
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[test]
+fn a_file_of_an_older_version_is_upgraded_and_no_older_version_opens_it() {
+    let mut entries = entries();
+    entries.sort();
+    let folder = tempfile::tempdir().unwrap();
+    for (format, role, upgraded) in [
+        (1, Role::Alone, create::FORMAT),
+        (1, Role::BehindLog, create::FORMAT),
+        (behind_log::FORMAT_BEHIND_LOG_UNCHECKED, Role::BehindLog, behind_log::FORMAT_BEHIND_LOG),
+    ] {
+        let path = folder.path().join(format!("{format}{role:?}"));
+        make_unchecked(&path, format, &entries);
+        for _ in 0..2 {
+            let store = open_file(&path, role, CACHE_BYTES).unwrap();
+            assert_eq!(read_all(&store, &entries).unwrap(), entries);
+            assert_eq!(create::read_format(&store.database).unwrap(), Some(upgraded));
+            let names = store.database.begin_read().unwrap().list_tables().unwrap().count();
+            assert_eq!(names, 1 + Space::ALL.len());
+        }
+        let store = open_file(&path, Role::BehindLog, CACHE_BYTES).unwrap();
+        let mark = store.has_log().unwrap().then(|| store.log_mark().unwrap());
+        drop(store);
+        let expected = behind_log::LogMark { identity: 7, applied: 42 };
+        assert_eq!(mark, (format == behind_log::FORMAT_BEHIND_LOG_UNCHECKED).then_some(expected));
+        // What is behind a log is not whole alone.
+        assert_eq!(open(&path).is_ok(), format == 1);
+    }
+}
+
+#[test]
+fn an_upgrade_that_was_cut_short_goes_on() {
+    let mut entries = entries();
+    entries.sort();
+    for seed in 0..12 {
+        let disk = CrashDisk::new(seed);
+        let [file] = disk.files();
+        let database = builder(CACHE_BYTES).create_with_backend(file).unwrap();
+        commit(&database, |transaction| {
+            for (space, key, value) in &entries {
+                let name: Table = TableDefinition::new(space.unchecked_table_name());
+                transaction.open_table(name)?.insert(&key[..], &value[..])?;
+            }
+            transaction.open_table(create::FORMAT_TABLE)?.insert("format", 1)?;
+            Ok(())
+        })
+        .unwrap();
+        drop(database);
+        for attempt in 1..10_000 {
+            disk.fail_after((1 + seed) * attempt);
+            let opened = open_trees(&disk);
+            let is_open = opened.is_ok();
+            drop(opened);
+            disk.crash();
+            if is_open {
+                break;
+            }
+        }
+        assert_eq!(read_all(&open_trees(&disk).unwrap(), &entries).unwrap(), entries);
+    }
+}
+
+#[test]
+fn whatever_is_damaged_on_the_disk_is_an_error_or_was_not_used() {
+    let mut entries = entries();
+    entries.sort();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.redb");
+    let store = open_file(&path, Role::BehindLog, CACHE_BYTES).unwrap();
+    store.begin_log().unwrap();
+    let mut batch = Batch::new();
+    for (space, key, value) in &entries {
+        batch.put(*space, key.clone(), value.clone());
+    }
+    store.write(batch).unwrap();
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    let damaged_path = folder.path().join("damaged.redb");
+    let random = SeededRandom::new(1);
+    let below = |count: usize| usize::try_from(random.next_u64() % count as u64).unwrap();
+    let (mut noticed, mut unused) = (0, 0);
+    for round in 0..150 {
+        let mut damaged = whole.clone();
+        // Of a file that has more room than it uses.
+        let at = loop {
+            let at = below(damaged.len());
+            if damaged[at] != 0 {
+                break at;
+            }
+        };
+        for byte in damaged.iter_mut().skip(at).take([1, 8, 512, 4_096][round % 4]) {
+            *byte = match round % 3 {
+                0 => *byte ^ (1 << below(8)),
+                1 => 0,
+                _ => u8::try_from(below(256)).unwrap(),
+            };
+        }
+        if damaged == whole {
+            continue;
+        }
+        std::fs::write(&damaged_path, &damaged).unwrap();
+        match open_file(&damaged_path, Role::BehindLog, CACHE_BYTES).and_then(|store| read_all(&store, &entries)) {
+            Ok(found) => {
+                assert_eq!(found, entries, "round {round}, at {at}");
+                unused += 1;
+            }
+            Err(_) => noticed += 1,
+        }
+    }
+    assert!(20 < noticed && 0 < unused, "{noticed} noticed, {unused} of unused bytes");
+}
+
+#[test]
+fn a_value_that_is_damaged_while_the_store_is_open_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.redb");
+    let mut batch = Batch::new();
+    batch.put(Space::Rows, &b"good"[..], &b"a value that stays"[..]);
+    batch.put(Space::Rows, &b"kaputt"[..], &b"a value that changes"[..]);
+    batch.put(Space::Rows, &b"later"[..], &b"another that stays"[..]);
+    open(&path).unwrap().write(batch).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let needle = b"a value that changes";
+    let places: Vec<usize> = (0..bytes.len() - needle.len()).filter(|&at| bytes[at..].starts_with(needle)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at] = b'X';
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let store = open(&path).unwrap();
+    assert_eq!(store.get(Space::Rows, b"good").unwrap().as_deref(), Some(&b"a value that stays"[..]));
+    let error = store.get(Space::Rows, b"kaputt").unwrap_err();
+    assert!(matches!(error, Error::DamagedEntry { space: Space::Rows, .. }) && error.is_damage(), "{error}");
+    let found: Vec<Result<_>> = store.scan(Space::Rows, KeyRange::all(), Direction::Forward).unwrap().collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].is_ok() && matches!(found[1], Err(Error::DamagedEntry { .. })));
+    // Nor does a copy take the damage along.
+    assert!(store.checkpoint(&folder.path().join("copy")).is_err());
+}
+
 fn open_trees(disk: &CrashDisk) -> Result<Store> {
     let [file] = disk.files();
-    open_on(file, create::FORMAT)
+    open_on(file, Role::Alone)
 }
 
 fn one_put() -> Batch {

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use types::Random;
 use types::random::SeededRandom;
 
-use crate::redb::{checkpoint, table};
+use crate::redb::{checkpoint, insert, table};
 use crate::{Batch, Direction, Entries, Entry, Error, KeyRange, Op, Result, Space, TxKv};
 
 #[cfg(test)]
@@ -75,6 +75,14 @@ impl Disk {
     pub fn lie(&self) {
         let mut state = self.state.lock();
         state.synced = Some(state.spaces.clone());
+    }
+
+    /// Another disk with the same content, as a copy of a stopped server's folder is.
+    #[must_use]
+    pub fn duplicate(&self, seed: u64) -> Self {
+        let copy = Self::new(seed);
+        copy.state.lock().spaces = self.state.lock().spaces.clone();
+        copy
     }
 
     /// Kills the store that is open, if any: its handle refuses everything from now on, and a new one can be opened.
@@ -188,7 +196,7 @@ impl TxKv for Store {
             for (space, entries) in &spaces {
                 let mut target = copy.open_table(table(*space))?;
                 for (key, value) in entries {
-                    target.insert(&key[..], &value[..])?;
+                    insert(&mut target, *space, key, value)?;
                 }
             }
             Ok(())

@@ -298,7 +298,7 @@ impl TxKv for Store {
                 let below = below.scan(space, &KeyRange::all(), Direction::Forward)?;
                 for entry in Merged::new(below, changes) {
                     let (key, value) = entry?;
-                    target.insert(&key[..], &value[..])?;
+                    trees::insert(&mut target, space, &key, &value)?;
                 }
             }
             Ok(())

@@ -1,0 +1,50 @@
+//! Values with the checksum of their entry: space, key and value. Pages of `redb` are not verified when they are read, so damage on the
+//! disk would else be a wrong row.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::Space;
+use crate::error::Source;
+
+const CHECKSUM_BYTES: usize = 8;
+
+/// Sets `key` to `value` and its checksum.
+pub(crate) fn insert(
+    table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
+    space: Space,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), Source> {
+    let mut stored = table.insert_reserve(key, value.len() + CHECKSUM_BYTES)?;
+    let (content, end) = stored.as_mut().split_at_mut(value.len());
+    content.copy_from_slice(value);
+    end.copy_from_slice(&checksum(space, key, value).to_le_bytes());
+    Ok(())
+}
+
+/// The value whose stored form is `stored`; `None` where entry and checksum do not belong together.
+pub(super) fn read(space: Space, key: &[u8], stored: &[u8]) -> Option<Bytes> {
+    let (value, end) = stored.split_last_chunk::<CHECKSUM_BYTES>()?;
+    (u64::from_le_bytes(*end) == checksum(space, key, value)).then(|| Bytes::copy_from_slice(value))
+}
+
+fn checksum(space: Space, key: &[u8], value: &[u8]) -> u64 {
+    xxh3_64_with_seed(value, xxh3_64_with_seed(key, u64::from(space.byte())))
+}
+
+/// Runs a step of `redb`: a damaged page can make it panic.
+pub(super) fn guarded<T>(step: impl FnOnce() -> Result<T, Source>) -> Result<T, Source> {
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+        let reason = panic.downcast_ref::<String>().cloned();
+        let reason = reason.or_else(|| panic.downcast_ref::<&str>().map(|reason| (*reason).to_owned()));
+        Err(DamagedTree(reason.unwrap_or_default()).into())
+    })
+}
+
+/// A page of a tree is not what was written.
+#[derive(Debug, thiserror::Error)]
+#[error("a page of its trees is damaged: {0}")]
+pub(crate) struct DamagedTree(pub(crate) String);

@@ -1,0 +1,45 @@
+//! Gives the values of a file their checksums, where an older version has written it without.
+
+use std::path::Path;
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use types::Failpoint;
+
+use super::behind_log::{FORMAT_BEHIND_LOG, FORMAT_BEHIND_LOG_UNCHECKED};
+use super::create::{FORMAT, FORMAT_TABLE};
+use super::{Table, commit, insert, table};
+use crate::Space;
+use crate::error::Source;
+
+/// Brings the file to the present format, space by space, each in one transaction with the format: whenever it ends, the next start goes
+/// on, and no older version opens what it would not understand.
+pub(super) fn upgrade(path: &Path, database: &Database) -> Result<(), Source> {
+    let names: Vec<String> = database.begin_read()?.list_tables()?.map(|found| found.name().to_owned()).collect();
+    let old: Vec<Space> =
+        Space::ALL.into_iter().filter(|space| names.iter().any(|name| name == space.unchecked_table_name())).collect();
+    if old.is_empty() {
+        return Ok(());
+    }
+    tracing::info!(path = %path.display(), "upgrading the file: its values get checksums");
+    for space in old {
+        let unchecked: Table = TableDefinition::new(space.unchecked_table_name());
+        commit(database, |transaction| {
+            {
+                let mut target = transaction.open_table(table(space))?;
+                let source = transaction.open_table(unchecked)?;
+                for entry in source.range::<&[u8]>(..)? {
+                    let (key, value) = entry?;
+                    insert(&mut target, space, key.value(), value.value())?;
+                }
+            }
+            transaction.delete_table(unchecked)?;
+            let mut format = transaction.open_table(FORMAT_TABLE)?;
+            let found = format.get("format")?.map(|format| format.value());
+            let is_behind_log = matches!(found, Some(FORMAT_BEHIND_LOG_UNCHECKED | FORMAT_BEHIND_LOG));
+            format.insert("format", if is_behind_log { FORMAT_BEHIND_LOG } else { FORMAT })?;
+            Ok(())
+        })?;
+        Failpoint::StoreUpgraded.pass();
+    }
+    Ok(())
+}
