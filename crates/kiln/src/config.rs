@@ -37,6 +37,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_STORAGE", value_name = "URL")]
     pub(crate) storage: Option<String>,
 
+    /// Begin a new timeline where the data folder and the storage do not belong together: the warehouse goes on as the data folder has it, and what the
+    /// storage has beyond it is left behind for good. Without this such a start is refused
+    #[arg(long, env = "KILN_NEW_TIMELINE", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) new_timeline: Option<bool>,
+
     /// PEM file with the server's certificate chain; clients may then use TLS. Where it is replaced, new connections are shown the new one
     #[arg(long, env = "KILN_TLS_CERT", value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,
@@ -168,6 +173,7 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) storage: String,
+    pub(crate) new_timeline: bool,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// `None` where SQL says it.
     pub(crate) superuser_password: Option<PathBuf>,
@@ -228,6 +234,7 @@ impl ServeArguments {
             listen: self.listen.or(below.listen),
             http: self.http.or(below.http),
             storage: self.storage.or(below.storage),
+            new_timeline: self.new_timeline.or(below.new_timeline),
             tls_cert: self.tls_cert.or(below.tls_cert),
             tls_key: self.tls_key.or(below.tls_key),
             superuser_password_file: self.superuser_password_file.or(below.superuser_password_file),
@@ -280,6 +287,7 @@ impl ServeArguments {
             listen: self.listen.unwrap_or_else(|| local(5433)),
             http: self.http.unwrap_or_else(|| local(8433)),
             storage,
+            new_timeline: self.new_timeline.unwrap_or(false),
             tls,
             superuser_password: self.superuser_password_file,
             connections_max: self.max_connections.unwrap_or(500),

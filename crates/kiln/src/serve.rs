@@ -1,6 +1,7 @@
 //! `kiln serve`: a warehouse put together from its parts, from the data folder up to the front doors, and taken down in turn.
 
 pub(crate) mod instance;
+mod standing;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -108,17 +109,19 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let reserve_bytes = config.disk_reserve_bytes;
     let objects = Objects::open_keeping(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
-    txn::refuse_left_behind(&kv, &objects)
-        .await
-        .with_context(|| format!("cannot serve from {}", config.data.display()))?;
+    let kv: Arc<dyn kv::TxKv> = Arc::new(kv);
+    // Before the claim, which would end a server that is rightly there.
+    standing::check(&kv, &objects, instance, &config).await?;
     // A start on a full disk takes of the reserve what it needs.
     let claimed = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
     let claim = Claim::acquire(&claimed, instance, &about(&config)).await.context("cannot claim the storage")?;
     Failpoint::Claimed.pass();
-
-    let kv: Arc<dyn kv::TxKv> = Arc::new(kv);
+    // And after it: nobody else writes any more, and what somebody has written meanwhile is seen.
+    standing::check(&kv, &claimed, instance, &config).await?;
     txn::begin_timeline(&kv, &claimed).await.context("cannot begin a timeline in the storage")?;
+    let lacks_checkpoint =
+        txn::lacks_first_checkpoint(&*kv, &claimed).await.context("cannot look for checkpoints in the storage")?;
     let log = kv::log::Logged::open(kv, Arc::clone(&clock), LOG_WAITING_MAX)
         .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
     let reserve = (0 < reserve_bytes)
@@ -135,6 +138,10 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     };
     let transactions = Transactions::open_with_history(Arc::new(log), objects.clone(), Arc::clone(&clock), history)
         .context("cannot read the catalog")?;
+    if lacks_checkpoint {
+        // What is acknowledged could not be restored without it.
+        transactions.make_checkpoint().await.context("cannot write the new timeline's first checkpoint")?;
+    }
     let kept_for = Duration::from_secs(config.token_retention_seconds);
     transactions.keep_outcomes(OutcomeSettings { kept_for, most: config.tokens_max });
     let usual = execution::Config::default();

@@ -49,7 +49,7 @@ pub use error::{Error, Result};
 pub use group::Held;
 pub use history::{
     Gap, HistoryError, HistorySettings, HistoryStatus, Progress, RESTORING, Restored, begin_timeline,
-    refuse_left_behind, restore,
+    compare_with_storage, fork_from_nothing, lacks_first_checkpoint, restore,
 };
 pub use moves::RowNow;
 pub use outcome::{

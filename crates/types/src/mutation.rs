@@ -43,11 +43,15 @@ pub enum Mutation {
     LogPrunedTooEarly,
     /// A restored warehouse goes on in the timeline that it was restored from.
     RestoreKeepsTimeline,
+    /// A start does not compare its log with the storage's.
+    StartIgnoresStorage,
+    /// A restore does not look whether records follow each other.
+    HistoryNotChained,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 19] = [
+    pub const ALL: [Mutation; 21] = [
         Mutation::SettleForgetsLate,
         Mutation::CompactForgetsLate,
         Mutation::MovesUnknown,
@@ -67,6 +71,8 @@ impl Mutation {
         Mutation::CheckpointClaimsMore,
         Mutation::LogPrunedTooEarly,
         Mutation::RestoreKeepsTimeline,
+        Mutation::StartIgnoresStorage,
+        Mutation::HistoryNotChained,
     ];
 
     /// Whether the rule is forgotten on this thread.

@@ -36,6 +36,8 @@ pub(super) struct Tally {
     pub(super) crashes: usize,
     /// Crashes that took the disk along.
     pub(super) losses: usize,
+    /// Starts on disks that lack what the bucket has.
+    pub(super) stale: usize,
     pub(super) faults: u64,
 }
 
@@ -67,14 +69,27 @@ struct Driver {
     disk_lies: bool,
     crashes: usize,
     losses: usize,
+    stale: usize,
 }
 
 impl Driver {
     async fn start(world: Arc<World>, random: SeededRandom, sorted: bool, disk_lies: bool) -> Self {
-        let (life, committer) = Life::start(&world, sorted).await.expect("nothing fails yet");
+        let started = Life::start(&world, sorted).await.expect("the bucket is empty");
+        let (life, committer) = started.expect("nothing fails yet");
         let (actors, checked) = (Vec::new(), CommitTs(0));
-        let mut driver =
-            Self { world, random, sorted, life, committer, actors, checked, disk_lies, crashes: 0, losses: 0 };
+        let mut driver = Self {
+            world,
+            random,
+            sorted,
+            life,
+            committer,
+            actors,
+            checked,
+            disk_lies,
+            crashes: 0,
+            losses: 0,
+            stale: 0,
+        };
         driver.employ().await;
         driver
     }
@@ -99,6 +114,7 @@ impl Driver {
             0..2 => self.crash("dies").await,
             2..8 => self.change_weather(),
             8..12 => self.disconnect().await,
+            12..20 if !self.disk_lies => self.world.copy_disk(self.life.newest().ts),
             12..100 => drop(self.committer.serve_waiting()),
             _ if waiting == 0 => assert!(self.committer.serve_waiting(), "step {step}: nobody can go on"),
             _ => drop(self.world.pace.go(below(&self.random, waiting) as usize)),
@@ -195,11 +211,15 @@ impl Driver {
         let has_copy = CommitTs(0) < *self.world.copied.lock();
         let lost = !self.disk_lies && has_copy && below(&self.random, 3) == 0;
         let restored = if lost { Some(self.lose_disk().await) } else { None };
+        if restored.is_none() && !self.disk_lies {
+            self.start_on_stale_disk(&last).await;
+        }
         loop {
             if below(&self.random, 2) == 0 {
                 self.world.disk().fail_after(below(&self.random, 60));
             }
-            if let Some((life, committer)) = Life::start(&self.world, self.sorted).await {
+            let started = Life::start(&self.world, self.sorted).await.expect("the disk is not behind the bucket");
+            if let Some((life, committer)) = started {
                 (self.life, self.committer) = (life, committer);
                 break;
             }
@@ -210,6 +230,25 @@ impl Driver {
             None => self.compare(&last).await,
         }
         self.employ().await;
+    }
+
+    /// Perhaps somebody deletes the store, or puts back an older copy of it: no server starts on it, and then the right one is there again.
+    async fn start_on_stale_disk(&mut self, last: &Snapshot) {
+        if below(&self.random, 3) != 0 {
+            return;
+        }
+        let is_empty = below(&self.random, 3) == 0;
+        let Some(stale) = self.world.stale_disk(is_empty) else { return };
+        let disk = self.world.exchange_disk(stale);
+        self.stale += 1;
+        match Life::start(&self.world, self.sorted).await {
+            Err(error) => self.world.note(format!("no start on a stale disk: {error}")),
+            Ok(started) => {
+                (self.life, self.committer) = started.expect("the copy does not fail");
+                self.compare(last).await;
+            }
+        }
+        self.world.exchange_disk(disk);
     }
 
     /// The disk is gone, and the bucket tells what there was; which commit is the newest now.
@@ -278,7 +317,8 @@ impl Driver {
         self.dismiss().await;
         self.world.disk().crash();
         let last = self.life.newest();
-        (self.life, self.committer) = Life::start(&self.world, self.sorted).await.expect("nothing fails any more");
+        let started = Life::start(&self.world, self.sorted).await.expect("the disk is not behind the bucket");
+        (self.life, self.committer) = started.expect("nothing fails any more");
         self.compare(&last).await;
         drop(last);
         self.world.forget_all();
@@ -301,11 +341,15 @@ impl Driver {
         self.life.check_newest().await;
         self.life.check_objects().await;
         self.life.check_clean().await;
+        if !self.disk_lies {
+            self.world.check_that_two_histories_are_noticed().await;
+        }
         Tally {
             steps: plan.steps,
             commits: self.world.history.lock().commits(),
             crashes: self.crashes,
             losses: self.losses,
+            stale: self.stale,
             faults: self.world.faults.fault_count(),
         }
     }

@@ -55,6 +55,8 @@ pub(super) struct World {
     pub(super) log: Mutex<VecDeque<String>>,
     /// The newest commit that was there when the log was copied last: no loss of the disk may take it.
     pub(super) copied: Mutex<CommitTs>,
+    /// A copy of the disk from a while ago, and its newest commit.
+    copy: Mutex<Option<(CommitTs, Disk)>>,
     /// Commits that were the newest ones.
     pub(super) visible: Mutex<BTreeSet<CommitTs>>,
     /// Objects that only a future knows of that was lost.
@@ -96,6 +98,7 @@ impl World {
             history: Mutex::default(),
             log: Mutex::default(),
             copied: Mutex::default(),
+            copy: Mutex::default(),
             visible: Mutex::default(),
             left_behind: Mutex::default(),
             next: AtomicI64::new(1),
@@ -182,7 +185,65 @@ impl World {
         let disk = Disk::new(self.seed + self.folders.load(Ordering::Relaxed));
         disk.open().and_then(|store| store.write(batch)).expect("a new disk does not fail");
         *self.disk.lock() = disk;
+        // Copies of the lost one are of an earlier timeline.
+        *self.copy.lock() = None;
         commit
+    }
+
+    /// Remembers the disk as it is now, with its newest commit: somebody has copied it.
+    pub(super) fn copy_disk(&self, newest: CommitTs) {
+        *self.copy.lock() = Some((newest, self.disk().duplicate(self.seed)));
+    }
+
+    /// The disk is another one from now on; the one that it was.
+    pub(super) fn exchange_disk(&self, other: Disk) -> Disk {
+        std::mem::replace(&mut *self.disk.lock(), other)
+    }
+
+    /// An empty disk, or a copy that lacks commits which were copied to the bucket.
+    pub(super) fn stale_disk(&self, is_empty: bool) -> Option<Disk> {
+        let copied = *self.copied.lock();
+        if is_empty {
+            return (CommitTs(0) < copied).then(|| Disk::new(self.seed));
+        }
+        let copy = self.copy.lock();
+        copy.as_ref().filter(|(newest, _)| *newest < copied).map(|(_, disk)| disk.duplicate(self.seed))
+    }
+
+    /// Two servers on copies of the disk write to the bucket side by side: no restore may return what only one of them had as if it were the other's.
+    pub(super) async fn check_that_two_histories_are_noticed(&self) {
+        for writes in [1, 2] {
+            let store = self.disk().duplicate(self.seed + writes).open().expect("nobody has the copy");
+            let clock: Arc<dyn types::Clock> = Arc::clone(&self.pace) as _;
+            let log = Arc::new(Logged::open(Arc::new(store), Arc::clone(&clock), u64::MAX).expect("it reads"));
+            for write in 0..writes {
+                let mut batch = Batch::new();
+                batch.put(Space::Meta, &b"server"[..], vec![u8::try_from(writes * 10 + write).expect("small")]);
+                log.write(batch).expect("a new disk does not fail");
+            }
+            let settings = self.history_settings();
+            let (transactions, _committer) =
+                Transactions::open_driven(log, self.bucket.clone(), clock, settings).expect("a new disk does not fail");
+            transactions.copy_log().await.expect("the bucket does not fail");
+        }
+        let restored = txn::restore(&self.bucket, &self.new_folder(), Moment::Newest, false, &|_| ()).await;
+        assert!(
+            matches!(restored, Err(HistoryError::TwoHistories { .. })),
+            "two histories are restored as one: {restored:?}"
+        );
+    }
+
+    fn history_settings(&self) -> HistorySettings {
+        HistorySettings {
+            instance: Uuid::from_u128(1),
+            folder: self.new_folder(),
+            store: PathBuf::new(),
+            reserve: None,
+            upload_every: Duration::from_millis(400),
+            checkpoint_every: Duration::from_secs(3_600),
+            retention: self.retention,
+            claim: None,
+        }
     }
 
     pub(super) fn note(&self, line: String) {
@@ -206,22 +267,31 @@ pub(super) struct Life {
 
 impl Life {
     /// Starts a server on what is there; `None` where the disk fails meanwhile.
-    pub(super) async fn start(world: &Arc<World>, sorted: bool) -> Option<(Arc<Self>, Committer)> {
+    ///
+    /// # Errors
+    /// Where disk and bucket do not belong together.
+    pub(super) async fn start(
+        world: &Arc<World>,
+        sorted: bool,
+    ) -> Result<Option<(Arc<Self>, Committer)>, HistoryError> {
+        let store = Arc::new(world.disk().open().expect("nobody else has the disk"));
+        match txn::compare_with_storage(&*store, &world.bucket).await {
+            Ok(()) => {}
+            Err(error) if error.is_divergence() => return Err(error),
+            Err(HistoryError::Store(_) | HistoryError::Recover(_)) => return Ok(None),
+            Err(error) => panic!("the bucket does not fail: {error:?}"),
+        }
+        drop(store);
+        Ok(Self::start_compared(world, sorted).await)
+    }
+
+    async fn start_compared(world: &Arc<World>, sorted: bool) -> Option<(Arc<Self>, Committer)> {
         let store = Arc::new(world.disk().open().expect("nobody else has the disk"));
         let clock: Arc<dyn types::Clock> = Arc::clone(&world.pace) as _;
         let kv = Arc::clone(&store) as Arc<dyn TxKv>;
         txn::begin_timeline(&kv, &world.bucket).await.ok()?;
         let log = Arc::new(Logged::open(kv, Arc::clone(&clock), u64::MAX).ok()?);
-        let settings = HistorySettings {
-            instance: Uuid::from_u128(1),
-            folder: world.new_folder(),
-            store: PathBuf::new(),
-            reserve: None,
-            upload_every: Duration::from_millis(400),
-            checkpoint_every: Duration::from_secs(3_600),
-            retention: world.retention,
-            claim: None,
-        };
+        let settings = world.history_settings();
         let (transactions, committer) =
             Transactions::open_driven(log, world.storage.clone(), Arc::clone(&clock), settings).ok()?;
         let random: Arc<dyn Random> = Arc::clone(&world.random) as _;

@@ -51,10 +51,14 @@ fn seeds() {
         all.commits += one.commits;
         all.crashes += one.crashes;
         all.losses += one.losses;
+        all.stale += one.stale;
         all.faults += one.faults;
     }
     println!("{seeds} seeds in {:?}: {all:?}", clock.monotonic());
-    assert!(0 < all.commits && 0 < all.crashes && 0 < all.losses && 0 < all.faults, "something happens: {all:?}");
+    assert!(
+        0 < all.commits && 0 < all.crashes && 0 < all.losses && 0 < all.stale && 0 < all.faults,
+        "something happens: {all:?}"
+    );
 }
 
 #[test]

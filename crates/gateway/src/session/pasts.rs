@@ -117,7 +117,7 @@ pub(crate) fn from_history(moment: Moment, error: &HistoryError) -> SqlError {
             SqlError::new(Condition::InvalidParameterValue, message)
         }
         HistoryError::None => SqlError::new(Condition::ObjectNotInPrerequisiteState, error.to_string()),
-        HistoryError::Gap { .. } | HistoryError::Damaged { .. } => {
+        HistoryError::Gap { .. } | HistoryError::Damaged { .. } | HistoryError::TwoHistories { .. } => {
             SqlError::new(Condition::DataCorrupted, error.to_string())
         }
         other => {

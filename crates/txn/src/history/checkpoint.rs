@@ -19,10 +19,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::names::CheckpointName;
 use super::upload::blocking;
-use super::{History, HistoryError, Result};
+use super::{History, HistoryError, NEWER, Result};
 use crate::recover::last_commit;
 
-const FORMAT: u32 = 1;
+/// 1 did not say which record it contains but by its number.
+const FORMAT: u32 = 2;
 const LEVEL: i32 = 1;
 /// Read, sent and written at a time.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
@@ -37,6 +38,9 @@ pub(super) struct Manifest {
     pub(super) timeline: u32,
     /// The newest record of the log that it contains.
     pub(super) record: u64,
+    /// That record's checksum; `None` in format 1.
+    #[serde(default)]
+    pub(super) record_checksum: Option<String>,
     /// When that was written, in microseconds since 1970.
     pub(super) written_us: i64,
     /// The newest commit that it contains.
@@ -56,12 +60,23 @@ impl Manifest {
         self.instance.parse().map_err(|_| HistoryError::Damaged { object: object(), reason: "its instance is none" })
     }
 
+    /// Whether it ends with this record.
+    pub(super) fn contains(&self, record: &Record) -> bool {
+        let checksum = record_checksum_text(record.checksum);
+        self.record == record.number && self.record_checksum.as_ref().is_none_or(|expected| *expected == checksum)
+    }
+
+    /// The checksum of its newest record, where it tells of one.
+    pub(super) fn record_checksum(&self) -> Option<u64> {
+        self.record_checksum.as_deref().and_then(|text| u64::from_str_radix(text, 16).ok())
+    }
+
     pub(super) async fn read(objects: &Objects, name: CheckpointName) -> Result<Self> {
         let damaged = |reason| HistoryError::Damaged { object: name.manifest(), reason };
         let bytes = objects.get(&name.manifest()).await?;
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|_| damaged("it does not read"))?;
         if FORMAT < manifest.format {
-            return Err(damaged("a newer version has written it"));
+            return Err(damaged(NEWER));
         }
         if manifest.name() != name {
             return Err(damaged("it lies under another name than its own"));
@@ -172,6 +187,7 @@ fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> R
         instance: instance.to_string(),
         timeline,
         record: record.number + if Mutation::CheckpointClaimsMore.is_on() { 3 } else { 0 },
+        record_checksum: Some(record_checksum_text(record.checksum)),
         written_us: record.written_us,
         commit: commit.0,
         bytes,
@@ -258,6 +274,10 @@ pub(super) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> 
 
 fn checksum_text(hash: &Xxh3) -> String {
     format!("{:016x}", hash.digest())
+}
+
+fn record_checksum_text(checksum: u64) -> String {
+    format!("{checksum:016x}")
 }
 
 /// A file, and the checksum of what is written to it.

@@ -42,6 +42,28 @@ pub enum HistoryError {
         "the warehouse was restored and has gone on in timeline {newer}; this data folder is of timeline {own} and left behind"
     )]
     LeftBehind { own: u32, newer: u32 },
+    /// The storage has records of the store's timeline that the store lacks.
+    #[error(
+        "the data folder ends with record {own} of the log, and the storage has records up to {storage}: the folder is an older copy, or has lost its end"
+    )]
+    Behind { own: u64, storage: u64 },
+    /// The storage's records are not the store's.
+    #[error("record {record} of the log in the storage is another than the data folder's: they are two histories")]
+    Diverged { record: u64 },
+    /// The storage has had records of the store's, and lacks them now.
+    #[error("records {from} to {to} of the log were copied to the storage, and are not there any more")]
+    LogLost { from: u64, to: u64 },
+    /// Two servers, or a server on an older copy of its data folder, have written to the storage.
+    #[error("the log is not one history: record {record} does not follow the one before it")]
+    TwoHistories { record: u64 },
     #[error("{url} holds no log and no checkpoint")]
     Nothing { url: String },
+}
+
+impl HistoryError {
+    /// Whether data folder and storage do not belong together, which a new timeline would put an end to.
+    #[must_use]
+    pub fn is_divergence(&self) -> bool {
+        matches!(self, Self::LeftBehind { .. } | Self::Behind { .. } | Self::Diverged { .. } | Self::LogLost { .. })
+    }
 }

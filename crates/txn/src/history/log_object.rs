@@ -8,9 +8,11 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::names::LogName;
-use super::{HistoryError, Result};
+use super::{HistoryError, NEWER, Result};
 
-const MAGIC: &[u8; 8] = b"KILNLOG1";
+/// Its last character is the format: 1 held records that are not chained, 2 holds such that are.
+const MAGIC: &[u8; 8] = b"KILNLOG2";
+const MAGIC_UNCHAINED: &[u8; 8] = b"KILNLOG1";
 const CHECKSUM_BYTES: usize = 8;
 const HEAD_BYTES: usize = MAGIC.len() + 16 + 4 + 8 + 8 + 8;
 /// Fast, and about as good on catalog records as what takes longer.
@@ -44,8 +46,10 @@ pub(super) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes 
 pub(super) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)> {
     let damaged = |reason| HistoryError::Damaged { object: name.object(), reason };
     let end = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or_else(|| damaged("it is cut short"))?;
-    if end < HEAD_BYTES || bytes[..MAGIC.len()] != MAGIC[..] {
-        return Err(damaged("it is no object of the log"));
+    let magic = bytes.get(..MAGIC.len()).filter(|_| HEAD_BYTES <= end);
+    if !magic.is_some_and(|magic| magic == MAGIC || magic == MAGIC_UNCHAINED) {
+        let is_newer = magic.is_some_and(|magic| magic[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1]);
+        return Err(damaged(if is_newer { NEWER } else { "it is no object of the log" }));
     }
     if xxh3_64(&bytes[..end]) != bytes.slice(end..).get_u64() {
         return Err(damaged("it does not have its checksum"));

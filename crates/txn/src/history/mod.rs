@@ -7,9 +7,10 @@
 //! | `checkpoints/<timeline>/<record>.redb.zst` | the store after that record |
 //! | `checkpoints/<timeline>/<record>.json` | what the checkpoint is; written after it |
 //!
-//! A restore begins a new timeline, as in PostgreSQL: what an older one went on to say is never mixed with it.
+//! A restore begins a new timeline, as in PostgreSQL: what an older one went on to say is never mixed with it. A start makes sure that the
+//! store's log is the bucket's, and a restore that all its records are of one history.
 //!
-//! Start at `plan.rs` for which objects a moment needs, then `upload.rs` and `checkpoint.rs` for how they come about.
+//! Start at `plan.rs` for which objects a moment needs and `start.rs` for what a start compares, then `upload.rs` and `checkpoint.rs` for how they come about.
 
 mod checkpoint;
 mod error;
@@ -21,6 +22,7 @@ mod rebuild;
 mod recent;
 mod restore;
 mod retain;
+mod start;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -44,11 +46,15 @@ pub use plan::Gap;
 pub use rebuild::Progress;
 pub(crate) use recent::Recent;
 pub use restore::{RESTORING, Restored, restore};
-pub use timeline::{begin_timeline, refuse_left_behind};
+pub use start::{compare_with_storage, lacks_first_checkpoint};
+pub use timeline::{begin_timeline, fork_from_nothing};
 
 use self::timeline::Timeline;
 use crate::Transactions;
 use crate::tenure::Tenure;
+
+/// Why an object is not read.
+const NEWER: &str = "a newer version of Kiln has written it";
 
 /// Result of a step in the past.
 pub(crate) type Result<T, E = HistoryError> = std::result::Result<T, E>;

@@ -61,6 +61,11 @@ impl CheckpointName {
     }
 }
 
+/// The folder of a timeline's objects below [`LOG`] or [`CHECKPOINTS`].
+pub(super) fn folder(of: &str, timeline: u32) -> String {
+    format!("{of}/{timeline:08x}")
+}
+
 /// Where it is told how a timeline begins.
 pub(super) fn begin(timeline: u32) -> String {
     format!("{LOG}/{timeline:08x}/{BEGIN}")

@@ -38,7 +38,8 @@ pub(super) fn checkpoints(manifests: Vec<Manifest>, path: &[Leg], moment: Moment
     usable
 }
 
-/// The objects that hold the records after `after`, in order, up to the first gap.
+/// The objects that hold the records after `after`, in order, up to the first gap. Those that hold some of them a second time, or `after` itself, are among
+/// them: that they tell the same has to be seen.
 pub(super) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<LogPart>, Option<Gap>) {
     let mut parts = Vec::new();
     let mut covered = after;
@@ -49,6 +50,9 @@ pub(super) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<Log
         for name in of_leg {
             let last = name.last.min(leg.until);
             if last <= covered {
+                if after.max(1) <= last {
+                    parts.push(LogPart { name, until: leg.until });
+                }
                 continue;
             }
             if covered + 1 < name.first {

@@ -1,13 +1,14 @@
 //! A store as it was: a checkpoint, and the log after it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use kv::log::Record;
+use kv::log::{NO_PREDECESSOR, Record};
 use kv::{Batch, Space, TxKv};
 use objects::Objects;
-use types::{CommitTs, Failpoint, Moment};
+use types::{CommitTs, Failpoint, Moment, Mutation};
 use uuid::Uuid;
 
 use super::checkpoint::{Manifest, fetch};
@@ -69,8 +70,15 @@ pub(super) async fn rebuild(
     let start = fetch_start(objects, path, moment, file, tell).await?;
     let kv: Arc<dyn TxKv> = Arc::new(kv::redb::open(file)?);
     let mut last = kv::log::newest(&*kv)?;
+    if let (Some(manifest), Some(last)) = (&start, &last)
+        && !manifest.contains(last)
+    {
+        let object = manifest.name().data();
+        return Err(HistoryError::Damaged { object, reason: "it does not end with the record that its name says" });
+    }
+    let mut chain = Chain::new(last.as_ref());
     let mut instance = start.as_ref().map(Manifest::instance).transpose()?;
-    let after = start.map_or(0, |manifest| manifest.record);
+    let after = start.as_ref().map_or(0, |manifest| manifest.record);
     let listed = objects.list(LOG).await?;
     let names: Vec<LogName> = listed.iter().filter_map(|object| LogName::parse(&object.name)).collect();
     let (parts, mut gap) = plan::log_after(&names, path, after);
@@ -81,22 +89,28 @@ pub(super) async fn rebuild(
     let mut commit = last_commit(&*kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
     let mut fetched = stream::iter(parts)
         .map(|part| async move {
-            let bytes = objects.get(&part.name.object()).await?;
+            let bytes = match objects.get(&part.name.object()).await {
+                // What the checkpoint contains may be removed at any time: it is only compared with it.
+                Err(objects::Error::NotFound { .. }) if part.name.last <= after => return Ok(None),
+                bytes => bytes?,
+            };
             let decoded = blocking(move || log_object::decode(part.name, &bytes)).await?;
-            Ok::<_, HistoryError>((part, decoded))
+            Ok::<_, HistoryError>(Some((part, decoded)))
         })
         .buffered(FETCHES_AT_ONCE);
     let mut pending = Pending::default();
     let mut next = None;
     'parts: while let Some(fetched) = fetched.next().await {
-        let (part, (written_by, records)) = fetched?;
+        let Some((part, (written_by, records))) = fetched? else { continue };
         instance = Some(written_by);
+        chain.forget_before(part.name.first);
         for record in records {
-            if record.number <= last.as_ref().map_or(0, |last| last.number) {
-                continue;
-            }
             if part.until < record.number {
                 break;
+            }
+            if record.number <= last.as_ref().map_or(0, |last| last.number) {
+                chain.compare(&record)?;
+                continue;
             }
             if let Some(contained) = plan::commit_of(&record) {
                 if plan::is_before(moment, &record, contained) {
@@ -106,6 +120,7 @@ pub(super) async fn rebuild(
                 }
                 commit = Some(contained);
             }
+            chain.add(&record)?;
             pending.add(&record);
             last = Some(record);
             if pending.is_full() {
@@ -163,6 +178,45 @@ async fn fetch_start(
         tracing::warn!(error = &damage as &dyn std::error::Error, "no whole checkpoint from before the moment");
     }
     Ok(None)
+}
+
+/// Proof that records are those of one history: each contains the checksum of the one before it, and no number stands for two records.
+struct Chain {
+    newest: u64,
+    /// By number.
+    checksums: BTreeMap<u64, u64>,
+}
+
+impl Chain {
+    fn new(last: Option<&Record>) -> Self {
+        let newest = last.map_or(NO_PREDECESSOR, |last| last.checksum);
+        Self { newest, checksums: last.map(|last| (last.number, last.checksum)).into_iter().collect() }
+    }
+
+    /// Takes the record that follows the newest.
+    fn add(&mut self, record: &Record) -> Result<()> {
+        if !record.follows(self.newest) && !Mutation::HistoryNotChained.is_on() {
+            return Err(HistoryError::TwoHistories { record: record.number });
+        }
+        self.newest = record.checksum;
+        self.checksums.insert(record.number, record.checksum);
+        Ok(())
+    }
+
+    /// Looks at a record that another object has told already.
+    fn compare(&self, record: &Record) -> Result<()> {
+        match self.checksums.get(&record.number) {
+            Some(&checksum) if checksum != record.checksum && !Mutation::HistoryNotChained.is_on() => {
+                Err(HistoryError::TwoHistories { record: record.number })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// No object after this tells of older records.
+    fn forget_before(&mut self, number: u64) {
+        self.checksums = self.checksums.split_off(&number);
+    }
 }
 
 /// Changes that are not written yet.

@@ -102,7 +102,7 @@ async fn restore_into(
     if let Some(first) = missing.first().filter(|_| !incomplete) {
         return Err(HistoryError::Missing { count: missing.len(), first: first.clone() });
     }
-    let begin = Begin { parent: newest, after: rebuilt.last.number };
+    let begin = Begin::new(newest, rebuilt.last.number);
     let (kv, last) = (std::sync::Arc::clone(&rebuilt.kv), rebuilt.last.clone());
     blocking(move || {
         let mut batch = Batch::new();

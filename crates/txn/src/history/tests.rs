@@ -356,6 +356,187 @@ async fn old_checkpoints_and_logs_go_and_the_retention_stays_whole() {
     assert_eq!(begin(&transactions).view().ts, seen[8].0.ts);
 }
 
+/// Whether a server would start on the disk.
+async fn compare(house: &House, disk: &Disk) -> Result<()> {
+    compare_with_storage(&disk.open().unwrap(), &house.objects).await
+}
+
+/// Kills the server; a copy of its disk.
+fn kill(house: &House, transactions: Arc<Transactions>) -> Disk {
+    house.disk.crash();
+    drop(transactions);
+    house.disk.duplicate(2)
+}
+
+#[tokio::test]
+async fn a_disk_that_is_behind_its_storage_is_refused_whatever_else_the_storage_keeps() {
+    let house = House::new();
+    compare(&house, &house.disk).await.unwrap();
+    let transactions = with_table(&house).await;
+    grow(&house, &transactions, 1..3).await;
+    let uncopied = kill(&house, transactions);
+    compare(&house, &uncopied).await.unwrap();
+    let transactions = house.open();
+    history(&transactions).upload().await.unwrap();
+    let older = kill(&house, transactions);
+    compare(&house, &older).await.unwrap();
+    compare(&house, &uncopied).await.unwrap();
+    let transactions = house.open();
+    grow(&house, &transactions, 3..5).await;
+    // Not copied yet: nobody can tell.
+    compare(&house, &older).await.unwrap();
+    history(&transactions).checkpoint().await.unwrap();
+    for with_log in [true, false] {
+        if !with_log {
+            for object in house.log_objects().await {
+                house.objects.delete(&object).await.unwrap();
+            }
+        }
+        for stale in [&older, &uncopied, &Disk::new(3)] {
+            let refused = compare(&house, stale).await;
+            assert!(matches!(refused, Err(HistoryError::Behind { .. })), "{refused:?}");
+            assert!(refused.unwrap_err().is_divergence());
+        }
+    }
+    let newest = kill(&house, transactions);
+    compare(&house, &newest).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_disk_of_another_history_is_refused() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    history(&transactions).upload().await.unwrap();
+    let copy = kill(&house, transactions);
+    // The copy goes on by itself, and nobody copies what it does.
+    let transactions = house.open_over(Arc::new(copy.open().unwrap()));
+    grow(&house, &transactions, 7..9).await;
+    copy.crash();
+    let transactions = house.open();
+    add(&house, &transactions, 1).await;
+    history(&transactions).upload().await.unwrap();
+    let refused = compare(&house, &copy).await;
+    assert!(matches!(refused, Err(HistoryError::Diverged { .. })), "{refused:?}");
+    // So where the checkpoint alone tells.
+    history(&transactions).checkpoint().await.unwrap();
+    for object in house.log_objects().await {
+        house.objects.delete(&object).await.unwrap();
+    }
+    let refused = compare(&house, &copy).await;
+    assert!(matches!(refused, Err(HistoryError::Diverged { .. })), "{refused:?}");
+    // Nor does it belong to a storage that has lost what was copied to it, or never had it.
+    add(&house, &transactions, 2).await;
+    let newest = kill(&house, transactions);
+    let other = House::new();
+    let refused = compare(&other, &newest).await;
+    assert!(matches!(refused, Err(HistoryError::LogLost { from: 1, .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_log_that_two_servers_have_written_is_not_restored() {
+    for seconds in [0, 5] {
+        let house = House::new();
+        let transactions = with_table(&house).await;
+        history(&transactions).upload().await.unwrap();
+        let copy = kill(&house, transactions);
+        let transactions = house.open();
+        grow(&house, &transactions, 1..3).await;
+        history(&transactions).upload().await.unwrap();
+        house.clock.pass(seconds);
+        let second = house.open_over(Arc::new(copy.open().unwrap()));
+        // One record less than the first has written, which then hides it, or one more.
+        grow(&house, &second, if seconds == 0 { 7..8 } else { 7..10 }).await;
+        history(&second).upload().await.unwrap();
+        let refused = house.restore(Moment::Newest, true).await;
+        assert!(matches!(refused, Err(HistoryError::TwoHistories { .. })), "{refused:?}");
+        let refused = second.as_of(Moment::Time(house.clock.now_us() - 1)).await;
+        assert!(refused.is_ok(), "what is in memory is its own");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_does_not_belong_to_its_storage_begins_a_timeline_of_its_own() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    history(&transactions).upload().await.unwrap();
+    let older = kill(&house, transactions);
+    let transactions = house.open();
+    grow(&house, &transactions, 1..3).await;
+    history(&transactions).checkpoint().await.unwrap();
+    let newest = kill(&house, transactions);
+    assert!(compare(&house, &older).await.is_err());
+    let kv: Arc<dyn TxKv> = Arc::new(older.open().unwrap());
+    fork_from_nothing(&kv).await.unwrap();
+    compare_with_storage(&*kv, &house.objects).await.unwrap();
+    begin_timeline(&kv, &house.objects).await.unwrap();
+    compare_with_storage(&*kv, &house.objects).await.unwrap();
+    assert!(lacks_first_checkpoint(&*kv, &house.objects).await.unwrap());
+    let transactions = house.open_over(Arc::clone(&kv));
+    history(&transactions).checkpoint().await.unwrap();
+    assert!(!lacks_first_checkpoint(&*kv, &house.objects).await.unwrap());
+    add(&house, &transactions, 9).await;
+    history(&transactions).upload().await.unwrap();
+    compare_with_storage(&*kv, &house.objects).await.unwrap();
+    let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
+    assert_eq!(shard_ids(&state, 100), [9]);
+    // The other disk is left behind now.
+    let refused = compare(&house, &newest).await;
+    assert!(matches!(refused, Err(HistoryError::LeftBehind { own: 1, newer: 2 })), "{refused:?}");
+}
+
+#[test]
+fn timelines_and_checkpoints_are_told_of_as_ever() {
+    let begin = timeline::Begin { format: 2, parent: 3, after: 7 };
+    let stored = r#"{"format":2,"parent":3,"after":7}"#;
+    assert_eq!(serde_json::from_str::<timeline::Begin>(stored).unwrap(), begin);
+    assert_eq!(serde_json::to_string(&begin).unwrap(), stored);
+    let old = serde_json::from_str::<timeline::Begin>(r#"{"parent": 3, "after": 7}"#).unwrap();
+    assert_eq!(old, timeline::Begin { format: 1, ..begin });
+
+    let manifest = checkpoint::Manifest {
+        format: 2,
+        instance: "i".to_owned(),
+        timeline: 3,
+        record: 7,
+        record_checksum: Some("00000000000000ff".to_owned()),
+        written_us: 8,
+        commit: 9,
+        bytes: 10,
+        checksum: "ab".to_owned(),
+    };
+    let stored = concat!(
+        r#"{"format":2,"instance":"i","timeline":3,"record":7,"record_checksum":"00000000000000ff","#,
+        r#""written_us":8,"commit":9,"bytes":10,"checksum":"ab"}"#
+    );
+    assert_eq!(serde_json::from_str::<checkpoint::Manifest>(stored).unwrap(), manifest);
+    assert_eq!(serde_json::to_string(&manifest).unwrap(), stored);
+    let old = stored.replace(r#""record_checksum":"00000000000000ff","#, "").replace(r#""format":2"#, r#""format":1"#);
+    let expected = checkpoint::Manifest { format: 1, record_checksum: None, ..manifest };
+    assert_eq!(serde_json::from_str::<checkpoint::Manifest>(&old).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn what_a_newer_version_has_written_is_refused_and_said_to_be_so() {
+    let house = House::new();
+    let transactions = with_table(&house).await;
+    history(&transactions).upload().await.unwrap();
+    let name = house.log_objects().await.remove(0);
+    let bytes = house.objects.get(&name).await.unwrap();
+    let mut newer = bytes.to_vec();
+    newer[7] = b'3';
+    house.objects.put(&name, newer.into()).await.unwrap();
+    for refused in
+        [compare(&house, &kill(&house, transactions)).await, house.restore(Moment::Newest, true).await.map(drop)]
+    {
+        assert!(matches!(refused, Err(HistoryError::Damaged { reason: NEWER, .. })), "{refused:?}");
+    }
+    house.objects.put(&name, bytes).await.unwrap();
+    let begin = Bytes::from_static(b"{\"format\": 3, \"parent\": 1, \"after\": 2}");
+    house.objects.put(&names::begin(2), begin).await.unwrap();
+    let refused = house.restore(Moment::Newest, true).await;
+    assert!(matches!(refused, Err(HistoryError::Damaged { reason: NEWER, .. })), "{refused:?}");
+}
+
 #[tokio::test]
 async fn a_storage_without_a_history_and_a_full_folder_are_refused() {
     let house = House::new();

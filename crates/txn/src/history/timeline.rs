@@ -15,6 +15,10 @@ use super::{HistoryError, Result};
 
 /// The timeline of a warehouse that was never restored.
 const FIRST: u32 = 1;
+/// The parent of a timeline that goes on from no other: it begins with a checkpoint.
+const NONE: u32 = 0;
+/// 1 had no such timelines.
+const FORMAT: u32 = 2;
 const KEY: &[u8] = b"timeline";
 /// Of a restored store that has not begun its timeline.
 const FORK: &[u8] = b"fork";
@@ -22,10 +26,27 @@ const FORK: &[u8] = b"fork";
 /// How a timeline begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Begin {
+    #[serde(default = "first_format")]
+    pub(super) format: u32,
     /// The timeline it goes on from.
     pub(super) parent: u32,
     /// The last record that both have.
     pub(super) after: u64,
+}
+
+fn first_format() -> u32 {
+    1
+}
+
+impl Begin {
+    pub(super) fn new(parent: u32, after: u64) -> Self {
+        Self { format: FORMAT, parent, after }
+    }
+
+    /// Whether the timeline goes on from no other.
+    pub(super) fn is_root(&self) -> bool {
+        self.parent == NONE
+    }
 }
 
 /// The timeline of a store.
@@ -57,9 +78,8 @@ pub(super) fn of(kv: &dyn TxKv) -> crate::Result<Timeline> {
 /// Refuses a store whose warehouse was restored since and has gone on in a newer timeline.
 ///
 /// # Errors
-/// [`HistoryError::LeftBehind`]; others where the store or the storage does not answer.
-pub async fn refuse_left_behind(kv: &dyn TxKv, objects: &Objects) -> Result<()> {
-    let Timeline::Begun(own) = of(kv).map_err(|error| HistoryError::Recover(Box::new(error)))? else { return Ok(()) };
+/// [`HistoryError::LeftBehind`]; others where the storage does not answer.
+pub(super) async fn refuse_left_behind(own: u32, objects: &Objects) -> Result<()> {
     let newer = own + 1;
     match objects.get(&names::begin(newer)).await {
         Ok(_) => Err(HistoryError::LeftBehind { own, newer }),
@@ -71,6 +91,21 @@ pub async fn refuse_left_behind(kv: &dyn TxKv, objects: &Objects) -> Result<()> 
 /// The store is to begin a timeline at its first start.
 pub(super) fn fork(batch: &mut Batch, begin: &Begin) {
     batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("numbers"));
+}
+
+/// Lets the store begin a timeline that goes on from no other at its next start: what the storage knows of its warehouse is left behind.
+///
+/// # Errors
+/// Where the store cannot be read or written.
+pub async fn fork_from_nothing(kv: &Arc<dyn TxKv>) -> Result<()> {
+    let kv = Arc::clone(kv);
+    blocking(move || {
+        let after = kv::log::newest(&*kv)?.map_or(0, |record| record.number);
+        let mut batch = Batch::new();
+        fork(&mut batch, &Begin::new(NONE, after));
+        Ok(kv.write(batch)?)
+    })
+    .await
 }
 
 /// Begins the timeline of a restored store that has not begun it; to be called before it is served from.
@@ -118,7 +153,10 @@ pub(super) async fn path(objects: &Objects, timeline: u32) -> Result<Vec<Leg>> {
     let mut path = vec![Leg { timeline, until: u64::MAX }];
     let mut first = path[0];
     while first.timeline != FIRST {
-        let Begin { parent, after } = read_begin(objects, first.timeline).await?;
+        let Begin { parent, after, .. } = read_begin(objects, first.timeline).await?;
+        if parent == NONE {
+            break;
+        }
         if first.timeline <= parent {
             return Err(damaged(first.timeline, "it names a parent that is no older"));
         }
@@ -135,9 +173,18 @@ async fn write_begin(objects: &Objects, timeline: u32, begin: &Begin) -> Result<
     Ok(objects.put_if_absent(&names::begin(timeline), bytes).await?)
 }
 
+/// How a timeline begins; `None` for the first, of which nobody needs to be told.
+///
+/// # Errors
+/// Where the storage does not tell, or tells what this version does not read.
+pub(super) async fn begin_of(objects: &Objects, timeline: u32) -> Result<Option<Begin>> {
+    if timeline == FIRST { Ok(None) } else { read_begin(objects, timeline).await.map(Some) }
+}
+
 async fn read_begin(objects: &Objects, timeline: u32) -> Result<Begin> {
     let bytes = objects.get(&names::begin(timeline)).await?;
-    serde_json::from_slice(&bytes).map_err(|_| damaged(timeline, "it does not read"))
+    let begin: Begin = serde_json::from_slice(&bytes).map_err(|_| damaged(timeline, "it does not read"))?;
+    if FORMAT < begin.format { Err(damaged(timeline, super::NEWER)) } else { Ok(begin) }
 }
 
 fn damaged(timeline: u32, reason: &'static str) -> HistoryError {

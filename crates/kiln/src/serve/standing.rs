@@ -1,0 +1,58 @@
+//! Whether the data folder and the storage belong together, and what to do where they do not.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use anyhow::Context;
+use objects::Objects;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::config::Config;
+
+/// The name of the claim below the storage prefix.
+const CLAIM: &str = "kiln-claim.json";
+
+/// Refuses a data folder that is older than its storage, has lost something, or is another's; with `--new-timeline` lets it begin one.
+///
+/// # Errors
+/// Where the start is refused, and where the storage cannot be asked.
+pub(super) async fn check(
+    kv: &Arc<dyn kv::TxKv>,
+    objects: &Objects,
+    instance: Uuid,
+    config: &Config,
+) -> anyhow::Result<()> {
+    let (data, storage) = (config.data.display(), &config.storage);
+    match txn::compare_with_storage(&**kv, objects).await {
+        Ok(()) => Ok(()),
+        // The claim, which is not taken from another instance, says who that is.
+        Err(divergence) if divergence.is_divergence() && is_claimed_by_other(objects, instance).await? => Ok(()),
+        Err(divergence) if divergence.is_divergence() && config.new_timeline => {
+            let error = &divergence as &dyn Error;
+            tracing::warn!(error, %data, "beginning a new timeline: what the storage has beyond the data folder is left behind");
+            txn::fork_from_nothing(kv).await.with_context(|| format!("cannot begin a new timeline in {data}"))
+        }
+        Err(divergence) if divergence.is_divergence() => Err(divergence).with_context(|| {
+            format!(
+                "refusing to serve from {data}, which does not belong to what {storage} holds. Check --data and --storage; \
+                 `kiln restore` into another folder brings back what the storage has; `kiln serve --new-timeline` goes on with this \
+                 folder as it is, and leaves behind for good what the storage has beyond it"
+            )
+        }),
+        Err(error) => Err(error).with_context(|| {
+            format!("cannot compare {data} with the storage {storage}; nothing is served before it is known that they belong together")
+        }),
+    }
+}
+
+/// Whether another instance has the storage.
+async fn is_claimed_by_other(objects: &Objects, instance: Uuid) -> anyhow::Result<bool> {
+    let bytes = match objects.get(CLAIM).await {
+        Ok(bytes) => bytes,
+        Err(objects::Error::NotFound { .. }) => return Ok(false),
+        Err(error) => return Err(error).context("cannot read the claim on the storage"),
+    };
+    let claim: Value = serde_json::from_slice(&bytes).context("cannot read the claim on the storage")?;
+    Ok(claim.get("instance").and_then(Value::as_str).is_none_or(|holder| holder != instance.to_string()))
+}
