@@ -51,6 +51,8 @@ fn a_database_is_stored_as_ever() {
 #[test]
 fn a_schema_is_stored_as_ever() {
     check_golden::<Schema>(ObjectKind::Schema, &schema(100, "s"));
+    let commented = Schema { comment: Some("of the schema".to_owned()), ..schema(100, "s") };
+    check_revision::<Schema>(ObjectKind::Schema, &commented, ".2");
 }
 
 #[test]
@@ -83,17 +85,93 @@ fn a_table_is_stored_as_ever() {
     check_revision::<Table>(ObjectKind::Table, &table, ".4");
     table.cache = types::CachePolicy::Pin;
     check_revision::<Table>(ObjectKind::Table, &table, ".5");
+    check_revision::<Table>(ObjectKind::Table, &with_everything(table), ".6");
+}
+
+/// No field is what it would be if nothing were stored of it: fields are stored by name, and one that is renamed must not read as empty.
+fn with_everything(mut table: Table) -> Table {
+    let text = |text: &str| Some(text.to_owned());
+    table.comment = text("of the table");
+    table.distribution = crate::Distribution::On(vec![types::ColumnId(1)]);
+    let column = types::ColumnId(2);
+    table.order = crate::TableOrder::Sort(vec![crate::SortColumn { column, descending: true, nulls_first: true }]);
+    table.external = Some(crate::External { location: "s3://bucket/*.parquet".to_owned() });
+    table.next_column = 9;
+    let first = &mut table.columns[0];
+    (first.not_null, first.default, first.comment) = (true, text("nextval('s')"), text("of the column"));
+    first.sequences = vec![Oid(55)];
+    first.identity = Some(crate::Identity { always: true, sequence: Oid(56) });
+    let constraint = &mut table.constraints[0];
+    constraint.comment = text("of the constraint");
+    constraint.kind = crate::ConstraintKind::ForeignKey {
+        columns: vec![types::ColumnId(1)],
+        references: Oid(99),
+        referenced: vec![types::ColumnId(2)],
+        on_update: crate::ReferentialAction::SetNull,
+        on_delete: crate::ReferentialAction::SetDefault,
+        delete_columns: vec![types::ColumnId(1)],
+    };
+    let others = [
+        crate::ConstraintKind::PrimaryKey { columns: vec![types::ColumnId(1)] },
+        crate::ConstraintKind::Unique { columns: vec![types::ColumnId(2)] },
+        crate::ConstraintKind::Check { expression: "a < b".to_owned(), columns: vec![types::ColumnId(1), column] },
+    ];
+    for (oid, kind) in (60..).zip(others) {
+        let name = format!("c{oid}");
+        table.constraints.push(crate::Constraint { oid: Oid(oid), name, kind, enforced: true, comment: None });
+    }
+    table
+}
+
+#[test]
+fn a_sequence_is_stored_as_ever() {
+    let sequence = crate::Sequence {
+        oid: Oid(100),
+        schema: Schema::PUBLIC,
+        name: "s".to_owned(),
+        owner: Role::BOOTSTRAP,
+        sql_type: types::SqlType::Int4,
+        start: 5,
+        increment: -2,
+        min: -100,
+        max: 200,
+        cache: 7,
+        cycle: true,
+        owned_by: Some(crate::SequenceOwner { table: Oid(99), column: types::ColumnId(3) }),
+        counter: Oid(101),
+        begins: 6,
+        comment: Some("numbers".to_owned()),
+    };
+    check_golden(ObjectKind::Sequence, &sequence);
 }
 
 #[test]
 fn a_view_is_stored_as_ever() {
-    check_golden::<View>(ObjectKind::View, &view(100, "v", &[99]));
+    let mut view = view(100, "v", &[99]);
+    check_golden::<View>(ObjectKind::View, &view);
+    view.comment = Some("of the view".to_owned());
+    view.column_comments = [(types::ColumnId(1), "of the column".to_owned())].into();
+    check_revision::<View>(ObjectKind::View, &view, ".2");
 }
 
 #[test]
 fn a_role_is_stored_as_ever() {
     let scram = ScramVerifier { salt: vec![1, 2, 3], iterations: 4_096, stored_key: [4; 32], server_key: [5; 32] };
-    check_golden::<Role>(ObjectKind::Role, &Role { scram: Some(scram), ..role(100, "r") });
+    let role = Role { scram: Some(scram), ..role(100, "r") };
+    check_golden::<Role>(ObjectKind::Role, &role);
+    let role = Role {
+        superuser: true,
+        login: !role.login,
+        create_role: !role.create_role,
+        create_db: !role.create_db,
+        inherit: !role.inherit,
+        connection_limit: 12,
+        valid_until: Some(1_700_000_000_000_000),
+        settings: [("search_path".to_owned(), "s".to_owned())].into(),
+        comment: Some("of the role".to_owned()),
+        ..role
+    };
+    check_revision::<Role>(ObjectKind::Role, &role, ".2");
 }
 
 #[test]

@@ -186,3 +186,92 @@ impl std::fmt::Debug for Base64 {
         write!(f, "{} bytes", self.0.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    /// A message is what it was in every version of the protocol: no field reads as empty because it was renamed.
+    #[track_caller]
+    fn check<M: Serialize + DeserializeOwned + PartialEq + Debug>(message: &M, sent: &str) {
+        assert_eq!(serde_json::from_str::<M>(sent).expect("it reads"), *message, "{sent}");
+        assert_eq!(serde_json::to_string(message).expect("it writes"), sent);
+    }
+
+    fn bytes() -> Base64 {
+        Base64(vec![0, 1, 255])
+    }
+
+    #[test]
+    fn messages_of_workers_are_sent_as_ever() {
+        let hello = Hello {
+            protocol: 1,
+            version: "1.2.3".to_owned(),
+            worker: WorkerId(5),
+            secret: Some(bytes()),
+            token: Some(Token("t".to_owned())),
+            public_key: bytes(),
+        };
+        check(&hello, r#"{"protocol":1,"version":"1.2.3","worker":5,"secret":"AAH/","token":"t","public_key":"AAH/"}"#);
+        check(&FromWorker::Joined(Joined { address: "h:1".to_owned() }), r#"{"joined":{"address":"h:1"}}"#);
+        let beat = Beat {
+            running: 1,
+            cache_bytes: 2,
+            cache_hits: 3,
+            cache_misses: 4,
+            ahead_shards: 5,
+            ahead_blocks: 6,
+            ahead_dropped: 7,
+            memory_bytes: 8,
+        };
+        let sent = concat!(
+            r#"{"beat":{"running":1,"cache_bytes":2,"cache_hits":3,"cache_misses":4,"#,
+            r#""ahead_shards":5,"ahead_blocks":6,"ahead_dropped":7,"memory_bytes":8}}"#
+        );
+        check(&FromWorker::Beat(beat), sent);
+        let took_over = TookOver { number: 1, blocks: 2, bytes: 3 };
+        check(&FromWorker::TookOver(took_over), r#"{"took_over":{"number":1,"blocks":2,"bytes":3}}"#);
+        check(&FromWorker::Leaving, r#""leaving""#);
+    }
+
+    #[test]
+    fn messages_of_instances_are_sent_as_ever() {
+        let means = Means {
+            cores: 1,
+            memory_bytes: 2,
+            cache_bytes: 3,
+            cache_disk_bytes: 4,
+            cache_disk_part: 5,
+            max_cache_pct: Some(6),
+            max_spill_pct: Some(7),
+        };
+        let means_sent = concat!(
+            r#"{"cores":1,"memory_bytes":2,"cache_bytes":3,"cache_disk_bytes":4,"cache_disk_part":5,"#,
+            r#""max_cache_pct":6,"max_spill_pct":7}"#
+        );
+        let place = Place {
+            cluster: ClusterId(1),
+            slot: 2,
+            storage: "file:///s".to_owned(),
+            folder: "/f".into(),
+            reserve_bytes: 3,
+        };
+        let place_sent = r#"{"cluster":1,"slot":2,"storage":"file:///s","folder":"/f","reserve_bytes":3}"#;
+        check(
+            &FromInstance::Welcome(Box::new(Welcome { certificate: bytes(), place, means })),
+            &format!(r#"{{"welcome":{{"certificate":"AAH/","place":{place_sent},"means":{means_sent}}}}}"#),
+        );
+        check(&FromInstance::Configure(means), &format!(r#"{{"configure":{means_sent}}}"#));
+        check(&FromInstance::Refused("why".to_owned()), r#"{"refused":"why"}"#);
+        let take_over = TakeOver { number: 1, from: vec!["h:1".to_owned()], slots: vec![0, 1] };
+        check(&FromInstance::TakeOver(take_over), r#"{"take_over":{"number":1,"from":["h:1"],"slots":[0,1]}}"#);
+        check(&FromInstance::Heard, r#""heard""#);
+        check(&FromInstance::Drain, r#""drain""#);
+        check(&FromInstance::Stop, r#""stop""#);
+        check(&FromInstance::Certificate(bytes()), r#"{"certificate":"AAH/"}"#);
+    }
+}

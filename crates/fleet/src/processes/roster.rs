@@ -76,6 +76,26 @@ mod tests {
 
     use super::*;
 
+    /// Workers outlive an upgrade of their instance, which has to find them.
+    #[test]
+    fn a_roster_is_stored_as_ever() {
+        let stored = concat!(
+            r#"{"boot":"b","address":"127.0.0.1:4711","workers":[{"id":5,"cluster":2,"slot":1,"spec":{"hardware_instance":"local","#,
+            r#""share":{"millicores":500,"memory_bytes":1073741824},"max_spill_pct":3,"max_cache_pct":4},"pid":7,"began":8,"#,
+            r#""life":"pod","has_joined":true}]}"#
+        );
+        let share = Resources { millicores: 500, memory_bytes: 1 << 30 };
+        let spec =
+            WorkerSpec { hardware_instance: "local".to_owned(), share, max_spill_pct: Some(3), max_cache_pct: Some(4) };
+        let (id, cluster) = (WorkerId(5), ClusterId(2));
+        let entry =
+            Entry { id, cluster, slot: 1, spec, pid: 7, began: 8, life: Some("pod".to_owned()), has_joined: true };
+        let address = Some(SocketAddr::from(([127, 0, 0, 1], 4_711)));
+        let roster = Roster { boot: "b".to_owned(), address, workers: vec![entry] };
+        assert_eq!(serde_json::from_str::<Roster>(stored).expect("it reads"), roster);
+        assert_eq!(serde_json::to_string(&roster).expect("it writes"), stored);
+    }
+
     #[test]
     fn what_is_kept_is_there_again_and_what_is_damaged_is_not_believed() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");

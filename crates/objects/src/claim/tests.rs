@@ -61,3 +61,29 @@ async fn a_claim_taken_away_by_hand_is_noticed() {
     let lost = claim.check().await.unwrap_err().to_string();
     assert!(lost.contains("there") && lost.contains(&THEIRS.to_string()), "{lost}");
 }
+
+/// The claim's form: a later version adds to it, and still reads this.
+#[test]
+fn a_claim_is_stored_as_ever() {
+    let stored = r#"{
+  "format": 1,
+  "instance": "00000000-0000-0000-0000-000000000001",
+  "epoch": 3,
+  "token": "00000000-0000-0000-0000-000000000002",
+  "about": "host:/data",
+  "claimed_us": 1700000000000000
+}"#;
+    let record = Record {
+        format: FORMAT,
+        instance: OURS,
+        epoch: 3,
+        token: THEIRS,
+        about: "host:/data".to_owned(),
+        claimed_us: 1_700_000_000_000_000,
+    };
+    let (_, objects) = faulty(1);
+    assert_eq!(parse(&objects, stored.as_bytes()).unwrap(), record);
+    assert_eq!(serde_json::to_string_pretty(&record).unwrap(), stored);
+    let newer = stored.replace("\"format\": 1", "\"format\": 2");
+    assert!(matches!(parse(&objects, newer.as_bytes()), Err(Error::ClaimMalformed { .. })));
+}
