@@ -1,0 +1,14 @@
+delete from sales.orders where id % 10 = 0;
+update sales.orders set note = 'changed ' || id where id < 50;
+delete from accounts where id between 20 and 25;
+update accounts set owner = 'someone else' where id = 30;
+insert into accounts values (100, 'late', 99.99);
+insert into items (name, account) values ('glue', 3);
+select nextval('tickets');
+drop table lost;
+truncate fresh;
+insert into fresh select generate_series(1, 20);
+alter table everything add column late text default 'later';
+delete from everything where n = 2;
+set kiln.statement_token = 'after the checkpoint';
+insert into fresh values (21);
