@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, NullHandling, Result as DfResult, ScalarValue, TableReference, UnnestOptions};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{
+    Column, NullHandling, Result as DfResult, ScalarValue, TableReference, UnnestOptions, internal_err,
+};
 use datafusion::functions::core::get_field;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Subquery, lit};
 use types::SqlError;
 
 use super::Surroundings;
 use super::evaluate::{Dependent, Question, field_name};
+use super::lift::is_of_pairs;
 use super::lower::{has_aggregate, is_correlated_by_equality, is_plainly_correlated};
 use super::parameter::outer_references;
 use crate::error::to_datafusion;
@@ -53,15 +56,30 @@ pub(super) fn lower_join(join: Join, within: &Surroundings) -> DfResult<Transfor
         (JoinType::Left, None) => NullHandling::PreserveAndExpandEmpty,
         _ => return Err(to_datafusion(SqlError::unsupported("this kind of join with a LATERAL subquery"))),
     };
-    let plan = Arc::clone(&subquery.subquery);
     let left = join.left.as_ref().clone();
-    let references = outer_references(&plan)?;
+    let unnested = unnested(left, &subquery.subquery, alias.as_ref(), null_handling, within)?;
+    let filtered = match condition {
+        Some(condition) => unnested.filter(condition)?,
+        None => unnested,
+    };
+    filtered.build().map(Transformed::yes)
+}
+
+/// The rows of `left`, each with every row that `plan` has for it.
+fn unnested(
+    left: LogicalPlan,
+    plan: &Arc<LogicalPlan>,
+    alias: Option<&TableReference>,
+    null_handling: NullHandling,
+    within: &Surroundings,
+) -> DfResult<LogicalPlanBuilder> {
+    let references = outer_references(plan)?;
     let outer: Vec<Column> = references.iter().map(|(_, column)| column.clone()).collect();
     let arguments = references.into_iter().map(|(field, column)| {
         let is_near = left.schema().has_column(&column);
         if is_near { Expr::Column(column) } else { Expr::OuterReferenceColumn(field, column) }
     });
-    let function = ScalarUDF::from(Dependent::new(Question::Rows, Arc::clone(&plan), outer, within));
+    let function = ScalarUDF::from(Dependent::new(Question::Rows, Arc::clone(plan), outer, within));
     let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), arguments.collect()));
     let kept: Vec<Expr> = left.schema().columns().into_iter().map(Expr::Column).collect();
     let rows = Column::new_unqualified(ROWS);
@@ -69,18 +87,51 @@ pub(super) fn lower_join(join: Join, within: &Surroundings) -> DfResult<Transfor
         let row = Expr::Column(rows.clone());
         let name = lit(ScalarValue::Utf8(Some(field_name(at))));
         let value = Expr::ScalarFunction(ScalarFunction::new_udf(get_field(), vec![row, name]));
-        value.alias_qualified(alias.clone().or_else(|| qualifier.cloned()), field.name())
+        value.alias_qualified(alias.or(qualifier).cloned(), field.name())
     });
     let outputs: Vec<Expr> = kept.iter().cloned().chain(fields).collect();
-    let unnested = LogicalPlanBuilder::from(left)
+    LogicalPlanBuilder::from(left)
         .project(kept.into_iter().chain([call.alias(ROWS)]))?
-        .unnest_columns_with_options(vec![rows.clone()], UnnestOptions::new().with_null_handling(null_handling))?
-        .project(outputs)?;
-    let filtered = match condition {
-        Some(condition) => unnested.filter(condition)?,
-        None => unnested,
+        .unnest_columns_with_options(vec![rows], UnnestOptions::new().with_null_handling(null_handling))?
+        .project(outputs)
+}
+
+/// An outer join with a condition that asks subqueries about pairs of rows, as a join with the rows of one side that meet each row of the
+/// other.
+pub(super) fn lower_condition_of_pairs(join: Join, within: &Surroundings) -> DfResult<LogicalPlan> {
+    let (left, right) = (join.left.schema(), join.right.schema());
+    let conditions = join.filter.as_ref().map(split_conjunction).unwrap_or_default();
+    let is_inner = join.join_type == JoinType::Inner;
+    if is_inner || !conditions.into_iter().any(|condition| is_of_pairs(condition, left, right)) {
+        return LogicalPlan::Join(join).recompute_schema();
+    }
+    let (preserved, other) = match join.join_type {
+        JoinType::Left => (&join.left, &join.right),
+        JoinType::Right => (&join.right, &join.left),
+        JoinType::Full => {
+            return Err(to_datafusion(SqlError::unsupported(
+                "a FULL JOIN with a subquery of both sides in its condition",
+            )));
+        }
+        other => return internal_err!("a {other} join is not written with a condition"),
     };
-    filtered.build().map(Transformed::yes)
+    let keys = join.on.iter().map(|(left, right)| left.clone().eq(right.clone()));
+    let Some(condition) = conjunction(keys.chain(join.filter.clone())) else {
+        return internal_err!("a join with a condition of pairs has one");
+    };
+    let condition = condition.transform_up(|part| {
+        Ok(match part {
+            Expr::Column(column) if preserved.schema().has_column(&column) => {
+                let field = preserved.schema().qualified_field_from_column(&column)?.1;
+                Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column))
+            }
+            part => Transformed::no(part),
+        })
+    })?;
+    let plan = LogicalPlanBuilder::from(Arc::clone(other)).filter(condition.data)?.build()?;
+    let handling = NullHandling::PreserveAndExpandEmpty;
+    let joined = unnested(preserved.as_ref().clone(), &Arc::new(plan), None, handling, within)?;
+    joined.project(join.schema.columns().into_iter().map(Expr::Column))?.build()
 }
 
 /// The subquery on a join's right side, and its alias.

@@ -12,7 +12,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUD
 use super::Surroundings;
 use super::array::ARRAY_SUBQUERY;
 use super::evaluate::{Dependent, Question};
-use super::lateral::lower_join;
+use super::lateral::{lower_condition_of_pairs, lower_join};
+use super::lift::calls_subquery;
 use super::membership::{lower_condition, three_valued};
 use super::parameter::outer_references;
 
@@ -47,7 +48,13 @@ fn lower_node(node: LogicalPlan, within: &Surroundings) -> DfResult<Transformed<
         };
         Ok(lowered.update_data(|expr| name.restore(expr)))
     })?;
-    if lowered.transformed { lowered.map_data(LogicalPlan::recompute_schema) } else { Ok(lowered) }
+    if !lowered.transformed {
+        return Ok(lowered);
+    }
+    lowered.map_data(|node| match node {
+        LogicalPlan::Join(join) => lower_condition_of_pairs(join, within),
+        node => node.recompute_schema(),
+    })
 }
 
 fn has_subquery(node: &LogicalPlan) -> DfResult<bool> {
@@ -235,7 +242,7 @@ pub(super) fn is_plainly_correlated(plan: &LogicalPlan) -> DfResult<bool> {
 
 /// Whether a condition on outer columns can become one of a join: it is about rows of both sides, and asks nothing itself.
 fn joins(condition: &Expr) -> bool {
-    let asks = has_subquery_in(condition).unwrap_or(true);
+    let asks = has_subquery_in(condition).unwrap_or(true) || calls_subquery(condition);
     !asks && !condition.column_refs().is_empty()
 }
 

@@ -4,13 +4,23 @@
 //! an aggregate, EXISTS and IN outside WHERE, references across two levels — becomes here a call of a function over the
 //! outer columns, which runs the subquery's plan as PostgreSQL runs a SubPlan. Subqueries that have a join form keep it.
 //! LATERAL subqueries in FROM become lists of their rows in the same way (`lateral.rs`).
+//!
+//! Once the optimizer is done, `lift.rs` takes the calls out of operators' expressions: an operator of its own (`node.rs`, `plan.rs`,
+//! `exec.rs`) computes them, whose expressions wait for the subqueries' runs (`expression.rs`, `answers.rs`) as other operators wait for
+//! their inputs. No thread waits.
 
+mod answers;
 mod array;
 mod evaluate;
+mod exec;
+mod expression;
 mod lateral;
+mod lift;
 mod lower;
 mod membership;
+mod node;
 mod parameter;
+mod plan;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +28,8 @@ mod tests;
 use std::sync::Arc;
 
 pub use self::array::{ARRAY_SUBQUERY, array_subquery};
+pub(crate) use self::lift::lift;
+pub(crate) use self::plan::SubPlans;
 use datafusion::common::Result as DfResult;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};

@@ -83,7 +83,7 @@ fn replace(plan: LogicalPlan, nearer: &[DFSchema], outer: &[Column], slots: &Slo
 
 /// VALUES as one projection for each row: their own operator computes its rows once, when it is planned, with what the slots
 /// hold then.
-fn rows_apart(values: Values) -> DfResult<LogicalPlan> {
+pub(super) fn rows_apart(values: Values) -> DfResult<LogicalPlan> {
     let names: Vec<String> = values.schema.fields().iter().map(|field| field.name().clone()).collect();
     let row = |exprs: Vec<Expr>| {
         let named = exprs.into_iter().zip(&names).map(|(expr, name)| expr.alias(name));

@@ -9,6 +9,7 @@ use datafusion::prelude::SessionContext;
 use tokio_util::sync::CancellationToken;
 
 use super::DependentSubqueries;
+use crate::series::Planning;
 
 /// Two tables: `a(x, y)` of 1–4 with one NULL, and `b(x, z)` with some of them, some twice.
 fn state() -> SessionState {
@@ -25,7 +26,7 @@ fn state() -> SessionState {
     context.register_table("a", table(["x", "y"], &a)).unwrap();
     context.register_table("b", table(["x", "z"], &b)).unwrap();
     context.register_udf(super::array_subquery().as_ref().clone());
-    let base = context.state();
+    let base = SessionStateBuilder::new_from_existing(context.state()).with_query_planner(Arc::new(Planning)).build();
     let rule = Arc::new(DependentSubqueries::new(Arc::new(base.clone()), CancellationToken::new()));
     SessionStateBuilder::new_from_existing(base).with_analyzer_rule(rule).build()
 }
@@ -34,7 +35,10 @@ fn state() -> SessionState {
 async fn rows(sql: &str) -> Result<Vec<String>, String> {
     let state = state();
     let plan = state.create_logical_plan(sql).await.map_err(|error| error.to_string())?;
-    let physical = state.create_physical_plan(&plan).await.map_err(|error| error.to_string())?;
+    let plan = state.optimize(&plan).map_err(|error| error.to_string())?;
+    let plan = super::lift(&plan).map_err(|error| error.to_string())?;
+    let physical = state.query_planner().create_physical_plan(&plan, &state).await;
+    let physical = physical.map_err(|error| error.to_string())?;
     let batches = collect(physical, state.task_ctx()).await.map_err(|error| error.to_string())?;
     let table = pretty_format_batches(&batches).unwrap().to_string();
     let lines = table.lines().skip(3).filter(|line| !line.starts_with('+'));
@@ -101,4 +105,34 @@ async fn aggregates_keep_their_join() {
 async fn an_array_has_all_rows_in_order_and_is_empty_without_any() {
     let sql = "SELECT y, array_subquery((SELECT z FROM b WHERE b.x = a.x ORDER BY z DESC)) AS zs FROM a ORDER BY y";
     assert_eq!(rows(sql).await.unwrap(), ["none []", "one [p]", "three []", "two [r, q]"]);
+}
+
+#[tokio::test]
+async fn operators_of_all_kinds_read_subqueries_as_columns() {
+    let sql = "SELECT count(*) AS n, max(coalesce((SELECT z FROM b WHERE b.x = a.x ORDER BY z LIMIT 1), '-')) AS m FROM a \
+               GROUP BY EXISTS (SELECT 1 FROM b WHERE b.x = a.x) OR x = 3 ORDER BY n, m";
+    assert_eq!(rows(sql).await.unwrap(), ["1 -", "3 q"]);
+    let sql = "SELECT y FROM a ORDER BY (SELECT z FROM b WHERE b.x = a.x ORDER BY z DESC LIMIT 1) NULLS LAST, y";
+    assert_eq!(rows(sql).await.unwrap(), ["one", "two", "none", "three"]);
+    let sql =
+        "SELECT y, sum(x) OVER (PARTITION BY (SELECT z FROM b WHERE b.x = a.x LIMIT 1) IS NULL) AS s FROM a ORDER BY y";
+    assert_eq!(rows(sql).await.unwrap(), ["none 3", "one 3", "three 3", "two 3"]);
+}
+
+#[tokio::test]
+async fn a_condition_of_a_join_asks_subqueries_about_pairs() {
+    let among = "(SELECT c.z FROM b c WHERE c.x = a.x AND c.z >= b.z ORDER BY c.z LIMIT 1)";
+    let sql = format!("SELECT y, z FROM a JOIN b ON a.x = b.x AND b.z < {among} || 'a' ORDER BY y, z");
+    assert_eq!(rows(&sql).await.unwrap(), ["one p", "two q", "two r"]);
+    let sql = format!("SELECT y, z FROM a LEFT JOIN b ON b.z = {among} ORDER BY y, z");
+    assert_eq!(rows(&sql).await.unwrap(), ["none ", "one p", "three ", "two q", "two r"]);
+    let sql = format!("SELECT y, z FROM b RIGHT JOIN a ON b.z = {among} AND b.z <> 'q' ORDER BY y, z");
+    assert_eq!(rows(&sql).await.unwrap(), ["none ", "one p", "three ", "two r"]);
+}
+
+#[tokio::test]
+async fn and_and_or_ask_the_right_side_where_the_left_one_leaves_it_open() {
+    let two = "(SELECT z FROM b WHERE b.x = a.x) <> ''";
+    let sql = format!("SELECT y, x <> 2 AND {two} AS t, x = 2 OR {two} AS o FROM a ORDER BY y");
+    assert_eq!(rows(&sql).await.unwrap(), ["none  ", "one true true", "three  ", "two false true"]);
 }

@@ -14,15 +14,16 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use super::exec::{Column, ProjectSetExec};
 use super::node::{ProjectSet, SetColumn};
+use crate::dependent::SubPlans;
 
-/// DataFusion's planner of operators, which knows one more.
+/// DataFusion's planner of operators, which knows two more.
 #[derive(Debug)]
 pub(crate) struct Planning;
 
 #[async_trait]
 impl QueryPlanner for Planning {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(ProjectSets)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(ProjectSets), Arc::new(SubPlans)]);
         planner.create_physical_plan(plan, session).await
     }
 }

@@ -16,6 +16,7 @@ use datafusion::physical_expr::create_physical_expr;
 use super::Relation;
 use super::scan::with_table;
 use crate::ShardTable;
+use crate::dependent::is_dependent;
 
 /// So many hits make the sample's answer trusted alone.
 const TRUSTED_HITS: f64 = 12.0;
@@ -105,7 +106,8 @@ impl Tried {
 /// Whether the sample's rows are all that the condition reads.
 fn is_plain(conjunct: &Expr) -> bool {
     let reads_more = conjunct.exists(|expr| {
-        Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::Placeholder(_)))
+        let is_subquery = matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
+        Ok(is_subquery || is_dependent(expr) || matches!(expr, Expr::Placeholder(_)))
     });
     !conjunct.is_volatile() && !reads_more.unwrap_or(true)
 }

@@ -1,0 +1,154 @@
+//! The operator that evaluates expressions with dependent subqueries.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result as DfResult, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::projection::ProjectionMapping;
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::{StreamExt, stream};
+
+use super::expression::AsyncExpression;
+
+/// Rows that are computed before any of them is given: subqueries of rows behind a LIMIT are not asked.
+const ROWS: usize = 256;
+
+/// All columns of the input, then one for each expression. While a subquery runs its task waits as for an input: no thread is held.
+#[derive(Debug)]
+pub(crate) struct SubPlanExec {
+    input: Arc<dyn ExecutionPlan>,
+    exprs: Vec<Arc<dyn PhysicalExpr>>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl SubPlanExec {
+    /// `schema` has the columns of `input` and those of `exprs`.
+    pub(super) fn try_new(
+        input: Arc<dyn ExecutionPlan>,
+        exprs: Vec<Arc<dyn PhysicalExpr>>,
+        schema: SchemaRef,
+    ) -> DfResult<Self> {
+        let passed: Vec<usize> = (0..input.schema().fields().len()).collect();
+        let mapping = ProjectionMapping::from_indices(&passed, &input.schema())?;
+        let properties = PlanProperties::new(
+            input.equivalence_properties().project(&mapping, Arc::clone(&schema)),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
+        Ok(Self { input, exprs, schema, properties, metrics: ExecutionPlanMetricsSet::new() })
+    }
+}
+
+impl DisplayAs for SubPlanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SubPlanExec")
+    }
+}
+
+impl ExecutionPlan for SubPlanExec {
+    fn name(&self) -> &'static str {
+        "SubPlanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let Some(input) = children.pop() else { return internal_err!("SubPlanExec has an input") };
+        Ok(Arc::new(Self::try_new(input, self.exprs.clone(), Arc::clone(&self.schema))?))
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        for expr in &self.exprs {
+            if visit(expr)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, Arc::clone(&context))?;
+        let input_schema = self.input.schema();
+        let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, &input_schema, &context);
+        let exprs = self.exprs.iter().map(compile).collect::<DfResult<Vec<_>>>()?;
+        let rows = Rows {
+            input,
+            exprs,
+            schema: Arc::clone(&self.schema),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+            current: None,
+        };
+        let batches = stream::try_unfold(rows, async |mut rows| Ok(rows.next().await?.map(|batch| (batch, rows))));
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), Box::pin(batches)))))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// A partition's rows.
+struct Rows {
+    input: SendableRecordBatchStream,
+    exprs: Vec<AsyncExpression>,
+    schema: SchemaRef,
+    metrics: BaselineMetrics,
+    /// An input batch, and how many of its rows are done.
+    current: Option<(RecordBatch, usize)>,
+}
+
+impl Rows {
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        loop {
+            if let Some((batch, done)) = self.current.take()
+                && done < batch.num_rows()
+            {
+                let count = ROWS.min(batch.num_rows() - done);
+                let part = batch.slice(done, count);
+                self.current = Some((batch, done + count));
+                return self.computed(&part).await.map(Some);
+            }
+            let Some(batch) = self.input.next().await.transpose()? else { return Ok(None) };
+            self.current = Some((batch, 0));
+        }
+    }
+
+    async fn computed(&mut self, batch: &RecordBatch) -> DfResult<RecordBatch> {
+        let mut columns = batch.columns().to_vec();
+        for expr in &mut self.exprs {
+            columns.push(expr.evaluate(batch).await?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        self.metrics.record_output(batch.num_rows());
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+}
