@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use types::Oid;
 
-use crate::{CatalogState, Database, Role, Schema, Sequence, Table, View};
+use crate::{CatalogState, ConstraintKind, Database, Role, Schema, Sequence, Table, View};
 
 /// The definitions of a catalog, with the ways to find them. Keeps no row alive.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,9 @@ pub struct Definitions {
     /// Tables, views and sequences by schema and name: they share one namespace.
     pub(crate) relation_names: OrdMap<Oid, OrdMap<String, Oid>>,
     pub(crate) role_names: OrdMap<String, Oid>,
+    /// How often definitions name a table, view or sequence: most objects are named by none, and to find that out by going through all
+    /// definitions would make dropping many objects quadratic.
+    references: OrdMap<Oid, usize>,
 }
 
 impl CatalogState {
@@ -50,6 +53,27 @@ impl Definitions {
             schema_names: OrdMap::new(),
             relation_names: OrdMap::new(),
             role_names: OrdMap::new(),
+            references: OrdMap::new(),
+        }
+    }
+
+    /// Whether another table, view or sequence names the object in its definition.
+    pub(crate) fn is_referenced(&self, oid: Oid) -> bool {
+        self.references.contains_key(&oid)
+    }
+
+    fn refer(&mut self, to: impl Iterator<Item = Oid>) {
+        for oid in to {
+            *self.references.entry(oid).or_insert(0) += 1;
+        }
+    }
+
+    fn stop_referring(&mut self, to: impl Iterator<Item = Oid>) {
+        for oid in to {
+            match self.references.get_mut(&oid) {
+                Some(count) if 1 < *count => *count -= 1,
+                _ => drop(self.references.remove(&oid)),
+            }
         }
     }
 
@@ -67,38 +91,50 @@ impl Definitions {
     }
 
     pub(crate) fn put_table(&mut self, table: &Arc<Table>) {
+        self.refer(named_by_table(table));
         if let Some(old) = self.tables.insert(table.oid, Arc::clone(table)) {
+            self.stop_referring(named_by_table(&old));
             self.remove_name(old.schema, &old.name);
         }
         self.put_name(table.schema, &table.name, table.oid);
     }
 
     pub(crate) fn remove_table(&mut self, table: &Table) {
-        self.tables.remove(&table.oid);
+        if let Some(old) = self.tables.remove(&table.oid) {
+            self.stop_referring(named_by_table(&old));
+        }
         self.remove_name(table.schema, &table.name);
     }
 
     pub(crate) fn put_view(&mut self, view: &Arc<View>) {
+        self.refer(view.depends_on.iter().copied());
         if let Some(old) = self.views.insert(view.oid, Arc::clone(view)) {
+            self.stop_referring(old.depends_on.iter().copied());
             self.remove_name(old.schema, &old.name);
         }
         self.put_name(view.schema, &view.name, view.oid);
     }
 
     pub(crate) fn remove_view(&mut self, view: &View) {
-        self.views.remove(&view.oid);
+        if let Some(old) = self.views.remove(&view.oid) {
+            self.stop_referring(old.depends_on.iter().copied());
+        }
         self.remove_name(view.schema, &view.name);
     }
 
     pub(crate) fn put_sequence(&mut self, sequence: &Arc<Sequence>) {
+        self.refer(sequence.owned_by.iter().map(|owner| owner.table));
         if let Some(old) = self.sequences.insert(sequence.oid, Arc::clone(sequence)) {
+            self.stop_referring(old.owned_by.iter().map(|owner| owner.table));
             self.remove_name(old.schema, &old.name);
         }
         self.put_name(sequence.schema, &sequence.name, sequence.oid);
     }
 
     pub(crate) fn remove_sequence(&mut self, sequence: &Sequence) {
-        self.sequences.remove(&sequence.oid);
+        if let Some(old) = self.sequences.remove(&sequence.oid) {
+            self.stop_referring(old.owned_by.iter().map(|owner| owner.table));
+        }
         self.remove_name(sequence.schema, &sequence.name);
     }
 
@@ -126,4 +162,13 @@ impl Definitions {
             }
         }
     }
+}
+
+/// What a table's definition names: tables of its foreign keys, sequences of its defaults.
+fn named_by_table(table: &Table) -> impl Iterator<Item = Oid> + '_ {
+    let tables = table.constraints.iter().filter_map(|constraint| match &constraint.kind {
+        ConstraintKind::ForeignKey { references, .. } if *references != table.oid => Some(*references),
+        _ => None,
+    });
+    tables.chain(table.columns.iter().flat_map(|column| column.sequences.iter().copied()))
 }

@@ -104,6 +104,9 @@ impl CatalogState {
             |relation: &Relation| matches!(relation, Relation::Sequence(sequence) if sequence.owned_by.is_some());
         let relations = self.relations(oid).filter(|relation| !parts(relation));
         found.extend(relations.map(|relation| Dependant::from(&relation)));
+        if !self.definitions.is_referenced(oid) {
+            return found;
+        }
         let views = self.views().filter(|view| view.depends_on.contains(&oid));
         found.extend(views.map(|view| Dependant::View { oid: view.oid, name: view.name.clone() }));
         found.extend(self.foreign_keys_to(oid, None));
@@ -121,6 +124,9 @@ impl CatalogState {
     /// numbers from its sequences.
     #[must_use]
     pub fn column_dependants(&self, table: Oid, column: ColumnId) -> Vec<Dependant> {
+        if !self.definitions.is_referenced(table) {
+            return Vec::new();
+        }
         let views = self.views().filter(|view| view.columns_used.contains(&(table, column)));
         let mut found: Vec<Dependant> =
             views.map(|view| Dependant::View { oid: view.oid, name: view.name.clone() }).collect();

@@ -187,7 +187,8 @@ impl CatalogState {
 
     /// The sequences that go with columns of the table.
     pub fn sequences_of(&self, table: Oid) -> impl Iterator<Item = &Arc<Sequence>> {
-        self.sequences().filter(move |sequence| sequence.is_owned_by(table))
+        let may_have = self.definitions.is_referenced(table).then(|| self.sequences());
+        may_have.into_iter().flatten().filter(move |sequence| sequence.is_owned_by(table))
     }
 
     /// In the order of their ids.
