@@ -15,6 +15,7 @@ use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::activity::Newcomer;
+use crate::connection_limit::{ConnectionLimit, Counted};
 use crate::credentials::Certificate;
 use crate::gateway::Gateway;
 use crate::pg::authenticate::authenticate;
@@ -24,7 +25,7 @@ use crate::pg::startup::{self, Beginning, Opened, OpeningError};
 use crate::pg::tls::Tls;
 use crate::session::Session;
 
-/// Connections that are still on their way in, beside those that are in.
+/// Connections that are still on their way in, beside those that are in; one more closes the oldest of them.
 const STARTING_MAX: usize = 200;
 /// How long cancelled statements get to say goodbye once the grace period is over.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -35,6 +36,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// statements get the grace period, then are cancelled with 57P01.
 pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
     let connections = TaskTracker::new();
+    let starting = ConnectionLimit::new(STARTING_MAX);
     loop {
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -55,7 +57,8 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown
             continue;
         }
         let span = tracing::info_span!("connection", %peer, pid = tracing::field::Empty, role = tracing::field::Empty);
-        connections.spawn(one(Arc::clone(&gateway), stream, peer, shutdown.clone()).instrument(span));
+        let starting = starting.count();
+        connections.spawn(one(Arc::clone(&gateway), stream, peer, starting, shutdown.clone()).instrument(span));
     }
     drop(listener);
     connections.close();
@@ -73,13 +76,21 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown
 }
 
 /// One connection from its first byte to its last.
-async fn one(gateway: Arc<Gateway>, stream: TcpStream, peer: SocketAddr, shutdown: CancellationToken) {
+async fn one(
+    gateway: Arc<Gateway>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    starting: Counted,
+    shutdown: CancellationToken,
+) {
     let opening = Box::pin(enter(&gateway, stream, peer));
     let connection = tokio::select! {
         connection = opening => connection,
         () = gateway.clock.sleep(gateway.config.startup_timeout) => return tracing::debug!("timed out before it began"),
+        () = starting.is_to_close() => return tracing::debug!("closed before it began: too many begin at once"),
         () = shutdown.cancelled() => return,
     };
+    drop(starting);
     if let Some(connection) = connection {
         Box::pin(connection.run(shutdown)).await;
     }
