@@ -121,6 +121,12 @@ impl Backends {
         }
     }
 
+    /// The session that runs a query.
+    pub(crate) fn pid_of(&self, query: QueryId) -> Option<i32> {
+        let sessions = self.sessions.lock();
+        sessions.values().find(|session| session.doing.lock().query_id == Some(query)).map(|session| session.pid)
+    }
+
     /// Enters a session into the list; it leaves when the returned guard is dropped.
     ///
     /// # Errors

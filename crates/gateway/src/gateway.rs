@@ -21,6 +21,7 @@ use crate::http::metrics::Metrics;
 use crate::pg;
 use crate::pg::tls::TlsError;
 use crate::query_log::QueryLog;
+use crate::watchdog::STANDING;
 
 /// The front doors over one warehouse.
 pub struct Gateway {
@@ -135,6 +136,8 @@ impl Gateway {
 
     pub(crate) fn metrics_text(&self) -> String {
         self.metrics.connections.set(i64::try_from(self.backends.count()).unwrap_or(i64::MAX));
+        let standing = self.standing(STANDING).len();
+        self.metrics.standing_threads.set(i64::try_from(standing).unwrap_or(i64::MAX));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry.lock())
             .expect("writing to a string does not fail");

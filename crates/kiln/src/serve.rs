@@ -84,6 +84,7 @@ pub(crate) struct Server {
     spill_keeper: tokio::task::JoinHandle<()>,
     cache_keeper: tokio::task::JoinHandle<()>,
     cluster_keeper: tokio::task::JoinHandle<()>,
+    thread_watchdog: tokio::task::JoinHandle<()>,
     credentials_keeper: tokio::task::JoinHandle<()>,
     /// Where workers are pods.
     authority_keeper: Option<tokio::task::JoinHandle<()>>,
@@ -224,6 +225,10 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         let gateway = Arc::clone(&gateway);
         async move { gateway.keep_clusters().await }
     });
+    let thread_watchdog = tokio::spawn({
+        let gateway = Arc::clone(&gateway);
+        async move { gateway.watch_threads().await }
+    });
     let credentials_keeper = tokio::spawn(Arc::clone(&gateway).keep_credentials());
     let historian = tokio::spawn({
         let transactions = Arc::clone(&transactions);
@@ -256,6 +261,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         spill_keeper,
         cache_keeper,
         cluster_keeper,
+        thread_watchdog,
         credentials_keeper,
         authority_keeper,
         historian,
@@ -292,6 +298,7 @@ impl Server {
         self.spill_keeper.abort();
         self.cache_keeper.abort();
         self.cluster_keeper.abort();
+        self.thread_watchdog.abort();
         self.credentials_keeper.abort();
         if let Some(keeper) = &self.authority_keeper {
             keeper.abort();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use types::QueryId;
 
 /// `kiln.priority`: how much of the threads a query gets beside others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -39,6 +40,7 @@ pub(super) const OLD_LEVEL: u8 = 2;
 /// One query's use of the threads. Changed where turns are given, by one at a time.
 #[derive(Debug, Default)]
 pub struct QueryShare {
+    query: Option<QueryId>,
     priority: Priority,
     used_ns: AtomicU64,
     /// Time that it has had, in units in which the queries that take turns advance alike (stride scheduling, Waldspurger 1995).
@@ -52,6 +54,18 @@ impl QueryShare {
     #[must_use]
     pub fn new(priority: Priority) -> Self {
         Self { priority, ..Self::default() }
+    }
+
+    /// The same, of this query.
+    #[must_use]
+    pub fn with_query(self, query: QueryId) -> Self {
+        Self { query: Some(query), ..self }
+    }
+
+    /// The query; none for work in the background.
+    #[must_use]
+    pub fn query(&self) -> Option<QueryId> {
+        self.query
     }
 
     /// What it gets beside others.

@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 use types::{Clock, SystemClock};
 
-use super::QueryShare;
 use super::background::in_background;
 use super::turns::Turns;
+use super::{QueryShare, standing};
 
 /// After so long whoever can pause lets others go on. Among queries that are all older a turn is longer, twice as long with each level:
 /// what a query works on has to come to the core's caches again after each.
@@ -101,8 +101,10 @@ pub(crate) async fn pause() {
 pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return tokio::task::block_in_place(wait) };
     task.leave();
+    standing::leave();
     let outcome = tokio::task::block_in_place(wait);
     task.begin();
+    task.stands();
     outcome
 }
 
@@ -111,8 +113,11 @@ pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
 pub(crate) fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
     task.leave();
+    standing::leave();
     let is_old = !task.query.is_young();
-    tokio::task::block_in_place(|| if is_old { in_background(compute) } else { compute() })
+    let outcome = tokio::task::block_in_place(|| if is_old { in_background(compute) } else { compute() });
+    task.stands();
+    outcome
 }
 
 /// Waits until so few compute at length that another one may, to be held meanwhile: all of them would be beside those that have turns. A
@@ -147,6 +152,11 @@ impl Task {
 
     fn becomes(&self, from: u8, to: u8) -> bool {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Tells the watchdog that the task has the calling thread from now on.
+    fn stands(&self) {
+        standing::enter(self.query.query(), self.turns.now(), self.turns.clock());
     }
 
     fn begin(&self) {
@@ -250,10 +260,23 @@ impl<F: Future> Future for InTurns<F> {
             return Poll::Pending;
         }
         this.task.begin();
-        let mut inner = Context::from_waker(&this.waker);
-        let polled = CURRENT.sync_scope(Arc::clone(&this.task), || this.future.as_mut().poll(&mut inner));
+        this.task.stands();
+        let polled = {
+            let _leaving = Leaving;
+            let mut inner = Context::from_waker(&this.waker);
+            CURRENT.sync_scope(Arc::clone(&this.task), || this.future.as_mut().poll(&mut inner))
+        };
         this.task.end(polled.is_ready());
         polled
+    }
+}
+
+/// Tells the watchdog that the thread is free, also where the task panics.
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        standing::leave();
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use types::SystemClock;
+use types::{QueryId, SystemClock};
 
 use super::queue::Queue;
 use super::*;
@@ -258,4 +258,44 @@ async fn tasks_beside_one_another_are_of_one_query() {
     });
     parts.await.expect("it ends").expect("so does its part");
     assert_eq!(threads.turns.free(), 2);
+}
+
+#[tokio::test]
+async fn a_task_that_keeps_its_thread_is_named_until_it_gives_it_back() {
+    let (threads, _) = started(1);
+    let query = QueryId(0x5_7A_4D);
+    let share = Arc::new(QueryShare::new(Priority::Normal).with_query(query));
+    let (begun, has_begun) = oneshot::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let task = threads.spawn(&share, async move {
+        begun.send(()).expect("the test waits");
+        released.recv().expect("the test says so");
+    });
+    has_begun.await.expect("it runs");
+    let named = || standing_threads(Duration::ZERO).into_iter().find(|standing| standing.query == Some(query));
+    let standing = named().expect("it has the thread");
+    assert!(standing.thread.starts_with("query-"), "{standing:?}");
+    assert!(standing_threads(Duration::from_secs(3600)).iter().all(|standing| standing.query != Some(query)));
+    release.send(()).expect("the task waits");
+    task.await.expect("it ends");
+    assert_eq!(named(), None);
+}
+
+#[tokio::test]
+async fn who_waits_outside_its_turn_is_not_named() {
+    let (threads, _) = started(1);
+    let query = QueryId(0x5_7A_4E);
+    let share = Arc::new(QueryShare::new(Priority::Normal).with_query(query));
+    let (begun, has_begun) = oneshot::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let task = threads.spawn(&share, async move {
+        outside(|| {
+            begun.send(()).expect("the test waits");
+            released.recv().expect("the test says so");
+        });
+    });
+    has_begun.await.expect("it runs");
+    assert!(standing_threads(Duration::ZERO).iter().all(|standing| standing.query != Some(query)));
+    release.send(()).expect("the task waits");
+    task.await.expect("it ends");
 }

@@ -16,6 +16,7 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) connections_total: Counter,
     pub(crate) connections_refused: Counter,
+    pub(crate) standing_threads: Gauge,
     statements: Family<StatementLabels, Counter>,
     statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
     /// The two of them by kind and outcome, found once.
@@ -75,6 +76,7 @@ impl Metrics {
             connections: Gauge::default(),
             connections_total: Counter::default(),
             connections_refused: Counter::default(),
+            standing_threads: Gauge::default(),
             statements: Family::default(),
             statement_seconds: Family::new_with_constructor(latency),
             found: Default::default(),
@@ -105,6 +107,11 @@ impl Metrics {
             "connections_refused",
             "PostgreSQL connections refused: too many, or not authenticated",
             self.connections_refused.clone(),
+        );
+        registry.register(
+            "standing_query_threads",
+            "Query threads that have been in one step of one query for 5 s and longer",
+            self.standing_threads.clone(),
         );
         registry.register("statements", "Statements by kind and outcome", self.statements.clone());
         registry.register_with_unit(

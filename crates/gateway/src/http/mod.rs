@@ -12,7 +12,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
+use crate::http::connections::BoundedListener;
+use crate::watchdog::{STANDING, STUCK};
 
+mod connections;
 pub(crate) mod metrics;
 
 /// What Prometheus reads, and says it accepts.
@@ -20,6 +23,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 /// Answers until `shutdown` fires.
 pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
+    let listener = BoundedListener::new(listener, &gateway.clock);
     axum::serve(listener, router(gateway)).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
@@ -31,15 +35,20 @@ fn router(gateway: Arc<Gateway>) -> Router {
         .with_state(gateway)
 }
 
-/// The process answers; whether it can take queries is `/readyz`.
-async fn healthz() -> &'static str {
-    "ok\n"
+/// The process answers, and no query thread is stuck for good; whether it can take queries is `/readyz`.
+async fn healthz(State(gateway): State<Arc<Gateway>>) -> (StatusCode, String) {
+    match gateway.standing(STUCK).as_slice() {
+        [] => (StatusCode::OK, "ok\n".to_owned()),
+        stuck => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", stuck.join("\n"))),
+    }
 }
 
+/// Standing threads are named and keep no client away: the others answer.
 async fn readyz(State(gateway): State<Arc<Gateway>>) -> (StatusCode, String) {
+    let standing: String = gateway.standing(STANDING).into_iter().map(|thread| thread + "\n").collect();
     match gateway.readiness() {
-        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
-        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+        Ok(()) => (StatusCode::OK, format!("ready\n{standing}")),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n{standing}")),
     }
 }
 
