@@ -17,7 +17,7 @@ use crate::lookup::{KeyCache, SettledRows};
 use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
 use crate::settle::Paces;
-use crate::threads::Threads;
+use crate::threads::{PlanningThreads, Threads};
 use crate::workers::EmbeddedWorkers;
 
 /// How much of the machine queries may use.
@@ -73,6 +73,8 @@ pub struct Execution {
     pub(crate) random: Arc<dyn Random>,
     /// For what runs without a worker.
     pub(crate) threads: Arc<Threads>,
+    /// For what comes before statements run.
+    planning: Arc<PlanningThreads>,
     workers: Arc<EmbeddedWorkers>,
     pub(crate) spill_bytes_max: u64,
     runtime: Arc<RuntimeEnv>,
@@ -92,6 +94,7 @@ impl Execution {
     ) -> SqlResult<Arc<Self>> {
         let runtime = runtime(&config)?;
         let threads = Arc::new(query_threads(&config, &clock)?);
+        let planning = Arc::new(PlanningThreads::new(config.threads, &clock));
         let (cores, memory) = (config.threads, Arc::clone(&runtime.memory_pool));
         let (own, clocks, chance) = (Arc::clone(&threads), Arc::clone(&clock), Arc::clone(&random));
         let workers = EmbeddedWorkers::new(own, cores, memory, config.memory_bytes as u64, clocks, chance);
@@ -110,6 +113,7 @@ impl Execution {
             clock,
             random,
             threads,
+            planning,
             workers,
             spill_bytes_max: config.spill_bytes_max,
             runtime,
@@ -131,6 +135,12 @@ impl Execution {
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.scans().cache_tiers()
+    }
+
+    /// The threads that plan.
+    #[must_use]
+    pub fn planning(&self) -> &Arc<PlanningThreads> {
+        &self.planning
     }
 
     /// The workers of this process.

@@ -49,5 +49,5 @@ pub use scan::PartKey;
 pub use settle::{FreshLimits, Pace, SettleSettings};
 pub use shards::BUCKETS;
 pub use shards::{CacheDisk, DiskPart, TierUse};
-pub use threads::{Priority, QueryShare};
+pub use threads::{PlanningThreads, Priority, QueryShare, StandingThread, standing_threads};
 pub use workers::Lease;

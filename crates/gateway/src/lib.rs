@@ -9,6 +9,7 @@
 mod activity;
 mod clusters;
 mod config;
+mod connection_limit;
 mod credentials;
 mod gateway;
 mod http;
@@ -17,6 +18,7 @@ mod life;
 mod pg;
 mod query_log;
 mod session;
+mod watchdog;
 
 pub use clusters::{ClusterSettings, Clusters, PlaneParts};
 pub use config::GatewayConfig;

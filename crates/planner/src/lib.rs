@@ -16,6 +16,7 @@ pub mod error;
 pub mod explain;
 mod files;
 pub mod functions;
+pub mod interrupt;
 mod kept;
 mod key_sets;
 mod keyword;

@@ -102,6 +102,19 @@ impl Planner {
         }
     }
 
+    /// The plan of a query that was asked before, if it would be made the same now.
+    #[must_use]
+    pub fn known(
+        &self,
+        parsed: &Parsed,
+        parameter_types: &[Option<SqlType>],
+        context: &Arc<StatementContext>,
+    ) -> Option<QueryPlan> {
+        let may_be_kept = parameter_types.is_empty() && context.arguments.is_empty() && context.settings.keeps_plans();
+        let is_query = matches!(parsed.statement, Statement::Query(_));
+        if may_be_kept && is_query { self.kept.get(&parsed.text, context) } else { None }
+    }
+
     /// The plan of a query, which may be known.
     fn query(
         &self,

@@ -114,9 +114,7 @@ impl Execution {
         purpose: Purpose,
     ) -> SqlResult<(Prepared, Duration)> {
         let start = self.clock.monotonic();
-        let (attempts, query, about) = (attempts.clone(), query.clone(), context.clone());
-        let preparing = async move { attempts.prepare(&query, &about, purpose).await };
-        let prepared = self.run(context, preparing).await?;
+        let prepared = self.prepared(query, context, attempts, purpose).await?;
         Ok((prepared, self.clock.monotonic().saturating_sub(start)))
     }
 }

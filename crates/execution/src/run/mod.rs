@@ -90,9 +90,7 @@ impl Execution {
         let columns = plan.columns.clone();
         let mut attempts = Attempts::of(context);
         loop {
-            let (attempt, own, about) = (attempts.clone(), plan.clone(), context.clone());
-            let preparing = async move { attempt.prepare(&own, &about, Purpose::Run).await };
-            let prepared = match self.run(context, preparing).await {
+            let prepared = match self.prepared(plan, context, &attempts, Purpose::Run).await {
                 Ok(prepared) => prepared,
                 Err(error) => {
                     attempts.after(error)?;
@@ -123,16 +121,14 @@ impl Execution {
     pub(crate) async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
         let mut attempts = Attempts::of(context);
         loop {
-            let (attempt, own, about) = (attempts.clone(), plan.clone(), context.clone());
-            let clock = Arc::clone(&self.clock);
-            let collecting = async move {
-                let start = clock.monotonic();
-                let prepared = attempt.prepare(&own, &about, Purpose::Run).await?;
-                about.ran.note(&prepared, clock.monotonic().saturating_sub(start));
-                let rows = datafusion::physical_plan::collect(prepared.operators, Arc::clone(&prepared.task));
-                rows.await.map_err(from_datafusion)
+            let collected = match self.prepared_to_be_noted(plan, context, &attempts).await {
+                Ok(prepared) => {
+                    let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
+                    self.run(context, async move { rows.await.map_err(from_datafusion) }).await
+                }
+                Err(error) => Err(error),
             };
-            match self.run(context, collecting).await {
+            match collected {
                 Ok(rows) => return Ok(rows),
                 Err(error) => attempts.after(error)?,
             }
@@ -151,6 +147,42 @@ impl Execution {
         let (cancel, memory) = (context.cancel.clone(), Arc::clone(&context.memory));
         let reading = Reading { receiver, producer: Some(producer), cancel, memory, lease: context.lease.clone() };
         stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
+    }
+
+    /// What runs a plan. That of a large one is made by the threads that plan, so that it keeps no query thread.
+    pub(crate) async fn prepared(
+        &self,
+        plan: &QueryPlan,
+        context: &RunContext,
+        attempts: &Attempts,
+        purpose: Purpose,
+    ) -> SqlResult<Prepared> {
+        let (attempts, own, about) = (attempts.clone(), plan.clone(), context.clone());
+        let preparing = async move { attempts.prepare(&own, &about, purpose).await };
+        if plan.is_small() {
+            return self.run(context, preparing).await;
+        }
+        // What it has to run first has its tasks among the queries'.
+        let runtime = self.threads_of(context).handle();
+        let planning = self.planning().run(move || runtime.block_on(preparing));
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(canceled()),
+            prepared = planning => prepared.map_err(|error| context.memory.explained(error)),
+        }
+    }
+
+    /// As [`Execution::prepared`], of what runs at once; how long that took is noted.
+    pub(crate) async fn prepared_to_be_noted(
+        &self,
+        plan: &QueryPlan,
+        context: &RunContext,
+        attempts: &Attempts,
+    ) -> SqlResult<Prepared> {
+        let start = self.clock.monotonic();
+        let prepared = self.prepared(plan, context, attempts, Purpose::Run).await?;
+        context.ran.note(&prepared, self.clock.monotonic().saturating_sub(start));
+        Ok(prepared)
     }
 
     fn threads_of<'a>(&'a self, context: &'a RunContext) -> &'a Threads {

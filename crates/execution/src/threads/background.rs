@@ -24,10 +24,43 @@ pub(super) fn in_background<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
 /// Of the calling thread alone, which Linux counts as a process. Without it the computation is right too, only not as modest.
 #[cfg(target_os = "linux")]
 fn lower_priority() {
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "a thread of the background keeps its priority");
+    note(rustix::process::setpriority_process(None, NICENESS));
+}
+
+/// A thread's number to the system.
+#[cfg(target_os = "linux")]
+pub(super) type ThreadId = rustix::process::Pid;
+
+/// The calling thread's number; `None` where the system does not say it.
+#[cfg(target_os = "linux")]
+pub(super) fn own_thread() -> Option<ThreadId> {
+    let path = std::fs::read_link("/proc/thread-self").ok()?;
+    ThreadId::from_raw(path.file_name()?.to_str()?.parse().ok()?)
+}
+
+/// Gives another thread, which must still be there, the low priority for the rest of its life.
+#[cfg(target_os = "linux")]
+pub(super) fn lower_priority_of(thread: ThreadId) {
+    note(rustix::process::setpriority_process(Some(thread), NICENESS));
+}
+
+#[cfg(target_os = "linux")]
+fn note(outcome: rustix::io::Result<()>) {
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "could not lower the priority of a background thread");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn lower_priority() {}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) type ThreadId = ();
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn own_thread() -> Option<ThreadId> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn lower_priority_of(_: ThreadId) {}

@@ -2,11 +2,14 @@
 //!
 //! As many tasks run at once as there are threads, each for its turn: about a millisecond, longer among long queries. Whose turn comes next `queue.rs` says, of what
 //! each query has had (`share.rs`); `turns.rs` gives them, `task.rs` is a task that takes them, `operators.rs` has the tasks of DataFusion's operators take them too.
+//! `standing.rs` knows the threads whose task does not give them back. `planning.rs` has other threads, for what comes before operators run.
 
 mod background;
 mod operators;
+mod planning;
 mod queue;
 mod share;
+mod standing;
 mod task;
 mod turns;
 
@@ -16,14 +19,21 @@ mod tests;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 use types::Clock;
 
+pub use planning::PlanningThreads;
 pub use share::{Priority, QueryShare};
+pub use standing::{StandingThread, standing_threads};
 pub(crate) use task::{at_length, beside, clock, outside, pause, place};
 use turns::Turns;
+
+/// Threads that may wait with their own means (`outside`, `at_length`) before one that is to take the place of another would not be there. Waits
+/// are at most one for each thread of each running query, and sessions are far fewer than this; a thread is made only when one begins to wait.
+const WAITING_MAX: usize = 1 << 15;
 
 /// A runtime for operators.
 pub(crate) struct Threads {
@@ -41,8 +51,13 @@ impl Threads {
         }
         operators::take_turns();
         // Twice as many: young queries have turns beside old ones.
-        let runtime =
-            Builder::new_multi_thread().worker_threads(count * 2).thread_name("query").enable_all().build()?;
+        let number = AtomicUsize::new(0);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(count * 2)
+            .thread_name_fn(move || format!("query-{}", number.fetch_add(1, Ordering::Relaxed)))
+            .max_blocking_threads(WAITING_MAX)
+            .enable_all()
+            .build()?;
         Ok(Self { runtime: Some(runtime), turns })
     }
 
@@ -57,6 +72,11 @@ impl Threads {
             None => tokio::spawn(task),
         };
         AbortOnDropHandle::new(handle)
+    }
+
+    /// Where tasks beside those of queries run: they take no turns.
+    pub(crate) fn handle(&self) -> Handle {
+        self.runtime.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
     }
 
     /// Tasks that have not ended.

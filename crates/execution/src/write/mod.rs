@@ -28,7 +28,7 @@ use txn::locks::TableLock;
 use txn::{Isolation, Transaction};
 use types::{Oid, SqlResult};
 
-use crate::distribute::{Attempts, Purpose};
+use crate::distribute::Attempts;
 use crate::error::from_txn;
 use crate::modify::{Attempt, Modified, Waits};
 use crate::point::PointRun;
@@ -67,13 +67,15 @@ impl Execution {
         }
         let mut attempts = Attempts::of(context);
         let loaded = loop {
+            let prepared = match self.prepared_to_be_noted(&input, context, &attempts).await {
+                Ok(prepared) => prepared,
+                Err(error) => {
+                    attempts.after(error)?;
+                    continue;
+                }
+            };
             let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
-            let (attempt, own, about) = (attempts.clone(), input.clone(), context.clone());
-            let clock = Arc::clone(&self.clock);
             let loading = async move {
-                let start = clock.monotonic();
-                let prepared = attempt.prepare(&own, &about, Purpose::Run).await?;
-                about.ran.note(&prepared, clock.monotonic().saturating_sub(start));
                 let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
                 load.run(rows, prepared.task).await
             };

@@ -220,11 +220,11 @@ impl Connection {
     async fn answer(&mut self, message: Frontend) -> SqlResult<Next> {
         match message {
             Frontend::Query(sql) => {
-                Box::pin(self.query(&sql)).await?;
+                Box::pin(self.query(&Arc::new(sql))).await?;
                 return Ok(Next::Ready);
             }
             Frontend::Parse { name, sql, parameter_types } => {
-                Box::pin(self.session.prepare(&name, &sql, &parameter_types)).await?;
+                Box::pin(self.session.prepare(&name, &Arc::new(sql), &parameter_types)).await?;
                 self.client.put(PgWireBackendMessage::ParseComplete(ParseComplete::new()));
             }
             Frontend::Bind(bind) => {
@@ -258,8 +258,8 @@ impl Connection {
     }
 
     /// The simple protocol: the statements of a string one after the other, each answered before the next begins.
-    async fn query(&mut self, sql: &str) -> SqlResult<()> {
-        let statements = self.session.parse(sql)?;
+    async fn query(&mut self, sql: &Arc<String>) -> SqlResult<()> {
+        let statements = self.session.parse(sql).await?;
         if statements.is_empty() {
             self.client.put(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
             return self.session.sync().await;
@@ -270,6 +270,8 @@ impl Connection {
         let count = statements.len();
         for (index, parsed) in statements.iter().enumerate() {
             let place = Place { last: index + 1 == count, alone: count == 1 };
+            // However many statements a string has, others get their turn.
+            tokio::task::consume_budget().await;
             self.session.run(parsed, place, &mut self.client).await?;
             self.tell_notices();
         }

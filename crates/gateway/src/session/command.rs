@@ -91,7 +91,7 @@ impl Session {
                 if self.prepared.contains_key(&name) {
                     return Err(duplicate_statement(&name));
                 }
-                let prepared = self.prepare_in(*parsed, &types, statement).await?;
+                let prepared = self.prepare_in(Arc::new(*parsed), &types, statement).await?;
                 self.prepared.insert(name, Arc::new(prepared));
                 done("PREPARE")
             }

@@ -7,9 +7,11 @@ use execution::encode::Format;
 use planner::{FetchDirection, Planned, QueryPlan, SessionCommand};
 use types::{Condition, SqlError, SqlResult};
 
+use crate::life::State;
 use crate::pg::client::Client;
 use crate::pg::rows::{Columns, Rows};
 use crate::session::block::outside;
+use crate::session::planning::Planning;
 use crate::session::portal::{Life, Portal, Progress, unknown_cursor};
 use crate::session::prepared::{Prepared, unknown_statement};
 use crate::session::run::{Started, tag};
@@ -27,10 +29,17 @@ impl Session {
         client: &mut Client,
     ) -> SqlResult<Started> {
         self.asks_for_prepared(name);
-        match self.with_facts(|session| session.plan_prepared(name, arguments, statement)).await? {
-            Some(planned) => Box::pin(self.start(planned, place, statement, client)).await,
-            None => Ok(Started::Done(String::new())),
+        let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
+        if prepared.parsed.is_none() {
+            return Ok(Started::Done(String::new()));
         }
+        let planned = self.with_facts(|session| match session.plan_prepared(name, arguments, statement)? {
+            Some(planning) => Ok(planning),
+            None => Err(SqlError::internal("a prepared statement that is not empty has a plan")),
+        });
+        let planned = planned.await?;
+        prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
+        Box::pin(self.start(planned, place, statement, client)).await
     }
 
     /// The plan of a prepared statement with these arguments; `None` for an empty one.
@@ -39,7 +48,7 @@ impl Session {
         name: &str,
         arguments: &[Expr],
         statement: &Statement,
-    ) -> SqlResult<Option<Planned>> {
+    ) -> SqlResult<Option<Planning<Planned>>> {
         let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
         let Some(parsed) = &prepared.parsed else { return Ok(None) };
         if arguments.len() != prepared.parameters.len() {
@@ -47,12 +56,15 @@ impl Session {
             let detail = format!("Expected {} parameters but got {}.", prepared.parameters.len(), arguments.len());
             return Err(SqlError::new(Condition::SyntaxError, message).with_detail(detail));
         }
-        let context = self.context(statement);
-        let values = self.gateway.planner.arguments(arguments, &prepared.parameters, &context)?;
-        let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-        let planned = self.plan(parsed, &types, &values, statement)?.with_parameters(values)?;
-        prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
-        Ok(Some(planned))
+        statement.enter(State::Plan);
+        let (planner, mut context) = (Arc::clone(&self.gateway.planner), self.context(statement));
+        let (parsed, arguments, prepared) = (Arc::clone(parsed), arguments.to_vec(), Arc::clone(&prepared));
+        Ok(Some(Planning::of(move || {
+            let values = planner.arguments(&arguments, &prepared.parameters, &context)?;
+            let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
+            Arc::make_mut(&mut context).arguments = values.as_slice().into();
+            planner.plan(&parsed, &types, &context)?.with_parameters(values)
+        })))
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is a word of the statement")]

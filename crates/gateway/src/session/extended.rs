@@ -29,13 +29,13 @@ use crate::session::statement::Statement;
 
 impl Session {
     /// Parse: a named statement, or the unnamed one, which replaces itself.
-    pub(crate) async fn prepare(&mut self, name: &str, sql: &str, type_oids: &[u32]) -> SqlResult<()> {
+    pub(crate) async fn prepare(&mut self, name: &str, sql: &Arc<String>, type_oids: &[u32]) -> SqlResult<()> {
         if !name.is_empty() && self.prepared.contains_key(name) {
             return Err(duplicate_statement(name));
         }
         self.prepared.remove(name);
         let declared = type_oids.iter().map(|oid| declared_type(*oid)).collect::<SqlResult<Vec<_>>>()?;
-        let mut statements = self.parse(sql)?;
+        let mut statements = self.parse(sql).await?;
         if statements.len() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(Condition::SyntaxError, message));
@@ -57,7 +57,7 @@ impl Session {
     /// Finds the types of a statement's parameters and columns.
     pub(crate) async fn prepare_in(
         &mut self,
-        parsed: Parsed,
+        parsed: Arc<Parsed>,
         declared: &[Option<SqlType>],
         statement: &Statement,
     ) -> SqlResult<Prepared> {
@@ -65,7 +65,7 @@ impl Session {
         let step = |session: &Self| match parsed.explained_execute() {
             Some(_) => session.plan(&parsed, declared, &[], statement),
             // A plan that is kept keeps no row alive.
-            None => session.gateway.planner.plan(&parsed, declared, &session.context_without_rows(statement)),
+            None => session.planning(&parsed, declared, session.context_without_rows(statement)),
         };
         let planned = match self.with_facts(step).await {
             Ok(planned) => planned,

@@ -27,6 +27,7 @@ use crate::session::files::StatementFiles;
 use crate::session::held::Held;
 use crate::session::numbers::Numbers;
 use crate::session::pasts::Pasts;
+use crate::session::planning::Planning;
 use crate::session::portal::{Life, Portal};
 use crate::session::prepared::Prepared;
 use crate::session::statement::{Limits, Statement};
@@ -48,6 +49,7 @@ mod files;
 pub(crate) mod held;
 mod numbers;
 mod pasts;
+mod planning;
 mod portal;
 mod prepared;
 mod run;
@@ -112,7 +114,7 @@ pub(crate) struct Place {
 
 impl Session {
     /// One statement of a simple query. Read this first.
-    pub(crate) async fn run(&mut self, parsed: &Parsed, place: Place, client: &mut Client) -> SqlResult<()> {
+    pub(crate) async fn run(&mut self, parsed: &Arc<Parsed>, place: Place, client: &mut Client) -> SqlResult<()> {
         let statement = self.begin(&parsed.text);
         let steps = async {
             match self.run_once(parsed, place, &statement, client).await {
@@ -130,7 +132,7 @@ impl Session {
     /// Steps 2 to 4.
     async fn run_once(
         &mut self,
-        parsed: &Parsed,
+        parsed: &Arc<Parsed>,
         place: Place,
         statement: &Statement,
         client: &mut Client,
@@ -171,10 +173,10 @@ impl Session {
     }
 
     /// Step 2: it runs in a transaction, its own or the block's, and sees what was committed up to now.
-    fn enter(&mut self, parsed: Option<&Parsed>, statement: &Statement) -> SqlResult<()> {
+    fn enter(&mut self, parsed: Option<&Arc<Parsed>>, statement: &Statement) -> SqlResult<()> {
         self.let_go_of_old();
         let may_go_on = !self.block.is_failed() && self.block.check_live().is_ok();
-        if !may_go_on && parsed.is_some_and(Parsed::ends_transaction) {
+        if !may_go_on && parsed.is_some_and(|parsed| parsed.ends_transaction()) {
             return Ok(());
         }
         self.block.enter(self.default_modes(), statement.started_us)
@@ -184,20 +186,24 @@ impl Session {
     /// `values` are those of its parameters, where they are given.
     fn plan(
         &self,
-        parsed: &Parsed,
+        parsed: &Arc<Parsed>,
         parameters: &[Option<SqlType>],
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Planned> {
+    ) -> SqlResult<Planning<Planned>> {
         statement.enter(State::Plan);
-        if let Some((explain, name, arguments)) = parsed.explained_execute()
-            && let Some(planned) = self.plan_prepared(name, arguments, statement)?
+        if let Some((_, name, arguments)) = parsed.explained_execute()
+            && let Some(planning) = self.plan_prepared(name, arguments, statement)?
         {
-            return self.gateway.planner.explain_execute(explain, planned);
+            let (planner, parsed) = (Arc::clone(&self.gateway.planner), Arc::clone(parsed));
+            return planning.then(move |planned| match parsed.explained_execute() {
+                Some((explain, ..)) => planner.explain_execute(explain, planned),
+                None => Err(SqlError::internal("a statement is EXPLAIN EXECUTE as long as it is planned")),
+            });
         }
         let mut context = self.context(statement);
         Arc::make_mut(&mut context).arguments = values.into();
-        self.gateway.planner.plan(parsed, parameters, &context)
+        self.planning(parsed, parameters, context)
     }
 
     // Step 4, running it, is `run.rs`; where and when, `admit.rs`.
@@ -331,14 +337,6 @@ impl Session {
         };
         session.application_name_changed();
         Ok(session)
-    }
-
-    /// The statements of a string, in order.
-    pub(crate) fn parse(&mut self, sql: &str) -> SqlResult<Vec<Parsed>> {
-        let begun = self.gateway.clock.monotonic();
-        let parsed = self.gateway.planner.parse(sql);
-        self.parsed_in = self.gateway.clock.monotonic().saturating_sub(begun);
-        parsed.inspect_err(|error| self.begin(sql).note(sql, Err(error), None))
     }
 
     /// Something failed: an implicit transaction is undone, a block waits to be ended.

@@ -10,6 +10,7 @@ use types::{Condition, Moment, Oid, SqlError, SqlResult};
 
 use crate::session::Session;
 use crate::session::error::from_txn;
+use crate::session::planning::Planning;
 
 /// Those of one statement: the planner asks, the session gets what is not there and lets it plan again.
 #[derive(Debug)]
@@ -83,9 +84,15 @@ impl Past for Pasts {
 
 impl Session {
     /// Plans by `step`, again and again until all that it asks for is there: states of the past, files of external tables.
-    pub(crate) async fn with_facts<T>(&mut self, step: impl Fn(&Self) -> SqlResult<T>) -> SqlResult<T> {
+    pub(crate) async fn with_facts<T: Send + 'static>(
+        &mut self,
+        step: impl Fn(&Self) -> SqlResult<Planning<T>>,
+    ) -> SqlResult<T> {
         loop {
-            let outcome = step(self);
+            let outcome = match step(self) {
+                Ok(planning) => self.planned(planning).await,
+                Err(error) => Err(error),
+            };
             let (pasts, files) = (Arc::clone(&self.pasts), Arc::clone(&self.files));
             if let Some(wanted) = files.take_wanted() {
                 drop(outcome);

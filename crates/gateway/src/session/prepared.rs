@@ -11,7 +11,7 @@ use crate::session::by_key::KeptProgram;
 /// A statement that Parse or PREPARE named.
 pub(crate) struct Prepared {
     /// `None`: the query string was empty.
-    pub(crate) parsed: Option<Parsed>,
+    pub(crate) parsed: Option<Arc<Parsed>>,
     /// Types as found when it was prepared; they stay.
     pub(crate) parameters: Vec<SqlType>,
     /// Columns as found when it was prepared; `None` where it gives no rows.
@@ -27,7 +27,7 @@ impl Prepared {
     }
 
     /// Of a statement that cannot be planned now, and takes no parameters.
-    pub(crate) fn unplanned(parsed: Parsed) -> Self {
+    pub(crate) fn unplanned(parsed: Arc<Parsed>) -> Self {
         Self { parsed: Some(parsed), ..Self::empty() }
     }
 

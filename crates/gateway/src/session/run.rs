@@ -25,6 +25,7 @@ use crate::pg::scram;
 use crate::pg::sqlstate::Severity;
 use crate::session::admit::{Admission, Admitted};
 use crate::session::error::from_txn;
+use crate::session::planning::Planning;
 use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::prepared::Prepared;
 use crate::session::statement::Statement;
@@ -306,11 +307,11 @@ impl Session {
 
     /// The plan of a portal as it can run now. Rows that are to be changed are said by where they lie, so such a plan has to be of
     /// what the transaction sees now.
-    fn plan_bound(&self, prepared: &Prepared, bound: &Bound, statement: &Statement) -> SqlResult<Planned> {
+    fn plan_bound(&self, prepared: &Prepared, bound: &Bound, statement: &Statement) -> SqlResult<Planning<Planned>> {
         if changes_rows(&bound.planned) && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
             return self.plan_again(prepared, &bound.values, statement);
         }
-        Ok(Planned::clone(&bound.planned))
+        Ok(Planning::Done(Planned::clone(&bound.planned)))
     }
 
     pub(crate) fn plan_again(
@@ -318,11 +319,12 @@ impl Session {
         prepared: &Prepared,
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Planned> {
+    ) -> SqlResult<Planning<Planned>> {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
         let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
-        self.plan(parsed, &types, values, statement)?.with_parameters(values.to_vec())
+        let given = values.to_vec();
+        self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))
     }
 
     /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
@@ -443,7 +445,7 @@ impl Session {
             settings: Arc::clone(self.settings()),
             names: Arc::clone(names) as Arc<dyn types::ObjectNames>,
             progress: Arc::default(),
-            share: Arc::new(QueryShare::new(priority(self.settings()))),
+            share: Arc::new(QueryShare::new(priority(self.settings())).with_query(statement.query_id)),
             ran: Arc::default(),
             memory: Arc::default(),
             lease,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Change, OnCommit, Schema, Table};
 use planner::{Planned, RowLocks};
+use tokio::runtime::Handle;
 use txn::{Isolation, Transactions};
 use types::{Oid, SqlError, SqlResult};
 
@@ -36,8 +37,15 @@ impl Session {
     /// The session ends, and what it made for itself with it.
     pub(crate) fn drop_temporary(&self) -> impl Future<Output = ()> + Send + use<> {
         let (name, transactions) = (self.temp_schema_name(), Arc::clone(&self.gateway.transactions));
+        let execution = Arc::clone(&self.gateway.execution);
         async move {
-            if let Err(error) = drop_schemas(&transactions, |schema| schema.name == name).await {
+            if transactions.current().state.schema_by_name(&name).is_none() {
+                return;
+            }
+            // There may be many thousands: other connections are served meanwhile.
+            let runtime = Handle::current();
+            let dropping = async move { drop_schemas(&transactions, |schema| schema.name == name).await };
+            if let Err(error) = execution.planning().run(move || runtime.block_on(dropping)).await {
                 tracing::warn!(error = error.message, "temporary objects stay until the next start");
             }
         }

@@ -18,7 +18,7 @@ use super::arithmetic::Arithmetic;
 use super::call::{Argument, Call};
 use super::cast::with_digits;
 use super::definition::{Body, Definition};
-use super::{Settled, known_like};
+use super::{Settled, folding, known_like};
 use crate::error::from_datafusion;
 use crate::semantics::Session;
 use crate::semantics::typed::field_type;
@@ -253,6 +253,7 @@ impl ScalarUDFImpl for ResolvedFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        folding::check(self.definition.name, &args.args).map_err(external)?;
         invoke(&args, &self.takes, self.definition.volatility, |arguments, rows| {
             self.run(arguments, rows, &self.session)
         })

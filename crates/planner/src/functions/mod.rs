@@ -14,6 +14,7 @@ mod conditional;
 mod counted;
 mod datetime;
 pub(crate) mod definition;
+pub(crate) mod folding;
 pub(crate) mod function;
 mod json;
 mod like;

@@ -16,6 +16,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::{KEYS_OF_JOINS, SIMPLIFY, repeats};
+use crate::error::to_datafusion;
+use crate::functions::folding::folding;
+use crate::interrupt;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -34,13 +37,18 @@ pub(crate) struct Passed {
 }
 
 /// `plan` by `rules`.
-pub(crate) fn passed(mut plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerConfig) -> Result<Passed> {
+pub(crate) fn passed(plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerConfig) -> Result<Passed> {
+    folding(|| by_each(plan, rules, config))
+}
+
+fn by_each(mut plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerConfig) -> Result<Passed> {
     let schema = Arc::clone(plan.schema());
     let mut kinds = Kinds::of(&plan, true)?;
     if kinds.has(Kinds::SUBQUERY) {
         plan.check_invariants(InvariantLevel::Executable)?;
     }
     for rule in rules {
+        interrupt::check().map_err(to_datafusion)?;
         let gate = Gate::of(rule.name());
         if !kinds.has(gate.kinds) || (rule.name() == ONCE && !repeats::may_repeat(&plan)?) {
             continue;
@@ -261,6 +269,7 @@ impl Pass<'_> {
         if !(self.has_work)(node) {
             return Ok(Rewritten { is_changed: false, is_last: false });
         }
+        interrupt::check().map_err(to_datafusion)?;
         let rewritten = self.rule.rewrite(std::mem::take(node), self.config)?;
         *node = rewritten.data;
         Ok(Rewritten { is_changed: rewritten.transformed, is_last: rewritten.tnr == TreeNodeRecursion::Stop })
@@ -270,6 +279,7 @@ impl Pass<'_> {
         if self.rule.apply_order() != Some(order) || !(self.has_work)(&node) {
             return Ok(Transformed::no(node));
         }
+        interrupt::check().map_err(to_datafusion)?;
         self.rule.rewrite(node, self.config)
     }
 }

@@ -6,6 +6,7 @@ use types::{Condition, SqlError, SqlResult};
 use super::Origin;
 use super::lex::{Lexeme, Token, at_or_near, character};
 use crate::error::too_complex;
+use crate::interrupt;
 use crate::keyword::{Category, category};
 
 /// How deep expressions, subqueries and joins nest at most.
@@ -170,6 +171,7 @@ impl<'a> Cursor<'a> {
 
     /// Goes one level deeper for as long as `parse` runs.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
+        interrupt::check()?;
         if self.depth >= DEPTH_MAX {
             return Err(too_complex());
         }

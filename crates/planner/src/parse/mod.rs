@@ -62,6 +62,16 @@ impl Parsed {
         self.statement.ends_transaction()
     }
 
+    /// Whether to plan it takes no longer than to say what it says: it has no expressions.
+    #[must_use]
+    pub fn is_light(&self) -> bool {
+        match &self.statement {
+            Statement::Session(command) => !matches!(command.as_ref(), statement::Command::Declare(_)),
+            Statement::Refused(_) => true,
+            _ => false,
+        }
+    }
+
     /// The prepared statement that EXPLAIN EXECUTE names and its arguments.
     #[must_use]
     pub fn explained_execute(&self) -> Option<(&statement::Explain, &str, &[Expr])> {

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, ScalarFunctio
 use types::SqlType;
 
 use super::cast::typed_literal;
+use crate::functions::folding::folding;
 
 /// The value of an immutable function's call with only literals; any other expression unchanged.
 pub(crate) fn fold(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
@@ -34,7 +35,7 @@ pub(crate) fn fold(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
         config_options: Arc::new(ConfigOptions::default()),
     };
     // A failing call stays: it may stand in a branch that never runs.
-    match (func.invoke_with_args(call), sql_type) {
+    match (folding(|| func.invoke_with_args(call)), sql_type) {
         (Ok(ColumnarValue::Scalar(value)), Some(sql_type)) => Ok(typed_literal(value, &sql_type)),
         _ => Ok(expr),
     }

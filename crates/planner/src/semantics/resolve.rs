@@ -30,6 +30,7 @@ use super::set_operation::{resolve_union, resolve_values};
 use super::type_rules::{common_type, plain};
 use super::typed::type_of;
 use super::unnest::mark_elements;
+use crate::error::to_datafusion;
 use crate::functions;
 use crate::functions::cast::{CastKind, is_text};
 use crate::functions::definition::{Body, missing_operator};
@@ -38,6 +39,7 @@ use crate::functions::{
     ANY_EQUAL, any_interval, comparison_key, comparison_operator, external, extreme_interval, like_operator,
     negate_definition,
 };
+use crate::interrupt;
 
 /// PostgreSQL's meaning for one session's statement.
 #[derive(Debug)]
@@ -65,6 +67,7 @@ impl AnalyzerRule for Resolve {
 
 /// Resolves a plan whose correlated references mean `outer`.
 pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
+    interrupt::check().map_err(to_datafusion)?;
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return resolve_recursive(query, outer, session);
     }
@@ -215,6 +218,7 @@ impl TreeNodeRewriter for Rewriter<'_> {
 
 impl Rewriter<'_> {
     fn resolve(&self, expr: Expr) -> Result<Expr> {
+        interrupt::check().map_err(to_datafusion)?;
         match expr {
             Expr::Literal(value, None) => literal(value),
             Expr::OuterReferenceColumn(field, column) => {

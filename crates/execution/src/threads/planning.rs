@@ -1,0 +1,303 @@
+//! Threads for what statements' texts ask for before anything runs: parsing, binding, folding, optimizing, estimating.
+//!
+//! Apart from those that serve connections and from those that run operators: whatever one statement's text takes, others are read, planned
+//! and run meanwhile. As many work at once as there are cores. Work that takes long gives its place to the next and goes on beside it, on its own
+//! thread and with less of the cores; so does work that nobody waits for any more, which ends where it heeds that.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Builder;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use planner::interrupt::{Interrupt, interruptible};
+use tokio::sync::oneshot;
+use types::stack::PLANNING_STACK;
+use types::{Clock, Condition, SqlError, SqlResult};
+
+use super::background::{ThreadId, lower_priority_of, own_thread};
+
+/// Work that has taken so long gives its place away. Nearly all statements are planned in a few milliseconds; two of these in a row before one
+/// is planned still leave it under the 50 ms that a short statement may wait.
+const LONG: Duration = Duration::from_millis(20);
+
+/// So many may go on beside the places. Each has a stack and holds what its statement has made so far; with more, places are given away no longer,
+/// and who comes next waits until one of them ends, or is cancelled.
+const LONG_MAX: usize = 64;
+
+/// The threads of one server.
+pub struct PlanningThreads(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    clock: Arc<dyn Clock>,
+    /// Places.
+    count: usize,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    /// Threads that wait for work.
+    idle: usize,
+    /// Work in places, and beside them.
+    placed: usize,
+    long: usize,
+    is_closed: bool,
+}
+
+struct Job {
+    ticket: Arc<Ticket>,
+    work: Box<dyn FnOnce() + Send>,
+}
+
+/// What is known of a piece of work to who waits for it. `phase` is changed with the state locked.
+struct Ticket {
+    phase: AtomicU8,
+    thread: OnceLock<ThreadId>,
+    interrupt: Interrupt,
+}
+
+const QUEUED: u8 = 0;
+const PLACED: u8 = 1;
+const BESIDE: u8 = 2;
+const DONE: u8 = 3;
+
+impl PlanningThreads {
+    /// Threads are started when there is work for them.
+    pub(crate) fn new(count: usize, clock: &Arc<dyn Clock>) -> Self {
+        let (state, changed, clock) = (Mutex::default(), Condvar::new(), Arc::clone(clock));
+        Self(Arc::new(Shared { state, changed, clock, count: count.max(1) }))
+    }
+
+    /// Runs `work` and waits for it without a thread. Whoever drops the future waits no longer: work that has not begun never does, and work that has is
+    /// interrupted, gives its place away and holds nobody.
+    ///
+    /// # Errors
+    /// Those of `work`; `XX000` where it panics; `53200` where no thread can be started.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> SqlResult<T> {
+        let (sender, mut done) = oneshot::channel();
+        let interrupt: Interrupt = Arc::new(AtomicBool::new(false));
+        let ticket = Arc::new(Ticket {
+            phase: AtomicU8::new(QUEUED),
+            thread: OnceLock::new(),
+            interrupt: Arc::clone(&interrupt),
+        });
+        let span = tracing::Span::current();
+        let work = move || {
+            if sender.is_closed() {
+                return;
+            }
+            let within = || span.in_scope(|| interruptible(interrupt, work));
+            let outcome = catch_unwind(AssertUnwindSafe(within)).unwrap_or_else(|panic| Err(crashed(&*panic)));
+            // Nobody may wait any more.
+            let _ = sender.send(outcome);
+        };
+        self.0.submit(Job { ticket: Arc::clone(&ticket), work: Box::new(work) })?;
+        let waiting = Waiting { shared: &self.0, ticket };
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut done => {
+                    let lost = || SqlError::internal("a planning thread ended without an outcome");
+                    return outcome.unwrap_or_else(|_| Err(lost()));
+                }
+                () = self.0.clock.sleep(LONG) => waiting.shared.give_place_away(&waiting.ticket),
+            }
+        }
+    }
+
+    /// Work that goes on beside the places.
+    #[must_use]
+    pub fn long(&self) -> usize {
+        self.0.state.lock().long
+    }
+}
+
+impl Drop for PlanningThreads {
+    fn drop(&mut self) {
+        self.0.state.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for PlanningThreads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanningThreads").field("count", &self.0.count).finish_non_exhaustive()
+    }
+}
+
+/// Who waits for a piece of work.
+struct Waiting<'a> {
+    shared: &'a Arc<Shared>,
+    ticket: Arc<Ticket>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.ticket.interrupt.store(true, Ordering::Relaxed);
+        if self.ticket.phase.load(Ordering::Acquire) == PLACED {
+            self.shared.give_place_away(&self.ticket);
+        }
+    }
+}
+
+impl Shared {
+    fn submit(self: &Arc<Self>, job: Job) -> SqlResult<()> {
+        let mut state = self.state.lock();
+        state.queue.push_back(job);
+        self.staff(&mut state).map_err(|error| {
+            SqlError::new(Condition::OutOfMemory, format!("could not start a planning thread: {error}"))
+        })
+    }
+
+    /// Has a thread for the first job in the queue, if there is a place for it.
+    fn staff(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
+        if state.queue.is_empty() || self.count <= state.placed {
+            return Ok(());
+        }
+        if state.idle != 0 {
+            self.changed.notify_one();
+            return Ok(());
+        }
+        let shared = Arc::clone(self);
+        let thread = Builder::new().name("planning".to_owned()).stack_size(PLANNING_STACK);
+        match thread.spawn(move || shared.serve()) {
+            Ok(_) => Ok(()),
+            // Those that are there take it when they are done.
+            Err(_) if state.placed != 0 => Ok(()),
+            Err(error) => {
+                state.queue.pop_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// A thread's whole life.
+    fn serve(self: &Arc<Self>) {
+        let own = own_thread();
+        let mut state = self.state.lock();
+        loop {
+            if state.placed < self.count
+                && let Some(Job { ticket, work }) = state.queue.pop_front()
+            {
+                if let Some(own) = own {
+                    let _ = ticket.thread.set(own);
+                }
+                state.placed += 1;
+                ticket.phase.store(PLACED, Ordering::Release);
+                // Of several that came at once only one may have been told; without another thread this one takes them.
+                let _ = self.staff(&mut state);
+                parking_lot::MutexGuard::unlocked(&mut state, work);
+                match ticket.phase.swap(DONE, Ordering::AcqRel) {
+                    BESIDE => {
+                        state.long -= 1;
+                        // Its priority was lowered, for good.
+                        return;
+                    }
+                    _ => state.placed -= 1,
+                }
+            } else if state.is_closed || self.count <= state.idle {
+                return;
+            } else {
+                state.idle += 1;
+                self.changed.wait(&mut state);
+                state.idle -= 1;
+            }
+        }
+    }
+
+    /// Lets work that has a place go on beside it, while there are not too many of these.
+    fn give_place_away(self: &Arc<Self>, ticket: &Ticket) {
+        let mut state = self.state.lock();
+        if ticket.phase.load(Ordering::Acquire) != PLACED || LONG_MAX <= state.long {
+            return;
+        }
+        ticket.phase.store(BESIDE, Ordering::Release);
+        state.placed -= 1;
+        state.long += 1;
+        if let Some(thread) = ticket.thread.get() {
+            lower_priority_of(*thread);
+        }
+        // Without a thread the others take what waits.
+        let _ = self.staff(&mut state);
+    }
+}
+
+/// `XX000`: a bug in what plans.
+fn crashed(panic: &(dyn Any + Send)) -> SqlError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given");
+    SqlError::internal(format!("planning the statement crashed: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use planner::interrupt;
+    use types::SystemClock;
+
+    use super::*;
+
+    fn threads(count: usize) -> PlanningThreads {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        PlanningThreads::new(count, &clock)
+    }
+
+    #[tokio::test]
+    async fn what_takes_long_holds_nobody() {
+        let threads = Arc::new(threads(1));
+        let mut held = Vec::new();
+        for _ in 0..10 {
+            let (release, released) = mpsc::channel::<()>();
+            let threads = Arc::clone(&threads);
+            let work = move || released.recv().map_err(|_| SqlError::internal("released"));
+            held.push((release, tokio::spawn(async move { threads.run(work).await })));
+        }
+        for number in 0..20 {
+            assert_eq!(threads.run(move || Ok(number)).await.unwrap(), number);
+        }
+        for (release, running) in held {
+            release.send(()).unwrap();
+            running.await.unwrap().unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn who_stops_waiting_interrupts_the_work() {
+        let threads = threads(1);
+        let (begun, has_begun) = oneshot::channel();
+        let (ended, has_ended) = oneshot::channel();
+        let work = move || {
+            begun.send(()).expect("the test waits");
+            while interrupt::check().is_ok() {
+                std::thread::yield_now();
+            }
+            ended.send(()).expect("the test waits");
+            Ok(())
+        };
+        {
+            let running = threads.run(work);
+            tokio::select! {
+                _ = running => panic!("it runs until it is interrupted"),
+                begun = has_begun => begun.expect("it begins"),
+            }
+        }
+        has_ended.await.expect("it heeds the interrupt");
+        assert_eq!(threads.run(|| Ok(7)).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_of_its_statement() {
+        let threads = threads(1);
+        let error = threads.run::<()>(|| panic!("of a test")).await.unwrap_err();
+        assert!(error.condition == Condition::InternalError && error.message.ends_with("of a test"), "{error:?}");
+        assert_eq!(threads.run(|| Ok(7)).await.unwrap(), 7);
+    }
+}
