@@ -154,7 +154,7 @@ async fn held(client: &Client, tier: &str, table: &str) -> Held {
 /// Files are written, and looked through at a start, in the background.
 async fn until_on_disk(client: &Client, blocks: i64) {
     let clock = SystemClock::new();
-    for _ in 0..500 {
+    for _ in 0..5_000 {
         if held(client, "disk", "t").await.blocks == blocks {
             return;
         }
@@ -167,7 +167,7 @@ async fn until_on_disk(client: &Client, blocks: i64) {
 async fn until_nothing_is_gone(client: &Client) {
     let clock = SystemClock::new();
     let query = "SELECT sum(blocks)::int8 FROM sys.cache WHERE table_name IS NULL";
-    for _ in 0..500 {
+    for _ in 0..5_000 {
         if client.query_one(query, &[]).await.expect("it is a table").get::<_, i64>(0) == 0 {
             return;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bench::answers::{self, Row};
@@ -21,11 +21,11 @@ pub(crate) const SCALE: f64 = 0.05;
 /// Workers killed: in every run, and at night.
 const KILLS: usize = 15;
 const KILLS_NIGHTLY: usize = 200;
-/// Milliseconds between two kills: a statement begins again once, so that two of its workers must not be killed.
+/// Milliseconds between two kills. A statement is retried once, so that the statements that one kill met have ended before the next.
 const PAUSE_MIN: u64 = 500;
 const PAUSE_MAX: u64 = 1_500;
-/// A worker is replaced within this.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// What has not come by then never does.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Sessions that go on asking meanwhile.
 const CLIENTS: usize = 3;
 const CLUSTER: &str = "CREATE CLUSTER hit WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
@@ -53,23 +53,33 @@ async fn queries_outlive_the_workers_that_run_them() {
     }
     let known = Arc::new(known);
     let is_over = Arc::new(AtomicBool::new(false));
-    let mut sessions = Vec::new();
+    let (mut sessions, mut counts) = (Vec::new(), Vec::new());
     for number in 0..CLIENTS {
         let client = server.connect().await;
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
-        sessions.push(tokio::spawn(ask(client, Arc::clone(&known), number * 7, Arc::clone(&is_over))));
+        let ended = Arc::new(AtomicU64::new(0));
+        counts.push(Arc::clone(&ended));
+        sessions.push(tokio::spawn(ask(client, Arc::clone(&known), number * 7, Arc::clone(&is_over), ended)));
     }
     let random = SeededRandom::new(0x_5EED);
     let clock = SystemClock::new();
-    for _ in 0..if nightly() { KILLS_NIGHTLY } else { KILLS } {
+    let kills = if nightly() { KILLS_NIGHTLY } else { KILLS };
+    let ended = || counts.iter().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    for _ in 0..kills {
         let pause = PAUSE_MIN + random.next_u64() % (PAUSE_MAX - PAUSE_MIN);
         clock.sleep(Duration::from_millis(pause)).await;
         let workers = children(server.pid());
         assert_eq!(workers.len(), 3, "each worker is a process");
         let killed = workers[(random.next_u64() % 3) as usize];
+        let before = ended();
         kill(killed);
         replaced(server.pid(), killed, &clock).await;
         until(&boss, THREE_READY).await;
+        let begun = clock.monotonic();
+        while ended().iter().zip(&before).any(|(now, before)| now == before) {
+            assert!(clock.monotonic() - begun < PATIENCE, "every session goes on");
+            clock.sleep(Duration::from_millis(20)).await;
+        }
     }
     is_over.store(true, Ordering::Relaxed);
     let mut all = Endings::default();
@@ -81,7 +91,8 @@ async fn queries_outlive_the_workers_that_run_them() {
     }
     println!("{} statements were answered, {} told of lost workers", all.right, all.lost);
     assert!(all.wrong.is_empty(), "{:#?}", all.wrong);
-    assert!(all.lost * 100 <= all.right + all.lost, "at least 99 of 100 statements succeed: {all:?}");
+    // Each kill meets a statement of each session. One whose first rows have gone cannot be retried.
+    assert!(all.lost * 5 <= kills * CLIENTS, "four of five statements outlive a worker of theirs: {all:?}");
     assert!(0 < all.right, "some statements ran");
 }
 
@@ -91,6 +102,7 @@ async fn ask(
     known: Arc<BTreeMap<usize, (&'static str, Vec<Row>)>>,
     first: usize,
     is_over: Arc<AtomicBool>,
+    ended: Arc<AtomicU64>,
 ) -> Endings {
     let mut endings = Endings::default();
     for (number, (sql, expected)) in known.iter().cycle().skip(first) {
@@ -107,6 +119,7 @@ async fn ask(
                 _ => endings.wrong.push(format!("q{number:02}: {error:?}")),
             },
         }
+        ended.fetch_add(1, Ordering::Relaxed);
     }
     endings
 }

@@ -143,7 +143,7 @@ async fn held(client: &Client, tier: &str) -> (i64, i64, i64) {
 
 /// Files are written, looked through and let go of in the background.
 async fn until_on_disk(client: &Client, blocks: i64) {
-    for _ in 0..500 {
+    for _ in 0..5_000 {
         if held(client, "disk").await.0 == blocks {
             return;
         }

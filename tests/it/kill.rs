@@ -93,7 +93,7 @@ async fn killed_loads_are_there_whole_or_not_at_all_and_leave_no_files() {
             check_rows(&client, table, expected, &format!("seed {seed}, kill {kill}")).await;
         }
         check_files(&client, &folder.path().join("storage"), &clock).await;
-        if !nightly() && TIME_MAX < clock.monotonic() {
+        if !nightly() && TIME_MAX < clock.monotonic() && 0 < interrupted {
             println!("ended after {kill} of {kills} kills: the machine is slow");
             break;
         }

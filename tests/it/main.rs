@@ -17,6 +17,7 @@ mod cluster_cursor;
 mod cluster_kill;
 mod dependent;
 mod distributed;
+mod endurance;
 mod external;
 mod faults;
 mod fleet;

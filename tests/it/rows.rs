@@ -1,5 +1,7 @@
 //! Money moves between accounts while their rows settle and are compacted, and while the server is killed: none is lost, none made.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -14,7 +16,12 @@ const MONEY: i64 = 1_000;
 const CLIENTS: u64 = 6;
 const KILLS: usize = 4;
 const KILLS_NIGHTLY: usize = 100;
+/// A server lives so long, and longer on a machine where nothing has happened by then.
 const LIFE: Duration = Duration::from_millis(1_500);
+const LIFE_MAX: Duration = Duration::from_secs(120);
+/// Acknowledged transfers, and looks, in the life of each server.
+const TRANSFERS_MIN: u64 = 3;
+const LOOKS_MIN: u64 = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn money_is_neither_lost_nor_made_while_rows_settle_and_the_server_is_killed() {
@@ -25,43 +32,47 @@ async fn money_is_neither_lost_nor_made_while_rows_settle_and_the_server_is_kill
          INSERT INTO account SELECT g, {MONEY} FROM generate_series(1, {ACCOUNTS}) AS g"
     );
     server.connect().await.batch_execute(&fill).await.expect("accounts can be opened");
-    let (mut transfers, mut looks) = (0, 0);
     for kill in 0..if nightly() { KILLS_NIGHTLY } else { KILLS } {
+        let (transfers, looks) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let mut working = Vec::new();
         for number in 0..CLIENTS {
-            let client = server.connect().await;
-            working.push(tokio::spawn(async move { transfer(&client, kill as u64 * CLIENTS + number).await }));
+            let (client, done) = (server.connect().await, Arc::clone(&transfers));
+            working.push(tokio::spawn(async move { transfer(&client, kill as u64 * CLIENTS + number, &done).await }));
         }
         let (settling, looking) = (server.connect().await, server.connect().await);
         let settler = tokio::spawn(async move { while settling.batch_execute("VACUUM account").await.is_ok() {} });
+        let looked = Arc::clone(&looks);
         let reader = tokio::spawn(async move {
-            let mut looks = 0;
             while let Some(found) = total(&looking).await {
-                assert_eq!(found, (ACCOUNTS * MONEY, ACCOUNTS, ACCOUNTS), "kill {kill}, look {looks}");
-                looks += 1;
+                let look = looked.fetch_add(1, Ordering::Relaxed);
+                assert_eq!(found, (ACCOUNTS * MONEY, ACCOUNTS, ACCOUNTS), "kill {kill}, look {look}");
             }
-            looks
         });
-        SystemClock::new().sleep(LIFE).await;
+        let clock = SystemClock::new();
+        clock.sleep(LIFE).await;
+        while transfers.load(Ordering::Relaxed) < TRANSFERS_MIN || looks.load(Ordering::Relaxed) < LOOKS_MIN {
+            assert!(
+                clock.monotonic() < LIFE_MAX,
+                "clients come to do something: {transfers:?} transfers, {looks:?} looks"
+            );
+            clock.sleep(Duration::from_millis(20)).await;
+        }
         server.kill();
         for client in working {
-            transfers += client.await.expect("clients do not panic");
+            client.await.expect("clients do not panic");
         }
         settler.await.expect("VACUUM goes on until the server is gone");
-        looks += reader.await.expect("every look adds up");
+        reader.await.expect("every look adds up");
         server = Server::start_on(folder.path(), &[]);
         let found = total(&server.connect().await).await;
         assert_eq!(found, Some((ACCOUNTS * MONEY, ACCOUNTS, ACCOUNTS)), "after kill {kill}");
     }
-    assert!(looks > 4, "the reader comes to look: {looks} times");
-    assert!(transfers > 10, "the clients come to do something: {transfers} transfers");
 }
 
-/// Moves money until the server is gone; how often that was acknowledged.
-async fn transfer(client: &Client, seed: u64) -> u64 {
+/// Moves money until the server is gone, and counts how often that was acknowledged.
+async fn transfer(client: &Client, seed: u64, done: &AtomicU64) {
     let random = SeededRandom::new(seed);
     let account = || i64::try_from(random.next_u64() % ACCOUNTS.cast_unsigned()).expect("few accounts") + 1;
-    let mut done = 0;
     loop {
         let (from, to, money) = (account(), account(), account());
         let moved = client
@@ -71,16 +82,16 @@ async fn transfer(client: &Client, seed: u64) -> u64 {
             ))
             .await;
         match moved {
-            Ok(()) => done += 1,
+            Ok(()) => drop(done.fetch_add(1, Ordering::Relaxed)),
             // Two that wait for each other: one of them begins again.
             Err(error) if error.code().is_some_and(|code| code.code() == "40P01") => {
                 if client.batch_execute("ROLLBACK").await.is_err() {
-                    return done;
+                    return;
                 }
             }
             Err(error) => {
                 assert!(error.as_db_error().is_none_or(|error| error.code().code().starts_with("57P")), "{error:?}");
-                return done;
+                return;
             }
         }
     }

@@ -8,10 +8,23 @@ use tempfile::TempDir;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
+use crate::full_disk::objects;
 use crate::server::{Server, kiln};
 
-/// A commit is in the storage after so long.
-const COPIED: Duration = Duration::from_secs(1);
+/// What has not come by then never does.
+const HANGING: Duration = Duration::from_secs(120);
+
+/// Waits until all that was acknowledged by now is in the storage.
+pub(crate) async fn until_copied(client: &Client) {
+    let sql = "SELECT newest_record, copied_record FROM sys.history";
+    let position = async || client.query_one(sql, &[]).await.expect("the server answers");
+    let newest: i64 = position().await.get(0);
+    let clock = SystemClock::new();
+    while position().await.get::<_, i64>(1) < newest {
+        assert!(clock.monotonic() < HANGING, "record {newest} is never copied");
+        clock.sleep(Duration::from_millis(20)).await;
+    }
+}
 
 /// A data folder and a storage that is not in it.
 struct House {
@@ -97,12 +110,12 @@ async fn fill(client: &Client) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_data_folder_comes_back_from_the_storage() {
-    let (house, clock) = (House::new(), SystemClock::new());
+    let house = House::new();
     let server = house.start("a");
     let client = server.connect().await;
     fill(&client).await;
     let before = answers(&client).await;
-    clock.sleep(COPIED).await;
+    until_copied(&client).await;
     server.kill();
     std::fs::remove_dir_all(house.data("a")).expect("it is there");
 
@@ -134,7 +147,7 @@ async fn a_lost_data_folder_comes_back_from_the_storage() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warehouse_is_restored_to_a_snapshot_and_to_a_time() {
-    let (house, clock) = (House::new(), SystemClock::new());
+    let house = House::new();
     let server = house.start("a");
     let client = server.connect().await;
     fill(&client).await;
@@ -146,8 +159,9 @@ async fn a_warehouse_is_restored_to_a_snapshot_and_to_a_time() {
     let (ok, text) = house.restore("b", &["--to", &snapshot.to_string()]);
     assert!(ok, "{text}");
     let server = house.start("b");
-    assert_eq!(answers(&server.connect().await).await, before);
-    clock.sleep(COPIED).await;
+    let client = server.connect().await;
+    assert_eq!(answers(&client).await, before);
+    until_copied(&client).await;
     server.kill();
     // The newest timeline is the one that is restored from now on; the time lies on its way.
     let (ok, text) = house.restore("c", &["--to", &time]);
@@ -158,25 +172,23 @@ async fn a_warehouse_is_restored_to_a_snapshot_and_to_a_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_warehouse_was_restored_elsewhere_stops() {
-    let (house, clock) = (House::new(), SystemClock::new());
+    let house = House::new();
     let mut old = house.start("a");
     let client = old.connect().await;
     fill(&client).await;
     let before = answers(&client).await;
-    clock.sleep(COPIED).await;
+    until_copied(&client).await;
     let (ok, text) = house.restore("b", &[]);
     assert!(ok, "{text}");
     // Restoring alone takes nothing away.
     run(&client, "CREATE TABLE lost (n int)").await;
     let new = house.start("b");
     let mut ended = None;
-    for _ in 0..50 {
+    let clock = SystemClock::new();
+    while ended.is_none() && clock.monotonic() < HANGING {
         // What it still takes goes nowhere.
         let _ = client.batch_execute("INSERT INTO lost VALUES (1)").await;
         ended = old.ended().await;
-        if ended.is_some() {
-            break;
-        }
     }
     assert!(!ended.expect("it stops").success(), "it says that it failed");
     assert!(old.log().contains("belongs to another server now"), "{}", old.log());
@@ -304,7 +316,7 @@ async fn a_moment_can_be_a_parameter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clone_lives_on_by_itself() {
-    let (house, clock) = (House::new(), SystemClock::new());
+    let house = House::new();
     let mut server = house.start("a");
     let mut client = server.connect().await;
     fill(&client).await;
@@ -329,7 +341,7 @@ async fn a_clone_lives_on_by_itself() {
         assert_eq!(number(&client, "SELECT count(*) FROM copy").await, 4_500, "round {round}");
         assert_eq!(number(&client, "SELECT sum(id)::bigint FROM copy").await, 11_250_000, "round {round}");
         if round == 0 {
-            clock.sleep(COPIED).await;
+            until_copied(&client).await;
             server.kill();
             server = house.start("a");
             client = server.connect().await;
@@ -401,13 +413,17 @@ async fn everything_in_the_storage_is_accounted_for() {
     let loading = server.connect().await;
     let load = "INSERT INTO orders SELECT n, repeat('x', 100) || n FROM generate_series(1, 3000000) n";
     let load = tokio::spawn(async move { loading.batch_execute(load).await });
-    SystemClock::new().sleep(Duration::from_millis(1_500)).await;
+    let (storage, clock) = (house.folder.path().join("storage"), SystemClock::new());
+    let before = objects(&storage.join("tables"));
+    while objects(&storage.join("tables")) == before {
+        assert!(!load.is_finished() && clock.monotonic() < HANGING, "the load writes its first object before it ends");
+        clock.sleep(Duration::from_millis(2)).await;
+    }
     server.kill();
     let _ = load.await;
     server = house.start("a");
     client = server.connect().await;
     check(&client, &[]).await;
-    let storage = house.folder.path().join("storage");
     std::fs::write(storage.join("tables/stranger.txt"), "by hand").expect("the folder is there");
     check(&client, &["tables/stranger.txt"]).await;
     run(&client, "TRUNCATE orders; INSERT INTO orders SELECT n FROM generate_series(1, 300000) n; VACUUM").await;

@@ -10,6 +10,7 @@ use super::failpoints::check_restored;
 use super::ledger::Ledger;
 use crate::kill::{FORGETFUL, check_files};
 use crate::server::{Server, nightly};
+use crate::time::until_copied;
 
 /// Servers killed: in every run, unless the machine is slow, and at night, then of several warehouses at once: most of a server's
 /// life is waiting, and what has to be looked at after a kill grows with what was written before.
@@ -17,11 +18,11 @@ const KILLS: u64 = 24;
 const KILLS_NIGHTLY: u64 = 1_000;
 const WAREHOUSES_NIGHTLY: u64 = 4;
 const TIME_MAX: Duration = Duration::from_secs(75);
-/// A server lives at most so long.
+/// A server lives at most so long, on a machine where clients come to do something meanwhile.
 const LIFE_MS: u64 = 900;
 
-/// What is acknowledged is in the storage within a second; the others that the machine is busy with get one more.
-const COPIED: Duration = Duration::from_secs(2);
+/// Clients write for so long before a server is killed.
+const WRITING: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_has_copied_what_it_acknowledged_a_while_ago() {
@@ -29,13 +30,17 @@ async fn a_killed_server_has_copied_what_it_acknowledged_a_while_ago() {
     let server = Server::start_on(folder.path(), &FORGETFUL);
     let mut ledger = Ledger::create(&server.connect().await).await;
     let pid = server.pid().to_string();
+    let (onlooker, clock) = (server.connect().await, ledger.clock());
+    // What was acknowledged by some moment is in the storage while clients go on: all but the newest is never at risk.
     let killer = tokio::spawn(async move {
-        SystemClock::new().sleep(3 * COPIED).await;
-        std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill can be run")
+        clock.sleep(WRITING).await;
+        let since = clock.monotonic();
+        until_copied(&onlooker).await;
+        std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill can be run");
+        since
     });
     ledger.work(&server, 5, u64::MAX).await;
-    killer.await.expect("the killer does not panic");
-    let since = ledger.now() - COPIED;
+    let since = killer.await.expect("the killer does not panic");
     server.kill();
     check_restored(folder.path(), ledger, since, "killed").await;
 }
@@ -88,8 +93,13 @@ async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>)
     let mut server = Server::start_on(folder.path(), &FORGETFUL);
     let mut ledger = Ledger::create(&server.connect().await).await;
     let mut done = 0;
+    let mut life_ms = LIFE_MS;
     while done < kills && time_max.is_none_or(|time_max| clock.monotonic() < time_max) {
-        let life = Duration::from_millis(30 + random.next_u64() % LIFE_MS);
+        // Where servers come to nothing in that time, they live longer.
+        if ledger.counts().0 <= done {
+            life_ms *= 2;
+        }
+        let life = Duration::from_millis(30 + random.next_u64() % life_ms);
         let pid = server.pid().to_string();
         let killer = tokio::spawn(async move {
             SystemClock::new().sleep(life).await;

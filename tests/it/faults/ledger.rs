@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 use types::random::SeededRandom;
-use types::{Clock, Random, SystemClock};
+use types::{Random, SystemClock};
 
 use super::worker::{RANGE, Worker};
 use crate::server::Server;
+use crate::time::until_copied;
 
 const WORKERS: i64 = 4;
 const MOVERS: u64 = 2;
@@ -87,18 +88,13 @@ impl Ledger {
 
     /// Waits until all that was acknowledged is in the storage.
     pub(super) async fn wait_until_copied(&mut self, client: &Client) {
-        let sql = "SELECT newest_record, copied_record FROM sys.history";
-        let position = async || client.query_one(sql, &[]).await.expect("the server answers");
-        let newest: i64 = position().await.get(0);
-        while position().await.get::<_, i64>(1) < newest {
-            self.clock.sleep(Duration::from_millis(20)).await;
-        }
+        until_copied(client).await;
         self.workers.iter_mut().for_each(Worker::copied);
     }
 
-    /// The time that workers remember.
-    pub(super) fn now(&self) -> Duration {
-        self.clock.monotonic()
+    /// The clock that workers remember times by.
+    pub(super) fn clock(&self) -> Arc<SystemClock> {
+        Arc::clone(&self.clock)
     }
 
     async fn look(&mut self, client: &Client, moment: &str, judge: impl Fn(&mut Worker, &BTreeMap<i64, i64>)) {

@@ -10,11 +10,12 @@ use super::script::{Outcome, Script, parse, setup};
 use crate::postgres::Postgres;
 use crate::server::Server;
 
-/// A statement that has not ended after so long waits for another.
+/// A statement that has not ended after so long waits for another; or after so many times what a script's first statements took, where that is longer.
 const WAIT: Duration = Duration::from_millis(250);
+const WAIT_SETUPS: u32 = 4;
 
 /// A statement that waits for nothing ends within this time.
-const TIME_MAX: Duration = Duration::from_secs(20);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Clients of a script at most.
 const CLIENTS: usize = 3;
@@ -75,10 +76,11 @@ enum Ended {
 }
 
 async fn run(clients: &[Shared], setup: &[String], script: &Script) -> Result<(), String> {
+    let clock = SystemClock::new();
     for sql in setup {
         clients[0].batch_execute(sql).await.map_err(|error| format!("{sql}: {error:?}"))?;
     }
-    let clock = SystemClock::new();
+    let wait = WAIT.max(WAIT_SETUPS * clock.monotonic());
     let mut waiting: Vec<Option<JoinHandle<Ended>>> = (0..clients.len()).map(|_| None).collect();
     let mut outcome = Ok(());
     for step in &script.steps {
@@ -90,7 +92,7 @@ async fn run(clients: &[Shared], setup: &[String], script: &Script) -> Result<()
             }
             None => waiting[at].take().expect("only what waits resumes"),
         };
-        let limit = if step.outcome == Outcome::Waits { WAIT } else { TIME_MAX };
+        let limit = if step.outcome == Outcome::Waits { wait } else { TIME_MAX };
         let ended = tokio::select! {
             ended = &mut task => Some(ended.expect("a client does not panic")),
             () = clock.sleep(limit) => None,

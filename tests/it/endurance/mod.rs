@@ -1,0 +1,120 @@
+//! Hostile statements of a role without rights beside well-behaved clients, on two and eight threads, alone and on worker processes: nobody's session ends,
+//! nobody waits for long, no answer is wrong, and memory comes back.
+//!
+//! - `mod.rs`: the set-ups, and what is asserted after each.
+//! - `hostile.rs`: the statements that attack, and how each may end.
+//! - `clients.rs`: the clients that ask small questions meanwhile.
+
+mod clients;
+mod hostile;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio_postgres::Client;
+use types::{Clock, SystemClock};
+
+use crate::cluster::until;
+use crate::memory::resident_bytes;
+use crate::processes::children;
+use crate::server::{Server, nightly};
+
+/// Query threads of the instance, and worker processes beside it.
+const SETUPS: [(u32, u32); 4] = [(2, 0), (8, 0), (2, 4), (8, 4)];
+/// How long each set-up is attacked.
+const SPAN: Duration = Duration::from_secs(8);
+const SPAN_NIGHTLY: Duration = Duration::from_secs(15 * 60);
+const ATTACKERS: u64 = 4;
+const CLIENTS: u64 = 20;
+/// Requests that are begun and never ended.
+const HALF_REQUESTS: usize = 40;
+/// The longest `SELECT 1`, on a machine that does nothing else: at night.
+const LONGEST_NIGHTLY: Duration = Duration::from_secs(1);
+/// More resident memory than before the attack, after it. Allocators keep some of what is freed.
+const GROWTH_BYTES_MAX: u64 = 512 << 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_statements_end_freeze_and_spoil_nothing() {
+    for (threads, workers) in SETUPS {
+        attack(threads, workers).await;
+    }
+}
+
+async fn attack(threads: u32, workers: u32) {
+    let name = format!("{threads} threads, {workers} workers");
+    let count = threads.to_string();
+    let server = Server::start_with(&["--threads", &count], &[]);
+    let boss = server.connect().await;
+    prepare(&boss, workers).await;
+    let processes = children(server.pid());
+    let before = resident_bytes(server.pid());
+
+    let (is_over, clock) = (Arc::new(AtomicBool::new(false)), SystemClock::new());
+    let half_requests = clients::half_requests(&server, HALF_REQUESTS);
+    let mut attackers = Vec::new();
+    for number in 0..ATTACKERS {
+        attackers.push(tokio::spawn(hostile::attack(server.pg_port, number, workers > 0, Arc::clone(&is_over))));
+    }
+    let mut asking = Vec::new();
+    for number in 0..CLIENTS {
+        asking.push(tokio::spawn(clients::ask(server.pg_port, number, workers > 0, Arc::clone(&is_over))));
+    }
+    clock.sleep(if nightly() { SPAN_NIGHTLY } else { SPAN }).await;
+    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    let mut longest = Duration::ZERO;
+    let mut answered = 0;
+    for client in join_all(asking).await {
+        let told = client.unwrap_or_else(|error| panic!("{name}: {error}"));
+        longest = longest.max(told.longest);
+        answered += told.answered;
+    }
+    let attacks: u64 = join_all(attackers)
+        .await
+        .into_iter()
+        .map(|count| count.unwrap_or_else(|error| panic!("{name}: {error}")))
+        .sum();
+    drop(half_requests);
+    println!("{name}: {attacks} attacks beside {answered} answers, the longest SELECT 1 took {longest:?}");
+    assert!(0 < attacks && CLIENTS <= answered, "{name}: both come to do something");
+    assert!(!nightly() || longest < LONGEST_NIGHTLY, "{name}: a SELECT 1 took {longest:?}");
+    assert_eq!(children(server.pid()), processes, "{name}: no worker has ended");
+    until(&boss, "SELECT coalesce(sum(memory_bytes), 0) = 0 FROM sys.query WHERE pid <> pg_backend_pid()").await;
+    let after = resident_bytes(server.pid());
+    println!("{name}: {} MB before, {} MB after", before >> 20, after >> 20);
+    assert!(after < before + GROWTH_BYTES_MAX, "{name}: {} MB before, {} MB after", before >> 20, after >> 20);
+    assert!(server.stop(), "{name}: it ends cleanly");
+}
+
+/// Tables, a role without rights, and a cluster of worker processes that all sessions use.
+async fn prepare(boss: &Client, workers: u32) {
+    let sql = "CREATE ROLE low LOGIN; CREATE SEQUENCE s;
+               CREATE TABLE big AS SELECT g::int AS id, g % 10 AS k, 'text ' || g AS t FROM generate_series(1, 200000) AS g;
+               CREATE TABLE small (id int PRIMARY KEY ENFORCED, v int NOT NULL); INSERT INTO small SELECT g, 0 FROM generate_series(1, 100) AS g;
+               CREATE TABLE a (id int, v int); CREATE TABLE b (id int, v int);
+               INSERT INTO a VALUES (7, 1); INSERT INTO b VALUES (1007, 1); VACUUM";
+    boss.batch_execute(sql).await.expect("the tables are new");
+    if workers > 0 {
+        let cluster = format!(
+            "CREATE CLUSTER c WITH (NODE_COUNT = {workers}, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL); GRANT USAGE ON CLUSTER c TO low"
+        );
+        for sql in cluster.split("; ") {
+            boss.batch_execute(sql).await.expect("a cluster can be made");
+        }
+        until(boss, &format!("SELECT count(*) = {workers} FROM sys.worker WHERE cluster = 'c' AND state = 'ready'"))
+            .await;
+    }
+}
+
+/// A session that uses the cluster, where there is one.
+async fn session(port: u16, role: &str, is_on_workers: bool) -> Client {
+    let address = format!("host=127.0.0.1 port={port} user={role} dbname=kiln");
+    let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await.expect("logins work");
+    tokio::spawn(connection);
+    if is_on_workers {
+        let sql = "USE CLUSTER c; SET min_parallel_table_scan_size = 0";
+        client.batch_execute(sql).await.expect("the cluster is there");
+    }
+    client
+}
