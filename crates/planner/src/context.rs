@@ -89,6 +89,14 @@ impl fmt::Debug for StatementContext {
 }
 
 impl StatementContext {
+    /// Whether functions that read the catalog, the role or the settings give the same in both.
+    pub(crate) fn means_as(&self, other: &Self) -> bool {
+        self.commit == other.commit
+            && self.role.oid == other.role.oid
+            && self.session_role.oid == other.session_role.oid
+            && (Arc::ptr_eq(&self.settings, &other.settings) || self.settings == other.settings)
+    }
+
     /// The schemas of `search_path` that exist, in order, `$user` and `pg_temp` resolved; before them the session's temporary objects
     /// and `pg_catalog`, unless they are named.
     #[must_use]

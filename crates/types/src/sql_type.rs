@@ -192,6 +192,15 @@ impl SqlType {
         )
     }
 
+    /// Whether values name objects of the catalog, or are arrays of such values: their text is not without it.
+    #[must_use]
+    pub fn has_names(&self) -> bool {
+        match self {
+            SqlType::Array(element) => element.has_names(),
+            other => other.names_objects(),
+        }
+    }
+
     /// Whether values are numbers of catalog objects, named or not.
     #[must_use]
     pub fn is_oid(&self) -> bool {

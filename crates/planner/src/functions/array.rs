@@ -222,7 +222,7 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.texts(|row, out| {
         let (Some(list), Some(separator)) = (call.list(0, row), separator.get(row)) else { return Ok(None) };
         let null = if call.count() == 3 { call.text(2).get(row) } else { None };
-        let writer = TextWriter::new(&list, &element, call.session.zone).naming(&call.session.context);
+        let writer = TextWriter::new(&list, &element, call.session.zone).naming(call.session.names());
         let mut is_first = true;
         for index in 0..list.len() {
             if list.is_null(index) && null.is_none() {

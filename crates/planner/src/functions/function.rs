@@ -167,6 +167,15 @@ impl ResolvedFunction {
         }
     }
 
+    /// Whether both compute the same, as long as neither needs more of its session than facts.
+    pub(super) fn computes_same(&self, other: &Self) -> bool {
+        self.is_call_of(other) && self.session.has_facts_of(&other.session)
+    }
+
+    fn is_call_of(&self, other: &Self) -> bool {
+        self.definition.name == other.definition.name && self.overload == other.overload && self.takes == other.takes
+    }
+
     /// The same call by another statement.
     pub(super) fn with_session(&self, session: &Arc<Session>) -> SqlResult<Arc<ScalarUDF>> {
         Self::udf(self.definition, self.overload, self.takes.clone(), session)
@@ -210,10 +219,7 @@ impl ResolvedFunction {
 
 impl PartialEq for ResolvedFunction {
     fn eq(&self, other: &Self) -> bool {
-        self.definition.name == other.definition.name
-            && self.overload == other.overload
-            && self.takes == other.takes
-            && self.session == other.session
+        self.is_call_of(other) && self.session == other.session
     }
 }
 

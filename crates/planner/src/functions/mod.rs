@@ -14,6 +14,7 @@ mod conditional;
 mod counted;
 mod datetime;
 pub(crate) mod definition;
+mod directed;
 pub(crate) mod folding;
 pub(crate) mod function;
 mod json;
@@ -43,6 +44,8 @@ use self::counted::Counted;
 pub(crate) use self::datetime::Field;
 use self::definition::Definition;
 pub(crate) use self::definition::missing_operator;
+use self::directed::Directed;
+pub use self::directed::is_reversed;
 pub(crate) use self::function::external;
 use self::function::{NamedFunction, ResolvedFunction};
 pub(crate) use self::like::{known_like, like_operator};
@@ -95,11 +98,11 @@ pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
         "percent_rank" => w::rank::percent_rank_udwf(),
         "cume_dist" => w::cume_dist::cume_dist_udwf(),
         "ntile" => Counted::udwf(w::ntile::ntile_udwf(), SqlType::Int4),
-        "lag" => w::lead_lag::lag_udwf(),
-        "lead" => w::lead_lag::lead_udwf(),
+        "lag" => Directed::udwf(w::lead_lag::lag_udwf()),
+        "lead" => Directed::udwf(w::lead_lag::lead_udwf()),
         "first_value" => w::nth_value::first_value_udwf(),
         "last_value" => w::nth_value::last_value_udwf(),
-        "nth_value" => w::nth_value::nth_value_udwf(),
+        "nth_value" => Directed::udwf(w::nth_value::nth_value_udwf()),
         _ => return None,
     })
 }
@@ -179,6 +182,11 @@ fn call_own(
 /// Whether the value of the aggregate of that name shows the order of its rows.
 pub(crate) fn shows_order(name: &str) -> bool {
     aggregate::shows_order(name)
+}
+
+/// `function` over the rows for which its last argument, which comes after those of `function`, is true.
+pub(crate) fn filtered(function: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+    aggregate::Filtered::udaf(function)
 }
 
 /// `string_agg` for a separator that is no constant.

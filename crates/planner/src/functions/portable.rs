@@ -6,19 +6,21 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use catalog::{CatalogState, Role};
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, Volatility, WindowUDF};
 use serde::{Deserialize, Serialize};
 use types::text::DateOrder;
-use types::{CommitTs, Oid, QueryId, SessionZone, SqlType, SystemClock, SystemRandom};
+use types::{SessionZone, SqlType};
 
+use super::aggregate::Filtered;
 use super::cast::{CastFunction, CastKind};
 use super::definition::{Body, Definition};
 use super::function::ResolvedFunction;
-use super::{BY_NAME, Settled, aggregate, array, comparison, settled_by, string_agg_varying, window};
+use super::{
+    BY_NAME, Settled, aggregate, array, comparison, directed, filtered, is_reversed, settled_by, string_agg_varying,
+    window,
+};
 use crate::key_sets::{HasKey, KeySet};
 use crate::semantics::{Session, veils};
-use crate::{NoActivity, NoFiles, NoNumbers, NoPast, Settings, StatementContext};
 
 #[cfg(test)]
 mod tests;
@@ -66,11 +68,17 @@ pub enum PortableAggregate {
     /// `string_agg` whose separator varies.
     StringAggVarying,
     BuiltIn(String),
+    /// Another one over the rows for which its last argument is true.
+    Filtered(Box<PortableAggregate>),
 }
 
 /// A window function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PortableWindow(String);
+pub struct PortableWindow {
+    name: String,
+    /// Whether it counts rows from the end that its name does not say.
+    is_reversed: bool,
+}
 
 /// The facts of a session and statement that functions read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,33 +112,6 @@ static BUILT_IN_AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyL
     all.into_iter().map(|function| (function.name().to_owned(), function)).collect()
 });
 
-/// What a function's session is where there is no catalog: one with nothing in it.
-static ELSEWHERE: LazyLock<Arc<StatementContext>> = LazyLock::new(|| {
-    let snapshot = Arc::new(CatalogState::fresh());
-    let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has it"));
-    Arc::new(StatementContext {
-        commit: CommitTs(0),
-        past: Arc::new(NoPast),
-        settings: Arc::new(Settings::default()),
-        session_role: Arc::clone(&role),
-        role,
-        database: snapshot.database().name.clone(),
-        snapshot,
-        query_id: QueryId(0),
-        statement_us: 0,
-        transaction_us: 0,
-        backend_pid: 0,
-        new_oid: Arc::new(|| Oid(0)),
-        activity: Arc::new(NoActivity),
-        random: Arc::new(SystemRandom),
-        clock: Arc::new(SystemClock::new()),
-        files: Arc::new(NoFiles),
-        sequences: Arc::new(NoNumbers),
-        arguments: Arc::default(),
-        assignments: Arc::default(),
-    })
-});
-
 impl PortableScalar {
     /// The form of a function; `None` where it has to be computed where the statement is.
     #[must_use]
@@ -145,13 +126,13 @@ impl PortableScalar {
         let form = if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
             let (definition, overload, session) = resolved.parts();
             let takes = resolved.takes().to_vec();
-            let names = takes.iter().chain([resolved.gives()]).any(SqlType::names_objects);
+            let names = takes.iter().chain([resolved.gives()]).any(SqlType::has_names);
             let has_body = matches!(definition.overloads[overload].body, Body::Rows(_));
             let (definition, facts) = (PortableDefinition::of(definition)?, SessionFacts::of(session));
             (!names && has_body).then_some(Self::Resolved { definition, overload, takes, facts })?
         } else if let Some(cast) = inner.downcast_ref::<CastFunction>() {
             let (from, to) = (cast.from().clone(), cast.to().clone());
-            let names = from.names_objects() || to.names_objects();
+            let names = from.has_names() || to.has_names();
             let (kind, facts) = (PortableCast(cast.kind()), SessionFacts::of(cast.session()));
             (!names).then_some(Self::Cast { from, to, kind, facts })?
         } else if let Some(has_key) = inner.downcast_ref::<HasKey>() {
@@ -160,7 +141,7 @@ impl PortableScalar {
             Self::BuiltIn(function.name().to_owned())
         };
         // What would come of it is it.
-        form.function().filter(|again| **again == *function).map(|_| form)
+        form.function().filter(|again| computes_same(again, function)).map(|_| form)
     }
 
     /// The form of a function that gives the same in every statement, as long as the session's settings are the same; `None` for one that tells the
@@ -217,6 +198,9 @@ impl PortableAggregate {
     /// The form of an aggregate; `None` where it has none.
     #[must_use]
     pub fn of(function: &AggregateUDF) -> Option<Self> {
+        if let Some(filtered) = function.inner().downcast_ref::<Filtered>() {
+            return Self::of(filtered.plain()).map(|plain| Self::Filtered(Box::new(plain)));
+        }
         let name = function.name().to_owned();
         [Self::Named(name.clone()), Self::StringAggVarying, Self::BuiltIn(name)]
             .into_iter()
@@ -230,6 +214,7 @@ impl PortableAggregate {
             Self::Named(name) => aggregate::by_name(name),
             Self::StringAggVarying => Some(string_agg_varying()),
             Self::BuiltIn(name) => BUILT_IN_AGGREGATES.get(name).cloned(),
+            Self::Filtered(plain) => plain.function().map(filtered),
         }
     }
 }
@@ -238,14 +223,15 @@ impl PortableWindow {
     /// The form of a window function; `None` where it has none.
     #[must_use]
     pub fn of(function: &WindowUDF) -> Option<Self> {
-        let form = Self(function.name().to_owned());
+        let form = Self { name: function.name().to_owned(), is_reversed: is_reversed(function) };
         form.function().filter(|again| **again == *function).map(|_| form)
     }
 
     /// The window function; `None` for a form that none has.
     #[must_use]
     pub fn function(&self) -> Option<Arc<WindowUDF>> {
-        window(&self.0)
+        let function = window(&self.name)?;
+        if self.is_reversed { directed::reversed(&function) } else { Some(function) }
     }
 }
 
@@ -257,11 +243,19 @@ impl SessionFacts {
 
     /// A session of which nothing else is known.
     fn session(&self) -> Arc<Session> {
-        let mut session = Session::from(ELSEWHERE.as_ref());
-        session.zone = self.zone;
-        session.date_order = self.date_order;
-        session.transaction_us = self.transaction_us;
-        session.statement_us = self.statement_us;
-        Arc::new(session)
+        let Self { zone, date_order, transaction_us, statement_us } = *self;
+        Arc::new(Session::without_context(zone, date_order, transaction_us, statement_us))
     }
+}
+
+/// Whether two functions compute the same of the facts of their sessions: what needs more than these has no form.
+fn computes_same(function: &ScalarUDF, other: &ScalarUDF) -> bool {
+    let (own, others) = (function.inner(), other.inner());
+    if let (Some(own), Some(others)) = (own.downcast_ref::<ResolvedFunction>(), others.downcast_ref()) {
+        return own.computes_same(others);
+    }
+    if let (Some(own), Some(others)) = (own.downcast_ref::<CastFunction>(), others.downcast_ref()) {
+        return own.computes_same(others);
+    }
+    function == other
 }

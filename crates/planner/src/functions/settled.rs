@@ -90,7 +90,7 @@ pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
         let again = if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
             Some(resolved.with_session(session).map_err(external)?)
         } else if system::is_of_statement(&call.func) {
-            system::function(call.name(), &session.context)
+            session.context().and_then(|context| system::function(call.name(), context))
         } else {
             inner.downcast_ref::<CastFunction>().map(|cast| cast.with_session(session))
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use types::text::{DateContext, DateOrder};
-use types::{Random, SessionZone, SqlResult};
+use types::{Random, SessionZone, SqlResult, SystemRandom};
 
 /// The facts of a session and statement that functions and casts read. Plans carry them, so a plan means the same wherever it runs.
 #[derive(Debug, Clone)]
@@ -18,8 +18,8 @@ pub struct Session {
     pub transaction_us: i64,
     /// `statement_timestamp()`.
     pub statement_us: i64,
-    /// Whose catalog the `reg…` types name things of.
-    pub context: Arc<crate::StatementContext>,
+    /// Whose catalog, role and settings it has; none where functions run in another process, which has none of these.
+    context: Option<Arc<crate::StatementContext>>,
     /// Where `random()` and `gen_random_uuid()` take their chance.
     pub random: Arc<dyn Random>,
     /// Whether a text was read that means something else at another time.
@@ -46,6 +46,30 @@ impl Session {
         self.has_read_now.load(Ordering::Relaxed)
     }
 
+    /// A session of which no more is known than these facts: it has no catalog, no role and no settings.
+    #[must_use]
+    pub fn without_context(zone: SessionZone, date_order: DateOrder, transaction_us: i64, statement_us: i64) -> Self {
+        let (context, random) = (None, Arc::new(SystemRandom));
+        Self { zone, date_order, transaction_us, statement_us, context, random, has_read_now: Arc::default() }
+    }
+
+    /// The statement whose catalog, role and settings the session has; `None` in a process that has none.
+    #[must_use]
+    pub fn context(&self) -> Option<&Arc<crate::StatementContext>> {
+        self.context.as_ref()
+    }
+
+    /// As [`Session::context`], for who looks names up.
+    pub(crate) fn names(&self) -> Option<&crate::StatementContext> {
+        self.context.as_deref()
+    }
+
+    /// Whether both give functions that need neither catalog nor role nor settings the same.
+    #[must_use]
+    pub fn has_facts_of(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+
     fn key(&self) -> (SessionZone, DateOrder, i64, i64) {
         (self.zone, self.date_order, self.transaction_us, self.statement_us)
     }
@@ -54,6 +78,10 @@ impl Session {
 impl PartialEq for Session {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
+            && match (&self.context, &other.context) {
+                (Some(own), Some(others)) => Arc::ptr_eq(own, others) || own.means_as(others),
+                (own, others) => own.is_none() && others.is_none(),
+            }
     }
 }
 
@@ -72,7 +100,7 @@ impl From<&crate::StatementContext> for Session {
             date_order: context.settings.date_context(context.transaction_us).order,
             transaction_us: context.transaction_us,
             statement_us: context.statement_us,
-            context: Arc::new(context.clone()),
+            context: Some(Arc::new(context.clone())),
             random: Arc::clone(&context.random),
             has_read_now: Arc::default(),
         }

@@ -1,5 +1,7 @@
 //! Calls of window functions: what they are refused, and the keys and distances of their frames.
 
+use std::sync::Arc;
+
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{Expr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, when};
@@ -13,7 +15,7 @@ use super::resolve::{Rewriter, ordered};
 use super::type_rules::plain;
 use super::typed::type_of;
 use crate::functions::cast::{CastKind, is_text};
-use crate::functions::{comparison_key, external};
+use crate::functions::{comparison_key, external, filtered};
 
 impl Rewriter<'_> {
     pub(super) fn window(&self, mut call: WindowFunction) -> Result<Expr> {
@@ -51,7 +53,8 @@ impl Rewriter<'_> {
         Ok(Expr::WindowFunction(Box::new(call)))
     }
 
-    /// FILTER of what takes no notice of NULLs as a CASE of its argument.
+    /// FILTER as a part of the arguments: of what takes no notice of NULLs as a CASE of the first, of others as one more. What is kept beside the arguments
+    /// is seen neither by the engine nor by workers.
     fn filter_arguments(&self, name: &str, call: &mut WindowFunction) -> Result<()> {
         let is_plain = |sql_type: SqlType| {
             Digits::of(&sql_type).is_some()
@@ -64,8 +67,12 @@ impl Rewriter<'_> {
             | "stddev_pop" => is_plain(type_of(argument, self.schema)?),
             _ => false,
         };
-        if let Some(filter) = call.params.filter.take_if(|_| ignores_nulls) {
+        let Some(filter) = call.params.filter.take() else { return Ok(()) };
+        if ignores_nulls {
             *argument = when(*filter, argument.clone()).end()?;
+        } else if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+            call.fun = WindowFunctionDefinition::AggregateUDF(filtered(Arc::clone(function)));
+            call.params.args.push(*filter);
         }
         Ok(())
     }

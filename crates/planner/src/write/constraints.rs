@@ -137,7 +137,7 @@ fn write_output(values: &ArrayRef, sql_type: &SqlType, row: usize, session: &Ses
         SqlType::Bool => out.push(if values.as_boolean().value(row) { 't' } else { 'f' }),
         SqlType::Char(_) => out.push_str(values.as_string_view().value(row)),
         _ => {
-            let _ = TextWriter::new(values, sql_type, session.zone).naming(&session.context).write(row, out);
+            let _ = TextWriter::new(values, sql_type, session.zone).naming(session.names()).write(row, out);
         }
     }
 }

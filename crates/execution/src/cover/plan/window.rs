@@ -18,6 +18,7 @@ use engine::aggregate::Kept;
 use engine::arrow_form;
 use engine::expression::Expression;
 use engine::window::{Distance, Edge, Frame, Near, Units, WindowFunction, WindowSpec};
+use planner::functions::is_reversed;
 use types::Interval;
 
 use super::aggregate::{Aggregate, spread_of, total_of};
@@ -165,10 +166,6 @@ impl Computed {
             Some(plain) => plain.get_aggregate_expr(),
             None => any.downcast_ref::<SlidingAggregateWindowExpr>()?.get_aggregate_expr(),
         };
-        // Nothing else tells of its FILTER.
-        if !format!("{function:?}").ends_with("filter: None }") {
-            return None;
-        }
         let frame = self.frame(function, chain)?;
         self.aggregate(aggregate, frame, chain)
     }
@@ -229,7 +226,8 @@ impl Computed {
             name @ ("lag" | "lead") => {
                 let column = value(&mut self.read)?;
                 let rows = arguments.get(1).map_or(Some(1), integer)?;
-                let before = if name == "lag" { rows } else { rows.checked_neg()? };
+                let is_before = (name == "lag") != is_reversed(call.fun());
+                let before = if is_before { rows } else { rows.checked_neg()? };
                 let data_type = arguments[0].data_type(&chain.schema).ok()?;
                 let otherwise = match arguments.get(2).map(|value| value.downcast_ref::<Literal>()) {
                     None => None,
@@ -244,7 +242,7 @@ impl Computed {
                 WindowFunction::Last { column: value(&mut self.read)?, frame: self.frame(function, chain)? }
             }
             // Counted from the other end the numbers are others.
-            "nth_value" if !format!("{call:?}").contains("is_reversed: false") => return None,
+            "nth_value" if is_reversed(call.fun()) => return None,
             "nth_value" => {
                 let number = u64::try_from(integer(arguments.get(1)?)?).ok().filter(|number| 0 < *number)?;
                 WindowFunction::Nth { column: value(&mut self.read)?, number, frame: self.frame(function, chain)? }

@@ -4,6 +4,7 @@ mod array_agg;
 mod delegate;
 mod distinct;
 mod exact_spread;
+mod filtered;
 mod gather;
 mod groups;
 mod joined;
@@ -22,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion::functions_aggregate as f;
 use datafusion::logical_expr::AggregateUDF;
 
+pub(super) use self::filtered::Filtered;
 use self::sum::Kind;
 use self::variance::Moment;
 

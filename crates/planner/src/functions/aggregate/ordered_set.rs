@@ -43,8 +43,13 @@ impl AggregateUDFImpl for OrderedSet {
         true
     }
 
+    /// No order is asked of the input, but the direction is handed over: DataFusion hides the keys of what has no use for them.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        AggregateOrderSensitivity::Insensitive
+        AggregateOrderSensitivity::Beneficial
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, _is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(Some(self))
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {

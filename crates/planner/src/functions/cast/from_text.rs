@@ -55,7 +55,8 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
         }),
         T::Oid => each::<UInt32Type>(texts, to, parse_oid),
         T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole | T::Regprocedure | T::Regoperator => {
-            each::<UInt32Type>(texts, to, |text| crate::system::read_name(to, text, &session.context))
+            let context = session.context().ok_or_else(|| SqlError::internal("a name is read without a catalog"))?;
+            each::<UInt32Type>(texts, to, |text| crate::system::read_name(to, text, context))
         }
         T::Bytea => {
             let mut builder = BinaryBuilder::new();

@@ -59,7 +59,7 @@ impl CastFunction {
 
     /// `None` for casts that read or write names of the catalog.
     pub(super) fn settled(&self) -> Option<Settled> {
-        let names = self.from.names_objects() || self.to.names_objects();
+        let names = self.from.has_names() || self.to.has_names();
         let is_time = matches!(
             self.to,
             SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Array(_)
@@ -67,6 +67,12 @@ impl CastFunction {
         // `now` and `today` are times in text.
         let settled = if is_time && self.reads_text() { Settled::ByStatement } else { Settled::WhenPlanned };
         (!names).then_some(settled)
+    }
+
+    /// Whether both compute the same, as long as neither needs more of its session than facts.
+    pub(super) fn computes_same(&self, other: &Self) -> bool {
+        let is_cast_of = self.from == other.from && self.to == other.to && self.kind == other.kind;
+        is_cast_of && self.session.has_facts_of(&other.session)
     }
 
     /// The same cast by another statement.

@@ -33,8 +33,8 @@ impl<'a> TextWriter<'a> {
     }
 
     /// With names for the values of `reg…` types.
-    pub(crate) fn naming(mut self, context: &'a StatementContext) -> Self {
-        self.names = Some(context);
+    pub(crate) fn naming(mut self, context: Option<&'a StatementContext>) -> Self {
+        self.names = context;
         self
     }
 
@@ -129,7 +129,7 @@ pub(super) fn convert(
     if is_text(from) && !matches!(from, SqlType::Char(_)) && matches!(to, SqlType::Text | SqlType::Varchar(None)) {
         return Ok(Arc::clone(values));
     }
-    let writer = TextWriter::new(values, from, session.zone).naming(&session.context);
+    let writer = TextWriter::new(values, from, session.zone).naming(session.names());
     let mut builder = StringViewBuilder::with_capacity(values.len());
     let mut text = String::new();
     for row in 0..values.len() {

@@ -25,8 +25,8 @@ impl<'a> JsonWriter<'a> {
     }
 
     /// With names for the values of `reg…` types.
-    pub(crate) fn naming(mut self, context: &'a StatementContext) -> Self {
-        self.names = Some(context);
+    pub(crate) fn naming(mut self, context: Option<&'a StatementContext>) -> Self {
+        self.names = context;
         self
     }
 
@@ -38,10 +38,7 @@ impl<'a> JsonWriter<'a> {
             return;
         }
         let writer = TextWriter::new(self.values, self.sql_type, self.zone);
-        let writer = match self.names {
-            Some(context) => writer.naming(context),
-            None => writer,
-        };
+        let writer = writer.naming(self.names);
         let mut text = String::new();
         match self.sql_type {
             T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. } | T::Json | T::Jsonb => {
@@ -93,7 +90,7 @@ fn write_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) {
     let argument = &call.arguments[index];
     let row = if argument.is_constant { 0 } else { row };
     JsonWriter::new(&argument.values, &call.types[index], call.session.zone)
-        .naming(&call.session.context)
+        .naming(call.session.names())
         .write(row, out);
 }
 
@@ -146,7 +143,7 @@ pub(super) fn object(call: &Call<'_>) -> SqlResult<ArrayRef> {
             let argument = &call.arguments[index];
             key.clear();
             TextWriter::new(&argument.values, &call.types[index], call.session.zone)
-                .naming(&call.session.context)
+                .naming(call.session.names())
                 .write(if argument.is_constant { 0 } else { row }, &mut key)
                 .ok_or_else(|| {
                     SqlError::new(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::Volatility;
+use datafusion::logical_expr::{ReversedUDWF, Volatility};
 use types::{SessionZone, SqlType};
 
 use super::UNNAMED;
@@ -10,7 +10,7 @@ use super::{PortableAggregate, PortableDefinition, PortableScalar, PortableWindo
 use crate::functions::cast::{CastFunction, CastKind};
 use crate::functions::definition::Body;
 use crate::functions::function::ResolvedFunction;
-use crate::functions::{BY_NAME, aggregate, window};
+use crate::functions::{BY_NAME, aggregate, directed, window};
 
 fn facts() -> SessionFacts {
     let zone = SessionZone::parse("Europe/Berlin").unwrap();
@@ -87,11 +87,20 @@ fn aggregates_and_window_functions_come_back() {
     }
     let varying = crate::functions::string_agg_varying();
     assert_eq!(PortableAggregate::of(&varying).unwrap().function(), Some(varying));
-    for name in ["row_number", "rank", "lag", "ntile", "first_value"] {
+    let filtered = crate::functions::filtered(aggregate("json_agg").unwrap());
+    assert_eq!(PortableAggregate::of(&filtered).unwrap().function(), Some(filtered));
+    for name in ["row_number", "rank", "lag", "ntile", "first_value", "nth_value"] {
         let function = window(name).unwrap();
-        let form = PortableWindow::of(&function).unwrap_or_else(|| panic!("{name} has no form"));
-        assert_eq!(form.function(), Some(function));
+        let turned = match function.reverse_expr() {
+            ReversedUDWF::Reversed(turned) => turned,
+            _ => Arc::clone(&function),
+        };
+        for function in [function, turned] {
+            let form = PortableWindow::of(&function).unwrap_or_else(|| panic!("{name} has no form"));
+            assert_eq!(form.function(), Some(function));
+        }
     }
+    assert_ne!(window("lag"), directed::reversed(&window("lag").unwrap()));
 }
 
 #[test]

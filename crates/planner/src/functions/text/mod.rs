@@ -132,7 +132,7 @@ pub(super) fn push_argument(call: &Call<'_>, index: usize, row: usize, out: &mut
         call.boolean(index, row).map(|value| types::text::format_bool(value, out))
     } else {
         TextWriter::new(&argument.values, &call.types[index], call.session.zone)
-            .naming(&call.session.context)
+            .naming(call.session.names())
             .write(row, out)
     }
 }
@@ -172,7 +172,7 @@ pub(super) fn concatenate_any(call: &Call<'_>) -> SqlResult<ArrayRef> {
             let argument = &call.arguments[index];
             let row = if argument.is_constant { 0 } else { row };
             if TextWriter::new(&argument.values, &call.types[index], call.session.zone)
-                .naming(&call.session.context)
+                .naming(call.session.names())
                 .write(row, out)
                 .is_none()
             {

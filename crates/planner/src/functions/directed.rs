@@ -1,0 +1,83 @@
+//! Window functions that count rows in a direction: `lag`, `lead`, `nth_value`.
+//!
+//! An optimizer that finds rows in the opposite order has such a function count from the other end. DataFusion keeps that beside the function, where
+//! neither the engine nor the message to a worker can see it; here it is of the function itself.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl};
+use datafusion::physical_plan::PhysicalExpr;
+
+/// A window function that counts rows forwards or backwards.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Directed {
+    inner: Arc<WindowUDF>,
+    is_reversed: bool,
+}
+
+impl Directed {
+    pub(super) fn udwf(inner: Arc<WindowUDF>) -> Arc<WindowUDF> {
+        Arc::new(WindowUDF::new_from_impl(Self { inner, is_reversed: false }))
+    }
+
+    /// The same function, counting from the other end.
+    fn turned(&self) -> Arc<WindowUDF> {
+        let (inner, is_reversed) = (Arc::clone(&self.inner), !self.is_reversed);
+        Arc::new(WindowUDF::new_from_impl(Self { inner, is_reversed }))
+    }
+}
+
+/// Whether `function` counts rows from the end that its name does not say.
+#[must_use]
+pub fn is_reversed(function: &WindowUDF) -> bool {
+    function.inner().downcast_ref::<Directed>().is_some_and(|directed| directed.is_reversed)
+}
+
+/// `function` counting from the other end; `None` where it has no direction.
+pub(super) fn reversed(function: &WindowUDF) -> Option<Arc<WindowUDF>> {
+    function.inner().downcast_ref::<Directed>().map(Directed::turned)
+}
+
+impl WindowUDFImpl for Directed {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn expressions(&self, args: ExpressionArgs) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.inner.inner().expressions(args)
+    }
+
+    fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+        let (exprs, fields) = (args.input_exprs(), args.input_fields());
+        let args = PartitionEvaluatorArgs::new(exprs, fields, self.is_reversed, args.ignore_nulls());
+        self.inner.inner().partition_evaluator(args)
+    }
+
+    fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
+        self.inner.inner().field(args)
+    }
+
+    fn sort_options(&self) -> Option<SortOptions> {
+        self.inner.inner().sort_options()
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.inner().coerce_types(arguments)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDWF {
+        ReversedUDWF::Reversed(self.turned())
+    }
+
+    fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
+        if self.is_reversed { LimitEffect::Unknown } else { self.inner.inner().limit_effect(args) }
+    }
+}
