@@ -1,9 +1,12 @@
 //! Plans on their way between processes.
 //!
-//! DataFusion writes its own operators and expressions. What Kiln has put among them is written here: scans (`scan/portable.rs`), the planner's
-//! operators and functions (`planner::portable`, `planner::functions::portable`), each as a small form (`form.rs`). Nothing is known by the text
-//! that debugging prints, and bytes that nobody wrote are an error.
+//! DataFusion writes its own operators and expressions, but for those whose message lacks or narrows a field (`converter.rs`, `expression.rs`). What Kiln
+//! has put among them is written here: scans (`scan/portable.rs`), the planner's operators and functions (`planner::portable`,
+//! `planner::functions::portable`), each as a small form (`form.rs`). Nothing is known by the text that debugging prints, and bytes that nobody wrote are an
+//! error.
 
+mod converter;
+mod expression;
 mod form;
 mod operator;
 mod sealed;
@@ -17,20 +20,16 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr_common::physical_expr::proto_decode::PhysicalExprDecodeCtx;
-use datafusion::physical_expr_common::physical_expr::proto_encode::PhysicalExprEncodeCtx;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::DistributedCodec;
 use datafusion_proto::bytes::physical_plan_to_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::{
-    AsExecutionPlan, DeduplicatingProtoConverter, PhysicalExtensionCodec, PhysicalPlanDecodeContext,
-    PhysicalProtoConverterExtension,
+    AsExecutionPlan, PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use planner::functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
-use planner::stop::is_watched;
 
+use self::converter::Converter;
 use self::operator::Operator;
 use crate::scan::ScanPlanner;
 
@@ -48,10 +47,13 @@ pub(super) struct Codec {
 /// # Errors
 /// For what does not travel.
 pub fn message_bytes(plan: &Arc<dyn ExecutionPlan>) -> DfResult<usize> {
-    let converter = DeduplicatingProtoConverter {};
-    let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::writing(), &converter)?;
+    let codec = Codec::writing();
+    let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &codec, &Converter::default())?;
     Ok(bytes.len())
 }
+
+/// An expression, a field or a value as DataFusion writes it.
+type Written = Vec<u8>;
 
 /// Who writes an operator.
 const LIBRARY: u8 = 0;
@@ -80,7 +82,7 @@ impl PhysicalExtensionCodec for Codec {
     ) -> DfResult<()> {
         if let Some(Sealed(plan)) = node.downcast_ref::<Sealed>() {
             buf.push(SEALED);
-            return converter.execution_plan_to_proto(plan, self)?.try_encode(buf);
+            return Converter::default().execution_plan_to_proto(plan, self)?.try_encode(buf);
         }
         match Operator::of(node.as_ref(), &|expr| converter.physical_expr_to_proto(expr, self))? {
             Some(operator) => {
@@ -104,7 +106,7 @@ impl PhysicalExtensionCodec for Codec {
         let (writer, rest) = buf.split_first().ok_or(FormError::Short(0))?;
         let decoding = PhysicalPlanDecodeContext::new(context, self);
         match *writer {
-            SEALED => converter.proto_to_execution_plan(&PhysicalPlanNode::try_decode(rest)?, &decoding),
+            SEALED => Converter::default().proto_to_execution_plan(&PhysicalPlanNode::try_decode(rest)?, &decoding),
             OWN => {
                 let operator: Operator = read(rest)?;
                 let scans = self.scans.as_ref().ok_or_else(|| other("plans are only written here"))?;
@@ -114,26 +116,6 @@ impl PhysicalExtensionCodec for Codec {
             LIBRARY => DistributedCodec.try_decode(rest, inputs, context, converter),
             writer => Err(other(&format!("nobody writes operators as {writer}")).into()),
         }
-    }
-
-    /// A condition that is watched goes as the condition, which is its one input: who runs it watches it himself.
-    fn try_encode_expr(
-        &self,
-        node: &Arc<dyn PhysicalExpr>,
-        _: &mut Vec<u8>,
-        _: &PhysicalExprEncodeCtx<'_>,
-    ) -> DfResult<()> {
-        if is_watched(node) { Ok(()) } else { Err(other(&format!("{node} does not travel")).into()) }
-    }
-
-    fn try_decode_expr(
-        &self,
-        _: &[u8],
-        inputs: &[Arc<dyn PhysicalExpr>],
-        _: &PhysicalExprDecodeCtx<'_>,
-    ) -> DfResult<Arc<dyn PhysicalExpr>> {
-        let [condition] = inputs else { return Err(other("a condition that is watched is one").into()) };
-        Ok(Arc::clone(condition))
     }
 
     fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> DfResult<()> {

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use arrow::compute::SortOptions;
 use arrow::datatypes::Schema;
 use datafusion::common::{DataFusionError, Result as DfResult};
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf;
@@ -13,7 +17,7 @@ use planner::portable::{OwnOperator, SeriesColumn, SeriesKind};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-use super::{FormError, other};
+use super::{FormError, Written, other};
 use crate::distribute::{ToOwnersExec, WithinTasksExec};
 use crate::scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
 
@@ -33,6 +37,28 @@ pub(super) enum Operator {
         order: Vec<Key>,
         most: usize,
     },
+    /// Limits and conditions are DataFusion's, whose messages cut counts of rows to 32 bits.
+    GlobalLimit {
+        skip: usize,
+        fetch: Option<usize>,
+        order: Vec<Key>,
+    },
+    LocalLimit {
+        fetch: usize,
+        order: Vec<Key>,
+    },
+    Filter {
+        predicate: Written,
+        projection: Option<Vec<usize>>,
+        fetch: Option<usize>,
+    },
+    CoalescePartitions {
+        fetch: Option<usize>,
+    },
+    /// Makes the aggregation below one of so many grouping sets without keys: DataFusion's message writes these as no sets at all.
+    EmptyGroupingSets {
+        sets: usize,
+    },
     /// An exchange that stays one between threads.
     WithinTasks {
         keys: Vec<Written>,
@@ -44,9 +70,6 @@ pub(super) enum Operator {
         numbers: Vec<i16>,
     },
 }
-
-/// An expression or a schema as DataFusion writes it.
-type Written = Vec<u8>;
 
 /// A column of rows of series.
 #[derive(Debug, Serialize, Deserialize)]
@@ -99,15 +122,41 @@ impl Operator {
                 Some(Self::ProjectSet { columns, schema: schema.encode_to_vec() })
             }
             Some(OwnOperator::RankLimit { parts, order, most }) => {
-                let key = |key: &PhysicalSortExpr| {
-                    let SortOptions { descending, nulls_first } = key.options;
-                    Ok(Key { expression: write(&key.expr)?, descending, nulls_first })
-                };
-                let order = order.iter().map(key).collect::<DfResult<_>>()?;
+                let order = order.iter().map(|key| Key::of(key, expression)).collect::<DfResult<_>>()?;
                 Some(Self::RankLimit { parts: all(&parts)?, order, most })
             }
             None => None,
         })
+    }
+
+    /// The form of an operator of DataFusion's; `None` where DataFusion's message has all of it.
+    pub(super) fn of_library(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
+        let keys = |order: &Option<LexOrdering>| {
+            order.iter().flatten().map(|key| Key::of(key, expression)).collect::<DfResult<Vec<_>>>()
+        };
+        if let Some(limit) = operator.downcast_ref::<GlobalLimitExec>() {
+            let order = keys(limit.required_ordering())?;
+            return Ok(Some(Self::GlobalLimit { skip: limit.skip(), fetch: limit.fetch(), order }));
+        }
+        if let Some(limit) = operator.downcast_ref::<LocalLimitExec>() {
+            return Ok(Some(Self::LocalLimit { fetch: limit.fetch(), order: keys(limit.required_ordering())? }));
+        }
+        if let Some(filter) = operator.downcast_ref::<FilterExec>() {
+            return Ok(Some(Self::Filter {
+                predicate: expression(filter.predicate())?.encode_to_vec(),
+                projection: filter.projection().as_ref().map(|columns| columns.to_vec()),
+                fetch: filter.fetch(),
+            }));
+        }
+        let coalesce = operator.downcast_ref::<CoalescePartitionsExec>();
+        Ok(coalesce.map(|coalesce| Self::CoalescePartitions { fetch: coalesce.fetch() }))
+    }
+
+    /// What an aggregation needs besides DataFusion's message, which is its input then.
+    pub(super) fn beside_library(operator: &dyn ExecutionPlan) -> Option<Self> {
+        let group_by = operator.downcast_ref::<AggregateExec>()?.group_expr();
+        let sets = group_by.groups().len();
+        (group_by.has_grouping_set() && group_by.expr().is_empty()).then_some(Self::EmptyGroupingSets { sets })
     }
 
     /// The operator over its inputs, a scan over the storage of `scans`.
@@ -125,11 +174,55 @@ impl Operator {
         let all = |all: &[Written], schema: &Schema| {
             all.iter().map(|bytes| read(bytes, schema)).collect::<DfResult<Vec<_>>>()
         };
+        let keys = |keys: &[Key], schema: &Schema| {
+            let key = |key: &Key| {
+                let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
+                Ok(PhysicalSortExpr { expr: read(&key.expression, schema)?, options })
+            };
+            keys.iter().map(key).collect::<DfResult<Vec<_>>>()
+        };
         let own = match (self, inputs) {
             (Self::Scan { scan, dynamic }, []) => {
                 let schema = scan.schema();
                 let scan = ShardScanExec::of_portable(scan, scans, all(&dynamic, &schema)?);
                 return Ok(Arc::new(scan?));
+            }
+            (Self::GlobalLimit { skip, fetch, order }, [input]) => {
+                let mut limit = GlobalLimitExec::new(Arc::clone(input), skip, fetch);
+                limit.set_required_ordering(LexOrdering::new(keys(&order, &input.schema())?));
+                return Ok(Arc::new(limit));
+            }
+            (Self::LocalLimit { fetch, order }, [input]) => {
+                let mut limit = LocalLimitExec::new(Arc::clone(input), fetch);
+                limit.set_required_ordering(LexOrdering::new(keys(&order, &input.schema())?));
+                return Ok(Arc::new(limit));
+            }
+            (Self::Filter { predicate, projection, fetch }, [input]) => {
+                let columns = input.schema().fields().len();
+                if projection.iter().flatten().any(|column| columns <= *column) {
+                    return Err(other("a condition passes on columns that there are not").into());
+                }
+                let filter = FilterExecBuilder::new(read(&predicate, &input.schema())?, Arc::clone(input))
+                    .apply_projection(projection)?
+                    .with_fetch(fetch);
+                return Ok(Arc::new(filter.build()?));
+            }
+            (Self::CoalescePartitions { fetch }, [input]) => {
+                return Ok(Arc::new(CoalescePartitionsExec::new(Arc::clone(input)).with_fetch(fetch)));
+            }
+            (Self::EmptyGroupingSets { sets }, [input]) => {
+                let aggregate = input.downcast_ref::<AggregateExec>().filter(|it| it.group_expr().expr().is_empty());
+                let aggregate =
+                    aggregate.ok_or_else(|| other("grouping sets are not of an aggregation without keys"))?;
+                let with_sets = AggregateExec::try_new(
+                    *aggregate.mode(),
+                    PhysicalGroupBy::new(Vec::new(), Vec::new(), vec![Vec::new(); sets], true),
+                    aggregate.aggr_expr().to_vec(),
+                    aggregate.filter_expr().to_vec(),
+                    Arc::clone(aggregate.input()),
+                    aggregate.input_schema(),
+                )?;
+                return Ok(Arc::new(with_sets.with_limit_options(aggregate.limit_options())));
             }
             (Self::WithinTasks { keys, partitions }, [input]) if 0 < partitions => {
                 let keys = all(&keys, &input.schema())?;
@@ -158,17 +251,20 @@ impl Operator {
             }
             (Self::RankLimit { parts, order, most }, [input]) if 0 < most => {
                 let below = input.schema();
-                let key = |key: &Key| {
-                    let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
-                    Ok(PhysicalSortExpr { expr: read(&key.expression, &below)?, options })
-                };
-                let order = order.iter().map(key).collect::<DfResult<_>>()?;
+                let order = keys(&order, &below)?;
                 OwnOperator::RankLimit { parts: all(&parts, &below)?, order, most }
             }
             _ => return Err(other("an operator has other inputs").into()),
         };
         let [input] = inputs else { return Err(other("an operator has other inputs").into()) };
         Ok(own.over(Arc::clone(input)))
+    }
+}
+
+impl Key {
+    fn of(key: &PhysicalSortExpr, expression: Writing<'_>) -> DfResult<Self> {
+        let SortOptions { descending, nulls_first } = key.options;
+        Ok(Self { expression: expression(&key.expr)?.encode_to_vec(), descending, nulls_first })
     }
 }
 

@@ -1,0 +1,130 @@
+//! Expressions as plain data where DataFusion's form lacks a part of them: it has no place for what a field says besides its type, and jsonb, json and
+//! char(n) are known by that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::compute::CastOptions;
+use arrow::datatypes::{Field, FieldRef, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::format::DEFAULT_CAST_OPTIONS;
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::{Result as DfResult, ScalarValue};
+use datafusion::physical_expr::expressions::{CastExpr, Literal, TryCastExpr};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion_proto::protobuf;
+use planner::functions::portable::PortableScalar;
+use planner::stop::is_watched;
+use prost::Message;
+use serde::{Deserialize, Serialize};
+
+use super::{FormError, Written, other, unportable};
+
+/// One of them, but for its inputs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Expression {
+    /// A condition that is watched goes as the condition: who runs it watches it himself.
+    Watched,
+    /// A cast that is more than its type.
+    Cast {
+        field: Written,
+        /// Whether the field says everything of the result, or its type alone.
+        is_field: bool,
+        /// Whether what cannot be cast becomes NULL.
+        is_safe: bool,
+    },
+    TryCast {
+        field: Written,
+    },
+    Literal {
+        value: Written,
+        metadata: BTreeMap<String, String>,
+    },
+    Function {
+        function: PortableScalar,
+        field: Written,
+    },
+}
+
+impl Expression {
+    /// The form of an expression; `None` where DataFusion's has all of it.
+    pub(super) fn of(expr: &Arc<dyn PhysicalExpr>) -> DfResult<Option<Self>> {
+        if is_watched(expr) {
+            return Ok(Some(Self::Watched));
+        }
+        if let Some(cast) = expr.downcast_ref::<CastExpr>() {
+            let options = cast.cast_options();
+            if options.format_options != DEFAULT_CAST_OPTIONS.format_options {
+                return Err(other(&format!("{expr} does not travel: its values have a format of their own")).into());
+            }
+            let (is_field, is_safe) = (cast.has_explicit_metadata(), options.safe);
+            let is_plain = !is_field && !is_safe;
+            return (!is_plain)
+                .then(|| Ok(Self::Cast { field: field(cast.target_field())?, is_field, is_safe }))
+                .transpose();
+        }
+        if let Some(cast) = expr.downcast_ref::<TryCastExpr>() {
+            let is_plain = cast.target_field().metadata().is_empty();
+            return (!is_plain).then(|| Ok(Self::TryCast { field: field(cast.target_field())? })).transpose();
+        }
+        if let Some(literal) = expr.downcast_ref::<Literal>() {
+            let metadata = literal.return_field(&Schema::empty())?.metadata().clone();
+            if metadata.is_empty() {
+                return Ok(None);
+            }
+            let value = protobuf::ScalarValue::try_from(literal.value()).map_err(|error| other(&error.to_string()))?;
+            return Ok(Some(Self::Literal { value: value.encode_to_vec(), metadata: metadata.into_iter().collect() }));
+        }
+        if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() {
+            let result = call.return_field(&Schema::empty())?;
+            let function = PortableScalar::of(call.fun()).ok_or_else(|| unportable(call.fun().name()))?;
+            return Ok(Some(Self::Function { function, field: field(&result)? }));
+        }
+        Ok(None)
+    }
+
+    /// The expression over its inputs, a function with the options of who runs it.
+    pub(super) fn over(
+        self,
+        mut inputs: Vec<Arc<dyn PhysicalExpr>>,
+        options: &Arc<ConfigOptions>,
+    ) -> DfResult<Arc<dyn PhysicalExpr>> {
+        if let Self::Function { function, field } = self {
+            let (field, unknown) = (read_field(&field)?, || other("there is no such function"));
+            let function = function.function().ok_or_else(unknown)?;
+            let name = function.name().to_owned();
+            return Ok(Arc::new(ScalarFunctionExpr::new(&name, function, inputs, field, Arc::clone(options))));
+        }
+        if let Self::Literal { value, metadata } = self {
+            let value = protobuf::ScalarValue::decode(value.as_slice()).map_err(|error| other(&error.to_string()))?;
+            let value = ScalarValue::try_from(&value).map_err(|error| other(&error.to_string()))?;
+            return Ok(Arc::new(Literal::new_with_metadata(value, Some(FieldMetadata::from(metadata)))));
+        }
+        let (Some(input), true) = (inputs.pop(), inputs.is_empty()) else {
+            return Err(other("an expression has other inputs").into());
+        };
+        Ok(match self {
+            Self::Cast { field, is_field, is_safe } => {
+                let (field, options) = (read_field(&field)?, CastOptions { safe: is_safe, ..DEFAULT_CAST_OPTIONS });
+                if is_field {
+                    Arc::new(CastExpr::new_with_target_field(input, field, Some(options)))
+                } else {
+                    Arc::new(CastExpr::new(input, field.data_type().clone(), Some(options)))
+                }
+            }
+            Self::TryCast { field } => Arc::new(TryCastExpr::new_with_target_field(input, read_field(&field)?)),
+            Self::Watched | Self::Literal { .. } | Self::Function { .. } => input,
+        })
+    }
+}
+
+fn field(field: &Field) -> Result<Written, FormError> {
+    let field = protobuf::Field::try_from(field).map_err(|error| other(&error.to_string()))?;
+    Ok(field.encode_to_vec())
+}
+
+fn read_field(bytes: &Written) -> Result<FieldRef, FormError> {
+    let field = protobuf::Field::decode(bytes.as_slice()).map_err(|error| other(&error.to_string()))?;
+    let field = Field::try_from(&field).map_err(|error| other(&error.to_string()))?;
+    Ok(Arc::new(field))
+}
