@@ -1,8 +1,9 @@
-//! SQL files (sqllogictest format) by topic, run on Kiln, with its engine, without it and without its optimizer too, and on a real PostgreSQL as
-//! the oracle.
+//! SQL files (sqllogictest format) by topic, run on Kiln, with its engine, without it and without its optimizer too, on a cluster of worker processes, and
+//! on a real PostgreSQL as the oracle.
 //!
 //! Each file runs in a schema of its own on a shared server. PostgreSQL is started by the test where it is installed.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +11,13 @@ use async_trait::async_trait;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+use crate::cluster::until;
 use crate::postgres::Postgres;
 use crate::server::Server;
+
+const WORKERS: &str = "CREATE CLUSTER pair WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL);
+                       GRANT USAGE ON CLUSTER pair TO PUBLIC";
+const ON_WORKERS: &str = "USE CLUSTER pair; SET min_parallel_table_scan_size = 0";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sql_files_pass_on_kiln() {
@@ -29,6 +35,25 @@ async fn sql_files_pass_on_the_engine() {
     pass_on_kiln("SET kiln.engine = on").await;
 }
 
+/// Rows are flushed before they are read, so that workers have them, and what is read is divided however little it is. Lines that show where a statement
+/// runs or where rows lie are not for this mode (`skipif workers`).
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_files_pass_on_workers() {
+    let server = Server::start();
+    server.connect().await.batch_execute(WORKERS).await.expect("a cluster can be made");
+    let ready = "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'pair' AND state = 'ready'";
+    until(&server.connect().await, ready).await;
+    let mut failures = Vec::new();
+    // How old snapshots may be is said there in single seconds, of statements that are not to wait for workers.
+    for path in files().into_iter().filter(|path| !path.ends_with("snapshot_age.slt")) {
+        let client = server.connect().await;
+        client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
+        failures.extend(run(&path, client, "kiln", Some(server.connect().await)).await);
+    }
+    let failed = failures.len();
+    assert!(failures.is_empty(), "{failed} SQL files fail on workers:\n{}", failures.join("\n\n"));
+}
+
 /// `mode` is what each file's session says first.
 async fn pass_on_kiln(mode: &str) {
     let server = Server::start();
@@ -36,7 +61,7 @@ async fn pass_on_kiln(mode: &str) {
     for path in files() {
         let client = server.connect().await;
         client.batch_execute(mode).await.expect("modes can be set");
-        failures.extend(run(&path, client, "kiln").await);
+        failures.extend(run(&path, client, "kiln", None).await);
     }
     let failed = failures.len();
     assert!(failures.is_empty(), "{failed} SQL files fail after {mode}:\n{}", failures.join("\n\n"));
@@ -51,13 +76,14 @@ async fn sql_files_pass_on_postgres() {
     let mut failures = Vec::new();
     for path in files() {
         let client = postgres.connect().await;
-        failures.extend(run(&path, client, "postgresql").await);
+        failures.extend(run(&path, client, "postgresql", None).await);
     }
     assert!(failures.is_empty(), "{} SQL files fail on PostgreSQL:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// Runs one file as `engine`, the label of its `onlyif` and `skipif` lines; the failure in words, if any.
-async fn run(path: &Path, client: Client, engine: &'static str) -> Option<String> {
+/// Runs one file as `engine`, the label of its `onlyif` and `skipif` lines; the failure in words, if any. What the file has changed `flusher` flushes
+/// before it is read.
+async fn run(path: &Path, client: Client, engine: &'static str, flusher: Option<Client>) -> Option<String> {
     let topic = path.file_stem().expect("files have names").to_string_lossy().replace('-', "_");
     let setup = format!(
         "DROP SCHEMA IF EXISTS slt_{topic} CASCADE; CREATE SCHEMA slt_{topic}; SET search_path = slt_{topic}, public; \
@@ -66,12 +92,17 @@ async fn run(path: &Path, client: Client, engine: &'static str) -> Option<String
     if let Err(error) = client.batch_execute(&setup).await {
         return Some(format!("{}: cannot set up: {}", path.display(), words(&error)));
     }
+    let is_on_workers = flusher.is_some();
+    let mut flusher = Some(flusher.map(|client| Flusher::new(client, &topic)));
     let client = std::sync::Arc::new(client);
     let mut runner = Runner::new(|| {
-        let client = std::sync::Arc::clone(&client);
-        async move { Ok(Session { client, engine }) }
+        let (client, flusher) = (std::sync::Arc::clone(&client), flusher.take().flatten());
+        async move { Ok(Session { client, engine, flusher }) }
     });
     runner.add_label(engine);
+    if is_on_workers {
+        runner.add_label("workers");
+    }
     // Where COPY may write, whoever the server runs as.
     let folder = tempfile::TempDir::with_prefix("kiln-slt-").expect("a temporary folder can be made");
     let all = std::fs::Permissions::from_mode(0o777);
@@ -103,6 +134,52 @@ fn files() -> Vec<PathBuf> {
 struct Session {
     client: std::sync::Arc<Client>,
     engine: &'static str,
+    flusher: Option<Flusher>,
+}
+
+/// Flushes the tables that a session has changed before it reads.
+struct Flusher {
+    client: Client,
+    schema: String,
+    /// Those that were changed since they were flushed.
+    changed: BTreeSet<String>,
+    is_in_transaction: bool,
+}
+
+impl Flusher {
+    fn new(client: Client, topic: &str) -> Self {
+        Self { client, schema: format!("slt_{topic}"), changed: BTreeSet::new(), is_in_transaction: false }
+    }
+
+    async fn before(&mut self, sql: &str) {
+        let lower = sql.to_lowercase();
+        let words: Vec<&str> = lower.split(|c: char| c.is_whitespace() || c == '(' || c == ';').collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        match words.as_slice() {
+            ["begin", ..] | ["start", "transaction", ..] => self.is_in_transaction = true,
+            ["commit" | "rollback" | "end" | "abort", ..] => self.is_in_transaction = false,
+            ["insert" | "merge", "into", table, ..]
+            | ["delete", "from", table, ..]
+            | ["update" | "copy" | "truncate", table, ..] => {
+                self.changed.insert((*table).to_owned());
+            }
+            ["create", "table", table, rest @ ..] if rest.contains(&"as") => {
+                self.changed.insert((*table).to_owned());
+            }
+            _ => {}
+        }
+        let is_reader =
+            matches!(words.first(), Some(&("select" | "with" | "values" | "table" | "declare" | "execute")));
+        if !is_reader || self.is_in_transaction || self.changed.is_empty() {
+            return;
+        }
+        let path = format!("SET search_path = {}, public", self.schema);
+        self.client.batch_execute(&path).await.expect("a schema can be set");
+        for table in std::mem::take(&mut self.changed) {
+            // What is temporary or gone is nobody's but the session's.
+            let _ = self.client.batch_execute(&format!("VACUUM {table}")).await;
+        }
+    }
 }
 
 /// A server's refusal: SQLSTATE and message, so that files can expect either.
@@ -123,6 +200,9 @@ impl AsyncDB for Session {
     type ColumnType = DefaultColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Refusal> {
+        if let Some(flusher) = &mut self.flusher {
+            flusher.before(sql).await;
+        }
         let messages = self.client.simple_query(sql).await.map_err(|error| Refusal(words(&error)))?;
         let (mut rows, mut columns, mut affected) = (Vec::new(), None, 0);
         for message in messages {

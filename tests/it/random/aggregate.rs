@@ -52,6 +52,14 @@ impl Generator<'_> {
                 format!("decode({}, 'hex')", whole(format!("min(encode({}, 'hex'))", of(Kind::Bytes))))
             }
             (Kind::Real, 0) if !is_window => whole(format!("sum({})", of(Kind::Real))),
+            (Kind::Int | Kind::Long | Kind::Exact | Kind::Date | Kind::Moment, 4)
+                if !is_window && self.chance.once_in(2) =>
+            {
+                let (fraction, direction) = (self.chance.below(11), self.chance.pick(&["", " DESC"]));
+                let order = format!("ORDER BY {}{direction}", self.value(scope, kind, 0));
+                let fraction = format!("{}.{}", fraction / 10, fraction % 10);
+                whole(format!("percentile_disc({fraction}) WITHIN GROUP ({order})"))
+            }
             (_, 4) => whole(format!("min({})", of(kind))),
             (_, _) => whole(format!("max({})", of(kind))),
         }
