@@ -1,5 +1,9 @@
 //! Claims about plans as bytes: they come back as they were, and bytes that nobody wrote are refused.
 
+mod lossless;
+mod message;
+mod queries;
+
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
