@@ -9,7 +9,7 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery};
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
 use tokio_util::sync::CancellationToken;
-use types::SqlResult;
+use types::{Condition, SqlError, SqlResult};
 
 use crate::activity::Backend;
 use crate::gateway::Gateway;
@@ -66,6 +66,7 @@ impl Connection {
     /// Serves until the client leaves, or is made to.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut next = Next::Ready;
+        let mut told = false;
         while next != Next::Close {
             if next == Next::Ready && self.ready().await.is_err() {
                 break;
@@ -89,10 +90,11 @@ impl Connection {
                 Ok(None) => Next::Close,
                 Err(fatal) => {
                     self.client.error(Severity::Fatal, &fatal, None);
+                    told = true;
                     Next::Close
                 }
             };
-            if self.backend.interrupt.termination().is_cancelled() {
+            if self.backend.interrupt.termination().is_cancelled() && !told {
                 self.client.error(Severity::Fatal, &terminated(), None);
                 next = Next::Close;
             }
@@ -167,6 +169,11 @@ impl Connection {
                 self.session.take_query_id();
                 if self.client.outbox.flush_if_full().await.is_ok() { next } else { Next::Close }
             }
+            // It is told that as what ends the connection.
+            Err(error) if self.is_terminated_by(&error) => {
+                self.session.fail();
+                Next::Close
+            }
             Err(error) => {
                 self.session.fail();
                 self.tell_notices();
@@ -180,6 +187,11 @@ impl Connection {
                 if self.client.outbox.flush().await.is_ok() { Next::Listen } else { Next::Close }
             }
         }
+    }
+
+    /// Whether a statement failed because the connection is to end.
+    fn is_terminated_by(&self, error: &SqlError) -> bool {
+        error.condition == Condition::AdminShutdown && self.backend.interrupt.termination().is_cancelled()
     }
 
     /// Whether a message is passed over because an earlier one of its batch failed.

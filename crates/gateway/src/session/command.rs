@@ -189,9 +189,10 @@ impl Session {
                 return Err(outside(&format!("{word} AND CHAIN")));
             }
             self.warn(Condition::NoActiveTransaction, "there is no transaction in progress");
-            if place.alone {
+            if place.alone && place.last {
                 return Ok(Started::Done(word.to_owned()));
             }
+            // Other statements of the same string, or of the messages up to Sync, are in the transaction that it ends.
         }
         self.ending = Some(Ending { keep, chain });
         Ok(Started::Done(word.to_owned()))
