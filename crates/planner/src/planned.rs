@@ -17,7 +17,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio_util::sync::CancellationToken;
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
-use crate::bind::{ask_counts, undivided};
+use crate::bind::{ask_counts, depends_on_digits, holds_for_digits, undivided};
 use crate::dependent::{DependentSubqueries, lift};
 use crate::error::from_datafusion;
 use crate::past::Pin;
@@ -597,6 +597,31 @@ impl Planned {
             Planned::Explain(explain) => explain.analyze && explain.inner.needs_worker(),
             Planned::Session(SessionCommand::Declare { query, .. }) => query.needs_worker(),
             Planned::Session(_) => false,
+        }
+    }
+
+    /// Whether the digits of numeric parameters, which have no values yet, decide what the plan is: such a plan is made for each digits.
+    #[must_use]
+    pub fn depends_on_digits(&self) -> bool {
+        self.row_plans().into_iter().any(|query| depends_on_digits(&query.plan))
+    }
+
+    /// Whether the plan, which was made for the digits of numeric parameters, holds for all values of these digits.
+    #[must_use]
+    pub fn holds_for_digits(&self) -> bool {
+        self.row_plans().into_iter().all(|query| holds_for_digits(&query.plan))
+    }
+
+    /// The plans of the rows that a query gives, or that are written or changed.
+    fn row_plans(&self) -> Vec<&QueryPlan> {
+        match self {
+            Planned::Query(query) => vec![query],
+            Planned::Write(write) => {
+                let update = write.conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
+                write.input.iter().chain(update.map(|update| &update.plan)).collect()
+            }
+            Planned::Modify(modify) => vec![&modify.input],
+            _ => Vec::new(),
         }
     }
 

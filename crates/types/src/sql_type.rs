@@ -24,8 +24,9 @@ pub enum SqlType {
     Text,
     /// At most so many characters; without a number as `text`.
     Varchar(Option<u32>),
-    /// Exactly so many characters, blank-padded; trailing blanks are insignificant.
-    Char(u32),
+    /// Exactly so many characters, blank-padded; trailing blanks are insignificant. Without a number it is PostgreSQL's `bpchar`: as many
+    /// characters as there are.
+    Char(Option<u32>),
     Date,
     /// Microseconds since midnight.
     Time,
@@ -103,7 +104,7 @@ impl SqlType {
             // Bare numeric is stored as (38,10) but reported as PostgreSQL reports `numeric`.
             SqlType::Numeric { .. } if *self == Self::BARE_NUMERIC => -1,
             SqlType::Numeric { precision, scale } => ((i32::from(*precision) << 16) | i32::from(*scale)) + 4,
-            SqlType::Varchar(Some(length)) | SqlType::Char(length) => {
+            SqlType::Varchar(Some(length)) | SqlType::Char(Some(length)) => {
                 i32::try_from(*length).unwrap_or(i32::MAX - 4) + 4
             }
             SqlType::Array(element) => element.typmod(),
@@ -139,9 +140,21 @@ impl SqlType {
                 scale: u8::try_from(modifier & 0xffff).unwrap_or(NUMERIC_PRECISION_MAX).min(NUMERIC_PRECISION_MAX),
             },
             SqlType::Varchar(_) => SqlType::Varchar(Some(modifier)),
-            SqlType::Char(_) => SqlType::Char(modifier),
+            SqlType::Char(_) => SqlType::Char(Some(modifier)),
             SqlType::Array(element) => SqlType::Array(Box::new(element.with_typmod(typmod))),
             other => other,
+        }
+    }
+
+    /// The type without length, precision and scale: what PostgreSQL gives an untyped literal or parameter beside a value of this type.
+    #[must_use]
+    pub fn without_modifier(&self) -> SqlType {
+        match self {
+            SqlType::Numeric { .. } => SqlType::BARE_NUMERIC,
+            SqlType::Varchar(_) => SqlType::Varchar(None),
+            SqlType::Char(_) => SqlType::Char(None),
+            SqlType::Array(element) => SqlType::Array(Box::new(element.without_modifier())),
+            other => other.clone(),
         }
     }
 
@@ -249,7 +262,7 @@ const SCALARS: &[(SqlType, TypeEntry)] = &[
     (SqlType::Float8, row(701, 1022, 8, "float8", "double precision")),
     (SqlType::Text, row(25, 1009, -1, "text", "text")),
     (SqlType::Varchar(None), row(1043, 1015, -1, "varchar", "character varying")),
-    (SqlType::Char(1), row(1042, 1014, -1, "bpchar", "character")),
+    (SqlType::Char(None), row(1042, 1014, -1, "bpchar", "character")),
     (SqlType::Date, row(1082, 1182, 4, "date", "date")),
     (SqlType::Time, row(1083, 1183, 8, "time", "time without time zone")),
     (SqlType::Timestamp, row(1114, 1115, 8, "timestamp", "timestamp without time zone")),
@@ -282,7 +295,7 @@ impl fmt::Display for SqlType {
                 write!(f, "numeric({precision},{scale})")
             }
             SqlType::Varchar(Some(length)) => write!(f, "character varying({length})"),
-            SqlType::Char(length) => write!(f, "character({length})"),
+            SqlType::Char(Some(length)) => write!(f, "character({length})"),
             other => f.write_str(other.entry().name),
         }
     }

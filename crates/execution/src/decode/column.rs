@@ -207,7 +207,7 @@ pub(super) fn too_short() -> SqlError {
 pub(super) fn fit_text<'a>(text: &'a str, sql_type: &SqlType, padded: &'a mut String) -> SqlResult<&'a str> {
     let (limit, is_char) = match sql_type {
         SqlType::Varchar(Some(limit)) => (*limit, false),
-        SqlType::Char(limit) => (*limit, true),
+        SqlType::Char(Some(limit)) => (*limit, true),
         _ => return Ok(text),
     };
     let limit = usize::try_from(limit).expect("32 bits fit a usize");

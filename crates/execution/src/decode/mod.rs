@@ -17,11 +17,14 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 pub use column::ColumnBuilder;
 
+use self::numeric::Sent;
 use crate::encode::Format;
 
 /// The value of parameter `number` (from 1), sent as `bytes` (`None` for NULL) for a parameter of `sql_type`, in that type's Arrow form.
 ///
-/// A `numeric` keeps the precision and scale it was sent with, as a literal would; parameters carry no modifier.
+/// A `numeric` keeps the precision and scale it was sent with, as a literal would; parameters carry no modifier. One of more digits than
+/// Kiln's numerics have is its text, which is rounded where it becomes a column's value, and refused where it would have to be a value by
+/// itself. NULL has the least digits.
 ///
 /// # Errors
 /// 22P02 and its kin for text that is no such value, 22P03 for bytes left over, 08P01 for bytes missing, 22021 for text that is not UTF-8.
@@ -36,8 +39,12 @@ pub fn parameter(
         return Ok(value);
     }
     let own_digits = match bytes {
-        Some(bytes) => numeric::own_digits(bytes, format, sql_type)?,
-        None => None,
+        Some(bytes) => match numeric::own_digits(bytes, format, sql_type)? {
+            Sent::Whole(text) => return Ok(ScalarValue::Utf8View(Some(text))),
+            Sent::WithDigits(sql_type) => Some(sql_type),
+            Sent::AsDeclared => None,
+        },
+        None => numeric::without_digits(sql_type),
     };
     let mut column = ColumnBuilder::new(own_digits.as_ref().unwrap_or(sql_type), dates, 1);
     match (bytes, format) {

@@ -130,11 +130,36 @@ impl Wire<'_> {
     }
 }
 
-/// The type with the precision and scale that a numeric parameter, or the widest element of an array of them, was sent with;
-/// `None` for other types.
-pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<Option<SqlType>> {
+/// A parameter as it was sent.
+pub(super) enum Sent {
+    /// A value of another type than numeric.
+    AsDeclared,
+    /// A value of this type, which has its digits.
+    WithDigits(SqlType),
+    /// A number of more digits than a numeric has.
+    Whole(String),
+}
+
+/// The type of a NULL that is sent for a numeric, or an array of them; `None` for other types.
+pub(super) fn without_digits(sql_type: &SqlType) -> Option<SqlType> {
     match sql_type {
-        SqlType::Numeric { .. } => Ok(Some(digits_of(bytes, format)?.sql_type())),
+        SqlType::Numeric { .. } => Some(Digits { whole: 1, scale: 0 }.sql_type()),
+        SqlType::Array(element) => without_digits(element).map(|element| SqlType::Array(Box::new(element))),
+        _ => None,
+    }
+}
+
+/// What a numeric parameter, or the widest element of an array of them, was sent as.
+pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<Sent> {
+    match sql_type {
+        SqlType::Numeric { .. } => match digits_of(bytes, format) {
+            Ok(digits) => Ok(Sent::WithDigits(digits.sql_type())),
+            Err(error) if error.condition == Condition::NumericValueOutOfRange => Ok(Sent::Whole(match format {
+                Format::Text => utf8(bytes)?.to_owned(),
+                Format::Binary => read(bytes)?.to_text(),
+            })),
+            Err(error) => Err(error),
+        },
         SqlType::Array(element) if matches!(**element, SqlType::Numeric { .. }) => {
             let mut widest = Digits { whole: 1, scale: 0 };
             match format {
@@ -151,9 +176,9 @@ pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> Sq
                     Ok(())
                 })?,
             }
-            Ok(Some(SqlType::Array(Box::new(widest.sql_type()))))
+            Ok(Sent::WithDigits(SqlType::Array(Box::new(widest.sql_type()))))
         }
-        _ => Ok(None),
+        _ => Ok(Sent::AsDeclared),
     }
 }
 

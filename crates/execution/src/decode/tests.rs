@@ -17,7 +17,10 @@ fn a_null_of_any_type_is_a_null_of_that_type() {
     for sql_type in SqlType::scalars().chain([SqlType::Array(Box::new(SqlType::Int4))]) {
         let value = parameter(1, None, Format::Text, &sql_type, &DateContext::default()).unwrap();
         assert!(value.is_null(), "{sql_type}");
-        assert_eq!(value.data_type(), sql_type.arrow_type());
+        // Beside any other numeric it asks for no digits.
+        let is_numeric = matches!(sql_type, SqlType::Numeric { .. });
+        let expected = if is_numeric { SqlType::Numeric { precision: 1, scale: 0 } } else { sql_type };
+        assert_eq!(value.data_type(), expected.arrow_type());
     }
 }
 
@@ -72,9 +75,21 @@ fn malformed_numerics_are_refused() {
         binary(&SqlType::BARE_NUMERIC, &[0, 0, 0, 0, 0xc0, 0, 0, 0]).unwrap_err().condition,
         Condition::FeatureNotSupported
     );
+}
+
+#[test]
+fn a_number_of_more_digits_than_a_numeric_has_is_its_text() {
+    let long = "0.1000000000000000055511151231257827021181583404541015625";
+    let whole = |text: &str| ScalarValue::Utf8View(Some(text.to_owned()));
+    assert_eq!(text(&SqlType::BARE_NUMERIC, long).unwrap(), whole(long));
+    assert_eq!(text(&SqlType::BARE_NUMERIC, "1e40").unwrap(), whole("1e40"));
+    assert_eq!(text(&SqlType::BARE_NUMERIC, "1e").unwrap_err().condition, Condition::InvalidTextRepresentation);
     // 10^131068, the largest weight a driver can send.
     let huge = [0, 1, 0x7f, 0xff, 0, 0, 0, 0, 0, 1];
-    assert_eq!(binary(&SqlType::BARE_NUMERIC, &huge).unwrap_err().condition, Condition::NumericValueOutOfRange);
+    let digits = format!("00001{}", "0".repeat(131_068));
+    assert_eq!(binary(&SqlType::BARE_NUMERIC, &huge).unwrap(), whole(&digits));
+    let array = SqlType::Array(Box::new(SqlType::BARE_NUMERIC));
+    assert_eq!(text(&array, "{1e40}").unwrap_err().condition, Condition::NumericValueOutOfRange);
 }
 
 #[test]

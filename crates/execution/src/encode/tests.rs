@@ -66,7 +66,7 @@ fn examples() -> Vec<(SqlType, Vec<&'static str>)> {
         (SqlType::Float8, vec!["0.1", "-Infinity", "NaN", "1e-310"]),
         (SqlType::Text, vec!["", "ä€𝄞", "a longer text than fits a view's inline bytes"]),
         (SqlType::Varchar(Some(5)), vec!["abc", "äöüßé"]),
-        (SqlType::Char(4), vec!["ab  ", "abcd"]),
+        (SqlType::Char(Some(4)), vec!["ab  ", "abcd"]),
         (SqlType::Name, vec!["pg_class"]),
         (SqlType::InternalChar, vec!["r"]),
         (SqlType::Date, vec!["1970-01-01", "0001-01-01", "9999-12-31", "2000-02-29"]),

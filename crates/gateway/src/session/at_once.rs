@@ -13,6 +13,7 @@ use crate::pg::frontend::Bind;
 use crate::pg::rows;
 use crate::session::Session;
 use crate::session::portal::{Portal, Progress};
+use crate::session::prepared::Prepared;
 use crate::session::run::tag;
 use crate::session::statement::Statement;
 
@@ -21,7 +22,7 @@ impl Session {
     pub(crate) fn bind_at_once(&mut self, bind: &Bind) -> Option<SqlResult<()>> {
         let prepared = self.prepared.get(&bind.statement)?;
         let types = &prepared.parameters;
-        let is_plain = prepared.program.is_some()
+        let is_plain = !prepared.programs.are_none()
             && bind.parameters.len() == types.len()
             && !types.iter().any(SqlType::names_objects)
             && !self.block.is_failed()
@@ -30,10 +31,9 @@ impl Session {
             return None;
         }
         let prepared = Arc::clone(prepared);
-        let bound = self.bound_at_once(bind, Portal::by_key(Arc::clone(&prepared), Vec::new()));
-        Some(match bound {
+        Some(match self.bound_at_once(bind, &prepared) {
             Ok(portal) => {
-                self.portals.insert(bind.portal.clone(), portal);
+                self.portals.insert(bind.portal.clone(), portal?);
                 Ok(())
             }
             Err(error) => {
@@ -44,29 +44,32 @@ impl Session {
         })
     }
 
-    fn bound_at_once(&self, bind: &Bind, mut portal: Portal) -> SqlResult<Portal> {
-        let types = &portal.prepared.parameters;
+    /// The portal; `None` where no program is there for the parameters yet.
+    fn bound_at_once(&self, bind: &Bind, prepared: &Arc<Prepared>) -> SqlResult<Option<Portal>> {
+        let types = &prepared.parameters;
         let formats = rows::formats(&bind.parameter_formats, types.len(), "parameter", "parameters")?;
         let dates = self.settings().date_context(self.gateway.clock.now_us());
         let parameters = bind.parameters.iter().zip(formats).zip(types).enumerate();
         let values = parameters.map(|(index, ((bytes, format), sql_type))| {
             decode::parameter(index + 1, bytes.as_deref(), format, sql_type, &dates)
         });
-        portal.progress = Progress::ByKey { values: values.collect::<SqlResult<_>>()? };
+        let values = values.collect::<SqlResult<Vec<_>>>()?;
+        let Some(program) = prepared.programs.find(|| prepared.types_with(&values)) else { return Ok(None) };
+        let mut portal = Portal::by_key(Arc::clone(prepared), program, values);
         if let Some(columns) = &portal.columns {
             portal.formats = rows::formats(&bind.result_formats, columns.len(), "result", "columns")?;
         }
-        Ok(portal)
+        Ok(Some(portal))
     }
 
     /// Execute of all rows of a portal. `None`: the long way.
     pub(crate) fn execute_at_once(&mut self, name: &str, client: &mut Client) -> Option<SqlResult<()>> {
         let portal = self.portals.get(name)?;
-        let Progress::ByKey { .. } = portal.progress else { return None };
-        let prepared = Arc::clone(&portal.prepared);
-        if !prepared.program.as_ref().is_some_and(|kept| kept.is_select()) {
+        let Progress::ByKey { program, .. } = &portal.progress else { return None };
+        if !program.is_select() {
             return None;
         }
+        let prepared = Arc::clone(&portal.prepared);
         let mut portal = self.portals.remove(name)?;
         let statement = self.begin(prepared.text());
         let ran = match self.select_at_once(&portal, &statement, client) {
@@ -97,9 +100,7 @@ impl Session {
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Option<u64>> {
-        let (Progress::ByKey { values }, Some(kept)) = (&portal.progress, &portal.prepared.program) else {
-            return Ok(None);
-        };
+        let Progress::ByKey { program: kept, values } = &portal.progress else { return Ok(None) };
         self.enter(portal.prepared.parsed.as_ref(), statement)?;
         let Some(program) = kept.now(self.block.held(), &self.block.view().state) else { return Ok(None) };
         let run = PointRun { program, values, session: None };

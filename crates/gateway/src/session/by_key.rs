@@ -8,9 +8,10 @@ use datafusion::scalar::ScalarValue;
 use execution::modify::Attempt;
 use execution::{PointProgram, PointRows, PointRun};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use planner::semantics;
 use planner::{Planned, Settings};
-use types::{Oid, SqlResult};
+use types::{Oid, SqlResult, SqlType};
 
 use crate::http::metrics::Kind;
 use crate::life::State;
@@ -34,7 +35,8 @@ pub(crate) struct KeptProgram {
 }
 
 impl KeptProgram {
-    /// The program of a plan that was made without rows; `None` for a statement that has none, or whose program cannot be kept.
+    /// The program of a plan that was made without rows; `None` for a statement that has none, or whose program cannot be kept. A plan whose
+    /// numeric parameters have no digits yet, and decide what it is, has to be made for each digits: [`KeptPrograms`].
     pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Option<Self> {
         let is_kept = match planned {
             Planned::Query(query) => query.locks.is_empty() || query.locked_limit.counts().is_ok(),
@@ -67,17 +69,95 @@ fn roles(held: &Held) -> [Oid; 2] {
     [held.role.oid, held.session_role.oid]
 }
 
+/// The programs of a prepared statement.
+pub(crate) enum KeptPrograms {
+    /// It is planned for each use.
+    None,
+    /// One for all parameters.
+    Of(Arc<KeptProgram>),
+    /// One for each digits that numeric parameters have had, the last used last; `None` where the plan holds for one value only.
+    ByDigits(Mutex<Vec<(ParameterTypes, Option<Arc<KeptProgram>>)>>),
+}
+
+type ParameterTypes = Vec<Option<SqlType>>;
+
+/// Programs of one statement that are kept.
+const KEPT_MAX: usize = 32;
+
+impl KeptPrograms {
+    /// Those of a statement that is planned so while the digits of its numeric parameters are not known.
+    pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Self {
+        match KeptProgram::of(planned, held, state) {
+            Some(_) if planned.depends_on_digits() => Self::ByDigits(Mutex::default()),
+            Some(program) => Self::Of(Arc::new(program)),
+            None => Self::None,
+        }
+    }
+
+    pub(crate) fn are_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// The program for parameters of these types.
+    pub(crate) fn find(&self, types: impl FnOnce() -> ParameterTypes) -> Option<Arc<KeptProgram>> {
+        match self {
+            Self::None => None,
+            Self::Of(program) => Some(Arc::clone(program)),
+            Self::ByDigits(known) => {
+                let (mut known, types) = (known.lock(), types());
+                let at = known.iter().rposition(|(of, _)| *of == types)?;
+                known[at..].rotate_left(1);
+                known.last().and_then(|(_, program)| program.clone())
+            }
+        }
+    }
+
+    /// Whether a program should be made for parameters of these types.
+    fn lacks(&self, types: &ParameterTypes) -> bool {
+        matches!(self, Self::ByDigits(known) if !known.lock().iter().any(|(of, _)| of == types))
+    }
+
+    fn keep(&self, types: ParameterTypes, program: Option<Arc<KeptProgram>>) {
+        if let Self::ByDigits(known) = self {
+            let mut known = known.lock();
+            let surplus = (known.len() + 1).saturating_sub(KEPT_MAX);
+            known.drain(..surplus);
+            known.push((types, program));
+        }
+    }
+}
+
 impl Session {
+    /// The program of a statement for the digits of its numeric parameters, made if that was not tried yet; `None` for a statement that has
+    /// one program or none.
+    pub(crate) fn program_by_digits(
+        &self,
+        prepared: &Prepared,
+        types: &ParameterTypes,
+        statement: &Statement,
+    ) -> Option<Arc<KeptProgram>> {
+        let (KeptPrograms::ByDigits(_), Some(parsed)) = (&prepared.programs, &prepared.parsed) else { return None };
+        if prepared.programs.lacks(types) {
+            let planned = self.gateway.planner.plan(parsed, types, &self.context_without_rows(statement));
+            let program = planned.ok().filter(Planned::holds_for_digits);
+            let program = program.and_then(|planned| {
+                KeptProgram::of(&planned, self.block.held(), &self.block.view().state).map(Arc::new)
+            });
+            prepared.programs.keep(types.clone(), program);
+        }
+        prepared.programs.find(|| types.clone())
+    }
+
     /// Begins to run a portal whose statement has a program.
     pub(crate) async fn start_by_key(
         &mut self,
         prepared: &Arc<Prepared>,
+        kept: &KeptProgram,
         values: Vec<ScalarValue>,
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Started> {
-        while let Some(kept) = &prepared.program
-            && let Some(program) = kept.now(self.block.held(), &self.block.view().state)
+        while let Some(program) = kept.now(self.block.held(), &self.block.view().state)
             && let Some(started) = self.run_by_key(program, prepared.columns.as_ref(), &values, statement).await?
         {
             if !matches!(started, Started::Again) {

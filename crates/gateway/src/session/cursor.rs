@@ -61,7 +61,7 @@ impl Session {
         let (parsed, arguments, prepared) = (Arc::clone(parsed), arguments.to_vec(), Arc::clone(&prepared));
         Ok(Some(Planning::of(move || {
             let values = planner.arguments(&arguments, &prepared.parameters, &context)?;
-            let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
+            let types = prepared.types_with(&values);
             Arc::make_mut(&mut context).arguments = values.as_slice().into();
             planner.plan(&parsed, &types, &context)?.with_parameters(values)
         })))

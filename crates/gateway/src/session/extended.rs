@@ -21,7 +21,7 @@ use crate::pg::client::Client;
 use crate::pg::frontend::{Bind, Target, violation};
 use crate::pg::rows::{self, Columns};
 use crate::session::Session;
-use crate::session::by_key::KeptProgram;
+use crate::session::by_key::KeptPrograms;
 use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};
 use crate::session::prepared::{Prepared, duplicate_statement, unknown_statement};
 use crate::session::run::{Flow, Ran};
@@ -78,9 +78,11 @@ impl Session {
         let columns = self.columns_of(&planned)?;
         let parameters = planned.parameters();
         let state = self.block.view().state;
-        let program =
-            self.settings().index_scan().then(|| KeptProgram::of(&planned, self.block.held(), &state)).flatten();
-        Ok(Prepared { parsed: Some(parsed), parameters, columns, program })
+        let programs = match self.settings().index_scan() {
+            true => KeptPrograms::of(&planned, self.block.held(), &state),
+            false => KeptPrograms::None,
+        };
+        Ok(Prepared { parsed: Some(parsed), parameters, columns, programs })
     }
 
     /// Bind: a portal of a prepared statement and its parameters.
@@ -120,7 +122,10 @@ impl Session {
                             },
                         );
                     }
-                    let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
+                    let types = prepared.types_with(&values);
+                    if let Some(program) = self.program_by_digits(&prepared, &types, &statement) {
+                        return Ok(Portal::by_key(Arc::clone(&prepared), program, values));
+                    }
                     let plan = self.with_facts(|session| session.plan(parsed, &types, &values, &statement));
                     let planned = match plan.await {
                         Ok(planned) => planned.with_parameters(values.clone())?,
@@ -188,6 +193,7 @@ impl Session {
         let prepared = Arc::clone(&portal.prepared);
         let statement = self.begin(prepared.text());
         statement.add(State::Plan, std::mem::take(&mut portal.planned_in));
+        let is_by_key = matches!(portal.progress, Progress::ByKey { .. });
         let steps = async {
             self.enter(prepared.parsed.as_ref(), &statement)?;
             if matches!(portal.progress, Progress::Spent) {
@@ -197,9 +203,9 @@ impl Session {
         };
         let ran = {
             let steps = pin!(steps);
-            match &prepared.program {
-                Some(_) => statement.watch_quiet(steps).await,
-                None => statement.watch(steps).await,
+            match is_by_key {
+                true => statement.watch_quiet(steps).await,
+                false => statement.watch(steps).await,
             }
         };
         let (ran, suspended) = match ran {

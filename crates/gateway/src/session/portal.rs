@@ -10,6 +10,7 @@ use planner::Planned;
 use types::{Condition, SqlError};
 
 use crate::pg::rows::{Columns, Rows};
+use crate::session::by_key::KeptProgram;
 use crate::session::prepared::Prepared;
 
 /// A statement with its parameters, somewhere between bound and finished.
@@ -44,7 +45,7 @@ pub(crate) enum Progress {
     /// Nothing has run yet.
     Bound(Box<Bound>),
     /// Nothing has run yet, and its statement has a program.
-    ByKey { values: Vec<ScalarValue> },
+    ByKey { program: Arc<KeptProgram>, values: Vec<ScalarValue> },
     /// It cannot be planned; it may be why, that it has been committed before.
     Unplanned { values: Vec<ScalarValue>, error: Box<SqlError> },
     /// Rows are flowing, with the tag's word.
@@ -98,9 +99,9 @@ impl Portal {
     }
 
     /// Of a statement that has a program, with its parameters; the caller says the formats.
-    pub(crate) fn by_key(prepared: Arc<Prepared>, values: Vec<ScalarValue>) -> Self {
+    pub(crate) fn by_key(prepared: Arc<Prepared>, program: Arc<KeptProgram>, values: Vec<ScalarValue>) -> Self {
         let columns = prepared.columns.clone();
-        let progress = Progress::ByKey { values };
+        let progress = Progress::ByKey { program, values };
         let (life, planned_in) = (Life::Transaction, Duration::ZERO);
         Self { prepared, columns, formats: Vec::new(), progress, life, declared: None, planned_in }
     }

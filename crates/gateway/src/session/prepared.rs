@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use planner::{OutputColumn, Parsed};
+use datafusion::scalar::ScalarValue;
+use planner::{OutputColumn, Parsed, types_with_values};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::pg::rows::Columns;
-use crate::session::by_key::KeptProgram;
+use crate::session::by_key::KeptPrograms;
 
 /// A statement that Parse or PREPARE named.
 pub(crate) struct Prepared {
@@ -16,14 +17,14 @@ pub(crate) struct Prepared {
     pub(crate) parameters: Vec<SqlType>,
     /// Columns as found when it was prepared; `None` where it gives no rows.
     pub(crate) columns: Option<Columns>,
-    /// What runs it while it holds; `None` where it is planned for each use.
-    pub(crate) program: Option<KeptProgram>,
+    /// What runs it while they hold.
+    pub(crate) programs: KeptPrograms,
 }
 
 impl Prepared {
     /// Of an empty query string.
     pub(crate) fn empty() -> Self {
-        Self { parsed: None, parameters: Vec::new(), columns: None, program: None }
+        Self { parsed: None, parameters: Vec::new(), columns: None, programs: KeptPrograms::None }
     }
 
     /// Of a statement that cannot be planned now, and takes no parameters.
@@ -33,7 +34,12 @@ impl Prepared {
 
     /// What stands behind a cursor that DECLARE made.
     pub(crate) fn of_cursor(columns: Columns) -> Arc<Self> {
-        Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns), program: None })
+        Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns), programs: KeptPrograms::None })
+    }
+
+    /// The types to plan the statement with for parameters of these values.
+    pub(crate) fn types_with(&self, values: &[ScalarValue]) -> Vec<Option<SqlType>> {
+        types_with_values(&self.parameters, values)
     }
 
     /// As it was written.
@@ -46,7 +52,10 @@ impl Prepared {
         let same = match (&self.columns, columns) {
             (Some(then), Some(now)) => {
                 then.len() == now.len()
-                    && then.iter().zip(now).all(|(then, now)| then.sql_type == now.sql_type && then.name == now.name)
+                    && then
+                        .iter()
+                        .zip(now)
+                        .all(|(then, now)| is_same(&then.sql_type, &now.sql_type) && then.name == now.name)
             }
             (None, None) => true,
             _ => false,
@@ -56,6 +65,15 @@ impl Prepared {
         } else {
             Err(SqlError::new(Condition::FeatureNotSupported, "cached plan must not change result type"))
         }
+    }
+}
+
+/// Whether values of both types are read alike: the digits of numerics follow from those of parameters.
+fn is_same(then: &SqlType, now: &SqlType) -> bool {
+    match (then, now) {
+        (SqlType::Numeric { .. }, SqlType::Numeric { .. }) => true,
+        (SqlType::Array(then), SqlType::Array(now)) => is_same(then, now),
+        (then, now) => then == now,
     }
 }
 

@@ -97,9 +97,9 @@ impl Session {
     ) -> SqlResult<Ran> {
         let prepared = Arc::clone(&portal.prepared);
         let started = match std::mem::replace(&mut portal.progress, Progress::Spent) {
-            Progress::ByKey { values } => {
+            Progress::ByKey { program, values } => {
                 self.asks_with(&values, &prepared.parameters)?;
-                Err(self.start_by_key(&prepared, values, statement, client).await)
+                Err(self.start_by_key(&prepared, &program, values, statement, client).await)
             }
             Progress::Bound(bound) => {
                 self.asks_with(&bound.values, &prepared.parameters)?;
@@ -173,6 +173,7 @@ impl Session {
         statement: &Statement,
         client: &mut Client,
     ) -> SqlResult<Started> {
+        // Whether others follow before Sync is not known yet.
         let place = Place { last: false, alone: true };
         let mut planned = self.with_facts(|session| session.plan_bound(prepared, bound, statement)).await?;
         loop {
@@ -322,7 +323,7 @@ impl Session {
     ) -> SqlResult<Planning<Planned>> {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
-        let types: Vec<_> = prepared.parameters.iter().cloned().map(Some).collect();
+        let types = prepared.types_with(values);
         let given = values.to_vec();
         self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))
     }

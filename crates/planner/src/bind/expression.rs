@@ -14,6 +14,7 @@ use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Projection};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
+use types::numeric::Digits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::provider::Provider;
@@ -21,7 +22,7 @@ use super::{Binder, parameter, query, resolve};
 use crate::error::from_datafusion;
 use crate::functions::cast::CastKind;
 use crate::semantics::cast::lower as lower_cast;
-use crate::semantics::type_rules::plain;
+use crate::semantics::type_rules::{Operand, plain, taken_beside};
 use crate::semantics::typed::type_of;
 use crate::shard_table::schema_of;
 use crate::{rewrite, semantics};
@@ -80,8 +81,30 @@ pub(super) fn constant_text(binder: &Binder<'_>, written: &ast::Expr, wanted: &S
 pub(super) fn constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
     refuse_subqueries(written, "EXECUTE parameter")?;
     let (expr, sql_type) = analyzed(binder, written, &[], DFSchema::empty(), "EXECUTE parameters")?;
-    let value = lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)?;
+    let wanted = digits_taken(&expr, &sql_type, wanted)?;
+    let value =
+        lower_cast(expr, &sql_type, &wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)?;
     ScalarValue::try_from_array(&evaluate(binder, value)?, 0).map_err(from_datafusion)
+}
+
+/// A numeric parameter takes the digits of its value; any other type is `wanted` itself.
+fn digits_taken(value: &Expr, from: &SqlType, wanted: &SqlType) -> SqlResult<SqlType> {
+    if *from == SqlType::Unknown {
+        return match (taken_beside(wanted, Operand::new(value, from)), wanted) {
+            // As one that is sent it is text where a numeric has no room for its digits.
+            (Err(error), SqlType::Numeric { .. }) if error.condition == Condition::NumericValueOutOfRange => {
+                Ok(SqlType::Text)
+            }
+            (taken, _) => taken,
+        };
+    }
+    Ok(match (wanted, from) {
+        (SqlType::Numeric { .. }, from) => Digits::of(from).map_or_else(|| wanted.clone(), Digits::sql_type),
+        (SqlType::Array(element), SqlType::Array(from)) => {
+            SqlType::Array(Box::new(digits_taken(value, from, element)?))
+        }
+        _ => wanted.clone(),
+    })
 }
 
 /// The value of type `wanted` of an expression that stands in `place`, without columns and subqueries: the one column of one row.

@@ -12,6 +12,7 @@ pub(crate) mod modification;
 mod named_columns;
 mod output_name;
 mod parameter;
+mod parameter_digits;
 mod place;
 mod provider;
 mod query;
@@ -40,6 +41,8 @@ use types::{Oid, SqlResult, SqlType};
 
 use self::modification::{Changed, Modification};
 pub(crate) use self::parameter::settled;
+pub use self::parameter::types_with_values;
+pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits};
 use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
 pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;

@@ -6,12 +6,17 @@
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Binder;
+use super::parameter_digits::is_numeric;
 use crate::error::from_datafusion;
+use crate::semantics::cast::long_number;
 
 /// Parameter types as DataFusion's planner takes them.
 pub(super) fn fields(types: &[Option<SqlType>]) -> Vec<Option<FieldRef>> {
@@ -72,6 +77,55 @@ pub(super) fn settle(
     }
 }
 
+/// The plan with the values of numeric parameters where they have some: a number moves into the type that it is compared with, and an
+/// expression has the digits that it gives, only where its value is known. Other parameters stay, and mean the same without values.
+pub(super) fn with_numeric_values(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let values = &binder.context.arguments;
+    let value_of = |placeholder: &Placeholder| {
+        let declared = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field))?;
+        values.get(index(&placeholder.id)?).filter(|_| is_numeric(&declared))
+    };
+    if values.is_empty() || !binder.parameter_types.iter().flatten().any(is_numeric) {
+        return Ok(plan);
+    }
+    let substituted = plan.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let substituted = expr.transform_up(|expr| {
+                Ok(match &expr {
+                    Expr::Placeholder(placeholder) => match value_of(placeholder) {
+                        Some(value) => Transformed::yes(match value.try_as_str().flatten() {
+                            Some(text) => long_number(text, binder.session()),
+                            None => Expr::Literal(value.clone(), None),
+                        }),
+                        None => Transformed::no(expr),
+                    },
+                    _ => Transformed::no(expr),
+                })
+            })?;
+            Ok(substituted.update_data(|expr| name.restore(expr)))
+        })
+    });
+    substituted.map(|plan| plan.data).map_err(from_datafusion)
+}
+
+/// The type that the value of a parameter which was declared as `numeric`, or an array of them, has by itself; `None` for values of other
+/// types.
+fn sent_type(value: &ScalarValue) -> Option<SqlType> {
+    SqlType::from_arrow_type(&value.data_type()).filter(is_numeric)
+}
+
+/// The types of parameters that were declared as `declared`, now that they have `values`: numerics have the digits of theirs.
+#[must_use]
+pub fn types_with_values(declared: &[SqlType], values: &[ScalarValue]) -> Vec<Option<SqlType>> {
+    let with_value = |(at, declared): (usize, &SqlType)| {
+        let sent = values.get(at).and_then(sent_type);
+        Some(sent.filter(|sent| sent.without_modifier() == *declared).unwrap_or_else(|| declared.clone()))
+    };
+    declared.iter().enumerate().map(with_value).collect()
+}
+
 fn indeterminate(at: usize) -> SqlError {
     SqlError::new(Condition::IndeterminateDatatype, format!("could not determine data type of parameter ${}", at + 1))
 }
@@ -100,6 +154,8 @@ fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
                     place.is_used = true;
                     if place.sql_type.is_none() {
                         let written = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field));
+                        // A column that it stands beside may have a length or digits: it does not take them.
+                        let written = written.map(|written| written.without_modifier());
                         place.sql_type = written.or_else(|| in_limit.then_some(SqlType::Int8));
                     }
                 }

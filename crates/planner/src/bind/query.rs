@@ -143,6 +143,7 @@ pub(super) fn logical_over(
             let (error, place) = located(error);
             binder.text.mark_at(error, place)
         })?;
+    let plan = parameter::with_numeric_values(binder, plan)?;
     let settled = row_count::settle(binder, plan);
     binder.phases().end(Phase::Names, begun);
     settled

@@ -35,7 +35,7 @@ pub(crate) fn sql_type(written: &DataType) -> SqlResult<T> {
             T::Varchar(length.as_ref().map(|length| characters("varchar", length)).transpose()?)
         }
         D::Char(length) | D::Character(length) => {
-            T::Char(length.as_ref().map_or(Ok(1), |length| characters("char", length))?)
+            T::Char(Some(length.as_ref().map_or(Ok(1), |length| characters("char", length))?))
         }
         D::Date => T::Date,
         D::Time(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => microseconds(*precision, T::Time)?,
@@ -109,7 +109,7 @@ fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
             return Ok(T::Varchar(modifier(0)?.map(|length| length_of("varchar", length)).transpose()?));
         }
         "bpchar" | "char" if modifier(0)?.is_some() => {
-            return length_of("char", modifier(0)?.unwrap_or(1)).map(T::Char);
+            return length_of("char", modifier(0)?.unwrap_or(1)).map(|length| T::Char(Some(length)));
         }
         // Without a length it is not padded.
         "bpchar" => return Ok(T::Text),

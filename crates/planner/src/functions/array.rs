@@ -11,7 +11,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::call::Call;
 use super::cast::TextWriter;
 use super::definition::{Definition, Gives, Overload, Takes as T};
-use crate::semantics::type_rules::common_type;
+use crate::semantics::type_rules::common_type_of;
 
 const INT4: Gives = Gives::of(SqlType::Int4);
 const TEXT: Gives = Gives::of(SqlType::Text);
@@ -82,7 +82,7 @@ fn literal_type(arguments: &[SqlType]) -> SqlResult<SqlType> {
         return Err(SqlError::new(Condition::IndeterminateDatatype, "cannot determine type of empty array")
             .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
     }
-    common_type(arguments, "ARRAY").map(|element| SqlType::Array(Box::new(element)))
+    common_type_of(arguments, "ARRAY").map(|element| SqlType::Array(Box::new(element)))
 }
 
 fn make_array() -> Arc<ScalarUDF> {

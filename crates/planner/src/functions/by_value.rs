@@ -7,7 +7,7 @@ use types::numeric::{self, Digits};
 use types::{SqlResult, SqlType};
 
 use super::arithmetic::Arithmetic;
-use super::cast::{CastFunction, ValueCast};
+use super::cast::{CastFunction, ValueCast, sent_type};
 use super::datetime::at_epoch_seconds;
 use super::function::ResolvedFunction;
 use crate::write::Constrained;
@@ -48,8 +48,10 @@ pub fn by_value(function: &ScalarUDF, forms: &[DataType]) -> Option<ByValue> {
         let body = if call.is_from_epoch() { Body::FromEpoch } else { Body::Arithmetic(call.by_value()?) };
         Some(ByValue { body, forms: forms_of(forms, call.takes())? })
     } else if let Some(cast) = inner.downcast_ref::<CastFunction>() {
-        let body = Body::Cast(cast.by_value()?);
-        Some(ByValue { body, forms: forms_of(forms, std::slice::from_ref(cast.from()))? })
+        let [form] = forms else { return None };
+        let from = sent_type(form, cast.from());
+        let body = Body::Cast(ValueCast::of(&from, cast.to())?);
+        Some(ByValue { body, forms: forms_of(forms, &[from])? })
     } else {
         let body = Body::Required(inner.downcast_ref::<Constrained>()?.required()?);
         Some(ByValue { body, forms: Vec::new() })

@@ -6,7 +6,7 @@ use datafusion::logical_expr::ScalarUDF;
 use types::{SqlResult, SqlType};
 
 use super::definition::{Definition, Gives, Overload, Takes};
-use crate::semantics::type_rules::common_type;
+use crate::semantics::type_rules::common_type_of;
 
 pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("coalesce", &[Overload::builtin(&[Takes::Any], Gives::Computed(common), coalesce).variadic()]),
@@ -16,7 +16,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 ];
 
 fn common(arguments: &[SqlType]) -> SqlResult<SqlType> {
-    common_type(arguments, "COALESCE")
+    common_type_of(arguments, "COALESCE")
 }
 
 fn coalesce() -> Arc<ScalarUDF> {

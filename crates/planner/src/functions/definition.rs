@@ -9,7 +9,7 @@ use types::numeric::Digits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
-use crate::semantics::type_rules::{is_implicit, is_preferred, plain, same_kind};
+use crate::semantics::type_rules::{is_implicit, is_preferred, plain, same_kind, shared};
 
 /// One name with all its overloads, in order of preference where several fit alike.
 #[derive(Debug)]
@@ -142,14 +142,17 @@ impl Definition {
             }
             others => others,
         };
-        // An untyped operand is first taken to be of the other one's type.
+        // An untyped operand is first taken to be of the other one's type. What takes anything as it is asks for no type.
         if let [a, b] = arguments
             && (*a == SqlType::Unknown) != (*b == SqlType::Unknown)
         {
             let known = if *a == SqlType::Unknown { b } else { a };
             let alike = [known.clone(), known.clone()];
             let exact = self.overloads.iter().position(|overload| {
-                !overload.is_of_elements() && overload.fit(&alike).is_some_and(|fit| fit.exact_count == 2)
+                let takes_as_is = overload.takes_any() && !self.is_operator();
+                !takes_as_is
+                    && !overload.is_of_elements()
+                    && overload.fit(&alike).is_some_and(|fit| fit.exact_count == 2)
             });
             if let Some(index) = exact {
                 let fit = self.overloads[index].fit(&alike).expect("it fitted just now");
@@ -174,11 +177,14 @@ impl Definition {
             && ((*a == SqlType::Float4 && is_number(b)) || (*b == SqlType::Float4 && is_number(a)))
     }
 
+    fn is_operator(&self) -> bool {
+        !self.name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+    }
+
     /// `42883` in PostgreSQL's words: operators and functions differ.
     fn missing(&self, arguments: &[SqlType]) -> SqlError {
-        let is_operator = !self.name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let names: Vec<String> = arguments.iter().map(plain).collect();
-        match (is_operator, names.as_slice()) {
+        match (self.is_operator(), names.as_slice()) {
             (true, [left, right]) => missing_operator(self.name, left, right),
             // Functions of sets are known without what makes their lists.
             _ => missing_function(self.name.strip_suffix("_list").unwrap_or(self.name), &names.join(", ")),
@@ -240,6 +246,50 @@ impl Overload {
     fn is_of_elements(&self) -> bool {
         let takes = |wanted: fn(&Takes) -> bool| self.takes.iter().any(wanted);
         takes(|takes| matches!(takes, Takes::AnyArray)) && takes(|takes| matches!(takes, Takes::Any))
+    }
+
+    fn takes_any(&self) -> bool {
+        self.takes.iter().any(|takes| matches!(takes, Takes::Any))
+    }
+
+    /// Gives arrays, and values that are elements of them, one element type: that which they have in common, where they have one.
+    pub(crate) fn share_elements(&self, targets: &mut [SqlType]) {
+        let takes = |at: usize| self.takes.get(at).or_else(|| self.takes.last());
+        let arrays = (0..targets.len()).filter(|at| matches!(takes(*at), Some(Takes::AnyArray))).count();
+        if arrays == 0 || (arrays == 1 && !self.is_of_elements()) {
+            return;
+        }
+        // Vectors have elements of one type only.
+        if (0..targets.len())
+            .any(|at| matches!(takes(at), Some(Takes::AnyArray)) && !matches!(targets[at], SqlType::Array(_)))
+        {
+            return;
+        }
+        let is_element = |at: usize| matches!(takes(at), Some(Takes::Any));
+        let mut common: Option<SqlType> = None;
+        for (at, target) in targets.iter().enumerate() {
+            let element = match takes(at) {
+                Some(Takes::AnyArray) => target.element(),
+                Some(Takes::Any) => Some(target.clone()),
+                _ => continue,
+            };
+            common = match (common, element) {
+                (None, element) => element,
+                (Some(common), Some(element)) => shared(&common, &element),
+                (Some(_), None) => None,
+            };
+            if common.is_none() {
+                return;
+            }
+        }
+        let Some(common) = common else { return };
+        for (at, target) in targets.iter_mut().enumerate() {
+            if is_element(at) {
+                *target = common.clone();
+            } else if matches!(takes(at), Some(Takes::AnyArray)) {
+                *target = SqlType::Array(Box::new(common.clone()));
+            }
+        }
     }
 
     /// The type of the elements of the array argument.

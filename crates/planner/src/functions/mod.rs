@@ -40,6 +40,7 @@ use types::SqlType;
 
 pub(crate) use self::array::ANY_EQUAL;
 pub use self::by_value::{ByValue, by_value};
+use self::cast::CastKind;
 use self::counted::Counted;
 pub(crate) use self::datetime::Field;
 use self::definition::Definition;
@@ -56,6 +57,7 @@ pub(crate) use self::series::{SERIES, SUBSCRIPTS};
 pub(crate) use self::settled::settled_by;
 pub use self::settled::{Settled, call_alone, for_statement, settled};
 use crate::semantics::Session;
+use crate::semantics::cast::lower as lower_cast;
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {
     let tables = [
@@ -143,7 +145,8 @@ pub(crate) fn comparison_operator(name: &str) -> Option<Operator> {
 /// Makes the expression that stands for another one where values are compared.
 pub(crate) type KeyOf = fn(Expr, &Arc<Session>) -> Result<Expr>;
 
-/// What values are compared by that are not equal by their parts: an interval's length, the bytes that order jsonb.
+/// What values are compared by that are not equal by their parts: an interval's length, the bytes that order jsonb, a `bpchar` without its
+/// trailing blanks.
 /// `None` for a type whose values compare as they are.
 pub(crate) fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {
     match sql_type {
@@ -152,6 +155,10 @@ pub(crate) fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {
         }
         SqlType::Jsonb => {
             Some(|expr, session| call_own(&comparison::JSONB_KEY, vec![SqlType::Jsonb], vec![expr], session))
+        }
+        // Trailing blanks do not count, however many there are.
+        SqlType::Char(None) => {
+            Some(|expr, session| lower_cast(expr, &SqlType::Char(None), &SqlType::Text, CastKind::Explicit, session))
         }
         _ => None,
     }

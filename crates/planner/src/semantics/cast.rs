@@ -31,6 +31,10 @@ pub(crate) fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, se
             _ => Ok(expr),
         };
     }
+    if let (Some(number), SqlType::Numeric { .. }) = (sent_number(&expr), to) {
+        return fold(&ScalarValue::Utf8View(Some(number.to_owned())), &SqlType::Unknown, to, kind, session)
+            .map_err(external);
+    }
     if !exists(from, to) {
         return Err(external(missing_cast(from, to)));
     }
@@ -40,9 +44,11 @@ pub(crate) fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, se
     if *from == SqlType::Unknown
         && let Expr::Placeholder(placeholder) = expr
     {
-        // Its place gives a parameter its type.
-        let field = Arc::new(to.arrow_field(&placeholder.id, true));
-        return Ok(Expr::Placeholder(Placeholder::new_with_field(placeholder.id, Some(field))));
+        // Its place gives a parameter its type, which has no modifier: that is the cast's.
+        let bare = to.without_modifier();
+        let field = Arc::new(bare.arrow_field(&placeholder.id, true));
+        let parameter = Expr::Placeholder(Placeholder::new_with_field(placeholder.id, Some(field)));
+        return lower(parameter, &bare, to, kind, session);
     }
     if is_native(from, to) {
         // The name keeps DataFusion from carrying the source's metadata over to the result.
@@ -51,6 +57,24 @@ pub(crate) fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, se
     }
     let function = CastFunction::udf(from, to, kind, session);
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![expr])))
+}
+
+/// A number of more digits than a numeric has, as the value of a numeric parameter: it is compared, and rounded where it is cast to fewer
+/// digits, by its text; as a value by itself it is `22003`.
+pub(crate) fn long_number(text: &str, session: &Arc<Session>) -> Expr {
+    let function = CastFunction::udf(&SqlType::Text, &SqlType::BARE_NUMERIC, CastKind::Explicit, session);
+    let text = marked_literal(ScalarValue::Utf8View(Some(text.to_owned())), &SqlType::Text);
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![text]))
+}
+
+/// The text of what [`long_number`] made.
+pub(super) fn sent_number(expr: &Expr) -> Option<&str> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let cast = call.func.inner().downcast_ref::<CastFunction>()?;
+    match call.args.as_slice() {
+        [Expr::Literal(value, _)] if cast.makes_number_of_text() => value.try_as_str().flatten(),
+        _ => None,
+    }
 }
 
 /// A literal of a type, marked with it where its value alone cannot tell: a small `bigint` would pass for an `integer`.
@@ -89,7 +113,9 @@ pub(crate) fn is_native(from: &SqlType, to: &SqlType) -> bool {
         | (T::Float4, T::Float8)
         | (T::Date, T::Timestamp)
         | (T::Oid, T::Int8)
-        | (T::Text | T::Varchar(_) | T::Name | T::Unknown, T::Text | T::Varchar(None))
+        | (T::Text | T::Varchar(_) | T::Name | T::Unknown, T::Text | T::Varchar(None) | T::Char(None))
+        // It keeps its blanks.
+        | (T::Char(_), T::Char(None))
         | (T::Json | T::Jsonb, T::Text | T::Varchar(None))
         | (T::Jsonb, T::Json) => true,
         (T::Varchar(Some(short)), T::Varchar(Some(long))) => short <= long,

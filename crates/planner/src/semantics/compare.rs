@@ -6,11 +6,11 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use types::numeric::{self, Digits};
 use types::text::US_PER_DAY;
-use types::{SqlError, SqlType};
+use types::{SqlError, SqlResult, SqlType};
 
-use super::Session;
 use super::cast::{lower as lower_cast, typed_literal};
-use super::type_rules::{plain, same_kind, shared};
+use super::type_rules::{Operand, plain, same_kind, shared, taken_beside};
+use super::{Session, compare_number};
 use crate::functions::cast::{CastKind, is_text};
 use crate::functions::{comparison_key, external, missing_operator};
 
@@ -29,6 +29,9 @@ pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc
     if let Some(swapped) = operator.swap()
         && let Some(expr) = date_with_timestamp(swapped, &right, &left)
     {
+        return Ok(expr);
+    }
+    if let Some(expr) = compare_number::lower(operator, &left, &right).map_err(external)? {
         return Ok(expr);
     }
     let (left, right) = comparable_sides(operator.to_string().as_str(), left, right, session)?;
@@ -68,21 +71,47 @@ fn unify(operator: &str, left: Typed, right: Typed, session: &Arc<Session>) -> R
     if let Some(moved) = exact_literal(&left, &right.sql_type) {
         return Ok((moved, right.expr, right.sql_type));
     }
-    let Some(sql_type) = comparison_type(&left.sql_type, &right.sql_type) else {
-        return Err(external(missing_operator(operator, &plain(&left.sql_type), &plain(&right.sql_type))));
+    if let Some(padded) = padded_parameter(&right, &left.sql_type, session)? {
+        return Ok((left.expr, padded, left.sql_type));
+    }
+    if let Some(padded) = padded_parameter(&left, &right.sql_type, session)? {
+        return Ok((padded, right.expr, right.sql_type));
+    }
+    let missing = || external(missing_operator(operator, &plain(&left.sql_type), &plain(&right.sql_type)));
+    let common = comparison_type(Operand::new(&left.expr, &left.sql_type), Operand::new(&right.expr, &right.sql_type));
+    let sql_type = common.map_err(external)?.ok_or_else(missing)?;
+    let cast = |side: Typed| match (&side.sql_type, &sql_type) {
+        // Values of the same form compare alike: the column stays bare.
+        (SqlType::Varchar(_), SqlType::Text) => Ok(side.expr),
+        (from, to) => lower_cast(side.expr, from, to, CastKind::Explicit, session),
     };
-    let cast = |side: Typed| lower_cast(side.expr, &side.sql_type, &sql_type, CastKind::Explicit, session);
     Ok((cast(left)?, cast(right)?, sql_type.clone()))
 }
 
-/// The type two sides are compared in; `None` where PostgreSQL has no such operator.
-pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
+/// The type two operands are compared in; `None` where PostgreSQL has no such operator.
+///
+/// # Errors
+/// As [`taken_beside`].
+pub(crate) fn comparison_type(left: Operand<'_>, right: Operand<'_>) -> SqlResult<Option<SqlType>> {
+    Ok(match (left, right) {
+        (Operand::Typed(left), Operand::Typed(right)) => known_comparison_type(left, right),
+        (Operand::Typed(SqlType::Json), _) | (_, Operand::Typed(SqlType::Json)) => None,
+        // It has no comparisons of its own, and its values are those of text.
+        (Operand::Typed(SqlType::Varchar(_)), _) | (_, Operand::Typed(SqlType::Varchar(_))) => Some(SqlType::Text),
+        (Operand::Typed(known), untyped) | (untyped, Operand::Typed(known)) => {
+            known_comparison_type(known, &taken_beside(known, untyped)?)
+        }
+        _ => Some(SqlType::Text),
+    })
+}
+
+/// The type two known types are compared in.
+fn known_comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     use SqlType as T;
     match (left, right) {
         (T::Json, _) | (_, T::Json) => None,
-        (T::Unknown, T::Unknown) => Some(T::Text),
-        (T::Unknown, known) | (known, T::Unknown) => Some(known.clone()),
         (left, right) if left == right => Some(left.clone()),
+        (T::Char(_), T::Char(_) | T::Varchar(_)) | (T::Varchar(_), T::Char(_)) => Some(T::Char(None)),
         (left, right) if is_text(left) && is_text(right) => Some(T::Text),
         (left, right) if left.is_oid() && right.is_oid() => Some(T::Oid),
         (oid, T::Int2 | T::Int4 | T::Int8) | (T::Int2 | T::Int4 | T::Int8, oid) if oid.is_oid() => Some(T::Int8),
@@ -100,16 +129,16 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
     if value.is_null() {
         return None;
     }
-    if let SqlType::Char(length) = wanted {
+    if let SqlType::Char(Some(length)) = wanted {
         let text = is_text(&literal.sql_type).then(|| value.try_as_str().flatten())??;
         // The blanks of what is text already count, and those of char(n) do not.
         if literal.sql_type == SqlType::Text && text.ends_with(' ') {
             return None;
         }
         let trimmed = text.trim_end_matches(' ');
-        let length = usize::try_from(*length).ok()?;
-        let padding = length.checked_sub(trimmed.chars().count())?;
-        let padded = [trimmed, &" ".repeat(padding)].concat();
+        // What is longer than the type's values is equal to none of them, and stands among them where it would.
+        let missing = usize::try_from(*length).ok()?.saturating_sub(trimmed.chars().count());
+        let padded = [trimmed, &" ".repeat(missing)].concat();
         return Some(typed_literal(ScalarValue::Utf8View(Some(padded)), wanted));
     }
     if same_kind(&literal.sql_type, wanted) && !matches!(wanted, SqlType::Numeric { .. }) {
@@ -140,6 +169,18 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
         _ => return None,
     };
     Some(Expr::Literal(value, None))
+}
+
+/// A parameter beside char(n) with as many blanks as that has, so that the column stays bare.
+fn padded_parameter(parameter: &Typed, wanted: &SqlType, session: &Arc<Session>) -> Result<Option<Expr>> {
+    let (Expr::Placeholder(_), SqlType::Char(Some(_))) = (&parameter.expr, wanted) else { return Ok(None) };
+    let from = match &parameter.sql_type {
+        SqlType::Unknown | SqlType::Char(None) => SqlType::Char(None),
+        SqlType::Varchar(length) => SqlType::Varchar(*length),
+        _ => return Ok(None),
+    };
+    let known = lower_cast(parameter.expr.clone(), &parameter.sql_type, &from, CastKind::Explicit, session)?;
+    lower_cast(known, &from, wanted, CastKind::Comparison, session).map(Some)
 }
 
 /// `date < timestamp` against a known timestamp, as a comparison of dates, so that the column stays bare for pruning.

@@ -111,12 +111,16 @@ fn named_with_casts(expr: Expr) -> Result<Expr> {
 /// A parameter of no known type takes the other operand's.
 fn infer(operator: &str, expr: Expr, other: &Expr, schema: &DFSchema) -> Result<Expr> {
     let Expr::Placeholder(Placeholder { id, field: None }) = &expr else { return Ok(expr) };
+    let compares = matches!(operator, "=" | "<>" | "<" | "<=" | ">" | ">=");
     let sql_type = match (operator, type_of(other, schema)?) {
-        (_, SqlType::Unknown) => SqlType::Text,
+        (_, SqlType::Unknown | SqlType::Varchar(_)) => SqlType::Text,
+        (_, SqlType::Char(_)) if !compares => SqlType::Text,
         ("+", SqlType::Date) => SqlType::Int4,
-        ("+" | "-", SqlType::Timestamp | SqlType::TimestampTz | SqlType::Time) => SqlType::Interval,
+        ("+", SqlType::Timestamp | SqlType::TimestampTz | SqlType::Time) => SqlType::Interval,
+        ("*" | "/", SqlType::Interval) => SqlType::Float8,
+        ("^", SqlType::Int2 | SqlType::Int4 | SqlType::Int8) => SqlType::Float8,
         ("->" | "->>", _) => SqlType::Text,
-        (_, known) => known,
+        (_, known) => known.without_modifier(),
     };
     Ok(Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(Arc::new(sql_type.arrow_field(id, true))))))
 }

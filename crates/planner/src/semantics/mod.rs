@@ -7,6 +7,7 @@ mod aggregate;
 pub(crate) mod cast;
 mod coercion;
 mod compare;
+mod compare_number;
 mod comparison_keys;
 mod concerning;
 mod expr_planner;

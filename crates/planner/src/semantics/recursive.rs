@@ -14,8 +14,8 @@ use types::{Condition, SqlError, SqlType};
 
 use super::Session;
 use super::resolve::resolve_plan;
-use super::set_operation::{cast_columns, column_types};
-use super::type_rules::same_kind;
+use super::set_operation::{cast_columns, column_operand, column_types};
+use super::type_rules::{same_kind, taken_beside};
 use crate::functions::{comparison_key, external};
 
 /// The digits after the point that a growing numeric keeps at most.
@@ -28,20 +28,23 @@ pub(super) fn resolve_recursive(
     session: &Arc<Session>,
 ) -> Result<LogicalPlan> {
     let first = resolve_plan(Arc::unwrap_or_clone(query.static_term), outer, session)?;
-    let second = uncast(Arc::unwrap_or_clone(query.recursive_term))?;
+    let recursive = uncast(Arc::unwrap_or_clone(query.recursive_term))?;
     let written = column_types(&first)?;
     let mut types: Vec<SqlType> = written
         .iter()
         .map(|sql_type| if *sql_type == SqlType::Unknown { SqlType::Text } else { sql_type.clone() })
         .collect();
     let mut first = cast_columns(Arc::new(first), &written, &types, session)?;
-    let mut found = second_term(&second, &query.name, &first, outer, session)?;
-    let grown: Vec<SqlType> =
-        types.iter().zip(column_types(&found)?).map(|(first, second)| grown(first, &second)).collect();
+    let mut found = second_term(&recursive, &query.name, &first, outer, session)?;
+    let second = column_types(&found)?;
+    let grown = types.iter().zip(&second).enumerate().map(|(at, (first, second))| {
+        Ok(grown(first, &taken_beside(first, column_operand(&found, at, second)).map_err(external)?))
+    });
+    let grown = grown.collect::<Result<Vec<SqlType>>>()?;
     if grown != types {
         first = cast_columns(first, &types, &grown, session)?;
         types = grown;
-        found = second_term(&second, &query.name, &first, outer, session)?;
+        found = second_term(&recursive, &query.name, &first, outer, session)?;
     }
     if query.is_distinct
         && let Some(sql_type) = types.iter().find(|sql_type| comparison_key(sql_type).is_some())

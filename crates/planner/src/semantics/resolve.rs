@@ -15,11 +15,12 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projecti
 use datafusion::optimizer::AnalyzerRule;
 use types::numeric::{Digits, digit_count};
 use types::sql_type::NUMERIC_PRECISION_MAX;
-use types::{Condition, SqlError, SqlType};
+use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Session;
 use super::cast::lower as lower_cast;
 use super::compare::{self, Typed};
+use super::compare_number::is_never;
 use super::comparison_keys;
 use super::fold::fold;
 use super::grouping_set::over_columns;
@@ -27,7 +28,7 @@ use super::guard::{guarded, lazy_if_needed};
 use super::no_row::null_without_row;
 use super::recursive::resolve_recursive;
 use super::set_operation::{resolve_union, resolve_values};
-use super::type_rules::{common_type, plain};
+use super::type_rules::{Operand, common_type, plain, taken_beside};
 use super::typed::type_of;
 use super::unnest::mark_elements;
 use crate::error::to_datafusion;
@@ -296,8 +297,14 @@ impl Rewriter<'_> {
         if matches!(definition.name, "coalesce" | "greatest" | "least" | "nullif" | "array_literal") {
             return self.common_call(definition.name, call.args, &arguments, named);
         }
-        let (index, targets) = definition.choose(&arguments).map_err(external)?;
+        let (index, mut targets) = definition.choose(&arguments).map_err(external)?;
         let overload = &definition.overloads[index];
+        for ((arg, from), target) in call.args.iter().zip(&arguments).zip(&mut targets) {
+            if *from == SqlType::Unknown {
+                *target = taken_beside(target, Operand::new(arg, from)).map_err(external)?;
+            }
+        }
+        overload.share_elements(&mut targets);
         let args: Vec<Expr> = call
             .args
             .into_iter()
@@ -331,18 +338,21 @@ impl Rewriter<'_> {
     /// COALESCE, GREATEST, LEAST and NULLIF take arguments of one type.
     fn common_call(&self, name: &str, args: Vec<Expr>, arguments: &[SqlType], named: &NamedFunction) -> Result<Expr> {
         let context = if name == "array_literal" { "ARRAY".to_owned() } else { name.to_uppercase() };
-        let common = common_type(arguments, &context).map_err(external)?;
         if name == "nullif" {
             let [left, right]: [Expr; 2] = args
                 .try_into()
                 .map_err(|_| external(SqlError::new(Condition::SyntaxError, "NULLIF takes two arguments")))?;
             // The value has the type that it is compared in.
-            let gives = nullif_type(&arguments[0], &arguments[1]);
+            let gives = nullif_type(Operand::new(&left, &arguments[0]), &arguments[1]).map_err(external)?;
             let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
             let equal = compare::lower(Operator::Eq, self.typed(left.clone())?, self.typed(right)?, self.session)?;
             let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
-            return Ok(Expr::Case(Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)))));
+            let case = Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)));
+            return Ok(marked(Expr::Case(case), &gives));
         }
+        let operands: Vec<Operand<'_>> =
+            args.iter().zip(arguments).map(|(arg, sql_type)| Operand::new(arg, sql_type)).collect();
+        let common = common_type(&operands, &context).map_err(external)?;
         let args: Vec<Expr> = args
             .into_iter()
             .zip(arguments)
@@ -369,14 +379,26 @@ impl Rewriter<'_> {
     fn any_equal(&self, args: Vec<Expr>, arguments: &[SqlType]) -> Result<Expr> {
         let [array, value]: [Expr; 2] =
             args.try_into().map_err(|_| external(SqlError::internal("ANY has two sides")))?;
-        let element = match &arguments[0] {
-            SqlType::Unknown => SqlType::Unknown,
-            other => other
-                .element()
-                .ok_or_else(|| external(missing_operator("= ANY", &plain(&arguments[1]), &plain(other))))?,
-        };
-        let common = compare::comparison_type(&arguments[1], &element)
-            .ok_or_else(|| external(missing_operator("=", &plain(&arguments[1]), &plain(&element))))?;
+        let missing =
+            |sought: &SqlType, element: &SqlType| external(missing_operator("=", &plain(sought), &plain(element)));
+        // Beside a value, an untyped array has elements of its type.
+        let beside = SqlType::Array(Box::new(match &arguments[1] {
+            SqlType::Unknown => SqlType::Text,
+            other => other.clone(),
+        }));
+        let found = taken_beside(&beside, Operand::new(&array, &arguments[0])).map_err(external)?;
+        let element = found
+            .element()
+            .ok_or_else(|| external(missing_operator("= ANY", &plain(&arguments[1]), &plain(&arguments[0]))))?;
+        let common = compare::comparison_type(Operand::new(&value, &arguments[1]), Operand::Typed(&element))
+            .map_err(external)?
+            .ok_or_else(|| missing(&arguments[1], &element))?;
+        // Its values are compared without their trailing blanks, as text.
+        if let (SqlType::Char(None), SqlType::Unknown) = (&common, &arguments[0]) {
+            let array = lower_cast(array, &arguments[0], &found, CastKind::Explicit, self.session)?;
+            return self.any_equal(vec![array, value], &[found, arguments[1].clone()]);
+        }
+        let common = if common == SqlType::Char(None) { SqlType::Text } else { common };
         let array_type = SqlType::Array(Box::new(common.clone()));
         let array = lower_cast(array, &arguments[0], &array_type, CastKind::Explicit, self.session)?;
         let value = lower_cast(value, &arguments[1], &common, CastKind::Explicit, self.session)?;
@@ -441,6 +463,10 @@ impl Rewriter<'_> {
             let comparison = compare::lower(Operator::Eq, left.clone(), self.typed(element)?, self.session)?;
             comparisons.push(comparison);
         }
+        // A number that is none of the type's is equal to none: where another comparison says what NULL gives, it says nothing.
+        if !comparisons.iter().all(|comparison| is_never(comparison, &left.expr)) {
+            comparisons.retain(|comparison| !is_never(comparison, &left.expr));
+        }
         let is_uniform = comparisons.iter().all(|comparison| {
             matches!(comparison, Expr::BinaryExpr(BinaryExpr { left: side, op: Operator::Eq, right })
                 if **side == left.expr && matches!(**right, Expr::Literal(..)))
@@ -483,9 +509,9 @@ impl Rewriter<'_> {
         }
         let otherwise = case.else_expr.map(|expr| self.typed(*expr)).transpose()?;
         // PostgreSQL looks at ELSE first.
-        let types: Vec<SqlType> =
-            otherwise.iter().chain(branches.iter().map(|(_, then)| then)).map(|typed| typed.sql_type.clone()).collect();
-        let common = common_type(&types, "CASE").map_err(external)?;
+        let results = otherwise.iter().chain(branches.iter().map(|(_, then)| then));
+        let operands: Vec<Operand<'_>> = results.map(|result| Operand::new(&result.expr, &result.sql_type)).collect();
+        let common = common_type(&operands, "CASE").map_err(external)?;
         let cast = |side: Typed| {
             lower_cast(side.expr, &side.sql_type, &common, CastKind::Assignment, self.session).map(Box::new)
         };
@@ -540,17 +566,17 @@ impl Rewriter<'_> {
 }
 
 /// The type of the first argument of NULLIF once it is compared with the second.
-fn nullif_type(left: &SqlType, right: &SqlType) -> SqlType {
+fn nullif_type(left: Operand<'_>, right: &SqlType) -> SqlResult<SqlType> {
     use SqlType as T;
-    match (left, right) {
-        (T::Unknown, T::Unknown) => T::Text,
-        (T::Unknown, right) => right.clone(),
-        (T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }, T::Float4 | T::Float8) => T::Float8,
-        (T::Int2 | T::Int4 | T::Int8, T::Numeric { .. }) => {
+    Ok(match (left, right) {
+        (Operand::Typed(T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }), T::Float4 | T::Float8) => T::Float8,
+        (Operand::Typed(left @ (T::Int2 | T::Int4 | T::Int8)), T::Numeric { .. }) => {
             Digits::of(left).map_or_else(|| left.clone(), Digits::sql_type)
         }
-        _ => left.clone(),
-    }
+        (Operand::Typed(left), _) => left.clone(),
+        (_, T::Unknown) => T::Text,
+        (untyped, right) => taken_beside(right, untyped)?,
+    })
 }
 
 /// Literals as SqlToRel makes them, in the widths PostgreSQL gives them.

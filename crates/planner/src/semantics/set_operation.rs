@@ -9,7 +9,7 @@ use types::SqlType;
 
 use super::Session;
 use super::cast::lower as lower_cast;
-use super::type_rules::common_type;
+use super::type_rules::{Operand, common_type};
 use super::typed::type_of;
 use crate::functions::cast::CastKind;
 use crate::functions::external;
@@ -20,7 +20,9 @@ pub(crate) fn resolve_union(union: Union, session: &Arc<Session>) -> Result<Logi
     let types: Vec<Vec<SqlType>> = union.inputs.iter().map(|input| column_types(input)).collect::<Result<_>>()?;
     let mut common = Vec::with_capacity(width);
     for index in 0..width {
-        let column: Vec<SqlType> = types.iter().filter_map(|types| types.get(index).cloned()).collect();
+        let column = union.inputs.iter().zip(&types);
+        let column: Vec<Operand<'_>> =
+            column.filter_map(|(input, types)| Some(column_operand(input, index, types.get(index)?))).collect();
         common.push(common_type(&column, "UNION").map_err(external)?);
     }
     let mut inputs = Vec::with_capacity(union.inputs.len());
@@ -45,7 +47,9 @@ pub(crate) fn resolve_values(
         .collect::<Result<_>>()?;
     let mut common = Vec::new();
     for index in 0..values.schema.fields().len() {
-        let column: Vec<SqlType> = rows.iter().map(|row| type_of(&row[index], &empty)).collect::<Result<_>>()?;
+        let types: Vec<SqlType> = rows.iter().map(|row| type_of(&row[index], &empty)).collect::<Result<_>>()?;
+        let column: Vec<Operand<'_>> =
+            rows.iter().zip(&types).map(|(row, sql_type)| Operand::new(&row[index], sql_type)).collect();
         common.push(common_type(&column, "VALUES").map_err(external)?);
     }
     let mut cast = Vec::with_capacity(rows.len());
@@ -79,6 +83,14 @@ pub(super) fn column_types(plan: &LogicalPlan) -> Result<Vec<SqlType>> {
     (0..schema.fields().len())
         .map(|index| type_of(&Expr::Column(Column::from(schema.qualified_field(index))), schema.as_ref()))
         .collect()
+}
+
+/// The column of a plan at `index` as an operand: a quoted literal in its SELECT list has its text.
+pub(super) fn column_operand<'a>(plan: &'a LogicalPlan, index: usize, sql_type: &'a SqlType) -> Operand<'a> {
+    match plan {
+        LogicalPlan::Projection(projection) => Operand::new(&projection.expr[index], sql_type),
+        _ => Operand::of_type(sql_type),
+    }
 }
 
 pub(super) fn cast_columns(

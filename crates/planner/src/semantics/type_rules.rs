@@ -1,7 +1,14 @@
-//! Which types stand in for which: implicit casts, and the type that several expressions share.
+//! Which types stand in for which: implicit casts, the type that an untyped literal or parameter takes, and the type that several
+//! expressions share.
 
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Expr;
 use types::numeric::Digits;
+use types::text::{parse_array, parse_numeric_exact};
 use types::{Condition, SqlError, SqlResult, SqlType};
+
+#[cfg(test)]
+mod tests;
 
 /// PostgreSQL's type categories, as far as resolution needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,9 +103,92 @@ pub(crate) fn is_implicit(from: &SqlType, to: &SqlType) -> bool {
     }
 }
 
-/// The type that all of `types` take in a CASE, COALESCE, VALUES or UNION; `context` is for the message of `42804`.
-pub(crate) fn common_type(types: &[SqlType], context: &str) -> SqlResult<SqlType> {
-    let mut known = types.iter().filter(|sql_type| **sql_type != SqlType::Unknown);
+/// An operand as type resolution sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand<'a> {
+    /// An expression of a known type.
+    Typed(&'a SqlType),
+    /// An untyped literal's text.
+    Literal(&'a str),
+    /// A parameter that nothing has given a type yet.
+    Parameter,
+    /// NULL, or another untyped expression.
+    Null,
+}
+
+impl<'a> Operand<'a> {
+    /// The operand that `expr` of type `sql_type` is.
+    pub(crate) fn new(expr: &'a Expr, sql_type: &'a SqlType) -> Self {
+        if *sql_type != SqlType::Unknown {
+            return Operand::Typed(sql_type);
+        }
+        match expr {
+            Expr::Alias(alias) => Operand::new(&alias.expr, sql_type),
+            Expr::Literal(value, _) => literal_text(value).map_or(Operand::Null, Operand::Literal),
+            Expr::Placeholder(_) => Operand::Parameter,
+            _ => Operand::Null,
+        }
+    }
+
+    /// An operand whose type alone is known.
+    pub(crate) fn of_type(sql_type: &'a SqlType) -> Self {
+        if *sql_type == SqlType::Unknown { Operand::Null } else { Operand::Typed(sql_type) }
+    }
+}
+
+fn literal_text(value: &ScalarValue) -> Option<&str> {
+    value.try_as_str().flatten()
+}
+
+/// The type that an operand takes beside a value of type `beside`: its own if it has one, else `beside` without its modifier, as in
+/// PostgreSQL.
+///
+/// Kiln's numerics have a precision and a scale always: those of an untyped number are the digits that it is written with, so that
+/// nothing of it is lost and the result has the digits that PostgreSQL gives it. A parameter has them when it has a value.
+///
+/// # Errors
+/// `22P02` for a literal that is no number beside one; `22003` for one of more digits than a numeric has.
+pub(crate) fn taken_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType> {
+    match (operand, beside) {
+        (Operand::Typed(sql_type), _) => Ok(sql_type.clone()),
+        (Operand::Parameter, beside) => Ok(beside.without_modifier()),
+        (Operand::Literal(text), SqlType::Numeric { .. }) => digits_of(text).map(Digits::sql_type),
+        (Operand::Literal(text), SqlType::Array(element)) if matches!(**element, SqlType::Numeric { .. }) => {
+            let mut widest = NO_DIGITS;
+            parse_array(text, &mut |element| {
+                if let Some(element) = element {
+                    widest = widest.union_with(digits_of(element)?);
+                }
+                Ok(())
+            })?;
+            Ok(SqlType::Array(Box::new(widest.sql_type())))
+        }
+        (Operand::Null, SqlType::Numeric { .. }) => Ok(NO_DIGITS.sql_type()),
+        (Operand::Null, SqlType::Array(element)) if matches!(**element, SqlType::Numeric { .. }) => {
+            Ok(SqlType::Array(Box::new(NO_DIGITS.sql_type())))
+        }
+        (Operand::Literal(_) | Operand::Null, beside) => Ok(beside.without_modifier()),
+    }
+}
+
+/// The digits of a NULL: any other numeric has room for it.
+const NO_DIGITS: Digits = Digits::new(1, 0);
+
+fn digits_of(number: &str) -> SqlResult<Digits> {
+    let (_, precision, scale) = parse_numeric_exact(number)?;
+    Ok(Digits::new(precision, scale))
+}
+
+/// The type that all operands take in a CASE, COALESCE, VALUES or UNION, without a modifier unless all of them are of one type that
+/// has it; `context` is for the message of `42804`.
+///
+/// # Errors
+/// `42804` for types that have none in common; as [`taken_beside`].
+pub(crate) fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType> {
+    let mut known = operands.iter().filter_map(|operand| match operand {
+        Operand::Typed(sql_type) => Some(*sql_type),
+        _ => None,
+    });
     let Some(first) = known.next() else { return Ok(SqlType::Text) };
     let mut chosen = first.clone();
     for other in known {
@@ -109,7 +199,18 @@ pub(crate) fn common_type(types: &[SqlType], context: &str) -> SqlResult<SqlType
             )
         })?;
     }
+    let untyped = operands.iter().filter(|operand| !matches!(operand, Operand::Typed(_)));
+    for operand in untyped {
+        let taken = taken_beside(&chosen, *operand)?;
+        chosen = shared(&chosen, &taken).unwrap_or(taken);
+    }
     Ok(chosen)
+}
+
+/// As [`common_type`], of operands whose types alone are known.
+pub(crate) fn common_type_of(types: &[SqlType], context: &str) -> SqlResult<SqlType> {
+    let operands: Vec<Operand<'_>> = types.iter().map(Operand::of_type).collect();
+    common_type(&operands, context)
 }
 
 /// The type two known types share, if there is one.
@@ -124,8 +225,8 @@ pub(crate) fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
     }
     match (a, b) {
         (SqlType::Varchar(_), SqlType::Varchar(_)) => return Some(SqlType::Varchar(None)),
-        // Without a length char(n) cannot be padded: its values go on as text.
-        (SqlType::Char(_), SqlType::Char(_) | SqlType::Varchar(_)) | (SqlType::Varchar(_), SqlType::Char(_)) => {
+        (SqlType::Char(_), SqlType::Char(_)) => return Some(SqlType::Char(None)),
+        (SqlType::Char(_), SqlType::Varchar(_)) | (SqlType::Varchar(_), SqlType::Char(_)) => {
             return Some(SqlType::Text);
         }
         (SqlType::Array(a), SqlType::Array(b)) => return shared(a, b).map(|element| SqlType::Array(Box::new(element))),

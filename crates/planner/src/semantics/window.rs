@@ -12,9 +12,10 @@ use types::{Condition, SessionZone, SqlError, SqlType};
 use super::aggregate::counted;
 use super::cast::lower as lower_cast;
 use super::resolve::{Rewriter, ordered};
-use super::type_rules::plain;
+use super::type_rules::{Operand, common_type, plain};
 use super::typed::type_of;
 use crate::functions::cast::{CastKind, is_text};
+use crate::functions::definition::missing_function;
 use crate::functions::{comparison_key, external, filtered};
 
 impl Rewriter<'_> {
@@ -28,6 +29,10 @@ impl Rewriter<'_> {
             && offset.is_null()
         {
             return Err(external(SqlError::unsupported(format_args!("a NULL offset of {}", call.fun.name()))));
+        }
+        if matches!(call.fun.name(), "lag" | "lead") {
+            let name = call.fun.name().to_owned();
+            self.share_default(&name, &mut call.params.args)?;
         }
         for key in &mut call.params.partition_by {
             *key = ordered(key.clone(), self.schema, self.session)?;
@@ -51,6 +56,25 @@ impl Rewriter<'_> {
             self.filter_arguments(&name, &mut call)?;
         }
         Ok(Expr::WindowFunction(Box::new(call)))
+    }
+
+    /// The value and the default of `lag` and `lead` in the type that they have in common; `42883` where they have none.
+    fn share_default(&self, name: &str, args: &mut [Expr]) -> Result<()> {
+        let [value, offset, default] = args else { return Ok(()) };
+        let offset = type_of(offset, self.schema)?;
+        let types = [type_of(value, self.schema)?, type_of(default, self.schema)?];
+        let operands = [Operand::new(value, &types[0]), Operand::new(default, &types[1])];
+        let common = common_type(&operands, name).map_err(|error| match error.condition {
+            Condition::DatatypeMismatch => {
+                let types = [&types[0], &offset, &types[1]].map(plain);
+                external(missing_function(name, &types.join(", ")))
+            }
+            _ => external(error),
+        })?;
+        for (arg, from) in [value, default].into_iter().zip(&types) {
+            *arg = lower_cast(arg.clone(), from, &common, CastKind::Assignment, self.session)?;
+        }
+        Ok(())
     }
 
     /// FILTER as a part of the arguments: of what takes no notice of NULLs as a CASE of the first, of others as one more. What is kept beside the arguments

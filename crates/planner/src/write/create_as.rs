@@ -84,7 +84,7 @@ pub(crate) fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[O
 fn stored(sql_type: &SqlType) -> SqlResult<SqlType> {
     use SqlType as T;
     match sql_type {
-        T::Unknown | T::Name | T::InternalChar => Ok(T::Text),
+        T::Unknown | T::Name | T::InternalChar | T::Char(None) => Ok(T::Text),
         T::Oid => Ok(T::Int8),
         T::Int2Vector | T::OidVector => Err(unstored(sql_type)),
         object if object.names_objects() => Err(unstored(sql_type)),

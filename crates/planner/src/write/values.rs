@@ -118,7 +118,7 @@ pub(super) struct Rows {
     pub(super) parameters: Vec<SqlType>,
 }
 
-/// A parameter that stands alone where a column of type `column` is filled is of that type, without its length: what is too long
+/// A parameter that stands alone where a column of type `column` is filled is of that type, without its modifier: what is too long
 /// is refused as it is stored, not cut as it is read.
 pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<SqlType>>) {
     let Some(index) = standing_alone(expr) else { return };
@@ -126,7 +126,7 @@ pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<S
         types.resize(index + 1, None);
     }
     if types[index].as_ref().is_none_or(|known| *known == SqlType::Unknown) {
-        types[index] = Some(without_length(column));
+        types[index] = Some(column.without_modifier());
     }
 }
 
@@ -145,15 +145,6 @@ fn standing_alone(written: &ast::Expr) -> Option<usize> {
     let Value::Placeholder(name) = &value.value else { return None };
     let number: u16 = name.strip_prefix('$')?.parse().ok()?;
     usize::from(number).checked_sub(1)
-}
-
-fn without_length(sql_type: &SqlType) -> SqlType {
-    match sql_type {
-        SqlType::Varchar(_) => SqlType::Varchar(None),
-        SqlType::Char(_) => SqlType::Text,
-        SqlType::Array(element) => SqlType::Array(Box::new(without_length(element))),
-        other => other.clone(),
-    }
 }
 
 /// Values in a SELECT list: DataFusion compares each of a list with all before it.

@@ -71,7 +71,7 @@ fn equal_values_have_one_bucket() {
     assert_eq!(buckets(SqlType::Int2, Arc::new(Int16Array::from_iter_values(-300..300))), wide);
     assert_eq!(keys(&[SqlType::Int2]).scheme(), keys(&[SqlType::Int8]).scheme());
     let padded = StringViewArray::from(vec!["ab", "ab  ", "ab ", " ab"]);
-    let padded = buckets(SqlType::Char(4), Arc::new(padded));
+    let padded = buckets(SqlType::Char(Some(4)), Arc::new(padded));
     assert!(padded[0] == padded[1] && padded[0] == padded[2] && padded[0] != padded[3]);
     for (digits, scale) in [(15, 1), (-15, 1), (7, 0), (0, 0), (100, 0)] {
         let more: Vec<u8> =

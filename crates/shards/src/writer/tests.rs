@@ -108,7 +108,7 @@ pub(crate) fn every_type() -> (Vec<ColumnDef>, RecordBatch) {
         (SqlType::Float8, Arc::new(Float64Array::from(vec![Some(f64::INFINITY), None, Some(0.1)]))),
         (SqlType::Text, text()),
         (SqlType::Varchar(Some(40)), text()),
-        (SqlType::Char(40), text()),
+        (SqlType::Char(Some(40)), text()),
         (SqlType::Date, Arc::new(Date32Array::from(vec![Some(-719_162), None, Some(2_932_896)]))),
         (SqlType::Time, Arc::new(Time64MicrosecondArray::from(vec![Some(0), None, Some(86_400_000_000)]))),
         (SqlType::Timestamp, Arc::new(TimestampMicrosecondArray::from(vec![Some(-1), None, Some(1)]))),

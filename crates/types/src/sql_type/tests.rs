@@ -5,7 +5,7 @@ fn numbers_and_modifiers_survive_the_way_through_postgres() {
     let modified = [
         SqlType::Numeric { precision: 12, scale: 2 },
         SqlType::Varchar(Some(20)),
-        SqlType::Char(3),
+        SqlType::Char(Some(3)),
         SqlType::Array(Box::new(SqlType::Numeric { precision: 5, scale: 0 })),
     ];
     for sql_type in SqlType::scalars().chain(modified) {
@@ -19,7 +19,7 @@ fn names_are_those_of_format_type() {
         (SqlType::Numeric { precision: 12, scale: 2 }, "numeric(12,2)"),
         (SqlType::BARE_NUMERIC, "numeric"),
         (SqlType::Varchar(Some(20)), "character varying(20)"),
-        (SqlType::Char(1), "character(1)"),
+        (SqlType::Char(Some(1)), "character(1)"),
         (SqlType::Array(Box::new(SqlType::Int4)), "integer[]"),
     ];
     for (sql_type, name) in cases {

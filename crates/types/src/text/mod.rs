@@ -34,7 +34,7 @@ pub use self::float::{format_float4, format_float8, parse_float4, parse_float8};
 pub use self::integer::{format_int, parse_int2, parse_int4, parse_int8, parse_oid};
 pub use self::interval::{IntervalUnits, format_interval, parse_interval, parse_interval_in};
 pub use self::json::{Json, check_json, format_json_string, normalize_jsonb, parse_json};
-pub use self::numeric::{format_numeric, parse_numeric, parse_numeric_exact};
+pub use self::numeric::{NumericPosition, format_numeric, numeric_position, parse_numeric, parse_numeric_exact};
 pub use self::time::{format_time, parse_time};
 pub use self::timestamp::{
     format_timestamp, format_timestamptz, parse_timestamp, parse_timestamp_in, parse_timestamptz, parse_timestamptz_in,

@@ -33,6 +33,39 @@ pub fn parse_numeric_exact(text: &str) -> SqlResult<(i128, u8, u8)> {
     Ok((value, precision, scale))
 }
 
+/// Where a number stands among the whole multiples of a power of ten that lie within bounds, each given as its multiple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumericPosition {
+    /// It is this one.
+    At(i128),
+    /// It is greater than this one and less than the next, which lies within the bounds too.
+    After(i128),
+    /// It is greater than all.
+    Above,
+    /// It is less than all.
+    Below,
+}
+
+/// Places the number that `text` spells, of any count of digits, among the multiples of 10^-`scale` from `least` to `greatest`.
+///
+/// # Errors
+/// 22P02 for what is no number, 0A000 for NaN and infinity.
+pub fn numeric_position(text: &str, scale: u8, least: i128, greatest: i128) -> SqlResult<NumericPosition> {
+    let literal = Literal::read(text)?;
+    let Some((floor, is_exact)) = literal.floor(scale) else {
+        return Ok(if literal.negative { NumericPosition::Below } else { NumericPosition::Above });
+    };
+    Ok(if floor < least {
+        NumericPosition::Below
+    } else if floor > greatest || (floor == greatest && !is_exact) {
+        NumericPosition::Above
+    } else if is_exact {
+        NumericPosition::At(floor)
+    } else {
+        NumericPosition::After(floor)
+    })
+}
+
 /// Appends a value scaled by 10^`scale`, with exactly `scale` digits after the point.
 pub fn format_numeric(value: i128, scale: u8, out: &mut String) {
     let mut digits = [b'0'; 40];
@@ -134,6 +167,37 @@ impl<'a> Literal<'a> {
             }
             _ => Err(invalid_syntax("numeric", text)),
         }
+    }
+
+    /// The greatest multiple of 10^-`scale` that is not above the number, and whether it is the number; `None` where it takes more than
+    /// 38 digits.
+    fn floor(&self, scale: u8) -> Option<(i128, bool)> {
+        let digits = || self.whole.iter().chain(self.fraction).map(|byte| byte - b'0');
+        let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
+        let kept = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
+        let kept_written = usize::try_from(kept.max(0)).unwrap_or(usize::MAX);
+        let mut value = 0_i128;
+        let mut count = 0;
+        for digit in digits().take(kept_written) {
+            if value != 0 {
+                count += 1;
+            }
+            if usize::from(NUMERIC_PRECISION_MAX) <= count {
+                return None;
+            }
+            value = value * 10 + i128::from(digit);
+        }
+        if value != 0 {
+            let written = self.whole.len() + self.fraction.len();
+            let zeros = u8::try_from(kept_written.saturating_sub(written)).ok()?;
+            value = value.checked_mul(numeric::checked_power_of_ten(zeros)?)?;
+        }
+        let is_exact = digits().skip(kept_written).all(|digit| digit == 0);
+        Some(match (self.negative, is_exact) {
+            (true, true) => (-value, true),
+            (true, false) => (-value - 1, false),
+            (false, is_exact) => (value, is_exact),
+        })
     }
 
     fn scaled(&self, precision: u8, scale: u8, exactly: bool) -> SqlResult<i128> {

@@ -242,7 +242,7 @@ fn is_in_form(texts: &StringViewArray, sql_type: &SqlType) -> bool {
     match sql_type {
         SqlType::Varchar(Some(most)) => lengths.all(|length| length <= *most as usize),
         // Of ASCII a byte is a character.
-        SqlType::Char(length) => texts.is_ascii() && lengths.all(|bytes| bytes == *length as usize),
+        SqlType::Char(Some(length)) => texts.is_ascii() && lengths.all(|bytes| bytes == *length as usize),
         _ => false,
     }
 }

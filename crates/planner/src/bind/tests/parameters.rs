@@ -12,14 +12,14 @@ fn a_parameter_has_the_type_its_place_gives_it() {
     use SqlType as T;
     for (sql, expected) in [
         ("SELECT a FROM t WHERE a = $1", vec![T::Int4]),
-        ("SELECT a FROM t WHERE b = $1 AND n > $2", vec![T::Text, T::Numeric { precision: 10, scale: 2 }]),
+        ("SELECT a FROM t WHERE b = $1 AND n > $2", vec![T::Text, T::BARE_NUMERIC]),
         ("SELECT a FROM t WHERE a IN ($1, $2)", vec![T::Int4, T::Int4]),
         ("SELECT a FROM t WHERE a BETWEEN $1 AND $2", vec![T::Int4, T::Int4]),
         ("SELECT a FROM t LIMIT $1 OFFSET $2", vec![T::Int8, T::Int8]),
         ("SELECT $1::int, $2", vec![T::Int4, T::Text]),
         ("SELECT a + $1 FROM t", vec![T::Int4]),
         ("SELECT upper($1)", vec![T::Text]),
-        ("SELECT CASE WHEN a = 1 THEN $1 ELSE n END FROM t", vec![T::Numeric { precision: 10, scale: 2 }]),
+        ("SELECT CASE WHEN a = 1 THEN $1 ELSE n END FROM t", vec![T::BARE_NUMERIC]),
         ("SELECT a FROM t WHERE $1 IS NULL OR a = $1", vec![T::Int4]),
         ("SELECT a FROM t WHERE b LIKE $1", vec![T::Text]),
         ("SELECT (SELECT max(c) FROM u WHERE u.a = t.a AND c <> $1) FROM t", vec![T::Text]),

@@ -61,7 +61,7 @@ impl Range {
 
 impl ValueCast {
     /// The cast `from` one type `to` another; `None` for those that make something that is not there yet.
-    pub(super) fn of(from: &SqlType, to: &SqlType) -> Option<Self> {
+    pub(in crate::functions) fn of(from: &SqlType, to: &SqlType) -> Option<Self> {
         use SqlType as T;
         Some(match (from, to) {
             (T::Int2 | T::Int4 | T::Int8, T::Int2 | T::Int4) => Self::ToInteger(Range::of(to)?),
@@ -78,13 +78,16 @@ impl ValueCast {
             (T::Numeric { scale, .. }, T::Numeric { precision, scale: to_scale }) => {
                 Self::NumericToNumeric { scale: *scale, digits: Digits::new(*precision, *to_scale) }
             }
+            (T::Char(None), T::Char(Some(length))) => {
+                Self::Text { characters: usize::try_from(*length).ok()?, is_exact: true }
+            }
             // Padding goes where it becomes text.
             (T::Char(_), _) => return None,
-            (from, T::Text | T::Varchar(None)) if is_text(from) => Self::Same,
+            (from, T::Text | T::Varchar(None) | T::Char(None)) if is_text(from) => Self::Same,
             (from, T::Varchar(Some(length))) if is_text(from) => {
                 Self::Text { characters: usize::try_from(*length).ok()?, is_exact: false }
             }
-            (from, T::Char(length)) if is_text(from) => {
+            (from, T::Char(Some(length))) if is_text(from) => {
                 Self::Text { characters: usize::try_from(*length).ok()?, is_exact: true }
             }
             _ => return None,

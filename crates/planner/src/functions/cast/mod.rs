@@ -28,11 +28,12 @@ use super::function::invoke;
 use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
 
-/// How a cast came about: an explicit cast cuts text that is too long, an assignment refuses it.
+/// How a cast came about: an explicit cast cuts text that is too long, an assignment refuses it, and a comparison leaves it as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum CastKind {
     Explicit,
     Assignment,
+    Comparison,
 }
 
 /// A cast between two types as a function of one argument.
@@ -80,11 +81,6 @@ impl CastFunction {
         Self::udf(&self.from, &self.to, self.kind, session)
     }
 
-    /// The same of single values; `None` for casts that are of arrays only.
-    pub(super) fn by_value(&self) -> Option<ValueCast> {
-        ValueCast::of(&self.from, &self.to)
-    }
-
     pub(super) fn from(&self) -> &SqlType {
         &self.from
     }
@@ -99,6 +95,11 @@ impl CastFunction {
 
     pub(super) fn session(&self) -> &Arc<Session> {
         &self.session
+    }
+
+    /// Whether it makes a numeric without a modifier of text.
+    pub(crate) fn makes_number_of_text(&self) -> bool {
+        self.from == SqlType::Text && self.to == SqlType::BARE_NUMERIC
     }
 
     /// Whether it reads text, which may be no value of the other type.
@@ -126,14 +127,31 @@ impl ScalarUDFImpl for CastFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        invoke(&args, std::slice::from_ref(&self.from), Volatility::Immutable, |arguments, rows| {
+        let from =
+            args.args.first().map_or_else(|| self.from.clone(), |value| sent_type(&value.data_type(), &self.from));
+        invoke(&args, std::slice::from_ref(&from), Volatility::Immutable, |arguments, rows| {
             let values = &arguments[0].values;
-            let converted = convert(values, &self.from, &self.to, self.kind, &self.session)?;
+            let converted = convert(values, &from, &self.to, self.kind, &self.session)?;
             if arguments[0].is_constant && rows != 1 {
                 return Err(SqlError::internal("a constant cast over many rows"));
             }
             Ok(converted)
         })
+    }
+}
+
+/// The type of values that come as `form` where `declared` was said: a numeric parameter has the digits that it was sent with, and is
+/// text where a numeric has no room for them.
+pub(in crate::functions) fn sent_type(form: &DataType, declared: &SqlType) -> SqlType {
+    match (declared, form) {
+        (SqlType::Numeric { .. }, DataType::Decimal128(precision, scale)) if 0 <= *scale => {
+            SqlType::Numeric { precision: *precision, scale: scale.unsigned_abs() }
+        }
+        (SqlType::Numeric { .. }, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => SqlType::Text,
+        (SqlType::Array(element), DataType::List(item)) => {
+            SqlType::Array(Box::new(sent_type(item.data_type(), element)))
+        }
+        (declared, _) => declared.clone(),
     }
 }
 

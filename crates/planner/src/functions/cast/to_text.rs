@@ -126,7 +126,13 @@ pub(super) fn convert(
     kind: CastKind,
     session: &Session,
 ) -> SqlResult<ArrayRef> {
-    if is_text(from) && !matches!(from, SqlType::Char(_)) && matches!(to, SqlType::Text | SqlType::Varchar(None)) {
+    let is_same = match (from, to) {
+        (from, SqlType::Char(None)) => is_text(from),
+        (SqlType::Char(_), _) => false,
+        (from, SqlType::Text | SqlType::Varchar(None)) => is_text(from),
+        _ => false,
+    };
+    if is_same {
         return Ok(Arc::clone(values));
     }
     let writer = TextWriter::new(values, from, session.zone).naming(session.names());
@@ -149,14 +155,20 @@ pub(super) fn convert(
 pub(super) fn fit(text: &mut String, from: &SqlType, to: &SqlType, kind: CastKind) -> SqlResult<()> {
     let (length, is_padded) = match to {
         SqlType::Varchar(Some(length)) => (*length, false),
-        SqlType::Char(length) => (*length, true),
+        SqlType::Char(Some(length)) => (*length, true),
         SqlType::Name => (63, false),
         SqlType::InternalChar => (1, false),
         _ => return Ok(()),
     };
     let limit = usize::try_from(length).unwrap_or(usize::MAX);
+    if kind == CastKind::Comparison {
+        text.truncate(text.trim_end_matches(' ').len());
+    }
     // As many bytes as characters allowed: short enough without counting.
     let count = if text.is_ascii() { text.len() } else { text.chars().count() };
+    if limit < count && kind == CastKind::Comparison {
+        return Ok(());
+    }
     if limit < count {
         let end = text.char_indices().nth(limit).map_or(text.len(), |(index, _)| index);
         let is_cut_silently =

@@ -119,9 +119,11 @@ impl Rewriter {
             }
             Expr::Interval(interval) => *expr = interval_literal(interval)?,
             // An array without elements has its type from the cast.
-            Expr::Cast { expr: value, .. } if matches!(value.as_ref(), Expr::Array(array) if array.elem.is_empty()) => {
+            Expr::Cast { expr: value, .. } if is_empty_array(value) => {
                 **value = text("{}".to_owned());
             }
+            // As a call its elements are planned with the types of parameters.
+            Expr::Array(array) => *expr = call(ARRAY, std::mem::take(&mut array.elem)),
             Expr::Cast { expr: value, data_type, .. } if is_float(data_type) => {
                 if let Some(number) = with_exponent(value) {
                     **value = text(number);
@@ -246,6 +248,15 @@ fn units(first: Option<&DateTimeField>, last: Option<&DateTimeField>) -> SqlResu
             return Err(SqlError::new(Condition::SyntaxError, format!("syntax error at or near \"{first}\"")));
         }
     }))
+}
+
+/// What makes an array of its arguments.
+const ARRAY: &str = "array_literal";
+
+fn is_empty_array(expr: &Expr) -> bool {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return false };
+    let is_array = name.0.last().and_then(ObjectNamePart::as_ident).is_some_and(|name| name.value == ARRAY);
+    is_array && list.args.is_empty()
 }
 
 fn is_float(data_type: &DataType) -> bool {

@@ -139,11 +139,13 @@ impl TypeColumns {
             SqlType::Float8 => number(53, 2, None),
             // Bare numeric too: Kiln does keep 38 digits, 10 of them after the point.
             SqlType::Numeric { precision, scale } => number(i64::from(*precision), 10, Some(i64::from(*scale))),
-            SqlType::Varchar(Some(length)) | SqlType::Char(length) => {
+            SqlType::Varchar(Some(length)) | SqlType::Char(Some(length)) => {
                 described.characters = Cell::from(*length);
                 described.octets = Cell::Int(i64::from(*length) * CHARACTER_BYTES_MAX);
             }
-            SqlType::Text | SqlType::Varchar(None) => described.octets = Cell::Int(VALUE_BYTES_MAX),
+            SqlType::Text | SqlType::Varchar(None) | SqlType::Char(None) => {
+                described.octets = Cell::Int(VALUE_BYTES_MAX)
+            }
             SqlType::Date => described.fraction = Cell::Int(0),
             SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Interval => {
                 described.fraction = Cell::Int(6);

@@ -130,10 +130,10 @@ fn casts(_: &Source<'_>, rows: &mut Rows) {
     }
     for (from, to, context) in [
         (SqlType::Varchar(None), SqlType::Text, "i"),
-        (SqlType::Char(1), SqlType::Text, "i"),
+        (SqlType::Char(None), SqlType::Text, "i"),
         (SqlType::Name, SqlType::Text, "i"),
         (SqlType::Text, SqlType::Varchar(None), "i"),
-        (SqlType::Text, SqlType::Char(1), "i"),
+        (SqlType::Text, SqlType::Char(None), "i"),
         (SqlType::Date, SqlType::Timestamp, "i"),
         (SqlType::Date, SqlType::TimestampTz, "i"),
         (SqlType::Timestamp, SqlType::TimestampTz, "i"),

@@ -94,7 +94,7 @@ fn orders() -> Table {
         column(1, "id", SqlType::Int8),
         column(2, "customer", SqlType::Int8),
         column(3, "placed", SqlType::TimestampTz),
-        column(4, "note", SqlType::Char(10)),
+        column(4, "note", SqlType::Char(Some(10))),
     ];
     columns[0].not_null = true;
     columns[2].not_null = true;
@@ -116,8 +116,11 @@ fn orders() -> Table {
 
 /// `customers`, `orders`, `big_customers` and `sales.region`.
 pub(super) fn state() -> CatalogState {
-    let region =
-        vec![column(1, "code", SqlType::Char(2)), column(2, "name", SqlType::Text), column(3, "area", SqlType::Float8)];
+    let region = vec![
+        column(1, "code", SqlType::Char(Some(2))),
+        column(2, "name", SqlType::Text),
+        column(3, "area", SqlType::Float8),
+    ];
     let view = View {
         oid: BIG_CUSTOMERS,
         schema: Schema::PUBLIC,

@@ -71,7 +71,8 @@ fn long_values_are_cut_in_the_context() {
 
 #[test]
 fn modifiers_apply_as_in_an_assignment() {
-    let copy = Copy::text(&[SqlType::Varchar(Some(3)), SqlType::Char(3), SqlType::Numeric { precision: 5, scale: 2 }]);
+    let copy =
+        Copy::text(&[SqlType::Varchar(Some(3)), SqlType::Char(Some(3)), SqlType::Numeric { precision: 5, scale: 2 }]);
     copy.gives("abc  \tä\t1.005\n", &["abc|ä  |1.01"]);
     copy.gives("äöü\tabc \t-999.994\n", &["äöü|abc|-999.99"]);
     let error = copy.fails(

@@ -1,0 +1,158 @@
+//! Comparisons of exact numbers with a known number, which may have any digits: it moves into the type of the other side, where an
+//! index, bounds of pages and packed predicates know it, and never the other way.
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
+use types::numeric::power_of_ten;
+use types::text::{NumericPosition, format_numeric, numeric_position};
+use types::{SqlResult, SqlType};
+
+use super::cast::sent_number;
+use super::compare::Typed;
+use super::type_rules::same_kind;
+
+/// `side operator number`, if one side is a number that is known and the other an exact number; `None` for all other comparisons.
+pub(super) fn lower(operator: Operator, left: &Typed, right: &Typed) -> SqlResult<Option<Expr>> {
+    if let Some(number) = number_beside(&left.sql_type, right) {
+        return compared(operator, left, &number);
+    }
+    match (reversed(operator), number_beside(&right.sql_type, left)) {
+        (Some(operator), Some(number)) => compared(operator, right, &number),
+        _ => Ok(None),
+    }
+}
+
+fn reversed(operator: Operator) -> Option<Operator> {
+    match operator {
+        Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => Some(operator),
+        other => other.swap(),
+    }
+}
+
+/// The known number that `literal` is beside a value of type `beside`, as text.
+fn number_beside(beside: &SqlType, literal: &Typed) -> Option<String> {
+    if let Some(number) = sent_number(&literal.expr) {
+        return Some(number.to_owned());
+    }
+    let Expr::Literal(value, _) = &literal.expr else { return None };
+    let mut text = String::new();
+    match (beside, value) {
+        // An untyped literal beside an integer is an integer.
+        (SqlType::Numeric { .. }, _) if literal.sql_type == SqlType::Unknown => {
+            return value.try_as_str().flatten().map(str::to_owned);
+        }
+        (SqlType::Numeric { .. } | SqlType::Int2 | SqlType::Int4 | SqlType::Int8, value) => match value {
+            _ if same_kind(beside, &literal.sql_type) && !matches!(beside, SqlType::Numeric { .. }) => return None,
+            ScalarValue::Int16(Some(value)) => format_numeric(i128::from(*value), 0, &mut text),
+            ScalarValue::Int32(Some(value)) => format_numeric(i128::from(*value), 0, &mut text),
+            ScalarValue::Int64(Some(value)) => format_numeric(i128::from(*value), 0, &mut text),
+            ScalarValue::Decimal128(Some(value), _, scale) => {
+                format_numeric(*value, u8::try_from(*scale).ok()?, &mut text);
+            }
+            _ => return None,
+        },
+        _ => return None,
+    }
+    Some(text)
+}
+
+/// The numbers of a type, as multiples of 10^-`scale`.
+struct Range {
+    least: i128,
+    greatest: i128,
+    scale: u8,
+}
+
+impl Range {
+    fn of(sql_type: &SqlType) -> Option<Self> {
+        let (least, greatest, scale) = match sql_type {
+            SqlType::Int2 => (i128::from(i16::MIN), i128::from(i16::MAX), 0),
+            SqlType::Int4 => (i128::from(i32::MIN), i128::from(i32::MAX), 0),
+            SqlType::Int8 => (i128::from(i64::MIN), i128::from(i64::MAX), 0),
+            SqlType::Numeric { precision, scale } => {
+                let greatest = power_of_ten(*precision) - 1;
+                (-greatest, greatest, *scale)
+            }
+            _ => return None,
+        };
+        Some(Self { least, greatest, scale })
+    }
+}
+
+/// What a comparison with a number comes to.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The same as the comparison with this number of the side's type.
+    With(Operator, i128),
+    /// False for every value, NULL for NULL.
+    Never,
+    /// True for every value, NULL for NULL.
+    Always,
+    /// This, for NULL too.
+    Is(bool),
+}
+
+/// The outcome of `operator` with a number that stands at `position` among those of `range`; `None` for what is no comparison.
+fn outcome(operator: Operator, position: NumericPosition, range: &Range) -> Option<Outcome> {
+    use NumericPosition as P;
+    use Operator as O;
+    use Outcome::{Always, Is, Never, With};
+    Some(match (operator, position) {
+        (
+            O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom,
+            P::At(it),
+        ) => With(operator, it),
+        (O::Eq, _) => Never,
+        (O::NotEq, _) => Always,
+        (O::IsDistinctFrom, _) => Is(true),
+        (O::IsNotDistinctFrom, _) => Is(false),
+        (O::Lt | O::LtEq, P::After(floor)) => With(O::LtEq, floor),
+        (O::Gt | O::GtEq, P::After(floor)) => With(O::Gt, floor),
+        (O::Lt | O::LtEq, P::Above) => With(O::LtEq, range.greatest),
+        (O::Gt | O::GtEq, P::Above) => With(O::Gt, range.greatest),
+        (O::Lt | O::LtEq, P::Below) => With(O::Lt, range.least),
+        (O::Gt | O::GtEq, P::Below) => With(O::GtEq, range.least),
+        _ => return None,
+    })
+}
+
+fn compared(operator: Operator, side: &Typed, number: &str) -> SqlResult<Option<Expr>> {
+    let Some(range) = Range::of(&side.sql_type) else { return Ok(None) };
+    let position = numeric_position(number, range.scale, range.least, range.greatest)?;
+    let expr = || side.expr.clone();
+    let unknown = || lit(ScalarValue::Boolean(None));
+    Ok(outcome(operator, position, &range).and_then(|outcome| {
+        Some(match outcome {
+            Outcome::With(operator, multiple) => {
+                let number = Expr::Literal(scalar(multiple, &side.sql_type)?, None);
+                Expr::BinaryExpr(BinaryExpr::new(Box::new(expr()), operator, Box::new(number)))
+            }
+            Outcome::Never => expr().is_null().and(unknown()),
+            Outcome::Always => expr().is_not_null().or(unknown()),
+            Outcome::Is(value) => lit(value),
+        })
+    }))
+}
+
+/// A multiple of 10^-scale as a value of the type.
+fn scalar(multiple: i128, sql_type: &SqlType) -> Option<ScalarValue> {
+    Some(match sql_type {
+        SqlType::Int2 => ScalarValue::Int16(Some(i16::try_from(multiple).ok()?)),
+        SqlType::Int4 => ScalarValue::Int32(Some(i32::try_from(multiple).ok()?)),
+        SqlType::Int8 => ScalarValue::Int64(Some(i64::try_from(multiple).ok()?)),
+        SqlType::Numeric { precision, scale } => {
+            ScalarValue::Decimal128(Some(multiple), *precision, i8::try_from(*scale).ok()?)
+        }
+        _ => return None,
+    })
+}
+
+/// Whether the comparison of `side` with a number is false for every value that is not NULL.
+pub(super) fn is_never(comparison: &Expr, side: &Expr) -> bool {
+    matches!(comparison, Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right })
+        if matches!(&**left, Expr::IsNull(inner) if **inner == *side)
+            && matches!(&**right, Expr::Literal(ScalarValue::Boolean(None), _)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use NumericPosition::{Above, After, At, Below};
+use Outcome::{Always, Is, Never, With};
+
+use super::*;
+
+const OPERATORS: [Operator; 8] = [
+    Operator::Eq,
+    Operator::NotEq,
+    Operator::Lt,
+    Operator::LtEq,
+    Operator::Gt,
+    Operator::GtEq,
+    Operator::IsDistinctFrom,
+    Operator::IsNotDistinctFrom,
+];
+
+/// What an outcome says of a value, with numbers in tenths so that those between two values exist.
+fn holds(outcome: &Outcome, value: i128) -> bool {
+    match outcome {
+        With(operator, number) => compare(*operator, value, *number),
+        Never => false,
+        Always => true,
+        Is(known) => *known,
+    }
+}
+
+fn compare(operator: Operator, value: i128, number: i128) -> bool {
+    match operator {
+        Operator::Eq | Operator::IsNotDistinctFrom => value == number,
+        Operator::NotEq | Operator::IsDistinctFrom => value != number,
+        Operator::Lt => value < number,
+        Operator::LtEq => value <= number,
+        Operator::Gt => value > number,
+        Operator::GtEq => value >= number,
+        other => panic!("{other} is no comparison"),
+    }
+}
+
+#[test]
+fn every_comparison_says_of_every_value_what_the_number_itself_says() {
+    let range = Range { least: -3, greatest: 3, scale: 0 };
+    // In tenths: the values are -30 to 30, the numbers lie anywhere.
+    for tenths in -50..=50_i128 {
+        let floor = tenths.div_euclid(10);
+        let position = match tenths.rem_euclid(10) {
+            _ if floor < range.least => Below,
+            _ if tenths > range.greatest * 10 => Above,
+            0 => At(floor),
+            _ => After(floor),
+        };
+        for operator in OPERATORS {
+            let outcome = outcome(operator, position, &range).expect("a comparison");
+            for value in range.least..=range.greatest {
+                let said = holds(&outcome, value);
+                assert_eq!(said, compare(operator, value * 10, tenths), "{value} {operator} {tenths}/10: {outcome:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_comparison_has_no_outcome() {
+    assert_eq!(outcome(Operator::Plus, At(1), &Range { least: -3, greatest: 3, scale: 0 }), None);
+    assert_eq!(outcome(Operator::LikeMatch, Above, &Range { least: -3, greatest: 3, scale: 0 }), None);
+}
