@@ -4,7 +4,7 @@
 //! Never measures without checking answers, and never starts a server: it is given an address.
 //!
 //! Start at `run.rs` for one benchmark of queries from data to figure, `suite.rs` has the tables and queries; `cold.rs` runs them on servers that
-//! remember nothing, `streams.rs` many at once, `clusters.rs` on clusters of processes, `dashboard.rs` the same again and again, `loads.rs` measures how the tables come in, `plans.rs` how long queries take to be planned; at `measure/mod.rs` for how clients are driven.
+//! remember nothing, `streams.rs` many at once, `clusters.rs` on clusters of processes, `dashboard.rs` the same again and again, `loads.rs` measures how the tables come in, `plans.rs` how long queries take to be planned, `planning.rs` how long those that are long or deep (`shapes.rs`); at `measure/mod.rs` for how clients are driven.
 
 pub mod answers;
 mod chance;
@@ -18,10 +18,12 @@ pub mod load;
 pub mod loads;
 pub mod measure;
 pub mod peers;
+pub mod planning;
 pub mod plans;
 pub mod plot;
 pub mod report;
 pub mod run;
+pub mod shapes;
 pub mod streams;
 pub mod suite;
 pub mod tpcc;

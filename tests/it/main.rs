@@ -43,6 +43,7 @@ mod rows;
 mod s3;
 mod sequence;
 mod server;
+mod shapes;
 mod slt;
 mod start;
 mod storm;

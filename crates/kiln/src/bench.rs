@@ -118,6 +118,8 @@ enum SuiteName {
     Ingest,
     /// What fresh rows cost a scan, as a ratio to a table that has settled
     Unsettled,
+    /// How long statements take that are long or deep, by their size
+    Planning,
     /// How soon a server that was killed answers again; `--sf` says how many gigabytes it holds
     Recovery,
 }
@@ -132,7 +134,7 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
         SuiteName::Tpch | SuiteName::Dashboard => queries::run(&arguments, Suite::Tpch, workspace).await,
         SuiteName::Tpcds => queries::run(&arguments, Suite::Tpcds, workspace).await,
         SuiteName::Recovery => recovery::run(&workspace.join("kiln-recovery"), arguments.sf).await,
-        SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled => {
+        SuiteName::Ycsb | SuiteName::Tpcc | SuiteName::Ingest | SuiteName::Unsettled | SuiteName::Planning => {
             many_clients(&arguments, &workspace).await
         }
     };

@@ -19,6 +19,7 @@ mod worker;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use types::stack::RUNNING_STACK;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
@@ -56,7 +57,8 @@ enum Role {
 fn main() -> ExitCode {
     allocator::Allocator::keep_free_memory();
     let arguments = Arguments::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(8 << 20).build() {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match threads.enable_all().thread_stack_size(RUNNING_STACK).build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };

@@ -4,6 +4,7 @@ use std::io;
 
 use datafusion::common::{Column, DataFusionError, Diagnostic, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
+use types::stack::too_complex;
 use types::{Condition, SqlError};
 
 #[cfg(test)]
@@ -99,12 +100,6 @@ fn plain(error: &DataFusionError) -> SqlError {
         DataFusionError::Internal(text) => internal_error(text),
         other => SqlError::internal(other.to_string()),
     }
-}
-
-/// `54001`: nested too deeply.
-pub(crate) fn too_complex() -> SqlError {
-    SqlError::new(Condition::StatementTooComplex, "stack depth limit exceeded")
-        .with_hint("Split the statement: it nests expressions or subqueries too deeply.")
 }
 
 fn schema_error(error: &SchemaError) -> SqlError {

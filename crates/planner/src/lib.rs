@@ -9,6 +9,7 @@
 mod activity;
 mod any_expression;
 mod bind;
+mod conditions;
 mod context;
 pub mod define;
 pub mod dependent;
@@ -20,6 +21,7 @@ pub mod interrupt;
 mod kept;
 mod key_sets;
 mod keyword;
+mod levels;
 pub mod optimize;
 pub mod parse;
 mod past;
@@ -39,6 +41,7 @@ mod shard_table;
 mod shared;
 pub mod stop;
 mod stream_table;
+mod subqueries;
 pub mod system;
 pub mod write;
 

@@ -15,11 +15,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use tokio_util::sync::CancellationToken;
+use types::stack::{PlanningStack, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
 use crate::bind::{ask_counts, depends_on_digits, holds_for_digits, undivided};
 use crate::dependent::{DependentSubqueries, lift};
 use crate::error::from_datafusion;
+use crate::levels;
 use crate::past::Pin;
 use crate::phases::{Phase, Phases};
 use crate::session::{SessionCommand, check_storage_columns};
@@ -161,7 +163,7 @@ impl QueryPlan {
         }
         let values = ParamValues::from(values);
         let locked_limit = self.locked_limit.with_parameters(&values)?;
-        let plan = self.plan.clone().with_param_values(values).map_err(from_datafusion)?;
+        let plan = with_planning_stack(|| self.plan.clone().with_param_values(values)).map_err(from_datafusion)?;
         Ok(QueryPlan { parameters: Vec::new(), locked_limit, ..self.with_plan(plan) })
     }
 
@@ -209,6 +211,10 @@ impl QueryPlan {
     /// # Errors
     /// Whatever constant folding meets (division by zero), and bugs.
     pub async fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
+        PlanningStack::new(self.optimize(stop)).await
+    }
+
+    async fn optimize(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
         let OptimizedOnce(known) = &self.optimized;
         if let Some(known) = known.as_ref().and_then(|known| known.get()) {
             return known.anew().map_err(from_datafusion);
@@ -238,6 +244,10 @@ impl QueryPlan {
     /// # Errors
     /// As [`QueryPlan::optimized`].
     pub async fn optimized_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
+        PlanningStack::new(self.optimize_apart(stop)).await
+    }
+
+    async fn optimize_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
         let begun = self.phases.begin();
         let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
@@ -341,8 +351,12 @@ async fn operators(
     stop: &CancellationToken,
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     let plan = lift(plan).map_err(from_datafusion)?;
-    let operators = state.query_planner().create_physical_plan(&plan, state).await.map_err(from_datafusion)?;
-    stoppable(operators, stop).map_err(from_datafusion)
+    let operators = async {
+        let operators = state.query_planner().create_physical_plan(&plan, state).await?;
+        levels::check_operators(&operators)?;
+        stoppable(operators, stop)
+    };
+    PlanningStack::new(operators).await.map_err(from_datafusion)
 }
 
 /// Rows to be added to a table.

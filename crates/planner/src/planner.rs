@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
+use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::StatementContext;
@@ -53,6 +54,16 @@ impl Planner {
     /// # Errors
     /// Whatever is wrong with the statement; `0A000` for what Kiln does not do.
     pub fn plan(
+        &self,
+        parsed: &Parsed,
+        parameter_types: &[Option<SqlType>],
+        context: &Arc<StatementContext>,
+    ) -> SqlResult<Planned> {
+        with_planning_stack(|| self.plan_here(parsed, parameter_types, context))
+    }
+
+    /// As [`Planner::plan`], on a stack for planning.
+    fn plan_here(
         &self,
         parsed: &Parsed,
         parameter_types: &[Option<SqlType>],
@@ -139,7 +150,7 @@ impl Planner {
         parameter_types: &[Option<SqlType>],
         context: &Arc<StatementContext>,
     ) -> SqlResult<Planned> {
-        match self.plan(parsed, parameter_types, context)? {
+        match self.plan_here(parsed, parameter_types, context)? {
             Planned::Session(SessionCommand::Declare { query, .. }) => Ok(Planned::Query(*query)),
             Planned::Session(SessionCommand::Execute { .. }) => {
                 Err(SqlError::internal("EXPLAIN EXECUTE is of the session's prepared statements"))
@@ -172,6 +183,7 @@ impl Planner {
             return Err(SqlError::new(Condition::SyntaxError, message).with_detail(detail));
         }
         let binder = Binder::new(self, context);
-        arguments.iter().zip(types).map(|(argument, wanted)| binder.constant(argument, wanted)).collect()
+        let value = |(argument, wanted)| binder.constant(argument, wanted);
+        with_planning_stack(|| arguments.iter().zip(types).map(value).collect())
     }
 }

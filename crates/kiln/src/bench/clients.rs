@@ -7,7 +7,7 @@ use std::time::Duration;
 use bench::measure::server::{Server, Storage};
 use bench::measure::{Report, Span};
 use bench::ycsb::Workload;
-use bench::{ingest, tpcc, unsettled, ycsb};
+use bench::{ingest, planning, tpcc, unsettled, ycsb};
 use clap::{Args, ValueEnum};
 use types::{Clock, SystemClock};
 
@@ -132,6 +132,7 @@ async fn measure(
             tpcc::run(server, &options, clock, say).await?
         }
         SuiteName::Unsettled => unsettled::run(server, given.rows.max(100), clock, say).await?,
+        SuiteName::Planning => planning::run(server, clock, say).await?,
         SuiteName::Recovery => anyhow::bail!("recovery is measured with a server of its own"),
         SuiteName::Tpch | SuiteName::Tpcds | SuiteName::Dashboard => {
             anyhow::bail!("TPC-H, TPC-DS and the dashboard are measured query by query")

@@ -15,7 +15,7 @@ use super::resolve::Locked;
 use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count, with_queries};
 use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
-use crate::{Phase, rewrite, semantics};
+use crate::{Phase, levels, rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
@@ -143,6 +143,7 @@ pub(super) fn logical_over(
             let (error, place) = located(error);
             binder.text.mark_at(error, place)
         })?;
+    let plan = levels::bounded(plan).map_err(from_datafusion)?;
     let plan = parameter::with_numeric_values(binder, plan)?;
     let settled = row_count::settle(binder, plan);
     binder.phases().end(Phase::Names, begun);
@@ -156,5 +157,5 @@ pub(super) fn analyze(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<Logic
     let options: &Arc<ConfigOptions> = state.config_options();
     let analyzed = state.analyzer().rules.iter().try_fold(plan, |plan, rule| rule.analyze(plan, options));
     binder.phases().end(Phase::Types, begun);
-    analyzed.map_err(from_datafusion)
+    analyzed.and_then(levels::bounded).map_err(from_datafusion)
 }

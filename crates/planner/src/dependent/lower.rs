@@ -7,7 +7,7 @@ use datafusion::common::{Column, DFSchema, Result as DfResult};
 use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_binary, split_conjunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, Subquery, check_subquery_expr};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, Subquery};
 
 use super::Surroundings;
 use super::array::ARRAY_SUBQUERY;
@@ -16,6 +16,7 @@ use super::lateral::{lower_condition_of_pairs, lower_join};
 use super::lift::calls_subquery;
 use super::membership::{lower_condition, three_valued};
 use super::parameter::outer_references;
+use crate::subqueries::check_one;
 
 /// `plan` with every subquery that has no join form replaced, inner ones first.
 pub(super) fn plan(plan: LogicalPlan, within: &Surroundings) -> DfResult<LogicalPlan> {
@@ -162,7 +163,7 @@ fn has_join_form(
         && shaped
         && (!is_aggregate || is_correlated_by_equality(&subquery.subquery)?)
         && is_plainly_correlated(&subquery.subquery)?
-        && check_subquery_expr(node, &subquery.subquery, expr).is_ok())
+        && check_one(node, subquery, expr).is_ok())
 }
 
 /// Whether the subquery gives one row for sure: an aggregate over everything, perhaps projected.

@@ -158,7 +158,7 @@ impl ResolvedFunction {
     }
 
     /// The type of its value.
-    pub(super) fn gives(&self) -> &SqlType {
+    pub(crate) fn gives(&self) -> &SqlType {
         &self.gives
     }
 

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::common::{JoinType, Result, internal_err};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, DistinctOn, Expr, Filter, InvariantLevel, Join, Limit, LogicalPlan, Projection, Sort,
-    SubqueryAlias, Union, Window,
+    Aggregate, Distinct, DistinctOn, Expr, Filter, Join, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Union,
+    Window,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::{KEYS_OF_JOINS, SIMPLIFY, repeats};
+use crate::conditions::flatten_chains;
 use crate::error::to_datafusion;
 use crate::functions::folding::folding;
-use crate::interrupt;
+use crate::{interrupt, levels, subqueries};
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -45,7 +46,7 @@ fn by_each(mut plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerConfig) 
     let schema = Arc::clone(plan.schema());
     let mut kinds = Kinds::of(&plan, true)?;
     if kinds.has(Kinds::SUBQUERY) {
-        plan.check_invariants(InvariantLevel::Executable)?;
+        subqueries::check_all(&plan)?;
     }
     for rule in rules {
         interrupt::check().map_err(to_datafusion)?;
@@ -60,6 +61,7 @@ fn by_each(mut plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerConfig) 
             kinds = Kinds::of(&plan, kinds.has(Kinds::SUBQUERY.and(Kinds::LATERAL)))?;
         }
     }
+    levels::check(&plan)?;
     if !plan.schema().logically_equivalent_names_and_types(&schema) {
         return internal_err!("the optimizer made {:?} of {schema:?}", plan.schema());
     }
@@ -272,6 +274,7 @@ impl Pass<'_> {
         interrupt::check().map_err(to_datafusion)?;
         let rewritten = self.rule.rewrite(std::mem::take(node), self.config)?;
         *node = rewritten.data;
+        flatten_chains(node);
         Ok(Rewritten { is_changed: rewritten.transformed, is_last: rewritten.tnr == TreeNodeRecursion::Stop })
     }
 
@@ -280,7 +283,9 @@ impl Pass<'_> {
             return Ok(Transformed::no(node));
         }
         interrupt::check().map_err(to_datafusion)?;
-        self.rule.rewrite(node, self.config)
+        let mut rewritten = self.rule.rewrite(node, self.config)?;
+        flatten_chains(&mut rewritten.data);
+        Ok(rewritten)
     }
 }
 

@@ -1,23 +1,20 @@
 //! The tokens of one statement and where the parser stands among them; names, lists and errors, which all grammar needs.
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use types::stack::{self, PLAN_LEVELS, too_complex};
 use types::{Condition, SqlError, SqlResult};
 
 use super::Origin;
 use super::lex::{Lexeme, Token, at_or_near, character};
-use crate::error::too_complex;
 use crate::interrupt;
 use crate::keyword::{Category, category};
 
-/// How deep expressions, subqueries and joins nest at most.
-const DEPTH_MAX: usize = 400;
+/// How deep expressions, subqueries and joins nest at most: a subquery is up to eight levels of a plan.
+const DEPTH_MAX: usize = PLAN_LEVELS / 8;
 
-/// How high a tree of expressions grows at most: `1 + 1 + …` grows without nesting. What walks the tree later has a stack for more.
-const HEIGHT_MAX: usize = 800;
-
-/// The parser goes on with a new piece of stack when less than this is left, and its size.
-const STACK_LEFT_MIN: usize = 128 * 1024;
-const STACK_PIECE: usize = 1024 * 1024;
+/// How high a tree of expressions, set operations and joins grows at most: `1 + 1 + …` grows without nesting. What it becomes has up to four
+/// levels for each.
+const HEIGHT_MAX: usize = PLAN_LEVELS / 4;
 
 /// Where the parser stands.
 pub(super) struct Cursor<'a> {
@@ -175,9 +172,10 @@ impl<'a> Cursor<'a> {
         if self.depth >= DEPTH_MAX {
             return Err(too_complex());
         }
+        stack::check()?;
         self.depth += 1;
         let height = std::mem::take(&mut self.height);
-        let parsed = stacker::maybe_grow(STACK_LEFT_MIN, STACK_PIECE, || parse(self));
+        let parsed = parse(self);
         self.depth -= 1;
         self.height = height.max(self.height + 1);
         parsed

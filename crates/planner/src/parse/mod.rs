@@ -31,10 +31,12 @@ mod transaction;
 mod update;
 
 use datafusion::sql::sqlparser::ast::Expr;
+use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
 use self::cursor::Cursor;
 use self::lex::{Lexeme, Token};
+pub(crate) use self::query::BALANCED_FROM;
 pub use self::statement::Statement;
 pub(crate) use self::text::{expr_of, text_of};
 
@@ -121,6 +123,10 @@ fn first_parameter(sql: &str, lexemes: &[Lexeme]) -> Option<(String, u32)> {
 /// # Errors
 /// What PostgreSQL's grammar has no place for; what it has and Kiln does not becomes [`Statement::Refused`].
 pub(crate) fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
+    with_planning_stack(|| parse_statements(sql))
+}
+
+fn parse_statements(sql: &str) -> SqlResult<Vec<Parsed>> {
     let lexemes = lex::lex(sql)?;
     let mut statements = Vec::new();
     let (mut counted, mut offset) = (0, 0);

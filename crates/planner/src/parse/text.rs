@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Value, ValueWithSpan, VisitMut, VisitorMut};
+use types::stack::with_planning_stack;
 use types::{SqlError, SqlResult};
 
 use super::Origin;
@@ -23,6 +24,10 @@ pub(crate) fn text_of<T: Clone + VisitMut + fmt::Display>(tree: &T) -> String {
 /// # Errors
 /// `XX000`: it was read when it was stored.
 pub(crate) fn expr_of(text: &str) -> SqlResult<Expr> {
+    with_planning_stack(|| parse_expr(text))
+}
+
+fn parse_expr(text: &str) -> SqlResult<Expr> {
     let broken = |error: SqlError| SqlError::internal(format!("the stored expression {text} is broken: {error}"));
     let lexemes = lex(text).map_err(broken)?;
     let mut cursor = Cursor::new(text, &lexemes, 0, Origin { text, offset: 0 });

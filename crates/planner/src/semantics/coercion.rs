@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
+use super::typed::field_of;
 use crate::optimize::with_stack;
 
 /// Coerces what is not settled.
@@ -89,7 +90,7 @@ fn is_settled(node: &LogicalPlan) -> bool {
         LogicalPlan::Join(join) => {
             let (left, right) = (join.left.schema(), join.right.schema());
             let are_alike = |(a, b): &(Expr, Expr)| {
-                is_typed(a, left) && is_typed(b, right) && same(a.get_type(left.as_ref()), b.get_type(right.as_ref()))
+                is_typed(a, left) && is_typed(b, right) && same(type_in(a, left), type_in(b, right))
             };
             let has_all = matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full);
             join.on.iter().all(are_alike)
@@ -108,7 +109,7 @@ fn is_condition(expr: &Expr, schema: &DFSchema) -> bool {
         Expr::Not(inner) => is_condition(inner, schema),
         Expr::BinaryExpr(_) | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::InList(_) => is_typed(expr, schema),
         Expr::Literal(..) | Expr::Column(_) | Expr::ScalarFunction(_) => {
-            is_typed(expr, schema) && expr.get_type(schema).is_ok_and(|found| found == DataType::Boolean)
+            is_typed(expr, schema) && type_in(expr, schema).is_ok_and(|found| found == DataType::Boolean)
         }
         _ => false,
     }
@@ -132,26 +133,33 @@ fn is_typed(expr: &Expr, schema: &DFSchema) -> bool {
             | Operator::GtEq
             | Operator::IsDistinctFrom
             | Operator::IsNotDistinctFrom => {
-                is_typed(left, schema) && is_typed(right, schema) && same(left.get_type(schema), right.get_type(schema))
+                is_typed(left, schema) && is_typed(right, schema) && same(type_in(left, schema), type_in(right, schema))
             }
             _ => false,
         },
         Expr::Not(_) => is_condition(expr, schema),
         Expr::InList(list) => {
-            let sought = list.expr.get_type(schema);
+            let sought = type_in(&list.expr, schema);
             let is_like_it = |item: &Expr| match (item, &sought) {
                 (Expr::Literal(value, _), Ok(sought)) => value.data_type() == *sought,
                 _ => false,
             };
             is_typed(&list.expr, schema) && list.list.iter().all(is_like_it)
         }
-        Expr::Case(case) if case.expr.is_none() => {
+        Expr::Case(case) => {
             let gives = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
-            let mut types = gives.clone().map(|given| given.get_type(schema));
+            let mut types = gives.clone().map(|given| type_in(given, schema));
             let Some(Ok(first)) = types.next() else { return false };
             types.all(|other| other.is_ok_and(|other| other == first))
                 && gives.into_iter().all(|given| is_typed(given, schema))
-                && case.when_then_expr.iter().all(|(when, _)| is_condition(when, schema))
+                && match &case.expr {
+                    None => case.when_then_expr.iter().all(|(when, _)| is_condition(when, schema)),
+                    Some(operand) => {
+                        let compared = type_in(operand, schema).ok();
+                        let is_alike = |when: &Expr| type_in(when, schema).ok() == compared && is_typed(when, schema);
+                        is_typed(operand, schema) && case.when_then_expr.iter().all(|(when, _)| is_alike(when))
+                    }
+                }
         }
         Expr::ScalarFunction(call) => takes_any(call.func.signature()) && all(&call.args),
         Expr::AggregateFunction(call) => {
@@ -163,6 +171,10 @@ fn is_typed(expr: &Expr, schema: &DFSchema) -> bool {
         }
         _ => false,
     }
+}
+
+fn type_in(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
+    field_of(expr, schema).map(|field| field.data_type().clone())
 }
 
 fn same(left: Result<DataType>, right: Result<DataType>) -> bool {

@@ -9,14 +9,17 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, TableReference};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use types::SqlType;
 
+use super::Session;
+use super::copies::copied;
+use crate::conditions::balanced;
 use crate::functions::can_fail;
 
 /// The right side of AND or OR, asked only where the left one leaves it open; only if it can fail.
-pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr) -> Result<Expr> {
+pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr, session: &Session) -> Result<Expr> {
     if !may_fail(&right)? {
         return Ok(right);
     }
@@ -25,10 +28,12 @@ pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr) -> Result<Ex
     let is_near = |condition: &Expr| relations(condition).is_subset(&near);
     let (open, decided) = match operator {
         Operator::And => {
-            let conditions = split_conjunction(left).into_iter().filter(|condition| is_near(condition)).cloned();
-            (conjunction(conditions).map(|left| Expr::IsNotFalse(Box::new(left))), false)
+            let conditions = split_conjunction(left).into_iter().filter(|condition| is_near(condition));
+            let conditions = conditions.map(|condition| copied(condition, session)).collect::<Result<Vec<_>>>()?;
+            (balanced(conditions, Operator::And).map(|left| Expr::IsNotFalse(Box::new(left))), false)
         }
-        _ => (is_near(left).then(|| Expr::IsNotTrue(Box::new(left.clone()))), true),
+        _ if is_near(left) => (Some(Expr::IsNotTrue(Box::new(copied(left, session)?))), true),
+        _ => (None, true),
     };
     match open {
         Some(open) => Ok(lazy(Case::new(None, vec![(Box::new(open), Box::new(right))], Some(Box::new(lit(decided)))))),
@@ -39,6 +44,9 @@ pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr) -> Result<Ex
 /// A CASE of conditions as it is, unless evaluating a branch in vain could fail.
 pub(super) fn lazy_if_needed(case: Case) -> Result<Expr> {
     let mut fails = false;
+    if let Some(operand) = &case.expr {
+        fails = may_fail(operand)?;
+    }
     for (when, then) in &case.when_then_expr {
         fails = fails || may_fail(when)? || may_fail(then)?;
     }
@@ -55,7 +63,7 @@ fn lazy(case: Case) -> Expr {
         Box::new(Expr::Cast(Cast::new_from_field(condition, field)))
     };
     let branches = case.when_then_expr.into_iter().map(|(when, then)| (when, number(then))).collect();
-    let case = Expr::Case(Case::new(None, branches, case.else_expr.map(number)));
+    let case = Expr::Case(Case::new(case.expr, branches, case.else_expr.map(number)));
     let one = Expr::Literal(ScalarValue::Int16(Some(1)), None);
     Expr::BinaryExpr(BinaryExpr::new(Box::new(case), Operator::Eq, Box::new(one)))
 }

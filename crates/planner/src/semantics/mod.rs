@@ -10,6 +10,7 @@ mod compare;
 mod compare_number;
 mod comparison_keys;
 mod concerning;
+mod copies;
 mod expr_planner;
 mod fold;
 mod grouping_set;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, ExprSchema, JoinType, Result, ScalarValue};
+use datafusion::functions::core::nullif;
 use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -22,15 +23,17 @@ use super::cast::lower as lower_cast;
 use super::compare::{self, Typed};
 use super::compare_number::is_never;
 use super::comparison_keys;
+use super::copies::{copied, is_cheap};
 use super::fold::fold;
 use super::grouping_set::over_columns;
 use super::guard::{guarded, lazy_if_needed};
 use super::no_row::null_without_row;
 use super::recursive::resolve_recursive;
-use super::set_operation::{resolve_union, resolve_values};
+use super::set_operation::{flattened, resolve_union, resolve_values};
 use super::type_rules::{Operand, common_type, plain, taken_beside};
 use super::typed::type_of;
 use super::unnest::mark_elements;
+use crate::conditions::balanced;
 use crate::error::to_datafusion;
 use crate::functions;
 use crate::functions::cast::{CastKind, is_text};
@@ -72,6 +75,10 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return resolve_recursive(query, outer, session);
     }
+    let plan = match plan {
+        LogicalPlan::Union(union) => LogicalPlan::Union(flattened(union)),
+        plan => plan,
+    };
     let before: Vec<DFSchemaRef> = plan.inputs().into_iter().map(|input| Arc::clone(input.schema())).collect();
     let plan = resolve_children(plan, outer, session)?;
     let is_over_the_same = before.iter().zip(plan.inputs()).all(|(before, input)| Arc::ptr_eq(before, input.schema()));
@@ -345,7 +352,15 @@ impl Rewriter<'_> {
             // The value has the type that it is compared in.
             let gives = nullif_type(Operand::new(&left, &arguments[0]), &arguments[1]).map_err(external)?;
             let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
-            let equal = compare::lower(Operator::Eq, self.typed(left.clone())?, self.typed(right)?, self.session)?;
+            let compared = copied(&left, self.session)?;
+            let equal = compare::lower(Operator::Eq, self.typed(compared)?, self.typed(right)?, self.session)?;
+            if !is_cheap(&left)
+                && let Expr::BinaryExpr(BinaryExpr { left: compared, op: Operator::Eq, right }) = &equal
+                && **compared == left
+            {
+                let call = ScalarFunction::new_udf(nullif(), vec![left, right.as_ref().clone()]);
+                return Ok(marked(Expr::ScalarFunction(call), &gives));
+            }
             let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
             let case = Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)));
             return Ok(marked(Expr::Case(case), &gives));
@@ -432,7 +447,7 @@ impl Rewriter<'_> {
         if matches!(operator, O::And | O::Or) {
             let place = if operator == O::And { "AND" } else { "OR" };
             let (left, right) = (self.condition(left, place)?, self.condition(right, place)?);
-            let right = guarded(&left, operator, right)?;
+            let right = guarded(&left, operator, right, self.session)?;
             return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
         }
         if !compares.contains(&operator) {
@@ -445,7 +460,7 @@ impl Rewriter<'_> {
     fn between(&self, between: Between) -> Result<Expr> {
         let low = compare::lower(
             Operator::GtEq,
-            self.typed((*between.expr).clone())?,
+            self.typed(copied(&between.expr, self.session)?)?,
             self.typed(*between.low)?,
             self.session,
         )?;
@@ -460,18 +475,15 @@ impl Rewriter<'_> {
         let left = self.typed(*list.expr)?;
         let mut comparisons = Vec::with_capacity(list.list.len());
         for element in list.list {
-            let comparison = compare::lower(Operator::Eq, left.clone(), self.typed(element)?, self.session)?;
-            comparisons.push(comparison);
+            let left = Typed { expr: copied(&left.expr, self.session)?, sql_type: left.sql_type.clone() };
+            comparisons.push(compare::lower(Operator::Eq, left, self.typed(element)?, self.session)?);
         }
         // A number that is none of the type's is equal to none: where another comparison says what NULL gives, it says nothing.
         if !comparisons.iter().all(|comparison| is_never(comparison, &left.expr)) {
             comparisons.retain(|comparison| !is_never(comparison, &left.expr));
         }
-        let is_uniform = comparisons.iter().all(|comparison| {
-            matches!(comparison, Expr::BinaryExpr(BinaryExpr { left: side, op: Operator::Eq, right })
-                if **side == left.expr && matches!(**right, Expr::Literal(..)))
-        });
-        if is_uniform {
+        if let Some(sought) = self.sought(&left.expr, &comparisons) {
+            let sought = Box::new(sought.clone());
             let elements = comparisons
                 .into_iter()
                 .filter_map(|comparison| match comparison {
@@ -479,10 +491,27 @@ impl Rewriter<'_> {
                     _ => None,
                 })
                 .collect();
-            return Ok(Expr::InList(InList::new(Box::new(left.expr), elements, list.negated)));
+            return Ok(Expr::InList(InList::new(sought, elements, list.negated)));
         }
-        let any = comparisons.into_iter().reduce(Expr::or).unwrap_or_else(|| lit(false));
+        let any = balanced(comparisons, Operator::Or).unwrap_or_else(|| lit(false));
         Ok(if list.negated { Expr::Not(Box::new(any)) } else { any })
+    }
+
+    /// What all comparisons with the elements of a list seek, if the list is to stay one: where the elements are known before the rows, and
+    /// where a chain would be long or compute what is sought for each.
+    fn sought<'e>(&self, left: &Expr, comparisons: &'e [Expr]) -> Option<&'e Expr> {
+        let sides = |comparison: &'e Expr| match comparison {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => Some((left.as_ref(), right.as_ref())),
+            _ => None,
+        };
+        let (first, _) = sides(comparisons.first()?)?;
+        if !comparisons.iter().all(|comparison| sides(comparison).is_some_and(|(side, _)| side == first)) {
+            return None;
+        }
+        let mut elements = comparisons.iter().filter_map(sides).map(|(_, element)| element);
+        let are_known = elements.all(|element| matches!(element, Expr::Literal(..) | Expr::Placeholder(_)));
+        let is_better = (are_known && first == left) || !is_cheap(first) || comparisons.len() > CHAIN_MAX;
+        is_better.then_some(first)
     }
 
     fn like(&self, like: Like) -> Result<Expr> {
@@ -497,16 +526,16 @@ impl Rewriter<'_> {
     }
 
     fn case(&self, case: Case) -> Result<Expr> {
-        let mut branches = Vec::with_capacity(case.when_then_expr.len());
-        for (when, then) in case.when_then_expr {
-            let condition = match &case.expr {
-                Some(operand) => {
-                    compare::lower(Operator::Eq, self.typed((**operand).clone())?, self.typed(*when)?, self.session)?
-                }
-                None => self.condition(*when, "CASE/WHEN")?,
-            };
-            branches.push((condition, self.typed(*then)?));
-        }
+        let (whens, thens): (Vec<_>, Vec<_>) = case.when_then_expr.into_iter().unzip();
+        let (operand, conditions) = match case.expr {
+            Some(operand) => self.simple_case(*operand, whens)?,
+            None => {
+                let conditions = whens.into_iter().map(|when| self.condition(*when, "CASE/WHEN"));
+                (None, conditions.collect::<Result<Vec<_>>>()?)
+            }
+        };
+        let thens = thens.into_iter().map(|then| self.typed(*then)).collect::<Result<Vec<_>>>()?;
+        let branches: Vec<(Expr, Typed)> = conditions.into_iter().zip(thens).collect();
         let otherwise = case.else_expr.map(|expr| self.typed(*expr)).transpose()?;
         // PostgreSQL looks at ELSE first.
         let results = otherwise.iter().chain(branches.iter().map(|(_, then)| then));
@@ -518,11 +547,49 @@ impl Rewriter<'_> {
         let branches =
             branches.into_iter().map(|(when, then)| Ok((Box::new(when), cast(then)?))).collect::<Result<_>>()?;
         let otherwise = otherwise.map(cast).transpose()?;
-        let case = Case::new(None, branches, otherwise);
+        let case = Case::new(operand.map(Box::new), branches, otherwise);
         if common == SqlType::Bool {
             return lazy_if_needed(case);
         }
         Ok(marked(Expr::Case(case), &common))
+    }
+
+    /// A simple CASE: its operand, if it is compared as one value with all of `whens`, and what it is compared with; else the comparisons. What
+    /// costs nothing is compared by conditions, which rules understand.
+    fn simple_case(&self, operand: Expr, whens: Vec<Box<Expr>>) -> Result<(Option<Expr>, Vec<Expr>)> {
+        let operand = self.typed(operand)?;
+        let whens = whens.into_iter().map(|when| self.typed(*when)).collect::<Result<Vec<_>>>()?;
+        let compare = |operand: &Typed, whens: &[Typed]| {
+            let of = |when: &Typed| {
+                let operand = Typed { expr: copied(&operand.expr, self.session)?, sql_type: operand.sql_type.clone() };
+                compare::lower(Operator::Eq, operand, when.clone(), self.session)
+            };
+            whens.iter().map(of).collect::<Result<Vec<_>>>()
+        };
+        if is_cheap(&operand.expr) {
+            return Ok((None, compare(&operand, &whens)?));
+        }
+        // Each WHEN may bring the operand to another type: it is computed once, in one that all compare in.
+        let common = whens
+            .iter()
+            .try_fold(operand.sql_type.clone(), |common, when| compare::comparison_type(&common, &when.sql_type));
+        let Some(common) = common else {
+            // An error says which.
+            return Ok((None, compare(&operand, &whens)?));
+        };
+        let cast = |side: Typed| lower_cast(side.expr, &side.sql_type, &common, CastKind::Explicit, self.session);
+        let sides = whens.into_iter().map(|when| Ok(Typed { expr: cast(when)?, sql_type: common.clone() }));
+        let sides = sides.collect::<Result<Vec<_>>>()?;
+        let operand = Typed { expr: cast(operand)?, sql_type: common.clone() };
+        let mut comparisons = sides.into_iter().map(|when| {
+            compare::comparable_sides("=", Typed { expr: operand.expr.clone(), ..operand.clone() }, when, self.session)
+        });
+        let Some(first) = comparisons.next().transpose()? else { return Ok((None, Vec::new())) };
+        let mut values = vec![first.1];
+        for comparison in comparisons {
+            values.push(comparison?.1);
+        }
+        Ok((Some(first.0), values))
     }
 
     /// `42804` for what is no boolean where one is asked for.
@@ -564,6 +631,9 @@ impl Rewriter<'_> {
         Ok((left, Subquery { subquery: Arc::new(plan), ..subquery }))
     }
 }
+
+/// An IN list with more elements that differ from row to row is no chain of comparisons.
+const CHAIN_MAX: usize = 64;
 
 /// The type of the first argument of NULLIF once it is compared with the second.
 fn nullif_type(left: Operand<'_>, right: &SqlType) -> SqlResult<SqlType> {

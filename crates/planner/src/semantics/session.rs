@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use types::text::{DateContext, DateOrder};
 use types::{Random, SessionZone, SqlResult, SystemRandom};
@@ -24,6 +24,8 @@ pub struct Session {
     pub random: Arc<dyn Random>,
     /// Whether a text was read that means something else at another time.
     has_read_now: Arc<AtomicBool>,
+    /// Nodes of expressions that the statement's plan has as copies.
+    copies: Arc<AtomicUsize>,
 }
 
 impl Session {
@@ -50,7 +52,8 @@ impl Session {
     #[must_use]
     pub fn without_context(zone: SessionZone, date_order: DateOrder, transaction_us: i64, statement_us: i64) -> Self {
         let (context, random) = (None, Arc::new(SystemRandom));
-        Self { zone, date_order, transaction_us, statement_us, context, random, has_read_now: Arc::default() }
+        let (has_read_now, copies) = (Arc::default(), Arc::default());
+        Self { zone, date_order, transaction_us, statement_us, context, random, has_read_now, copies }
     }
 
     /// The statement whose catalog, role and settings the session has; `None` in a process that has none.
@@ -68,6 +71,11 @@ impl Session {
     #[must_use]
     pub fn has_facts_of(&self, other: &Self) -> bool {
         self.key() == other.key()
+    }
+
+    /// Counts `nodes` of expressions that were copied; how many there are now.
+    pub(super) fn count_copies(&self, nodes: usize) -> usize {
+        self.copies.fetch_add(nodes, Ordering::Relaxed) + nodes
     }
 
     fn key(&self) -> (SessionZone, DateOrder, i64, i64) {
@@ -103,6 +111,7 @@ impl From<&crate::StatementContext> for Session {
             context: Some(Arc::new(context.clone())),
             random: Arc::clone(&context.random),
             has_read_now: Arc::default(),
+            copies: Arc::default(),
         }
     }
 }

@@ -13,6 +13,20 @@ use super::type_rules::{Operand, common_type};
 use super::typed::type_of;
 use crate::functions::cast::CastKind;
 use crate::functions::external;
+use crate::parse::BALANCED_FROM;
+
+/// A long chain of UNION ALL with all of its inputs side by side, so that the types of all are looked at together; others as they are.
+pub(crate) fn flattened(union: Union) -> Union {
+    let mut inputs = Vec::new();
+    let mut open: Vec<&Arc<LogicalPlan>> = union.inputs.iter().rev().collect();
+    while let Some(input) = open.pop() {
+        match input.as_ref() {
+            LogicalPlan::Union(inner) => open.extend(inner.inputs.iter().rev()),
+            _ => inputs.push(Arc::clone(input)),
+        }
+    }
+    if inputs.len() < BALANCED_FROM { union } else { Union { inputs, schema: union.schema } }
+}
 
 /// Casts the inputs' columns to what they have in common.
 pub(crate) fn resolve_union(union: Union, session: &Arc<Session>) -> Result<LogicalPlan> {

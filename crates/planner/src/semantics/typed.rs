@@ -1,9 +1,15 @@
 //! The SQL type of an expression: what its field says, untyped literals and small integer literals set apart.
 
-use arrow::datatypes::Field;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::datatype::FieldExt;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{ExprSchema, Result, ScalarValue};
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ReturnFieldArgs};
 use types::SqlType;
+
+use crate::functions::function::{NamedFunction, ResolvedFunction};
 
 /// The SQL type of `expr`. Quoted literals and NULL are [`SqlType::Unknown`], whole literals `integer` where they fit.
 pub(crate) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<SqlType> {
@@ -18,8 +24,89 @@ pub(crate) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<SqlType> {
         }
         Expr::Alias(alias) => type_of(&alias.expr, schema),
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => Ok(SqlType::Unknown),
-        _ => Ok(field_type(&expr.to_field(schema)?.1, None)),
+        _ => Ok(field_type(field_of(expr, schema)?.as_ref(), None)),
     }
+}
+
+/// The field that `expr` gives, but for its name and whether it may be NULL. DataFusion's own way to it writes the name of every part of the
+/// expression, and of every part of these.
+pub(crate) fn field_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<FieldRef> {
+    let of_type = |data_type: DataType| Arc::new(Field::new("", data_type, true));
+    match expr {
+        Expr::Alias(alias) => {
+            let field = field_of(&alias.expr, schema)?;
+            Ok(match &alias.metadata {
+                Some(added) => {
+                    let mut metadata = FieldMetadata::from(field.metadata());
+                    metadata.extend(added.clone());
+                    field.with_field_metadata(&metadata)
+                }
+                None => field,
+            })
+        }
+        Expr::Negative(operand) => field_of(operand, schema),
+        Expr::Cast(cast) if !cast.field.name().is_empty() || !cast.field.metadata().is_empty() => {
+            Ok(of_type(cast.field.data_type().clone()).with_field_metadata(&FieldMetadata::from(cast.field.metadata())))
+        }
+        Expr::ScalarFunction(call) => {
+            let function = call.func.inner();
+            if let Some(resolved) = function.downcast_ref::<ResolvedFunction>() {
+                return Ok(Arc::new(resolved.gives().arrow_field("", true)));
+            }
+            if function.is::<NamedFunction>() {
+                let fields = call.args.iter().map(|arg| field_of(arg, schema)).collect::<Result<Vec<_>>>()?;
+                let literals: Vec<Option<&ScalarValue>> = call.args.iter().map(Expr::as_literal).collect();
+                let args = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &literals };
+                return call.func.return_field_from_args(args);
+            }
+            Ok(expr.to_field(schema)?.1)
+        }
+        Expr::Case(case) => {
+            let thens = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            for then in thens {
+                let field = field_of(then, schema)?;
+                if !field.data_type().is_null() {
+                    return Ok(of_type(field.data_type().clone()));
+                }
+            }
+            Ok(of_type(DataType::Null))
+        }
+        Expr::BinaryExpr(binary) if is_truth(binary.op) => Ok(of_type(DataType::Boolean)),
+        Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::InList(_)
+        | Expr::Between(_)
+        | Expr::Like(_)
+        | Expr::Exists(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_) => Ok(of_type(DataType::Boolean)),
+        _ => Ok(expr.to_field(schema)?.1),
+    }
+}
+
+/// Whether an operator gives true or false.
+fn is_truth(operator: Operator) -> bool {
+    use Operator as O;
+    matches!(
+        operator,
+        O::And
+            | O::Or
+            | O::Eq
+            | O::NotEq
+            | O::Lt
+            | O::LtEq
+            | O::Gt
+            | O::GtEq
+            | O::IsDistinctFrom
+            | O::IsNotDistinctFrom
+    )
 }
 
 /// The SQL type of a field; `literal` is the expression's value if it is a bare literal.

@@ -206,6 +206,23 @@ fn digits_of(value: &ScalarValue) -> Option<i64> {
     }
 }
 
+/// The operand of a simple CASE that a program compares with each WHEN: a larger one is computed once, over arrays.
+const OPERAND_NODES_MAX: usize = 8;
+
+/// Whether an expression has more nodes than `most`.
+fn nodes_exceed(expression: &Arc<dyn PhysicalExpr>, most: usize) -> bool {
+    let mut nodes = 0;
+    let mut open = vec![expression];
+    while let Some(next) = open.pop() {
+        nodes += 1;
+        if nodes > most {
+            return true;
+        }
+        open.extend(next.children());
+    }
+    false
+}
+
 fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
     // What is only carried is chosen over arrays.
     if !arrow_form::is_compared(&case.data_type(schema).ok()?) {
@@ -214,7 +231,7 @@ fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
     let branches = case.when_then_expr().iter().map(|(condition, value)| {
         let condition = match case.expr() {
             // The value that is compared is computed for each branch.
-            Some(compared) if is_volatile(compared) => return None,
+            Some(compared) if is_volatile(compared) || nodes_exceed(compared, OPERAND_NODES_MAX) => return None,
             Some(compared) => {
                 let is_equal = BinaryExpr::new(Arc::clone(compared), Operator::Eq, Arc::clone(condition));
                 operation(&is_equal, schema)?

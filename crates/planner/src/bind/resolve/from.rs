@@ -111,6 +111,7 @@ impl Resolver<'_> {
                     .with_hint("Its rows are computed once if it is written AS MATERIALIZED."));
             }
             cte.is_read = true;
+            self.cte_levels = self.cte_levels.max(cte.levels);
             *name = ObjectName::from(vec![quoted(&cte.internal)]);
             let columns = cte
                 .columns

@@ -24,6 +24,7 @@ use datafusion::sql::sqlparser::ast::{
     Cte as WrittenCte, CteAsMaterialized, Expr, Fetch, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SetExpr,
     SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Value, Values, With,
 };
+use types::stack::{PLAN_LEVELS, too_complex};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 pub(in crate::bind) use self::locking::{Locked, locking_query};
@@ -75,6 +76,9 @@ pub(super) fn expression(context: &Arc<StatementContext>, expr: &mut Expr, colum
     resolver.expr(expr)
 }
 
+/// How many WITH queries may read one the other: each is up to eight levels of a plan.
+const CTE_LEVELS_MAX: usize = PLAN_LEVELS / 8;
+
 struct Resolver<'a> {
     context: &'a Arc<StatementContext>,
     text: Text<'a>,
@@ -86,6 +90,8 @@ struct Resolver<'a> {
     /// What relations are not called, see `column_names.rs`.
     column_names: HashSet<String>,
     cte_names: HashSet<String>,
+    /// [`Cte::levels`] of those read so far, at most.
+    cte_levels: usize,
     groups_by_key: bool,
 }
 
@@ -108,6 +114,8 @@ struct Cte {
     is_read: bool,
     /// Its rows are computed once.
     is_materialized: bool,
+    /// WITH queries that it reads, one the other, itself among them.
+    levels: usize,
 }
 
 impl<'a> Resolver<'a> {
@@ -120,6 +128,7 @@ impl<'a> Resolver<'a> {
             relation_names: HashSet::new(),
             column_names: HashSet::new(),
             cte_names: HashSet::new(),
+            cte_levels: 0,
             groups_by_key: false,
         }
     }
@@ -230,6 +239,7 @@ impl<'a> Resolver<'a> {
                 std::mem::take(&mut cte.alias.columns).into_iter().map(|column| column.name.value).collect();
             cte.alias.name = quoted(&internal);
             let read = self.volatile_ctes_read();
+            let levels_before = std::mem::take(&mut self.cte_levels);
             let columns = if with.recursive {
                 self.recursive(cte, &name, &internal, &renamed)?
             } else {
@@ -237,7 +247,12 @@ impl<'a> Resolver<'a> {
             };
             let is_volatile = placement::is_volatile(&cte.query) || read < self.volatile_ctes_read();
             let is_materialized = cte.materialized == Some(CteAsMaterialized::Materialized);
-            self.ctes.push(Cte { name, internal, columns, is_volatile, is_read: false, is_materialized });
+            let levels = self.cte_levels + 1;
+            if levels > CTE_LEVELS_MAX {
+                return Err(too_complex());
+            }
+            self.cte_levels = levels_before;
+            self.ctes.push(Cte { name, internal, columns, is_volatile, is_read: false, is_materialized, levels });
         }
         Ok(())
     }
@@ -267,6 +282,7 @@ impl<'a> Resolver<'a> {
             is_volatile: false,
             is_read: false,
             is_materialized: false,
+            levels: 0,
         });
         let others = self.set_expr(right)?;
         self.ctes.pop();

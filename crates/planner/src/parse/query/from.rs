@@ -5,9 +5,9 @@ use datafusion::sql::sqlparser::ast::{
     TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins,
 };
 use types::SqlResult;
+use types::stack::too_complex;
 
 use super::Cursor;
-use crate::error::too_complex;
 use crate::keyword::{Category, category};
 use crate::parse::lex::Token;
 
@@ -22,6 +22,16 @@ enum Kind {
 }
 
 impl Cursor<'_> {
+    /// The items of FROM: a plan joins each to those before it.
+    pub(in crate::parse) fn from_items(&mut self) -> SqlResult<Vec<TableWithJoins>> {
+        let mut items = vec![self.table_with_joins()?];
+        while self.eat_symbol(',') {
+            self.grow()?;
+            items.push(self.table_with_joins()?);
+        }
+        Ok(items)
+    }
+
     /// A table and all that is joined to it.
     pub(in crate::parse) fn table_with_joins(&mut self) -> SqlResult<TableWithJoins> {
         let relation = self.table_factor()?;
@@ -37,6 +47,7 @@ impl Cursor<'_> {
         if joined.joins.len() >= JOINS_MAX {
             return Err(too_complex());
         }
+        self.grow()?;
         let relation = self.table_factor()?;
         let (relation, join_operator) = match kind {
             Kind::Cross => (relation, JoinOperator::CrossJoin(JoinConstraint::None)),

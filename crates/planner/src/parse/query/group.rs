@@ -2,9 +2,9 @@
 
 use datafusion::sql::sqlparser::ast::Expr;
 use types::SqlResult;
+use types::stack::too_complex;
 
 use super::Cursor;
-use crate::error::too_complex;
 use crate::parse::lex::Token;
 
 /// The most columns of a CUBE within GROUPING SETS, which is written out: PostgreSQL's limit too.

@@ -4,6 +4,7 @@ mod from;
 mod group;
 pub(super) mod lock;
 mod select;
+mod union;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -13,6 +14,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use types::{Condition, SqlError, SqlResult};
 
+pub(crate) use self::union::BALANCED_FROM;
+use self::union::UnionChain;
 use super::cursor::Cursor;
 use super::lex::Token;
 
@@ -125,16 +128,37 @@ impl Cursor<'_> {
             if level <= least {
                 return Ok(left);
             }
-            self.advance();
-            self.grow()?;
-            let set_quantifier = match self.eat_one_of(&["all", "distinct"]) {
-                Some("all") => SetQuantifier::All,
-                Some(_) => SetQuantifier::Distinct,
-                None => SetQuantifier::None,
+            left = if op == SetOperator::Union {
+                self.unions(left)?
+            } else {
+                self.advance();
+                self.grow()?;
+                let set_quantifier = self.set_quantifier();
+                let right = Box::new(self.set_expr(level)?);
+                SetExpr::SetOperation { op, set_quantifier, left: Box::new(left), right }
             };
-            let right = Box::new(self.set_expr(level)?);
-            left = SetExpr::SetOperation { op, set_quantifier, left: Box::new(left), right };
         }
+    }
+
+    fn set_quantifier(&mut self) -> SetQuantifier {
+        match self.eat_one_of(&["all", "distinct"]) {
+            Some("all") => SetQuantifier::All,
+            Some(_) => SetQuantifier::Distinct,
+            None => SetQuantifier::None,
+        }
+    }
+
+    /// `first UNION … UNION …`, up to another operator.
+    fn unions(&mut self, first: SetExpr) -> SqlResult<SetExpr> {
+        let mut chain = UnionChain::new(first);
+        while self.eat("union") {
+            let quantifier = self.set_quantifier();
+            chain.push(quantifier, self.set_expr(1)?);
+        }
+        for _ in 0..chain.levels() {
+            self.grow()?;
+        }
+        Ok(chain.joined())
     }
 
     fn set_operand(&mut self) -> SqlResult<SetExpr> {

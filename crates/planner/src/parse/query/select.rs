@@ -32,7 +32,7 @@ impl Cursor<'_> {
         }
         select.into = self.into(may_select_into)?;
         if self.eat("from") {
-            select.from = self.list(Self::table_with_joins)?;
+            select.from = self.from_items()?;
         }
         if self.eat("where") {
             select.selection = Some(self.expr()?);

@@ -1,0 +1,112 @@
+//! How long statements take that are long or deep, by their size: all of it is planning, as they read two rows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Client;
+use types::Clock;
+
+use crate::Error;
+use crate::measure::Report;
+use crate::measure::server::{Server, Value, batch};
+use crate::shapes::{SETUP, Shape, shapes};
+
+/// Runs of which the quickest counts.
+const RUNS: usize = 3;
+/// A statement that took longer is not sent at twice the size.
+const TIME_MAX: Duration = Duration::from_secs(10);
+/// Times below this say nothing about growth.
+const GROWTH_FROM: Duration = Duration::from_millis(20);
+/// Twice the size multiplies the time at most by this.
+const GROWTH_MAX: f64 = 2.5;
+
+/// Shapes by name, the sizes to begin and to end with, and the time for the last, if there is one that it must keep.
+const MEASURED: [(&str, usize, usize, Option<f64>); 16] = [
+    ("parameters", 1_024, 65_535, Some(0.5)),
+    ("or", 3_125, 100_000, Some(2.0)),
+    ("and", 3_125, 100_000, None),
+    ("union all", 625, 10_000, Some(5.0)),
+    ("union", 625, 10_000, None),
+    ("scalar subquery", 15, 60, Some(0.1)),
+    ("exists", 15, 60, Some(0.1)),
+    ("in", 15, 60, Some(0.1)),
+    ("subquery in FROM", 15, 60, Some(0.1)),
+    ("subquery of a table in FROM", 15, 60, None),
+    ("with chain of filters", 50, 400, None),
+    ("with read twice", 5, 20, None),
+    ("simple case", 15, 60, None),
+    ("sum", 50, 800, None),
+    ("concatenation", 50, 800, None),
+    ("not in of expressions", 625, 10_000, None),
+];
+
+/// Measures a server; what is too slow, or grows too fast, is a violation.
+pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&str)) -> Result<Report, Error> {
+    let client = server.connect().await?;
+    batch(&client, "dropping the table", "DROP TABLE IF EXISTS t").await?;
+    for sql in SETUP {
+        batch(&client, "making the table", sql).await?;
+    }
+    let mut report = Report {
+        benchmark: "planning",
+        server: server.version.clone(),
+        setting: "two rows".to_owned(),
+        measurements: Vec::new(),
+        figures: Vec::new(),
+        violations: Vec::new(),
+    };
+    say(&format!("{:<30}{:>9}{:>12}{:>9}", "statement", "size", "seconds", "growth"));
+    for (name, first, last, most) in MEASURED {
+        let shape = shapes().into_iter().find(|shape| shape.name == name);
+        let (mut size, mut before) = (first, None);
+        loop {
+            let time = match least(&client, shape, size, clock).await {
+                Ok(time) => time,
+                Err(error) => {
+                    say(&format!("{name:<30}{size:>9}   {error}"));
+                    if most.is_some() {
+                        report.violations.push(format!("{name} of {size} is not answered: {error}"));
+                    }
+                    break;
+                }
+            };
+            let growth = before.map(|before: Duration| time.as_secs_f64() / before.as_secs_f64());
+            let shown = growth.map_or_else(String::new, |growth| format!("{growth:.2}"));
+            say(&format!("{name:<30}{size:>9}{:>12.4}{shown:>9}", time.as_secs_f64()));
+            report.figures.push((format!("{name} {size}"), time.as_secs_f64()));
+            if growth.is_some_and(|growth| growth > GROWTH_MAX) && before.is_some_and(|before| before >= GROWTH_FROM) {
+                report.violations.push(format!("{name} of {size} takes {shown} times as long as half of it"));
+            }
+            if let Some(most) = most.filter(|most| size == last && time.as_secs_f64() > *most) {
+                report.violations.push(format!("{name} of {size} takes {:.3} s, more than {most}", time.as_secs_f64()));
+            }
+            if size >= last || time > TIME_MAX {
+                break;
+            }
+            before = Some(time);
+            size = if size * 2 > last { last } else { size * 2 };
+        }
+    }
+    Ok(report)
+}
+
+/// The quickest of some runs; without a shape, of an IN list of so many parameters.
+async fn least(client: &Client, shape: Option<Shape>, size: usize, clock: &Arc<dyn Clock>) -> Result<Duration, Error> {
+    let mut least = Duration::MAX;
+    let values: Vec<i32> = (0..i32::try_from(size).unwrap_or(i32::MAX)).collect();
+    for _ in 0..RUNS {
+        let begun = clock.monotonic();
+        match shape {
+            Some(shape) => batch(client, shape.name, &(shape.text)(size)).await?,
+            None => {
+                let list = (1..=size).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
+                let sql = format!("select count(*) from t where i in ({list})");
+                let values: Vec<&(dyn Value + Sync)> = values.iter().map(|value| value as _).collect();
+                let doing = || format!("an IN list of {size} parameters");
+                client.query(&sql, &values).await.map_err(|source| Error::Server { doing: doing(), source })?;
+            }
+        }
+        least = least.min(clock.monotonic() - begun);
+    }
+    Ok(least)
+}

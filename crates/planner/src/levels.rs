@@ -1,0 +1,128 @@
+//! Bounds on plans before libraries recurse over them.
+//!
+//! DataFusion goes over plans and expressions by recursion that measures no stack, and twice over a part that lies in a plan twice. What has more
+//! levels than [`PLAN_LEVELS`], or more nodes than [`NODES_MAX`], is refused: when it has been bound, analysed, optimized, and made into operators.
+//! The walks here need no stack.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use types::stack::{PLAN_LEVELS, too_complex};
+
+use crate::error::to_datafusion;
+
+/// Nodes of a plan, each counted as often as it is reached; expressions are not among them.
+pub(crate) const NODES_MAX: usize = 1 << 17;
+
+/// Levels of subqueries that DataFusion's own optimizer is given.
+const SUBQUERIES_MAX: usize = 12;
+
+/// `plan`, unless it has too many levels or nodes.
+///
+/// # Errors
+/// `54001`.
+pub(crate) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
+    check(&plan)?;
+    Ok(plan)
+}
+
+/// Checks that a logical plan, the expressions in it and their subqueries have few enough levels and nodes.
+///
+/// # Errors
+/// `54001`.
+pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
+    check_below(plan, 1, &mut 0)
+}
+
+/// As [`check`], of a plan at `level`; goes deeper by recursion for subqueries alone.
+fn check_below(plan: &LogicalPlan, level: usize, nodes: &mut usize) -> Result<()> {
+    let mut open = vec![(plan, level)];
+    while let Some((plan, level)) = open.pop() {
+        *nodes += 1;
+        refuse_if(level > PLAN_LEVELS || *nodes > NODES_MAX)?;
+        open.extend(plan.inputs().into_iter().map(|input| (input, level + 1)));
+        plan.apply_expressions(|expr| {
+            check_expr(expr, level + 1, nodes)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(())
+}
+
+fn check_expr(expr: &Expr, level: usize, nodes: &mut usize) -> Result<()> {
+    let mut open = vec![(expr, level)];
+    while let Some((expr, level)) = open.pop() {
+        refuse_if(level > PLAN_LEVELS)?;
+        let subquery = match expr {
+            Expr::Column(_) | Expr::Literal(..) => continue,
+            Expr::ScalarSubquery(subquery) => Some(subquery),
+            Expr::Exists(exists) => Some(&exists.subquery),
+            Expr::InSubquery(within) => Some(&within.subquery),
+            Expr::SetComparison(comparison) => Some(&comparison.subquery),
+            _ => None,
+        };
+        if let Some(subquery) = subquery {
+            check_below(&subquery.subquery, level + 1, nodes)?;
+        }
+        expr.apply_children(|child| {
+            open.push((child, level + 1));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(())
+}
+
+/// Checks that subqueries in expressions lie in each other in few enough levels for DataFusion's own optimizer.
+///
+/// # Errors
+/// `54001`.
+pub(crate) fn check_subqueries(plan: &LogicalPlan) -> Result<()> {
+    check_subqueries_below(plan, 0)
+}
+
+fn check_subqueries_below(plan: &LogicalPlan, level: usize) -> Result<()> {
+    refuse_if(level > SUBQUERIES_MAX)?;
+    plan.apply(|node| {
+        node.apply_subqueries(|subquery| {
+            check_subqueries_below(subquery, level + 1)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
+}
+
+/// Checks that operators and the expressions in them have few enough levels.
+///
+/// # Errors
+/// `54001`.
+pub(crate) fn check_operators(operators: &Arc<dyn ExecutionPlan>) -> Result<()> {
+    let mut nodes = 0;
+    let mut open = vec![(operators, 1)];
+    while let Some((operator, level)) = open.pop() {
+        nodes += 1;
+        refuse_if(level > PLAN_LEVELS || nodes > 4 * NODES_MAX)?;
+        open.extend(operator.children().into_iter().map(|child| (child, level + 1)));
+        operator.apply_expressions(&mut |expr| {
+            check_physical_expr(expr, level + 1)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(())
+}
+
+fn check_physical_expr(expr: &Arc<dyn PhysicalExpr>, level: usize) -> Result<()> {
+    let mut open = vec![(expr, level)];
+    while let Some((expr, level)) = open.pop() {
+        refuse_if(level > PLAN_LEVELS)?;
+        open.extend(expr.children().into_iter().map(|child| (child, level + 1)));
+    }
+    Ok(())
+}
+
+fn refuse_if(is_too_much: bool) -> Result<()> {
+    if is_too_much { Err(to_datafusion(too_complex())) } else { Ok(()) }
+}

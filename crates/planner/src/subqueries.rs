@@ -1,0 +1,75 @@
+//! Whether subqueries stand where DataFusion's rules make joins of them.
+//!
+//! DataFusion's check of a subquery begins with those inside it, which its walk over the plan comes to by itself as well: it looks at one of n levels
+//! 2^n times. Here each is looked at once, with stand-ins for those inside it.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{
+    EmptyRelation, Expr, Extension, InvariantLevel, LogicalPlan, Subquery, check_subquery_expr,
+};
+
+/// Checks what must hold of a plan with subqueries before the optimizer's rules run.
+///
+/// # Errors
+/// What does not hold.
+pub(crate) fn check_all(plan: &LogicalPlan) -> Result<()> {
+    plan.schema().check_names()?;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Extension(Extension { node }) = node {
+            node.check_invariants(InvariantLevel::Executable)?;
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Some(subquery) = subquery_of(expr) {
+                    check_one(node, subquery, expr)?;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(())
+}
+
+/// Checks the subquery of `expr`, which stands in `node`; those inside it are not looked at.
+///
+/// # Errors
+/// What does not hold.
+pub(crate) fn check_one(node: &LogicalPlan, subquery: &Subquery, expr: &Expr) -> Result<()> {
+    let inner = &subquery.subquery;
+    if !inner.exists(|node| has_subquery(node))? {
+        return check_subquery_expr(node, inner, expr);
+    }
+    let shallow = inner.as_ref().clone().transform_down(|node| node.map_subqueries(|inner| Ok(stand_in(inner))))?;
+    check_subquery_expr(node, &shallow.data, expr)
+}
+
+/// Whether an expression of the node itself has a subquery.
+fn has_subquery(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = found || expr.exists(|expr| Ok(subquery_of(expr).is_some()))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// One row in the place of a subquery, which keeps its columns and what it mentions of the queries around it.
+fn stand_in(plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    let LogicalPlan::Subquery(subquery) = plan else { return Transformed::no(plan) };
+    let schema = Arc::clone(subquery.subquery.schema());
+    let row = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
+    Transformed::yes(LogicalPlan::Subquery(Subquery { subquery: Arc::new(row), ..subquery }))
+}
+
+fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::ScalarSubquery(subquery) => Some(subquery),
+        Expr::Exists(exists) => Some(&exists.subquery),
+        Expr::InSubquery(within) => Some(&within.subquery),
+        Expr::SetComparison(comparison) => Some(&comparison.subquery),
+        _ => None,
+    }
+}

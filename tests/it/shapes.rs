@@ -1,0 +1,72 @@
+//! Statements that are deep or long end no server: each is answered, or refused by an error, and the session goes on.
+
+use std::time::Duration;
+
+use bench::shapes::{SETUP, Shape, shapes};
+use tokio_postgres::Client;
+use types::random::SeededRandom;
+use types::{Clock, Random, SystemClock};
+
+use crate::server::{Server, nightly};
+
+/// Sizes go up to this, most of them to that.
+const SIZE_MAX: u64 = 20_000;
+const SIZE_OFTEN: u64 = 2_000;
+/// How long statements of random sizes are sent; all of them in the night.
+const TIME: Duration = Duration::from_secs(20);
+const TIME_AT_NIGHT: Duration = Duration::from_secs(3_600);
+/// A statement that takes longer is left alone by another session.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where plans are run by other threads and recursions.
+const WAYS: [&str; 3] = ["SET kiln.engine = on", "SET kiln.engine = off", "SET kiln.optimizer = off"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_of_all_shapes_and_sizes_end_no_server() {
+    let mut server = Server::start_with(&["--threads", "2"], &[]);
+    let mut client = session(&server, WAYS[0]).await;
+    for sql in SETUP {
+        client.batch_execute(sql).await.expect("the table is new");
+    }
+    for shape in shapes() {
+        assert!(answers(&client, shape, 3).await, "a {} of 3 is answered within {PATIENCE:?}", shape.name);
+    }
+    let (clock, random) = (SystemClock::new(), SeededRandom::new(37));
+    let until = clock.monotonic() + if nightly() { TIME_AT_NIGHT } else { TIME };
+    let all = shapes();
+    while clock.monotonic() < until {
+        let shape = all[usize::try_from(random.next_u64() % all.len() as u64).expect("few shapes")];
+        let most = if random.next_u64().is_multiple_of(8) { SIZE_MAX } else { SIZE_OFTEN };
+        // Small ones are as likely as large ones.
+        let size = 1 + (random.next_u64() % most) * (random.next_u64() % most) / most;
+        let is_answered = answers(&client, shape, usize::try_from(size).expect("it fits")).await;
+        if !is_answered || random.next_u64().is_multiple_of(16) {
+            let way = WAYS[usize::try_from(random.next_u64() % 3).expect("it fits")];
+            client = session(&server, way).await;
+        }
+        assert_eq!(server.ended().await, None, "the server ended at a {} of {size}", shape.name);
+    }
+    client.batch_execute("SELECT count(*) FROM t").await.expect("the session goes on");
+}
+
+async fn session(server: &Server, way: &str) -> Client {
+    let client = server.connect().await;
+    client.batch_execute(way).await.expect("there is such a setting");
+    client
+}
+
+/// Sends a statement; whether anything came back in time. Not that the connection was closed.
+async fn answers(client: &Client, shape: Shape, size: usize) -> bool {
+    let text = (shape.text)(size);
+    match tokio::time::timeout(PATIENCE, client.batch_execute(&text)).await {
+        Err(_) => false,
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            let told = error.as_db_error().map(|told| (told.code().code().to_owned(), told.message().to_owned()));
+            let (code, message) =
+                told.unwrap_or_else(|| panic!("a {} of {size} ended the session: {error}", shape.name));
+            assert_ne!(code, "XX000", "a {} of {size}: {message}", shape.name);
+            true
+        }
+    }
+}
