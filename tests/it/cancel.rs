@@ -6,19 +6,15 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 use types::{Clock, SystemClock};
 
-use crate::cluster::until;
 use crate::server::Server;
 
-/// Statements that run for hours on the fastest machine: each goes through 10^13 rows and more, or keeps more than it could write in a second.
+/// What would run for minutes.
 const ENDLESS: [(&str, &str); 14] = [
-    (
-        "join with a residual condition",
-        "SELECT count(*) FROM big a JOIN big b ON a.k = b.k JOIN big c ON b.k = c.k JOIN big d ON c.k = d.k AND a.n + b.n + c.n + d.n < 0",
-    ),
-    ("cross join that gives nothing", "SELECT count(*) FROM big a, big b, big c WHERE a.n + b.n + c.n = -1"),
+    ("join with a residual condition", "SELECT count(*) FROM big a JOIN big b ON a.k = b.k AND a.n * b.n < 0"),
+    ("cross join that gives nothing", "SELECT count(*) FROM big a, big b WHERE a.n + b.n = -1"),
     ("cross join that is sent", "SELECT a.n, b.v FROM big a, big b"),
     ("large build side", "SELECT count(*) FROM big o JOIN (SELECT a.n * b.n AS p FROM big a, big b) AS s ON s.p = o.n"),
-    ("groups of few keys", "SELECT (a.n * b.n + c.n) % 100 AS p, count(*) FROM big a, big b, big c GROUP BY 1"),
+    ("groups of few keys", "SELECT (a.n * b.n) % 100 AS p, count(*) FROM big a, big b GROUP BY 1"),
     ("groups of many keys", "SELECT count(*) FROM (SELECT a.n * b.n AS p, count(*) FROM big a, big b GROUP BY 1) AS s"),
     ("sort", "SELECT a.n, b.n FROM big a, big b ORDER BY a.n * b.n % 1000, a.n"),
     (
@@ -27,11 +23,11 @@ const ENDLESS: [(&str, &str); 14] = [
     ),
     (
         "shared rows",
-        "WITH s AS (SELECT (a.n * b.n + c.n) % 100000 AS g, count(*) AS c FROM big a, big b, big c GROUP BY 1) SELECT count(*) FROM s p JOIN s q ON p.c = q.g",
+        "WITH s AS (SELECT a.n * b.n % 100000 AS g, count(*) AS c FROM big a, big b GROUP BY 1) SELECT count(*) FROM s p JOIN s q ON p.c = q.g",
     ),
     ("subquery for each row", "SELECT sum((SELECT count(*) FROM big b WHERE a.n + b.n > 0)) FROM big a"),
     ("recursion", "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n > 0) SELECT count(*) FROM r"),
-    ("series", "SELECT count(*) FROM generate_series(1, 1000000000000000000) AS g(i)"),
+    ("series", "SELECT count(*) FROM generate_series(1, 100000000000) AS g(i)"),
     ("copy to a file", "COPY (SELECT a.n, b.v FROM big a, big b) TO 'FOLDER/copied.csv'"),
     ("rows for a table", "INSERT INTO sink SELECT a.n * b.n, a.k, b.v FROM big a, big b"),
 ];
@@ -39,16 +35,18 @@ const ENDLESS: [(&str, &str); 14] = [
 /// Where these differ by what does them.
 const WAYS: [(&str, &str); 2] = [("engine", "SET kiln.engine = on"), ("operators", "SET kiln.engine = off")];
 
-/// With hardly any memory they spill when they are cancelled. Each thread has memory of its own.
-const LITTLE: [&str; 4] = ["--memory-mb", "24", "--threads", "2"];
+/// With hardly any memory they spill when they are cancelled.
+const LITTLE: [&str; 2] = ["--memory-mb", "24"];
 
-/// Each is cancelled so often, after it has run for so long.
+/// Each is cancelled so often, after so long.
 const TIMES: u32 = 3;
 const RUNNING: Duration = Duration::from_millis(300);
 
-/// A cancel that is not answered, or memory that is not freed, by then hangs. How long both take is printed: it says more about the machine than
-/// about the server.
-const HANGING: Duration = Duration::from_secs(60);
+/// Machines that run tests are busy; the best of many tells what the server needs.
+const BEST_MAX: Duration = Duration::from_millis(50);
+const MEDIAN_MAX: Duration = Duration::from_millis(250);
+/// What was running holds no memory any more after this.
+const FREED_MAX: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_cancelled_ends_at_once() {
@@ -83,6 +81,7 @@ async fn what_is_cancelled_ends_at_once() {
     told.iter().take(5).for_each(|(waited, _, kind)| println!("told after {waited:?}: {kind}"));
     told.sort_by_key(|(_, freed, _)| std::cmp::Reverse(*freed));
     told.iter().take(5).for_each(|(_, freed, kind)| println!("memory free after {freed:?}: {kind}"));
+    assert!(best < BEST_MAX && median < MEDIAN_MAX, "best {best:?}, median {median:?}");
 }
 
 /// Cancels a statement in the midst: how long its client then waits, and how long until its memory is free. `None` where it had no memory
@@ -90,34 +89,24 @@ async fn what_is_cancelled_ends_at_once() {
 async fn cancelled(server: &Server, client: &Client, sql: &str) -> Option<(Duration, Duration)> {
     let clock = SystemClock::new();
     let cancel = client.cancel_token();
-    let onlooker = server.connect().await;
-    let asked = std::cell::Cell::new(None);
     let running = async {
         let ended = client.batch_execute(sql).await;
         (ended, clock.monotonic())
     };
-    let cancelling = async {
-        until(
-            &onlooker,
-            "SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()",
-        )
-        .await;
+    let (ended, asked) = tokio::join!(running, async {
         clock.sleep(RUNNING).await;
-        asked.set(Some(clock.monotonic()));
+        let asked = clock.monotonic();
         cancel.cancel_query(NoTls).await.expect("the server listens");
-        clock.sleep(HANGING).await;
-        panic!("{sql}: not ended {HANGING:?} after it was cancelled");
-    };
-    let (ended, told) = tokio::select! {
-        ended = running => ended,
-        () = cancelling => unreachable!("it sleeps, then panics"),
-    };
+        asked
+    });
+    let (ended, told) = ended;
     let error = ended.expect_err(sql);
     if error.code() == Some(&SqlState::OUT_OF_MEMORY) {
         return None;
     }
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{sql}: {error:?}");
-    let waited = told.saturating_sub(asked.get().expect("only who was asked to cancels"));
+    let waited = told.saturating_sub(asked);
+    let onlooker = server.connect().await;
     loop {
         let held = "SELECT coalesce(sum(memory_bytes), 0)::int8 FROM sys.query WHERE pid <> pg_backend_pid()";
         let row = onlooker.query_one(held, &[]).await.expect("the server answers");
@@ -125,7 +114,7 @@ async fn cancelled(server: &Server, client: &Client, sql: &str) -> Option<(Durat
         if row.get::<_, i64>(0) == 0 {
             return Some((waited, freed));
         }
-        assert!(freed < HANGING, "{sql}: {} bytes are left", row.get::<_, i64>(0));
+        assert!(freed < FREED_MAX, "{sql}: {} bytes are left", row.get::<_, i64>(0));
         clock.sleep(Duration::from_millis(5)).await;
     }
 }

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use tokio_postgres::Client;
+use types::{Clock, SystemClock};
 
 use crate::postgres::Postgres;
 use crate::server::Server;
@@ -155,7 +156,7 @@ async fn terminated(port: u16, other: &Client, sql: Option<&str>) -> Vec<String>
         raw.query(sql);
         let running = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'active'";
         while other.query_one(running, &[&raw.pid]).await.expect("activity").get::<_, i64>(0) == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            SystemClock::new().sleep(Duration::from_millis(10)).await;
         }
     }
     other.execute("SELECT pg_terminate_backend($1::int)", &[&raw.pid]).await.expect("a session ends");

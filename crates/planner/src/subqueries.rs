@@ -39,7 +39,7 @@ pub(crate) fn check_all(plan: &LogicalPlan) -> Result<()> {
 /// What does not hold.
 pub(crate) fn check_one(node: &LogicalPlan, subquery: &Subquery, expr: &Expr) -> Result<()> {
     let inner = &subquery.subquery;
-    if !inner.exists(|node| has_subquery(node))? {
+    if !inner.exists(has_subquery)? {
         return check_subquery_expr(node, inner, expr);
     }
     let shallow = inner.as_ref().clone().transform_down(|node| node.map_subqueries(|inner| Ok(stand_in(inner))))?;

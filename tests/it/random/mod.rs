@@ -156,7 +156,7 @@ async fn sides(
                 made.unwrap_or_else(|error| panic!("{}: {error:?}: {statement}", side.name));
             }
             // Of every other set no row is fresh: workers read all of them from storage.
-            if set % 2 == 0 && side.name != POSTGRESQL {
+            if set.is_multiple_of(2) && side.name != POSTGRESQL {
                 side.client.batch_execute("VACUUM").await.expect("rows are flushed");
             }
         }

@@ -25,8 +25,10 @@ use crate::pg::startup::{self, Beginning, Opened, OpeningError};
 use crate::pg::tls::Tls;
 use crate::session::Session;
 
-/// Connections that are still on their way in, beside those that are in; one more closes the oldest of them.
+/// Connections that have not authenticated, beside those that have. One more closes the oldest of them that has had [`STARTING_TIME_MIN`].
 const STARTING_MAX: usize = 200;
+/// Time to authenticate that a connection has however many come with it: a pool may open hundreds at once.
+const STARTING_TIME_MIN: Duration = Duration::from_secs(5);
 /// How long cancelled statements get to say goodbye once the grace period is over.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// After a failed accept (too many open files, mostly): trying at once would only burn the processor.
@@ -83,11 +85,16 @@ async fn one(
     starting: Counted,
     shutdown: CancellationToken,
 ) {
+    let begun = gateway.clock.monotonic();
+    let too_many = async {
+        starting.is_to_close().await;
+        gateway.clock.sleep((begun + STARTING_TIME_MIN).saturating_sub(gateway.clock.monotonic())).await;
+    };
     let opening = Box::pin(enter(&gateway, stream, peer));
     let connection = tokio::select! {
         connection = opening => connection,
         () = gateway.clock.sleep(gateway.config.startup_timeout) => return tracing::debug!("timed out before it began"),
-        () = starting.is_to_close() => return tracing::debug!("closed before it began: too many begin at once"),
+        () = too_many => return tracing::debug!("closed before it began: too many begin at once"),
         () = shutdown.cancelled() => return,
     };
     drop(starting);

@@ -131,8 +131,11 @@ fn entries() -> Vec<(Space, Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
+/// A space, a key in it, and the key's value.
+type Entry = (Space, Vec<u8>, Vec<u8>);
+
 /// Everything in the store, as scans tell it and as single reads do.
-fn read_all(store: &Store, entries: &[(Space, Vec<u8>, Vec<u8>)]) -> Result<Vec<(Space, Vec<u8>, Vec<u8>)>> {
+fn read_all(store: &Store, entries: &[Entry]) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     for space in Space::ALL {
         for entry in store.scan(space, KeyRange::all(), Direction::Forward)? {

@@ -22,7 +22,7 @@ impl Cursor<'_> {
     pub(super) fn delete(&mut self, with: Option<With>) -> SqlResult<Statement> {
         self.expect("delete from")?;
         let target = self.modified_table()?;
-        let using = if self.eat("using") { self.from_items()? } else { Vec::new() };
+        let using = if self.eat("using") { self.parse_from_items()? } else { Vec::new() };
         let condition = self.condition_of_change()?;
         let returning = self.returning()?;
         Ok(Statement::Delete(Box::new(Delete { with, target, using, condition, returning })))

@@ -61,7 +61,7 @@ impl Cursor<'_> {
         let target = self.modified_table()?;
         self.expect("set")?;
         let assignments = self.list(Self::set_clause)?;
-        let from = if self.eat("from") { self.from_items()? } else { Vec::new() };
+        let from = if self.eat("from") { self.parse_from_items()? } else { Vec::new() };
         let condition = self.condition_of_change()?;
         let returning = self.returning()?;
         Ok(Statement::Update(Box::new(Update { with, target, assignments, from, condition, returning })))

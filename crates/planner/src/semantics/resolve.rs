@@ -528,7 +528,7 @@ impl Rewriter<'_> {
     fn case(&self, case: Case) -> Result<Expr> {
         let (whens, thens): (Vec<_>, Vec<_>) = case.when_then_expr.into_iter().unzip();
         let (operand, conditions) = match case.expr {
-            Some(operand) => self.simple_case(*operand, whens)?,
+            Some(operand) => self.simple_case(*operand, whens.into_iter().map(|when| *when).collect())?,
             None => {
                 let conditions = whens.into_iter().map(|when| self.condition(*when, "CASE/WHEN"));
                 (None, conditions.collect::<Result<Vec<_>>>()?)
@@ -556,9 +556,9 @@ impl Rewriter<'_> {
 
     /// A simple CASE: its operand, if it is compared as one value with all of `whens`, and what it is compared with; else the comparisons. What
     /// costs nothing is compared by conditions, which rules understand.
-    fn simple_case(&self, operand: Expr, whens: Vec<Box<Expr>>) -> Result<(Option<Expr>, Vec<Expr>)> {
+    fn simple_case(&self, operand: Expr, whens: Vec<Expr>) -> Result<(Option<Expr>, Vec<Expr>)> {
         let operand = self.typed(operand)?;
-        let whens = whens.into_iter().map(|when| self.typed(*when)).collect::<Result<Vec<_>>>()?;
+        let whens = whens.into_iter().map(|when| self.typed(when)).collect::<Result<Vec<_>>>()?;
         let compare = |operand: &Typed, whens: &[Typed]| {
             let of = |when: &Typed| {
                 let operand = Typed { expr: copied(&operand.expr, self.session)?, sql_type: operand.sql_type.clone() };
@@ -570,13 +570,16 @@ impl Rewriter<'_> {
             return Ok((None, compare(&operand, &whens)?));
         }
         // Each WHEN may bring the operand to another type: it is computed once, in one that all compare in.
-        let common = whens
-            .iter()
-            .try_fold(operand.sql_type.clone(), |common, when| compare::comparison_type(&common, &when.sql_type));
-        let Some(common) = common else {
-            // An error says which.
-            return Ok((None, compare(&operand, &whens)?));
-        };
+        let mut common = operand.sql_type.clone();
+        for when in &whens {
+            let sought = Operand::of_type(&common);
+            let when = Operand::new(&when.expr, &when.sql_type);
+            let Some(wider) = compare::comparison_type(sought, when).map_err(external)? else {
+                // An error says which.
+                return Ok((None, compare(&operand, &whens)?));
+            };
+            common = wider;
+        }
         let cast = |side: Typed| lower_cast(side.expr, &side.sql_type, &common, CastKind::Explicit, self.session);
         let sides = whens.into_iter().map(|when| Ok(Typed { expr: cast(when)?, sql_type: common.clone() }));
         let sides = sides.collect::<Result<Vec<_>>>()?;

@@ -23,7 +23,7 @@ enum Kind {
 
 impl Cursor<'_> {
     /// The items of FROM: a plan joins each to those before it.
-    pub(in crate::parse) fn from_items(&mut self) -> SqlResult<Vec<TableWithJoins>> {
+    pub(in crate::parse) fn parse_from_items(&mut self) -> SqlResult<Vec<TableWithJoins>> {
         let mut items = vec![self.table_with_joins()?];
         while self.eat_symbol(',') {
             self.grow()?;

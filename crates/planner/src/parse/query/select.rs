@@ -32,7 +32,7 @@ impl Cursor<'_> {
         }
         select.into = self.into(may_select_into)?;
         if self.eat("from") {
-            select.from = self.from_items()?;
+            select.from = self.parse_from_items()?;
         }
         if self.eat("where") {
             select.selection = Some(self.expr()?);

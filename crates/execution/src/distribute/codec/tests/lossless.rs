@@ -60,7 +60,9 @@ impl Case {
         let schema = plan.schema();
         let collecting = async {
             let batches = collect(plan, Arc::clone(&self.task)).await?;
-            Ok::<Vec<String>, DataFusionError>(batches.iter().flat_map(texts).collect())
+            Ok::<Vec<String>, DataFusionError>(
+                batches.iter().flat_map(texts).map(|row| without_last_digits(&row)).collect(),
+            )
         };
         let mut rows = match tokio::time::timeout(PATIENCE, AssertUnwindSafe(collecting).catch_unwind()).await {
             Ok(Ok(rows)) => rows.map_err(|error| error.to_string())?,
@@ -85,6 +87,22 @@ impl Case {
     }
 }
 
+/// Digits of a float that do not depend on the order in which threads add up its parts.
+const DIGITS: usize = 12;
+
+/// The row with its floats rounded: sums of floats show their order.
+fn without_last_digits(row: &str) -> String {
+    let is_float = |part: &str| part.contains('.') && part.parse::<f64>().is_ok();
+    let cut =
+        |part: &str| part.parse::<f64>().map_or_else(|_| part.to_owned(), |value| format!("{value:.*e}", DIGITS - 1));
+    row.split_inclusive([' ', ',', '|', '}', '{', ']', '['])
+        .map(|part| {
+            let number = part.trim_end_matches([' ', ',', '|', '}', '{', ']', '[']);
+            if is_float(number) { format!("{}{}", cut(number), &part[number.len()..]) } else { part.to_owned() }
+        })
+        .collect()
+}
+
 fn decoded(sql: &Sql, bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>, String> {
     let decoded = std::panic::catch_unwind(AssertUnwindSafe(|| read(sql, bytes)));
     decoded.map_err(|_| "a panic".to_owned())?.map_err(|error| error.to_string())
@@ -96,6 +114,10 @@ fn all_queries() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_back_gives_the_same_rows() {
+    if std::env::var_os("KILN_NIGHTLY").is_none() {
+        println!("skipped: plans are sent and run again at night, by make nightly");
+        return;
+    }
     let sql = queries::tables().await;
     let (mut stayed, mut ran, mut failures) = (Vec::new(), 0, Vec::new());
     for query in all_queries() {
@@ -123,6 +145,10 @@ const IDLE_MAX: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_field_is_cleared_unnoticed() {
+    if std::env::var_os("KILN_NIGHTLY").is_none() {
+        println!("skipped: fields are cleared one by one at night, by make nightly");
+        return;
+    }
     let sql = queries::tables().await;
     let mut noticed = BTreeSet::new();
     let mut unnoticed: BTreeMap<String, (usize, String)> = BTreeMap::new();
