@@ -1,11 +1,11 @@
 //! Operators that heed a stop, and let others have the thread, where DataFusion's own go on.
 //!
 //! Scans hand the thread back every few batches. A join that makes many rows of one batch asks its scans for nothing in all
-//! that time, and one whose filter drops them gives nothing to its reader either.
+//! that time, and one whose filter drops them gives nothing to its reader either: it cannot pause, and gives way as its threads say (`give_way_by`).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema};
@@ -22,6 +22,17 @@ use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError};
 
 use crate::error::to_datafusion;
+
+/// Runs a part of a step that cannot pause, and lets others have the thread meanwhile if the step is long.
+pub type GivingWay = fn(&mut dyn FnMut());
+
+static GIVING_WAY: OnceLock<GivingWay> = OnceLock::new();
+
+/// Says how operators that cannot pause compute each batch. The first who says it is heeded: all warehouses of a process have threads of one
+/// kind.
+pub fn give_way_by(giving_way: GivingWay) {
+    GIVING_WAY.get_or_init(|| giving_way);
+}
 
 /// `plan` with operators that yield and, soon after `stop` fires, fail with [`canceled`].
 ///
@@ -87,7 +98,7 @@ pub fn is_watched(condition: &Arc<dyn PhysicalExpr>) -> bool {
     condition.is::<Watched>()
 }
 
-/// An expression that fails once the stop has fired.
+/// An expression that gives way, and fails once the stop has fired.
 #[derive(Debug)]
 struct Watched {
     inner: Arc<dyn PhysicalExpr>,
@@ -99,7 +110,10 @@ impl PhysicalExpr for Watched {
         if self.stop.is_cancelled() {
             return Err(to_datafusion(canceled()));
         }
-        self.inner.evaluate(batch)
+        let Some(giving_way) = GIVING_WAY.get() else { return self.inner.evaluate(batch) };
+        let mut evaluated = None;
+        giving_way(&mut || evaluated = Some(self.inner.evaluate(batch)));
+        evaluated.unwrap_or_else(|| Err(to_datafusion(SqlError::internal("a batch was not computed"))))
     }
 
     fn return_field(&self, input: &Schema) -> DfResult<FieldRef> {

@@ -51,6 +51,7 @@ impl Threads {
             return Ok(Self { runtime: None, turns });
         }
         operators::take_turns();
+        planner::stop::give_way_by(task::give_way);
         // Twice as many: young queries have turns beside old ones.
         let number = AtomicUsize::new(0);
         let runtime = Builder::new_multi_thread()

@@ -20,6 +20,9 @@ use super::{QueryShare, standing};
 /// what a query works on has to come to the core's caches again after each.
 const TURN: Duration = Duration::from_millis(1);
 
+/// A step in which a task cannot pause gives its turn and its thread away after this. Nearly all steps are far shorter, so that few threads are made.
+const LONG_STEP: Duration = Duration::from_millis(20);
+
 tokio::task_local! {
     /// The task that runs.
     static CURRENT: Arc<Task>;
@@ -118,6 +121,20 @@ pub(crate) fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     let outcome = tokio::task::block_in_place(|| if is_old { in_background(compute) } else { compute() });
     task.stands();
     outcome
+}
+
+/// Runs a part of a step that cannot pause. Where the step is long, others have the turn and another thread from then on: it goes on without a turn
+/// until it can pause, and the system shares the cores among such threads and those that have turns.
+pub(super) fn give_way(part: &mut dyn FnMut()) {
+    let is_long = CURRENT.try_with(|task| {
+        if !task.is_outside.load(Ordering::Relaxed) && LONG_STEP <= task.lasted() {
+            task.leave();
+            standing::leave();
+        }
+        task.is_outside.load(Ordering::Relaxed)
+    });
+    // For each part: the runtime takes its place back where the first ended before another thread had it.
+    if is_long.unwrap_or(false) { tokio::task::block_in_place(part) } else { part() }
 }
 
 /// Waits until so few compute at length that another one may, to be held meanwhile: all of them would be beside those that have turns. A

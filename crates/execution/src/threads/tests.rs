@@ -1,10 +1,11 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use types::{QueryId, SystemClock};
 
 use super::queue::Queue;
+use super::task::give_way;
 use super::*;
 
 fn shares<const N: usize>(priorities: [Priority; N]) -> [QueryShare; N] {
@@ -182,6 +183,29 @@ async fn what_waits_outside_lets_those_go_on_that_it_waits_for() {
     assert_eq!(waiting.await.expect("it ends"), Ok(7));
     let long = threads.spawn(&query, async { at_length(|| 8) });
     assert_eq!(long.await.expect("it ends"), 8);
+    assert_eq!(threads.turns.free(), 1);
+}
+
+#[tokio::test]
+async fn long_steps_that_cannot_pause_give_way() {
+    let (threads, query) = started(1);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let step = || {
+        let is_over = Arc::clone(&is_over);
+        async move {
+            while !is_over.load(Ordering::SeqCst) {
+                give_way(&mut || {
+                    std::hint::black_box((0..20_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));
+                });
+            }
+        }
+    };
+    let long: Vec<_> = (0..4).map(|_| threads.spawn(&query, step())).collect();
+    let ending = threads.spawn(&query, async move { is_over.store(true, Ordering::SeqCst) });
+    tokio::time::timeout(Duration::from_secs(60), ending).await.expect("it has a thread").expect("it ends");
+    for step in long {
+        step.await.expect("it ends");
+    }
     assert_eq!(threads.turns.free(), 1);
 }
 
