@@ -22,6 +22,8 @@ use crate::sql_fixture::{Sql, texts};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// So many queries are asked before a field is said to be there for nothing.
 const TRIES: usize = 40;
+/// Fields that EXPLAIN ANALYZE is for, and no row.
+const SHOWN: [&str; 2] = ["aggregate function 8", "operator.Scan.scan.name"];
 
 /// What a plan gives: the types of its columns with all that their fields say, and its rows.
 #[derive(Debug, PartialEq)]
@@ -80,9 +82,12 @@ impl Case {
         self.run(decoded(sql, bytes)?).await
     }
 
-    /// Whether anything else comes of `bytes` than `expected`.
-    async fn notices(&self, sql: &Sql, bytes: &[u8], expected: &Given) -> bool {
+    /// Whether anything else comes of `bytes`, in which the field `key` is cleared, than `expected`.
+    async fn notices(&self, sql: &Sql, key: &str, bytes: &[u8], expected: &Given) -> bool {
         let Ok(plan) = decoded(sql, bytes) else { return true };
+        if SHOWN.contains(&key) {
+            return shown(&plan) != shown(&self.plan);
+        }
         plan.schema() != expected.schema || self.run(plan).await.as_ref() != Ok(expected)
     }
 }
@@ -114,10 +119,6 @@ fn all_queries() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_back_gives_the_same_rows() {
-    if std::env::var_os("KILN_NIGHTLY").is_none() {
-        println!("skipped: plans are sent and run again at night, by make nightly");
-        return;
-    }
     let sql = queries::tables().await;
     let (mut stayed, mut ran, mut failures) = (Vec::new(), 0, Vec::new());
     for query in all_queries() {
@@ -145,10 +146,6 @@ const IDLE_MAX: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_field_is_cleared_unnoticed() {
-    if std::env::var_os("KILN_NIGHTLY").is_none() {
-        println!("skipped: fields are cleared one by one at night, by make nightly");
-        return;
-    }
     let sql = queries::tables().await;
     let mut noticed = BTreeSet::new();
     let mut unnoticed: BTreeMap<String, (usize, String)> = BTreeMap::new();
@@ -168,7 +165,7 @@ async fn no_field_is_cleared_unnoticed() {
                 // One of several of a kind is enough; the last is nearest to the rows.
                 let mut is_noticed = false;
                 for bytes in copies.iter().rev().take(3) {
-                    is_noticed |= case.notices(&sql, bytes, &expected).await;
+                    is_noticed |= case.notices(&sql, &key, bytes, &expected).await;
                     if is_noticed {
                         break;
                     }

@@ -119,9 +119,15 @@ const WINDOWS: &[&str] = &[
     "order by f nulls last, a desc rows between 2 preceding and 1 following",
     "partition by k order by a rows between unbounded preceding and 1 preceding",
     "order by a range between 7 preceding and 3 following",
-    "order by k groups between 1 preceding and current row",
+    TIES,
     "partition by y order by a rows between current row and unbounded following",
 ];
+
+/// A window in which many rows are equal.
+const TIES: &str = "order by k groups between 1 preceding and current row";
+
+/// Functions that give the same whichever of equal rows comes first.
+const SAME_FOR_TIES: &[&str] = &["rank()", "dense_rank()", "percent_rank()", "cume_dist()"];
 
 /// Whether an aggregate is one for windows: what has an order or DISTINCT of its own is not.
 fn is_for_windows(aggregate: &str) -> bool {
@@ -142,10 +148,15 @@ pub(super) fn calls() -> Vec<String> {
         }
     }
     for window in WINDOWS {
-        for function in FUNCTIONS {
+        let functions = if *window == TIES { SAME_FOR_TIES } else { FUNCTIONS };
+        for function in functions {
             queries.push(format!("select a, {function} over ({window}) as v from t"));
         }
-        let of_windows = AGGREGATES.iter().filter(|aggregate| is_for_windows(aggregate)).chain(SHOWING);
+        let of_windows = AGGREGATES.iter().filter(|aggregate| is_for_windows(aggregate)).chain(if *window == TIES {
+            &[]
+        } else {
+            SHOWING
+        });
         for aggregate in of_windows {
             for filter in ["", " filter (where a % 3 = 1)"] {
                 queries.push(format!("select a, {aggregate}{filter} over ({window}) as v from t"));
@@ -176,6 +187,9 @@ pub(super) const OPERATORS: &[&str] = &[
     "select f from t except select f from t where k = 1",
     "select * from (select f, rank() over (partition by y order by f nulls first) as r from t) s where r <= 1",
     "select * from (select f, rank() over (partition by y order by f desc nulls last) as r from t) s where r <= 1",
+    "select * from (select b, rank() over (partition by y order by b nulls first) as r from t) s where r <= 1",
+    "select count(*) from (select a from t group by a limit 50) s",
+    "select a, b::char(3), b::char(3) || '|', f::text::char(2) from t",
     "select * from t order by f desc nulls last, a",
     "select a, f from t order by f nulls first, a desc limit 7",
     "select a from t order by a limit 5 offset 50",
