@@ -19,7 +19,7 @@ mod worker;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use types::stack::RUNNING_STACK;
+use types::stack::PLAN_STACK;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     allocator::Allocator::keep_free_memory();
     let arguments = Arguments::parse();
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    let runtime = match threads.enable_all().thread_stack_size(RUNNING_STACK).build() {
+    let runtime = match threads.enable_all().thread_stack_size(PLAN_STACK).build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };

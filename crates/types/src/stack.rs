@@ -1,6 +1,6 @@
 //! Stack for work whose depth a statement decides: parsing, binding, optimizing, running and dropping of plans.
 //!
-//! Statements are planned on [`PLANNING_STACK`]: threads that only plan have one of that size, others borrow one ([`with_planning_stack`],
+//! Every thread that does such work has [`PLAN_STACK`]; where less is left, planning borrows another one ([`with_planning_stack`],
 //! [`PlanningStack`]). Kiln's recursions measure what is left of it ([`check`]). Those of libraries do not, so that a plan whose
 //! [levels](PLAN_LEVELS) would not fit is refused before one of them sees it. Memory is taken for the pages that are touched, not for the size.
 
@@ -10,28 +10,24 @@ use std::task::{Context, Poll};
 
 use crate::{Condition, SqlError, SqlResult};
 
-/// Stack on which statements are parsed and planned, in bytes.
-pub const PLANNING_STACK: usize = 256 << 20;
+/// Stack of threads that parse, plan, run, hold or drop plans, in bytes.
+pub const PLAN_STACK: usize = 320 << 20;
 
-/// Stack of threads that run, hold and drop plans, in bytes.
-pub const RUNNING_STACK: usize = 64 << 20;
+/// Planning borrows a stack where less than this is left, in bytes: to map one for each short statement would take longer than to plan it.
+const PLAN_STACK_MIN: usize = 256 << 20;
 
-/// Planning moves to a stack of its own where less than this is left, in bytes.
-const PLANNING_STACK_MIN: usize = 64 << 20;
+/// Stack that a level of a plan takes at most, in bytes: DataFusion's SQL planner, without optimization, needs most.
+const LEVEL_STACK: usize = 64 << 10;
 
-/// Stack that a level of a plan takes at most while it is planned, in bytes: DataFusion's SQL planner, without optimization, needs most.
-const LEVEL_OF_PLANNING: usize = 64 << 10;
-
-/// Levels of a plan and of the expressions in it, one below the other, that a plan has at most. While it runs, each has
-/// `RUNNING_STACK / PLAN_LEVELS` = 16 KiB.
-pub const PLAN_LEVELS: usize = PLANNING_STACK / LEVEL_OF_PLANNING;
+/// Levels of a plan and of the expressions in it, one below the other, that a plan has at most.
+pub const PLAN_LEVELS: usize = PLAN_STACK_MIN / LEVEL_STACK;
 
 /// What must be left for a step without recursion, in bytes.
 const STEP: usize = 1 << 20;
 
 /// Calls `work` on a stack for planning: this one where enough of it is left, else a new one.
 pub fn with_planning_stack<T>(work: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(PLANNING_STACK_MIN, PLANNING_STACK, work)
+    stacker::maybe_grow(PLAN_STACK_MIN, PLAN_STACK, work)
 }
 
 /// Fails when too little stack is left to go one level deeper.
@@ -100,7 +96,18 @@ mod tests {
     fn planning_stays_on_its_stack() {
         let left = || stacker::remaining_stack().expect("Linux tells");
         let (outer, inner) = with_planning_stack(|| (left(), with_planning_stack(left)));
-        assert!(outer > PLANNING_STACK / 2, "{outer}");
+        assert!(outer > PLAN_STACK_MIN, "{outer}");
+        assert!(outer - inner < 64 << 10, "{outer} and {inner} are of one stack");
+    }
+
+    #[test]
+    fn threads_that_plan_borrow_none() {
+        let thread = std::thread::Builder::new().stack_size(PLAN_STACK);
+        let inside = || {
+            let left = || stacker::remaining_stack().expect("Linux tells");
+            (left(), with_planning_stack(left))
+        };
+        let (outer, inner) = thread.spawn(inside).expect("a thread can be made").join().expect("it ends");
         assert!(outer - inner < 64 << 10, "{outer} and {inner} are of one stack");
     }
 
@@ -110,6 +117,6 @@ mod tests {
             tokio::task::yield_now().await;
             stacker::remaining_stack()
         });
-        assert!(left.await.is_some_and(|left| left > PLANNING_STACK / 2));
+        assert!(left.await.is_some_and(|left| left > PLAN_STACK / 2));
     }
 }

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 use types::Clock;
-use types::stack::RUNNING_STACK;
+use types::stack::PLAN_STACK;
 
 pub use planning::PlanningThreads;
 pub use share::{Priority, QueryShare};
@@ -58,7 +58,7 @@ impl Threads {
             .worker_threads(count * 2)
             .thread_name_fn(move || format!("query-{}", number.fetch_add(1, Ordering::Relaxed)))
             .max_blocking_threads(WAITING_MAX)
-            .thread_stack_size(RUNNING_STACK)
+            .thread_stack_size(PLAN_STACK)
             .enable_all()
             .build()?;
         Ok(Self { runtime: Some(runtime), turns })

@@ -16,7 +16,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use planner::interrupt::{Interrupt, interruptible};
 use tokio::sync::oneshot;
-use types::stack::PLANNING_STACK;
+use types::stack::PLAN_STACK;
 use types::{Clock, Condition, SqlError, SqlResult};
 
 use super::background::{ThreadId, lower_priority_of, own_thread};
@@ -166,7 +166,7 @@ impl Shared {
             return Ok(());
         }
         let shared = Arc::clone(self);
-        let thread = Builder::new().name("planning".to_owned()).stack_size(PLANNING_STACK);
+        let thread = Builder::new().name("planning".to_owned()).stack_size(PLAN_STACK);
         match thread.spawn(move || shared.serve()) {
             Ok(_) => Ok(()),
             // Those that are there take it when they are done.
