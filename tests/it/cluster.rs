@@ -73,6 +73,29 @@ async fn statements_wait_their_turn_and_are_cancelled_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_runs_where_cursors_of_a_role_hold_all_places() {
+    let server = Server::start_with(&["--cluster-statements", "2"], &[]);
+    let boss = server.connect().await;
+    boss.batch_execute(BIG).await.expect("the table is new");
+    boss.batch_execute("CREATE ROLE low LOGIN").await.expect("the role is new");
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        let low = server.connect_as("user=low dbname=kiln").await.expect("it may log in");
+        low.batch_execute(&BIG.replace("TABLE", "TEMP TABLE")).await.expect("it may have tables of its own");
+        sessions.push(low);
+    }
+    let late = sessions.pop().expect("there are three");
+    for holder in &sessions {
+        holder.batch_execute(OPEN).await.expect("two may run");
+    }
+    late.batch_execute("SET statement_timeout = '200ms'").await.expect("SET needs no turn");
+    let kept_out = late.query("SELECT count(*) FROM big", &[]).await.expect_err("it waits too long");
+    assert_eq!(kept_out.code(), Some(&SqlState::QUERY_CANCELED));
+    let counted = boss.query_one("SELECT count(*) FROM big", &[]).await.expect("there is a place for it");
+    assert_eq!(counted.get::<_, i64>(0), 20_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_holds_up_others_does_not_wait_for_them() {
     let server = Server::start_with(&["--cluster-statements", "1"], &[]);
     let (first, second, onlooker) = (server.connect().await, server.connect().await, server.connect().await);

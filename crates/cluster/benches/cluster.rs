@@ -145,7 +145,7 @@ impl Wake for Unpark {
 }
 
 fn request(statement: u64, user: u32) -> Request {
-    Request { statement: QueryId(statement), user: Oid(user), weight: 1 }
+    Request { statement: QueryId(statement), user: Oid(user), weight: 1, is_superuser: false }
 }
 
 fn admissions(bench: &Bench) {
@@ -163,7 +163,7 @@ fn admissions(bench: &Bench) {
     // Each release admits the one that has waited longest, of 1,000 that wait.
     let admission = open(1);
     bench.run("admissions through a queue of 1,000 of 10 users", ROUNDS, || {
-        let mut runs = admission.try_admit();
+        let mut runs = admission.try_admit(&request(0, 0));
         let mut waiting = std::collections::VecDeque::new();
         for statement in 0..ROUNDS {
             let mut future = Box::pin(admission.admit(request(statement, (statement % 10) as u32)));

@@ -84,11 +84,24 @@ impl<W> Gate<W> {
     pub(super) fn try_enter(&mut self) -> bool {
         let has_room = self.mode == Mode::Open && self.running < self.limits.running && self.queue.is_empty();
         if has_room {
-            self.running += 1;
-            self.idle_since = None;
-            self.totals.admitted += 1;
+            self.run_one();
         }
         has_room
+    }
+
+    /// Admits at once whoever runs and waits, where the gate is open.
+    pub(super) fn try_enter_beyond(&mut self) -> bool {
+        let is_open = self.mode == Mode::Open;
+        if is_open {
+            self.run_one();
+        }
+        is_open
+    }
+
+    fn run_one(&mut self) {
+        self.running += 1;
+        self.idle_since = None;
+        self.totals.admitted += 1;
     }
 
     /// Admits, queues or refuses. Clock and waker are asked only where it has to wait.
@@ -112,7 +125,7 @@ impl<W> Gate<W> {
         }
         self.next_ticket += 1;
         let ticket = Ticket(self.next_ticket);
-        let Request { statement, user, weight } = request;
+        let Request { statement, user, weight, .. } = request;
         let outcome = Outcome::Queued(waker());
         self.waiting.insert(ticket, Waiting { statement, user, since: now(), outcome });
         self.queue.push(user, weight, ticket);

@@ -14,6 +14,7 @@ mod tests;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -32,12 +33,17 @@ pub struct Request {
     pub user: Oid,
     /// Statements of this user that may go at each of its turns, at least 1.
     pub weight: u32,
+    /// Whether the user is a superuser: while none of these runs, there is one place more for them, so that whoever holds all places keeps out nobody who
+    /// could end that.
+    pub is_superuser: bool,
 }
 
 /// The admission to one cluster.
 #[derive(Debug)]
 pub struct Admission {
     gate: Mutex<Gate<Waker>>,
+    /// Statements of superusers that run.
+    superusers: AtomicU32,
     clock: Arc<dyn Clock>,
 }
 
@@ -46,7 +52,7 @@ impl Admission {
     #[must_use]
     pub fn new(limits: Limits, mode: Mode, clock: Arc<dyn Clock>) -> Arc<Admission> {
         let gate = Gate::new(limits, mode, clock.now_us());
-        Arc::new(Admission { gate: Mutex::new(gate), clock })
+        Arc::new(Admission { gate: Mutex::new(gate), superusers: AtomicU32::new(0), clock })
     }
 
     /// Asks to run. The place in the queue is taken when the future is first polled, and given up when it is dropped.
@@ -56,9 +62,18 @@ impl Admission {
 
     /// Runs at once, or not at all. `None` where it would have to wait or is refused.
     #[must_use]
-    pub fn try_admit(self: &Arc<Self>) -> Option<Permit> {
-        let is_admitted = self.gate.lock().try_enter();
-        is_admitted.then(|| Permit { admission: Arc::clone(self), waited: Duration::ZERO })
+    pub fn try_admit(self: &Arc<Self>, request: &Request) -> Option<Permit> {
+        let is_in_need = request.is_superuser && self.superusers.load(Ordering::Relaxed) == 0;
+        let mut gate = self.gate.lock();
+        let is_admitted = gate.try_enter() || is_in_need && gate.try_enter_beyond();
+        drop(gate);
+        is_admitted.then(|| self.permit(request, Duration::ZERO))
+    }
+
+    fn permit(self: &Arc<Self>, request: &Request, waited: Duration) -> Permit {
+        let is_superuser = request.is_superuser;
+        self.superusers.fetch_add(u32::from(is_superuser), Ordering::Relaxed);
+        Permit { admission: Arc::clone(self), waited, is_superuser }
     }
 
     /// Ends the waiting of a statement with [`Refusal::Cancelled`]. False where it does not wait: it runs, or was never here.
@@ -154,7 +169,7 @@ impl Future for Admit {
             Place::Done => panic!("an answered request is not asked again"),
         };
         this.place = Place::Done;
-        Poll::Ready(answer.map(|waited| Permit { admission: Arc::clone(&this.admission), waited }))
+        Poll::Ready(answer.map(|waited| this.admission.permit(&this.request, waited)))
     }
 }
 
@@ -176,6 +191,7 @@ impl Drop for Admit {
 pub struct Permit {
     admission: Arc<Admission>,
     waited: Duration,
+    is_superuser: bool,
 }
 
 impl Permit {
@@ -188,6 +204,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        self.admission.superusers.fetch_sub(u32::from(self.is_superuser), Ordering::Relaxed);
         self.admission.release();
     }
 }

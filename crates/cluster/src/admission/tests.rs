@@ -15,7 +15,7 @@ fn admission(running: u32) -> (Arc<Admission>, Arc<HandClock>) {
 }
 
 fn request(statement: u64, user: u32) -> Request {
-    Request { statement: QueryId(statement), user: Oid(user), weight: 1 }
+    Request { statement: QueryId(statement), user: Oid(user), weight: 1, is_superuser: false }
 }
 
 /// Asks, and is where that leads.
@@ -72,7 +72,7 @@ fn so_many_run_and_the_others_wait_for_them() {
     let mut third = Asked::new(&admission, request(3, 1));
     let mut fourth = Asked::new(&admission, request(4, 1));
     assert_eq!((admission.activity().running, admission.activity().queued), (2, 2));
-    assert!(admission.try_admit().is_none());
+    assert!(admission.try_admit(&request(9, 9)).is_none());
     clock.pass(Duration::from_millis(250));
     drop(first);
     let third = third.admitted();
@@ -80,10 +80,31 @@ fn so_many_run_and_the_others_wait_for_them() {
     assert_eq!(fourth.flag.wakes(), 0);
     drop((second, third));
     drop(fourth.admitted());
-    assert!(admission.try_admit().is_some(), "all have gone");
+    assert!(admission.try_admit(&request(9, 9)).is_some(), "all have gone");
     let totals = admission.snapshot().totals;
     assert_eq!((totals.admitted, totals.waited, totals.cancelled, totals.refused), (5, 2, 0, 0));
     assert_eq!((totals.wait, totals.longest_wait), (Duration::from_millis(500), Duration::from_millis(250)));
+}
+
+#[test]
+fn a_superuser_has_a_place_while_others_hold_all_of_them() {
+    let (admission, _) = admission(2);
+    let superuser = Request { is_superuser: true, ..request(3, 3) };
+    let held = [at_once(&admission, request(1, 1)), at_once(&admission, request(2, 1))];
+    let waiting = Asked::new(&admission, request(4, 1));
+    let beyond = admission.try_admit(&superuser).expect("there is a place for it");
+    assert!(admission.try_admit(&superuser).is_none(), "one is enough");
+    assert_eq!((admission.activity().running, admission.activity().queued), (3, 1));
+    drop(beyond);
+    assert_eq!(waiting.flag.wakes(), 0, "there were more than may be");
+    assert!(admission.try_admit(&superuser).is_some(), "again");
+    drop((held, waiting));
+    let normal = admission.try_admit(&superuser).expect("nobody is there");
+    let other = at_once(&admission, request(5, 1));
+    assert!(admission.try_admit(&superuser).is_none(), "one of them runs");
+    drop((normal, other));
+    admission.set_mode(Mode::Closed);
+    assert!(admission.try_admit(&superuser).is_none(), "it is closed");
 }
 
 #[test]
@@ -188,7 +209,7 @@ fn a_full_queue_refuses() {
 fn a_gate_holds_opens_and_closes() {
     let (admission, _) = admission(1);
     admission.set_mode(Mode::Holding);
-    assert!(admission.try_admit().is_none());
+    assert!(admission.try_admit(&request(9, 9)).is_none());
     let mut first = Asked::new(&admission, request(1, 1));
     let mut second = Asked::new(&admission, request(2, 1));
     admission.set_mode(Mode::Open);

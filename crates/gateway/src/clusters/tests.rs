@@ -1,9 +1,10 @@
+use cluster::admission::Request;
 use cluster::desired::DEFAULT;
 use cluster::{Author, Change, ClusterOptions, Grantee, IfExists, Privilege, RoleRef};
 use objects::Objects;
 use tempfile::TempDir;
 use txn::Transactions;
-use types::{Oid, Random, SystemClock, SystemRandom};
+use types::{Oid, QueryId, Random, SystemClock, SystemRandom};
 
 use super::*;
 
@@ -54,6 +55,8 @@ fn role(oid: u32, superuser: bool) -> Actor {
     Actor { role: RoleRef { oid: Oid(oid), name }, superuser, create_cluster: false, create_role: false }
 }
 
+const ANYONE: Request = Request { statement: QueryId(1), user: Oid(20_000), weight: 1, is_superuser: false };
+
 #[tokio::test(flavor = "multi_thread")]
 async fn default_is_there_with_a_worker_of_all_that_the_machine_has() {
     let house = House::new();
@@ -83,7 +86,7 @@ async fn gates_follow_their_clusters() {
     assert_eq!(house.mode("c"), Mode::Open);
     house.apply(Change::Drop { name: "c".to_owned(), if_exists: false }).await.expect("it is there");
     assert_eq!(gate.snapshot().mode, Mode::Closed, "who waits there is told");
-    assert!(gate.try_admit().is_none());
+    assert!(gate.try_admit(&ANYONE).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +121,7 @@ async fn a_transaction_stays_where_it_has_written() {
     let clusters = vec!["a".to_owned(), "b".to_owned()];
     house.apply(Change::SetDefaultClusters { role: user.role.clone(), clusters }).await.expect("both are there");
     let gate = house.clusters.gate(house.id("a")).expect("it has a gate");
-    let busy = gate.try_admit().expect("nobody runs there");
+    let busy = gate.try_admit(&ANYONE).expect("nobody runs there");
     let choose = |written, open| house.clusters.choose(&user, None, written, open).expect("there are two");
     assert_eq!(choose(None, None), Choice::Run(house.id("b")), "the one with less to do");
     assert_eq!(choose(Some(house.id("a")), None), Choice::Run(house.id("a")));

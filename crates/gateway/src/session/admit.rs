@@ -86,15 +86,16 @@ impl Session {
                         tokio::task::yield_now().await;
                         continue;
                     };
-                    let permit = match gate.try_admit() {
+                    let user = self.block.held().session_role.oid;
+                    let is_superuser = actor.superuser;
+                    let request = Request { statement: statement.query_id, user, weight: 1, is_superuser };
+                    let permit = match gate.try_admit(&request) {
                         Some(permit) => Some(permit),
                         // Whoever has a turn may wait for what it has locked: then its own would never come.
                         None if self.block.holds_locks() => None,
                         None => {
                             shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
                             statement.enter(State::AcquireResources);
-                            let user = self.block.held().session_role.oid;
-                            let request = Request { statement: statement.query_id, user, weight: 1 };
                             tokio::select! {
                                 biased;
                                 admitted = gate.admit(request) => match admitted {
