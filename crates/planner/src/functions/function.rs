@@ -17,6 +17,7 @@ use types::{SqlError, SqlResult, SqlType};
 use super::arithmetic::Arithmetic;
 use super::call::{Argument, Call};
 use super::cast::with_digits;
+use super::column_name::column_name;
 use super::definition::{Body, Definition};
 use super::{Settled, folding, known_like};
 use crate::error::from_datafusion;
@@ -65,6 +66,10 @@ impl Hash for NamedFunction {
 impl ScalarUDFImpl for NamedFunction {
     fn name(&self) -> &str {
         self.definition.name
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        column_name(self.definition.name, args)
     }
 
     fn signature(&self) -> &Signature {
@@ -240,6 +245,10 @@ impl Hash for ResolvedFunction {
 impl ScalarUDFImpl for ResolvedFunction {
     fn name(&self) -> &str {
         self.definition.name
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        column_name(self.definition.name, args)
     }
 
     fn signature(&self) -> &Signature {

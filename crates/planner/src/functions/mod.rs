@@ -9,6 +9,7 @@ mod array;
 mod by_value;
 pub(crate) mod call;
 pub(crate) mod cast;
+mod column_name;
 mod comparison;
 mod conditional;
 mod counted;

@@ -14,7 +14,7 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use serde::{Deserialize, Serialize};
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -24,6 +24,7 @@ pub(crate) use self::number::float_to_numeric;
 pub(super) use self::number::with_digits;
 pub(crate) use self::to_text::TextWriter;
 use super::Settled;
+use super::column_name::column_name;
 use super::function::invoke;
 use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
@@ -111,6 +112,10 @@ impl CastFunction {
 impl ScalarUDFImpl for CastFunction {
     fn name(&self) -> &str {
         "cast"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        column_name("cast", args)
     }
 
     fn signature(&self) -> &Signature {
