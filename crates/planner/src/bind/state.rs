@@ -24,6 +24,9 @@ pub(crate) struct Base {
     made: Mutex<HashMap<Obeyed, SessionState>>,
 }
 
+/// Memory below which a part of a query cannot do its work, in bytes: its buffers, and what it keeps while the rest is in files.
+const PART_BYTES_MIN: usize = 512 << 10;
+
 /// The settings that make a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Obeyed {
@@ -82,7 +85,7 @@ impl Base {
     pub(crate) fn statement(&self, settings: &Settings, session: &Arc<Session>) -> Arc<SessionState> {
         let obeyed = Obeyed {
             batch_size: settings.batch_size(),
-            target_partitions: settings.target_partitions(),
+            target_partitions: settings.target_partitions().or_else(|| self.parts_in(settings.query_memory()?)),
             optimizer: settings.optimizer(),
             fragment_cache: settings.fragment_cache(),
         };
@@ -103,6 +106,12 @@ impl Base {
             state.register_expr_planner(planner).expect("every state takes them");
         }
         Arc::new(state)
+    }
+
+    /// Parts of a query that have room in so much memory; `None` where that is as many as otherwise.
+    fn parts_in(&self, memory: usize) -> Option<usize> {
+        let parts = (memory / PART_BYTES_MIN).max(1);
+        (parts < self.state.config().target_partitions()).then_some(parts)
     }
 
     fn obeying(&self, settings: Obeyed) -> SessionState {

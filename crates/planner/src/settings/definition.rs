@@ -182,7 +182,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "kiln.target_partitions",
         "0",
         Kind::Integer { min: 0, max: 1024, unit: None },
-        "Parts of a query that run at the same time; 0 is one per thread.",
+        "Parts of a query that run at the same time; 0 is one per thread, or fewer where kiln.query_memory has no room for them.",
     ),
     internal("lc_collate", "C", "Order of text: by code point."),
     internal("lc_ctype", "C", "Classes of characters."),
