@@ -1,6 +1,6 @@
 //! Statements of all kinds are cancelled in the midst: the client is told at once, and nothing goes on behind it.
 
-use std::pin::pin;
+use std::cell::Cell;
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
@@ -91,6 +91,7 @@ async fn cancelled(server: &Server, client: &Client, sql: &str) -> Option<(Durat
     let clock = SystemClock::new();
     let cancel = client.cancel_token();
     let onlooker = server.connect().await;
+    let asked = Cell::new(None);
     let running = async {
         let ended = client.batch_execute(sql).await;
         (ended, clock.monotonic())
@@ -99,23 +100,20 @@ async fn cancelled(server: &Server, client: &Client, sql: &str) -> Option<(Durat
         let active = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()";
         wait_for(&onlooker, active, 1, sql).await;
         clock.sleep(RUNNING).await;
-        let asked = clock.monotonic();
+        asked.set(Some(clock.monotonic()));
         cancel.cancel_query(NoTls).await.expect("the server listens");
-        asked
+        clock.sleep(HANGING).await;
     };
-    let (mut running, mut cancelling) = (pin!(running), pin!(cancelling));
-    let (asked, (ended, told)) = tokio::select! {
-        early = &mut running => (Duration::MAX, early),
-        asked = &mut cancelling => tokio::select! {
-            late = running => (asked, late),
-            () = clock.sleep(HANGING) => panic!("{sql} goes on after it was cancelled"),
-        },
+    let (ended, told) = tokio::select! {
+        ended = running => ended,
+        () = cancelling => panic!("{sql} goes on after it was cancelled"),
     };
     let error = ended.expect_err(sql);
     if error.code() == Some(&SqlState::OUT_OF_MEMORY) {
         return None;
     }
     assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{sql}: {error:?}");
+    let asked = asked.get().unwrap_or_else(|| panic!("nobody has cancelled {sql}"));
     let held = "SELECT coalesce(sum(memory_bytes), 0)::int8 FROM sys.query WHERE pid <> pg_backend_pid()";
     wait_for(&onlooker, held, 0, sql).await;
     Some((told.saturating_sub(asked), clock.monotonic().saturating_sub(told)))

@@ -91,6 +91,7 @@ async fn a_superuser_runs_where_cursors_of_a_role_hold_all_places() {
     late.batch_execute("SET statement_timeout = '200ms'").await.expect("SET needs no turn");
     let kept_out = late.query("SELECT count(*) FROM big", &[]).await.expect_err("it waits too long");
     assert_eq!(kept_out.code(), Some(&SqlState::QUERY_CANCELED));
+    boss.batch_execute("SET statement_timeout = '60s'").await.expect("SET needs no turn");
     let counted = boss.query_one("SELECT count(*) FROM big", &[]).await.expect("there is a place for it");
     assert_eq!(counted.get::<_, i64>(0), 20_000);
 }

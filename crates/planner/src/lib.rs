@@ -49,7 +49,7 @@ pub use activity::{
     Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerCacheUses,
     WorkerRow,
 };
-pub use bind::{NoFragmentCache, types_with_values};
+pub use bind::{NoFragmentCache, parts_within, types_with_values};
 pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use key_sets::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked, keys_asked};

@@ -95,8 +95,8 @@ const SHAPES: [Shape; 27] = [
     },
 ];
 
-/// An error of one of these says that something broke: the others are refusals of what was asked.
-const BROKEN: [&str; 3] = ["XX000", "XX001", "XX002"];
+/// An error of one of these says that something broke, or that a statement does not ask what it is here for. The others are refusals.
+const BROKEN: [&str; 7] = ["XX000", "XX001", "XX002", "42501", "42601", "42703", "42P01"];
 /// A statement that is neither answered nor cancelled by then hangs.
 const HANGING: Duration = Duration::from_secs(180);
 

@@ -40,6 +40,8 @@ pub(super) struct Gate<W> {
     limits: Limits,
     mode: Mode,
     running: u32,
+    /// Of superusers, among those that run.
+    superusers: u32,
     queue: FairQueue<Oid, Ticket>,
     /// Who has a ticket, with those that have an answer and have not come for it.
     waiting: HashMap<Ticket, Waiting<W>>,
@@ -52,6 +54,7 @@ pub(super) struct Gate<W> {
 struct Waiting<W> {
     statement: QueryId,
     user: Oid,
+    is_superuser: bool,
     since: Duration,
     outcome: Outcome<W>,
 }
@@ -72,6 +75,7 @@ impl<W> Gate<W> {
             limits,
             mode,
             running: 0,
+            superusers: 0,
             queue: FairQueue::default(),
             waiting: HashMap::new(),
             next_ticket: 0,
@@ -80,27 +84,25 @@ impl<W> Gate<W> {
         }
     }
 
-    /// Admits at once where nobody waits and there is room.
-    pub(super) fn try_enter(&mut self) -> bool {
+    /// Admits at once where nobody waits and there is room, or where a superuser may go beyond the limit.
+    pub(super) fn try_enter(&mut self, is_superuser: bool) -> bool {
         let has_room = self.mode == Mode::Open && self.running < self.limits.running && self.queue.is_empty();
-        if has_room {
-            self.run_one();
+        let enters = has_room || is_superuser && self.lets_superuser_beyond();
+        if enters {
+            self.run_one(is_superuser);
+            self.idle_since = None;
         }
-        has_room
+        enters
     }
 
-    /// Admits at once whoever runs and waits, where the gate is open.
-    pub(super) fn try_enter_beyond(&mut self) -> bool {
-        let is_open = self.mode == Mode::Open;
-        if is_open {
-            self.run_one();
-        }
-        is_open
+    /// Whether no superuser runs: then there is one place more for one.
+    fn lets_superuser_beyond(&self) -> bool {
+        self.mode == Mode::Open && self.superusers == 0
     }
 
-    fn run_one(&mut self) {
+    fn run_one(&mut self, is_superuser: bool) {
         self.running += 1;
-        self.idle_since = None;
+        self.superusers += u32::from(is_superuser);
         self.totals.admitted += 1;
     }
 
@@ -111,7 +113,7 @@ impl<W> Gate<W> {
         now: impl FnOnce() -> Duration,
         waker: impl FnOnce() -> W,
     ) -> Enter {
-        if self.try_enter() {
+        if self.try_enter(request.is_superuser) {
             return Enter::Admitted;
         }
         let refusal = match self.mode {
@@ -125,9 +127,9 @@ impl<W> Gate<W> {
         }
         self.next_ticket += 1;
         let ticket = Ticket(self.next_ticket);
-        let Request { statement, user, weight, .. } = request;
+        let Request { statement, user, weight, is_superuser } = request;
         let outcome = Outcome::Queued(waker());
-        self.waiting.insert(ticket, Waiting { statement, user, since: now(), outcome });
+        self.waiting.insert(ticket, Waiting { statement, user, is_superuser, since: now(), outcome });
         self.queue.push(user, weight, ticket);
         self.idle_since = None;
         Enter::Queued(ticket)
@@ -161,14 +163,16 @@ impl<W> Gate<W> {
                 self.note_idle(|| now().1);
                 Left::Waiting(waker)
             }
-            Outcome::Admitted { .. } => Left::Answered(self.release(now)),
+            Outcome::Admitted { .. } => Left::Answered(self.release(waiting.is_superuser, now)),
             Outcome::Refused(_) => Left::Answered(None),
         }
     }
 
     /// A statement has ended. Returns whom that lets go.
-    pub(super) fn release(&mut self, now: impl FnOnce() -> (Duration, i64)) -> Option<W> {
+    pub(super) fn release(&mut self, is_superuser: bool, now: impl FnOnce() -> (Duration, i64)) -> Option<W> {
         self.running = self.running.checked_sub(1).expect("who ends was running");
+        let superusers = self.superusers.checked_sub(u32::from(is_superuser));
+        self.superusers = superusers.expect("who ends was running");
         if self.queue.is_empty() {
             self.note_idle(|| now().1);
             return None;
@@ -235,20 +239,34 @@ impl<W> Gate<W> {
         std::iter::from_fn(|| self.next(now)).collect()
     }
 
-    /// Admits the next one where there is room.
+    /// Admits the next one where there is room, or the superuser who has waited longest beyond that.
     fn next(&mut self, now: Duration) -> Option<W> {
-        if self.mode != Mode::Open || self.limits.running <= self.running {
-            return None;
-        }
-        let ticket = self.queue.pop()?;
-        self.running += 1;
+        let ticket = match self.mode == Mode::Open && self.running < self.limits.running {
+            true => self.queue.pop()?,
+            false => self.next_superuser()?,
+        };
         let waiting = self.waiting.get_mut(&ticket).expect("who is in the queue has a ticket");
         let waited = now.saturating_sub(waiting.since);
-        self.totals.admitted += 1;
+        let is_superuser = waiting.is_superuser;
+        let waker = waiting.outcome.end(Outcome::Admitted { waited });
+        self.run_one(is_superuser);
         self.totals.waited += 1;
         self.totals.wait += waited;
         self.totals.longest_wait = self.totals.longest_wait.max(waited);
-        waiting.outcome.end(Outcome::Admitted { waited })
+        waker
+    }
+
+    /// Takes the superuser who has waited longest out of the queue, where one may go beyond the limit.
+    fn next_superuser(&mut self) -> Option<Ticket> {
+        if !self.lets_superuser_beyond() {
+            return None;
+        }
+        let is_next = |waiting: &Waiting<W>| waiting.is_superuser && matches!(waiting.outcome, Outcome::Queued(_));
+        let waiting = self.waiting.iter().filter(|(_, waiting)| is_next(waiting));
+        let (ticket, user) =
+            waiting.map(|(ticket, waiting)| (*ticket, waiting.user)).min_by_key(|(ticket, _)| *ticket)?;
+        self.queue.remove(&user, ticket);
+        Some(ticket)
     }
 
     fn note_idle(&mut self, now_us: impl FnOnce() -> i64) {
@@ -260,7 +278,11 @@ impl<W> Gate<W> {
     /// Whether nobody runs or waits, and nothing is left of who did.
     #[cfg(test)]
     pub(super) fn is_clean(&self) -> bool {
-        self.running == 0 && self.waiting.is_empty() && self.queue.is_empty() && self.queue.is_clean()
+        self.running == 0
+            && self.superusers == 0
+            && self.waiting.is_empty()
+            && self.queue.is_empty()
+            && self.queue.is_clean()
     }
 
     fn queued(&self) -> u32 {

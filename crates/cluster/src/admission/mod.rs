@@ -14,7 +14,6 @@ mod tests;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -33,8 +32,8 @@ pub struct Request {
     pub user: Oid,
     /// Statements of this user that may go at each of its turns, at least 1.
     pub weight: u32,
-    /// Whether the user is a superuser: while none of these runs, there is one place more for them, so that whoever holds all places keeps out nobody who
-    /// could end that.
+    /// Whether the user is a superuser: while none of these runs there is one place more for one, so that a superuser can do something about others
+    /// that hold all places.
     pub is_superuser: bool,
 }
 
@@ -42,8 +41,6 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Admission {
     gate: Mutex<Gate<Waker>>,
-    /// Statements of superusers that run.
-    superusers: AtomicU32,
     clock: Arc<dyn Clock>,
 }
 
@@ -52,7 +49,7 @@ impl Admission {
     #[must_use]
     pub fn new(limits: Limits, mode: Mode, clock: Arc<dyn Clock>) -> Arc<Admission> {
         let gate = Gate::new(limits, mode, clock.now_us());
-        Arc::new(Admission { gate: Mutex::new(gate), superusers: AtomicU32::new(0), clock })
+        Arc::new(Admission { gate: Mutex::new(gate), clock })
     }
 
     /// Asks to run. The place in the queue is taken when the future is first polled, and given up when it is dropped.
@@ -63,17 +60,12 @@ impl Admission {
     /// Runs at once, or not at all. `None` where it would have to wait or is refused.
     #[must_use]
     pub fn try_admit(self: &Arc<Self>, request: &Request) -> Option<Permit> {
-        let is_in_need = request.is_superuser && self.superusers.load(Ordering::Relaxed) == 0;
-        let mut gate = self.gate.lock();
-        let is_admitted = gate.try_enter() || is_in_need && gate.try_enter_beyond();
-        drop(gate);
+        let is_admitted = self.gate.lock().try_enter(request.is_superuser);
         is_admitted.then(|| self.permit(request, Duration::ZERO))
     }
 
     fn permit(self: &Arc<Self>, request: &Request, waited: Duration) -> Permit {
-        let is_superuser = request.is_superuser;
-        self.superusers.fetch_add(u32::from(is_superuser), Ordering::Relaxed);
-        Permit { admission: Arc::clone(self), waited, is_superuser }
+        Permit { admission: Arc::clone(self), waited, is_superuser: request.is_superuser }
     }
 
     /// Ends the waiting of a statement with [`Refusal::Cancelled`]. False where it does not wait: it runs, or was never here.
@@ -111,9 +103,9 @@ impl Admission {
         self.gate.lock().snapshot(now)
     }
 
-    fn release(&self) {
+    fn release(&self, is_superuser: bool) {
         let mut gate = self.gate.lock();
-        let next = gate.release(|| (self.clock.monotonic(), self.clock.now_us()));
+        let next = gate.release(is_superuser, || (self.clock.monotonic(), self.clock.now_us()));
         drop(gate);
         if let Some(next) = next {
             next.wake();
@@ -204,7 +196,6 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.admission.superusers.fetch_sub(u32::from(self.is_superuser), Ordering::Relaxed);
-        self.admission.release();
+        self.admission.release(self.is_superuser);
     }
 }

@@ -94,9 +94,11 @@ fn a_superuser_has_a_place_while_others_hold_all_of_them() {
     let waiting = Asked::new(&admission, request(4, 1));
     let beyond = admission.try_admit(&superuser).expect("there is a place for it");
     assert!(admission.try_admit(&superuser).is_none(), "one is enough");
-    assert_eq!((admission.activity().running, admission.activity().queued), (3, 1));
+    let mut late = Asked::new(&admission, superuser);
+    assert_eq!((admission.activity().running, admission.activity().queued), (3, 2));
     drop(beyond);
     assert_eq!(waiting.flag.wakes(), 0, "there were more than may be");
+    drop(late.admitted());
     assert!(admission.try_admit(&superuser).is_some(), "again");
     drop((held, waiting));
     let normal = admission.try_admit(&superuser).expect("nobody is there");

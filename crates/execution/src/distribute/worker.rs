@@ -268,7 +268,9 @@ fn session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<Session
     let config: &mut SessionConfig = builder.config().get_or_insert_default();
     facts.apply(config)?;
     // Of its own threads, not of the coordinator's.
-    config.options_mut().execution.target_partitions = worker.threads.read().1;
+    let threads = worker.threads.read().1;
+    let parts = facts.memory.map_or(threads, |memory| planner::parts_within(memory, threads));
+    config.options_mut().execution.target_partitions = parts;
     config.set_extension(Arc::new(Here { run, engine: facts.engine }));
     config.set_distributed_user_codec(Codec::reading(Arc::clone(&worker.scans)));
     config.set_distributed_channel_resolver(worker.channels.clone());

@@ -126,15 +126,19 @@ pub(crate) fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
 /// Runs a part of a step that cannot pause. Where the step is long, others have the turn and another thread from then on: it goes on without a turn
 /// until it can pause, and the system shares the cores among such threads and those that have turns.
 pub(super) fn give_way(part: &mut dyn FnMut()) {
-    let is_long = CURRENT.try_with(|task| {
-        if !task.is_outside.load(Ordering::Relaxed) && LONG_STEP <= task.lasted() {
+    let is_outside = CURRENT.try_with(|task| {
+        if LONG_STEP <= task.lasted() {
             task.leave();
-            standing::leave();
         }
-        task.is_outside.load(Ordering::Relaxed)
+        let is_outside = task.is_outside.load(Ordering::Relaxed);
+        if is_outside {
+            // The watchdog is to name who hangs in one part, not who gets through many.
+            task.stands();
+        }
+        is_outside
     });
-    // For each part: the runtime takes its place back where the first ended before another thread had it.
-    if is_long.unwrap_or(false) { tokio::task::block_in_place(part) } else { part() }
+    // Around each part: the runtime gives the thread's queue to another thread for so long alone, and takes it back where none has come by then.
+    if is_outside.unwrap_or(false) { tokio::task::block_in_place(part) } else { part() }
 }
 
 /// Waits until so few compute at length that another one may, to be held meanwhile: all of them would be beside those that have turns. A
@@ -196,14 +200,14 @@ impl Task {
         TURN <= lasted && (!self.turns.are_old(level) || TURN * (1 << level) <= lasted)
     }
 
-    /// Gives the turn away before its end.
+    /// Gives the turn away before its end, and counts the time so far.
     fn leave(&self) {
-        if self.is_outside.swap(true, Ordering::Relaxed) {
-            return;
-        }
+        let had_turn = !self.is_outside.swap(true, Ordering::Relaxed);
         let (level, lasted) = self.use_up();
         self.begin();
-        self.turns.end(self, level, lasted);
+        if had_turn {
+            self.turns.end(self, level, lasted);
+        }
     }
 
     /// Counts the time since it began, of the level that it began in.

@@ -85,7 +85,7 @@ impl Base {
     pub(crate) fn statement(&self, settings: &Settings, session: &Arc<Session>) -> Arc<SessionState> {
         let obeyed = Obeyed {
             batch_size: settings.batch_size(),
-            target_partitions: settings.target_partitions().or_else(|| self.parts_in(settings.query_memory()?)),
+            target_partitions: settings.target_partitions().or_else(|| self.parts_within(settings.query_memory()?)),
             optimizer: settings.optimizer(),
             fragment_cache: settings.fragment_cache(),
         };
@@ -108,10 +108,10 @@ impl Base {
         Arc::new(state)
     }
 
-    /// Parts of a query that have room in so much memory; `None` where that is as many as otherwise.
-    fn parts_in(&self, memory: usize) -> Option<usize> {
-        let parts = (memory / PART_BYTES_MIN).max(1);
-        (parts < self.state.config().target_partitions()).then_some(parts)
+    /// Parts of a query with so much memory; `None` where they are as many as otherwise.
+    fn parts_within(&self, memory_bytes: usize) -> Option<usize> {
+        let all = self.state.config().target_partitions();
+        Some(parts_within(memory_bytes, all)).filter(|parts| *parts < all)
     }
 
     fn obeying(&self, settings: Obeyed) -> SessionState {
@@ -134,6 +134,12 @@ impl Base {
     }
 }
 
+/// How many of `parts` of a query that run at the same time have room in so much memory, at least one.
+#[must_use]
+pub fn parts_within(memory_bytes: usize, parts: usize) -> usize {
+    parts.min((memory_bytes / PART_BYTES_MIN).max(1))
+}
+
 /// `state` for operators of one partition each.
 pub(crate) fn undivided(state: &SessionState) -> SessionState {
     let config = match state.config().get_extension::<Undivided>() {
@@ -143,4 +149,16 @@ pub(crate) fn undivided(state: &SessionState) -> SessionState {
     let mut state = state.clone();
     *state.config_mut() = config;
     state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_memory_is_for_few_parts() {
+        assert_eq!([0, 1 << 20, 3 << 20, 1 << 30].map(|bytes| parts_within(bytes, 16)), [1, 2, 6, 16]);
+        let base = Base::new(Arc::default()).in_parts(16);
+        assert_eq!((base.parts_within(1 << 20), base.parts_within(1 << 30)), (Some(2), None));
+    }
 }

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Names are as long at most, in bytes, apart from their hash.
 const NAME_BYTES_MAX: usize = 512;
 
-/// The name of the column that a call of `function` becomes: the same for equal calls, and another one for each other call.
+/// The name of the column that a call of `function` becomes: it tells apart what DataFusion's own name does.
 ///
 /// # Errors
 /// What naming an argument gives.
