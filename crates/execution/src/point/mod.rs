@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use catalog::Table;
-use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result as DfResult, ScalarValue};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use parking_lot::Mutex;
 use planner::functions::Settled;
 use planner::semantics::Session;
@@ -67,11 +69,31 @@ struct Kept {
 /// Forms of one chain that are kept.
 const COMPILED_MAX: usize = 16;
 
+/// Whether a query has functions that make a large value of a few bytes. Programs run where connections are served, for which that takes too long;
+/// of rows that are written the size is bounded.
+fn may_be_large(plan: &LogicalPlan) -> DfResult<bool> {
+    let is_large = |expr: &Expr| {
+        let names = ["repeat", "lpad", "rpad", "format"];
+        Ok(matches!(expr, Expr::ScalarFunction(call) if names.contains(&call.name())))
+    };
+    plan.exists(|node| {
+        let mut found = false;
+        node.apply_expressions(|expr| {
+            found |= expr.exists(is_large)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(found)
+    })
+}
+
 impl PointProgram {
     /// The program of a SELECT, INSERT, UPDATE or DELETE; `None` for all others, and those that need operators. It keeps the plan, and
     /// with it the rows that the plan was made for, if any.
     #[must_use]
     pub fn of(planned: &Planned) -> Option<Self> {
+        if matches!(planned, Planned::Query(query) if may_be_large(&query.plan).ok()?) {
+            return None;
+        }
         let mut rows = Kept::of(input(planned)?)?;
         if rows.chain.is_joined() && !matches!(planned, Planned::Query(plan) if plan.locks.is_empty()) {
             return None;
