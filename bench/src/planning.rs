@@ -1,4 +1,4 @@
-//! How long statements take that are long or deep, by their size: all of it is planning, as they read two rows.
+//! Planning time of long and deep statements by their size: they read two rows, so that nearly all of their time is planning.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -31,7 +31,7 @@ fn nested(open: &str, core: &str, close: &str, count: usize) -> String {
     text
 }
 
-/// What `item` makes of each number from 0, between `separator`s.
+/// Joins the items of the numbers from 0 to `count` with `separator`.
 fn list(count: usize, separator: &str, item: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for number in 0..count.max(1) {

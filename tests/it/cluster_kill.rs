@@ -24,7 +24,7 @@ const KILLS_NIGHTLY: usize = 200;
 /// Milliseconds between two kills. A statement is retried once, so that the statements that one kill met have ended before the next.
 const PAUSE_MIN: u64 = 500;
 const PAUSE_MAX: u64 = 1_500;
-/// What has not come by then never does.
+/// A test waits for no event longer than this.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Sessions that go on asking meanwhile.
 const CLIENTS: usize = 3;

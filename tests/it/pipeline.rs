@@ -64,7 +64,7 @@ impl Raw {
         Some((head[0], body))
     }
 
-    /// What matters of all messages up to ReadyForQuery, or the end.
+    /// Reads messages up to ReadyForQuery or the end, each in short.
     fn until_ready(&mut self) -> Vec<String> {
         let mut told = Vec::new();
         while let Some((kind, body)) = self.read() {
@@ -110,7 +110,7 @@ async fn rows(client: &Client) -> Vec<i32> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// What each pipeline is answered, and the rows that it leaves.
+/// Sends each pipeline: its answers, and the rows in the table after it.
 async fn transcripts(port: u16, client: &Client) -> Vec<(Vec<String>, Vec<i32>)> {
     client.batch_execute("CREATE TABLE t (a int)").await.expect("a table");
     let mut raw = Raw::connect(port);
@@ -149,7 +149,7 @@ async fn commit_and_rollback_end_the_transaction_of_a_pipeline() {
     }
 }
 
-/// What a session is told that ends while it is idle, or while it runs `sql`.
+/// Ends a session that is idle, or that runs `sql`: the messages that it gets.
 async fn terminated(port: u16, other: &Client, sql: Option<&str>) -> Vec<String> {
     let mut raw = Raw::connect(port);
     if let Some(sql) = sql {

@@ -12,7 +12,7 @@ use crate::server::{Server, nightly};
 /// Sizes go up to this, most of them to that.
 const SIZE_MAX: u64 = 20_000;
 const SIZE_OFTEN: u64 = 2_000;
-/// How long statements of random sizes are sent; all of them in the night.
+/// Time for statements of random sizes; with `make nightly` the second one.
 const TIME: Duration = Duration::from_secs(20);
 const TIME_AT_NIGHT: Duration = Duration::from_secs(3_600);
 /// A statement that takes longer is left alone by another session.

@@ -141,7 +141,7 @@ struct Session {
 struct Flusher {
     client: Client,
     schema: String,
-    /// Those that were changed since they were flushed.
+    /// Tables that were changed since they were flushed.
     changed: BTreeSet<String>,
     is_in_transaction: bool,
 }

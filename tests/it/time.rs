@@ -11,7 +11,7 @@ use types::{Clock, SystemClock};
 use crate::full_disk::objects;
 use crate::server::{Server, kiln};
 
-/// What has not come by then never does.
+/// A test waits for no event longer than this.
 const HANGING: Duration = Duration::from_secs(120);
 
 /// Waits until all that was acknowledged by now is in the storage.

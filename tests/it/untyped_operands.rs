@@ -36,7 +36,7 @@ const NUMBERS_SENT: [&str; 12] = [
     "0.70000000000696",
     "99999.99",
 ];
-/// Those that a numeric of Kiln has no room for, beside columns, and others that columns have none for: they can only be compared.
+/// Numbers that are only compared, as columns have no room for them.
 const NUMBERS_COMPARED: [&str; 5] = [
     "1e30",
     "-1e45",
@@ -46,7 +46,7 @@ const NUMBERS_COMPARED: [&str; 5] = [
 ];
 const TEXTS_SENT: [&str; 8] = ["abc", "ab", "ab  ", "abcd", "", "xyz", "a", "zzzzz"];
 
-/// What `{c}`, a column, and `{x}` and `{y}`, which have no type, stand in.
+/// Conditions on `{c}`, a column, with `{x}` and `{y}`, operands without a type.
 const CONDITIONS: [&str; 21] = [
     "{c} = {x}",
     "{c} <> {x}",
@@ -103,7 +103,7 @@ const ROWS: [&str; 3] = [
     "SELECT r::text FROM (SELECT {c} AS r FROM {t} UNION ALL (SELECT {x} UNION ALL SELECT {c} FROM {t})) AS q",
 ];
 
-/// How an operand gets into the statement.
+/// The form of an operand in the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Literal,
@@ -247,7 +247,7 @@ async fn sent(client: &Client, case: &Case, binary: bool, declared: bool) -> Str
     format!("{types:?} {answer}")
 }
 
-/// What a client declares for a column's values.
+/// The parameter type that a client declares for a column's type.
 fn declared_as(of: &Type) -> Type {
     match *of {
         Type::INT4 => Type::NUMERIC,

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 /// Checks what must hold of a plan with subqueries before the optimizer's rules run.
 ///
 /// # Errors
-/// What does not hold.
+/// The first rule that a subquery breaks.
 pub(crate) fn check_all(plan: &LogicalPlan) -> Result<()> {
     plan.schema().check_names()?;
     plan.apply_with_subqueries(|node| {
@@ -36,7 +36,7 @@ pub(crate) fn check_all(plan: &LogicalPlan) -> Result<()> {
 /// Checks the subquery of `expr`, which stands in `node`; those inside it are not looked at.
 ///
 /// # Errors
-/// What does not hold.
+/// The first rule that a subquery breaks.
 pub(crate) fn check_one(node: &LogicalPlan, subquery: &Subquery, expr: &Expr) -> Result<()> {
     let inner = &subquery.subquery;
     if !inner.exists(has_subquery)? {

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A round in so many begins with a new login.
 const LOGIN_EVERY: u64 = 20;
 
-/// What a client was told.
+/// The answers that a client had.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) answered: u64,

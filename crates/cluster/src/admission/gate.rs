@@ -40,7 +40,7 @@ pub(super) struct Gate<W> {
     limits: Limits,
     mode: Mode,
     running: u32,
-    /// Of superusers, among those that run.
+    /// Statements of superusers among the running ones.
     superusers: u32,
     queue: FairQueue<Oid, Ticket>,
     /// Who has a ticket, with those that have an answer and have not come for it.

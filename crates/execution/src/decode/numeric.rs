@@ -149,7 +149,7 @@ pub(super) fn without_digits(sql_type: &SqlType) -> Option<SqlType> {
     }
 }
 
-/// What a numeric parameter, or the widest element of an array of them, was sent as.
+/// The form in which a numeric parameter was sent; of an array, that of its widest element.
 pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<Sent> {
     match sql_type {
         SqlType::Numeric { .. } => match digits_of(bytes, format) {

@@ -23,7 +23,7 @@ const ENDLESS: [&str; 9] = [
     "with s as (select (x * y + z) % 100000 as g, count(*) as n from a, b, c group by 1) select count(*) from s as p join s as q on p.n = q.g",
 ];
 
-/// What has not come by then never does.
+/// A test waits for no event longer than this.
 const HANGING: Duration = Duration::from_secs(60);
 
 async fn tables() -> Sql {

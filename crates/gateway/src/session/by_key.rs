@@ -85,7 +85,7 @@ type ParameterTypes = Vec<Option<SqlType>>;
 const KEPT_MAX: usize = 32;
 
 impl KeptPrograms {
-    /// Those of a statement that is planned so while the digits of its numeric parameters are not known.
+    /// The programs of a statement, from its plan for numeric parameters of unknown digits.
     pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Self {
         match KeptProgram::of(planned, held, state) {
             Some(_) if planned.depends_on_digits() => Self::ByDigits(Mutex::default()),

@@ -17,7 +17,7 @@ pub(crate) struct Prepared {
     pub(crate) parameters: Vec<SqlType>,
     /// Columns as found when it was prepared; `None` where it gives no rows.
     pub(crate) columns: Option<Columns>,
-    /// What runs it while they hold.
+    /// Programs that run the statement while its definitions and settings are unchanged.
     pub(crate) programs: KeptPrograms,
 }
 

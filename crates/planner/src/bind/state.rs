@@ -134,7 +134,7 @@ impl Base {
     }
 }
 
-/// How many of `parts` of a query that run at the same time have room in so much memory, at least one.
+/// Number of parts in which a query runs that has `memory_bytes`: at least one, at most `parts`.
 #[must_use]
 pub fn parts_within(memory_bytes: usize, parts: usize) -> usize {
     parts.min((memory_bytes / PART_BYTES_MIN).max(1))

@@ -15,7 +15,7 @@ const NAME_BYTES_MAX: usize = 512;
 /// The name of the column that a call of `function` becomes: it tells apart what DataFusion's own name does.
 ///
 /// # Errors
-/// What naming an argument gives.
+/// An argument whose name cannot be formatted.
 pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
     let mut name = String::with_capacity(64);
     name.push_str(function);

@@ -146,7 +146,7 @@ pub(crate) fn comparison_operator(name: &str) -> Option<Operator> {
 /// Makes the expression that stands for another one where values are compared.
 pub(crate) type KeyOf = fn(Expr, &Arc<Session>) -> Result<Expr>;
 
-/// What values are compared by that are not equal by their parts: an interval's length, the bytes that order jsonb, a `bpchar` without its
+/// The function whose result values are compared by where bytes do not decide: an interval's length, the bytes that order jsonb, a `bpchar` without its
 /// trailing blanks.
 /// `None` for a type whose values compare as they are.
 pub(crate) fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {

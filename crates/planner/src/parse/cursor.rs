@@ -9,10 +9,10 @@ use super::lex::{Lexeme, Token, at_or_near, character};
 use crate::interrupt;
 use crate::keyword::{Category, category};
 
-/// How deep expressions, subqueries and joins nest at most: a subquery is up to eight levels of a plan.
+/// Deepest nesting of expressions, subqueries and joins: a subquery is up to eight levels of a plan.
 const DEPTH_MAX: usize = PLAN_LEVELS / 8;
 
-/// How high a tree of expressions, set operations and joins grows at most: `1 + 1 + …` grows without nesting. What it becomes has up to four
+/// Greatest height of a tree of expressions, set operations and joins: `1 + 1 + …` grows without nesting. What it becomes has up to four
 /// levels for each.
 const HEIGHT_MAX: usize = PLAN_LEVELS / 4;
 

@@ -79,7 +79,7 @@ impl Range {
     }
 }
 
-/// What a comparison with a number comes to.
+/// The result of a comparison of a column with a number.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     /// The same as the comparison with this number of the side's type.

@@ -497,8 +497,8 @@ impl Rewriter<'_> {
         Ok(if list.negated { Expr::Not(Box::new(any)) } else { any })
     }
 
-    /// What all comparisons with the elements of a list seek, if the list is to stay one: where the elements are known before the rows, and
-    /// where a chain would be long or compute what is sought for each.
+    /// The left operand of all comparisons of an IN list, if the list stays one: where its elements are known before the rows, and where a chain of
+    /// comparisons would be long or compute the operand for each.
     fn sought<'e>(&self, left: &Expr, comparisons: &'e [Expr]) -> Option<&'e Expr> {
         let sides = |comparison: &'e Expr| match comparison {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => Some((left.as_ref(), right.as_ref())),

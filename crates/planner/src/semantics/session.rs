@@ -18,7 +18,7 @@ pub struct Session {
     pub transaction_us: i64,
     /// `statement_timestamp()`.
     pub statement_us: i64,
-    /// Whose catalog, role and settings it has; none where functions run in another process, which has none of these.
+    /// Catalog, role and settings of the statement; `None` in another process, which has none of these.
     context: Option<Arc<crate::StatementContext>>,
     /// Where `random()` and `gen_random_uuid()` take their chance.
     pub random: Arc<dyn Random>,

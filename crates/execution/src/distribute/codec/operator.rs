@@ -152,7 +152,7 @@ impl Operator {
         Ok(coalesce.map(|coalesce| Self::CoalescePartitions { fetch: coalesce.fetch() }))
     }
 
-    /// What an aggregation needs besides DataFusion's message, which is its input then.
+    /// The fields of an aggregation that DataFusion's message lacks; that message is the input of this form.
     pub(super) fn beside_library(operator: &dyn ExecutionPlan) -> Option<Self> {
         let group_by = operator.downcast_ref::<AggregateExec>()?.group_expr();
         let sets = group_by.groups().len();

@@ -76,7 +76,7 @@ pub(super) fn expression(context: &Arc<StatementContext>, expr: &mut Expr, colum
     resolver.expr(expr)
 }
 
-/// How many WITH queries may read one the other: each is up to eight levels of a plan.
+/// Longest chain of WITH queries of which each reads the one before: a query is up to eight levels of a plan.
 const CTE_LEVELS_MAX: usize = PLAN_LEVELS / 8;
 
 struct Resolver<'a> {

@@ -41,7 +41,7 @@ impl Filtered {
     }
 }
 
-/// What is before the condition.
+/// The arguments without the condition, which is the last.
 fn before_last<T>(arguments: &[T]) -> Result<&[T]> {
     let condition = || external(SqlError::internal("an aggregate with a condition has no arguments"));
     Ok(arguments.split_last().ok_or_else(condition)?.1)

@@ -29,7 +29,7 @@ use super::function::invoke;
 use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
 
-/// How a cast came about: an explicit cast cuts text that is too long, an assignment refuses it, and a comparison leaves it as it is.
+/// The origin of a cast: an explicit cast cuts text that is too long, an assignment refuses it, and a comparison leaves it as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum CastKind {
     Explicit,

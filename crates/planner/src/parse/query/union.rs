@@ -8,7 +8,7 @@ pub(crate) const BALANCED_FROM: usize = 32;
 /// `first UNION [ALL] … UNION [ALL] …`
 pub(super) struct UnionChain {
     operands: Vec<SetExpr>,
-    /// What stands before each operand but the first.
+    /// ALL or DISTINCT before each operand but the first.
     quantifiers: Vec<SetQuantifier>,
 }
 

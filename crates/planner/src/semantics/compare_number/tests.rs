@@ -14,7 +14,7 @@ const OPERATORS: [Operator; 8] = [
     Operator::IsNotDistinctFrom,
 ];
 
-/// What an outcome says of a value, with numbers in tenths so that those between two values exist.
+/// Whether a value fulfils an outcome; numbers are in tenths, so that there are some between two values.
 fn holds(outcome: &Outcome, value: i128) -> bool {
     match outcome {
         With(operator, number) => compare(*operator, value, *number),

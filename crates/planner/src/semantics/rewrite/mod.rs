@@ -250,7 +250,7 @@ fn units(first: Option<&DateTimeField>, last: Option<&DateTimeField>) -> SqlResu
     }))
 }
 
-/// What makes an array of its arguments.
+/// Name of the function that makes an array of its arguments.
 const ARRAY: &str = "array_literal";
 
 fn is_empty_array(expr: &Expr) -> bool {

@@ -25,9 +25,9 @@ const TRIES: usize = 40;
 /// Fields that EXPLAIN ANALYZE is for, and no row.
 const SHOWN: [&str; 2] = ["aggregate function 8", "operator.Scan.scan.name"];
 
-/// What a plan gives: the types of its columns with all that their fields say, and its rows.
+/// The output of a plan: its columns with the metadata of their fields, and its rows.
 #[derive(Debug, PartialEq)]
-struct Given {
+struct Output {
     schema: SchemaRef,
     rows: Vec<String>,
 }
@@ -58,7 +58,7 @@ impl Case {
         Some(Self { plan: operators, bytes, task: context().task(&plan.state), is_ordered })
     }
 
-    async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Given, String> {
+    async fn run(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Output, String> {
         let schema = plan.schema();
         let collecting = async {
             let batches = collect(plan, Arc::clone(&self.task)).await?;
@@ -74,16 +74,16 @@ impl Case {
         if !self.is_ordered {
             rows.sort();
         }
-        Ok(Given { schema, rows })
+        Ok(Output { schema, rows })
     }
 
-    /// What the plan in `bytes` gives.
-    async fn run_bytes(&self, sql: &Sql, bytes: &[u8]) -> Result<Given, String> {
+    /// Decodes and runs the plan in `bytes`.
+    async fn run_bytes(&self, sql: &Sql, bytes: &[u8]) -> Result<Output, String> {
         self.run(decoded(sql, bytes)?).await
     }
 
     /// Whether anything else comes of `bytes`, in which the field `key` is cleared, than `expected`.
-    async fn notices(&self, sql: &Sql, key: &str, bytes: &[u8], expected: &Given) -> bool {
+    async fn notices(&self, sql: &Sql, key: &str, bytes: &[u8], expected: &Output) -> bool {
         let Ok(plan) = decoded(sql, bytes) else { return true };
         if SHOWN.contains(&key) {
             return decoded(sql, &self.bytes).is_ok_and(|whole| shown(&plan) != shown(&whole));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::super::{OWN, form};
 
-/// What bytes are.
+/// The form of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// A message of that name.
@@ -206,7 +206,7 @@ struct Field<'a> {
     number: u64,
     tag: u64,
     whole: &'a [u8],
-    /// Of a field of bytes.
+    /// The bytes, if the field has a length; `None` for numbers.
     content: Option<&'a [u8]>,
 }
 
