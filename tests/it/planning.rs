@@ -97,6 +97,22 @@ async fn what_would_be_large_is_not_made_to_plan() {
     assert!(peak_kb < 400 << 10, "{peak_kb} kB");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn large_values_are_computed_where_they_can_be_cancelled() {
+    let server = Server::start();
+    let client = server.connect().await;
+    client.batch_execute("SET statement_timeout = '10ms'").await.expect("it is a setting");
+    // To write half a gigabyte takes longer than that anywhere.
+    for call in ["repeat('x', 500000000)", "lpad('x', 500000000)"] {
+        let sql = format!("SELECT length({call})");
+        let error = within(call, client.batch_execute(&sql)).await.expect_err("it takes longer");
+        assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+    }
+    let sql = "SELECT length(repeat($1::text, $2::int))";
+    let error = within(sql, client.query(sql, &[&"x", &500_000_000_i32])).await.expect_err("it takes longer");
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED), "{error:?}");
+}
+
 async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     let clock = SystemClock::new();
     tokio::select! {
