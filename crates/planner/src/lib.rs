@@ -43,6 +43,7 @@ pub mod stop;
 mod stream_table;
 mod subqueries;
 pub mod system;
+mod union_tiers;
 pub mod write;
 
 pub use activity::{

@@ -3,6 +3,7 @@
 //! Planning is tried with what is known; whatever place fixes a parameter's type first fixes it for all its places, and the
 //! statement is planned again with it. What no place fixes is text.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
@@ -11,6 +12,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{self, Query, visit_expressions};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Binder;
@@ -37,12 +39,21 @@ pub(crate) fn settled(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
     types.into_iter().enumerate().map(of).collect()
 }
 
+/// Whether a query has parameters.
+pub(super) fn has_any(query: &Query) -> bool {
+    let is_parameter = |expr: &ast::Expr| match expr {
+        ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    visit_expressions(query, is_parameter).is_break()
+}
+
 /// Plans with `plan`, which may be a part of a statement, until every parameter that it has is of a known type. Others are told as
 /// unknown.
 pub(super) fn settle(
     binder: &Binder<'_>,
     declared: &[Option<SqlType>],
-    plan: impl Fn(&[Option<SqlType>]) -> SqlResult<LogicalPlan>,
+    mut plan: impl FnMut(&[Option<SqlType>]) -> SqlResult<LogicalPlan>,
 ) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
     let mut types: Vec<Option<SqlType>> =
         declared.iter().map(|sql_type| sql_type.clone().filter(|known| *known != SqlType::Unknown)).collect();

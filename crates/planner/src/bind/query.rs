@@ -50,11 +50,19 @@ pub(super) fn plan_part(binder: &Binder<'_>, query: &Query, declared: &[Option<S
 }
 
 fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
-    let (plan, parameters) =
-        parameter::settle(binder, declared, |types| analyze(binder, logical(binder, bound.query.clone(), types)?))
-            .map_err(|error| if bound.groups_by_key { with_key_hint(error) } else { error })?;
-    let columns = bound
-        .columns
+    let resolve::Bound { query, columns, groups_by_key, .. } = bound;
+    let planned = if parameter::has_any(&query) {
+        parameter::settle(binder, declared, |types| analyze(binder, logical(binder, query.clone(), types)?))
+    } else {
+        // Without parameters it is planned once: a long one is not copied.
+        let mut query = Some(query);
+        parameter::settle(binder, declared, |types| {
+            let query = query.take().ok_or_else(|| SqlError::internal("a query without parameters is planned once"))?;
+            analyze(binder, logical(binder, query, types)?)
+        })
+    };
+    let (plan, parameters) = planned.map_err(|error| if groups_by_key { with_key_hint(error) } else { error })?;
+    let columns = columns
         .into_iter()
         .zip(plan.schema().fields())
         .map(|(column, field)| OutputColumn {

@@ -6,6 +6,7 @@
 mod aggregate;
 mod arithmetic;
 mod array;
+pub(crate) mod builtin;
 mod by_value;
 pub(crate) mod call;
 pub(crate) mod cast;

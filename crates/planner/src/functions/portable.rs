@@ -12,6 +12,7 @@ use types::text::DateOrder;
 use types::{SessionZone, SqlType};
 
 use super::aggregate::Filtered;
+use super::builtin::Builtin;
 use super::cast::{CastFunction, CastKind};
 use super::definition::{Body, Definition};
 use super::function::ResolvedFunction;
@@ -123,6 +124,9 @@ impl PortableScalar {
             return None;
         }
         let inner = function.inner();
+        if let Some(builtin) = inner.downcast_ref::<Builtin>() {
+            return Self::of(builtin.function());
+        }
         let form = if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
             let (definition, overload, session) = resolved.parts();
             let takes = resolved.takes().to_vec();

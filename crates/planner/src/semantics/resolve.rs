@@ -31,11 +31,12 @@ use super::no_row::null_without_row;
 use super::recursive::resolve_recursive;
 use super::set_operation::{flattened, resolve_union, resolve_values};
 use super::type_rules::{Operand, common_type, plain, taken_beside};
-use super::typed::type_of;
+use super::typed::{field_of, type_of};
 use super::unnest::mark_elements;
 use crate::conditions::balanced;
 use crate::error::to_datafusion;
 use crate::functions;
+use crate::functions::builtin::Builtin;
 use crate::functions::cast::{CastKind, is_text};
 use crate::functions::definition::{Body, missing_operator};
 use crate::functions::function::{NamedFunction, ResolvedFunction};
@@ -321,7 +322,7 @@ impl Rewriter<'_> {
         match overload.body {
             Body::Native(make) => Ok(make(args)),
             Body::Builtin(function) => {
-                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(function(), args));
+                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Builtin::udf(function()), args));
                 let wanted = overload.result(&targets).map_err(external)?;
                 self.shaped(expr, &wanted)
             }
@@ -334,8 +335,7 @@ impl Rewriter<'_> {
 
     /// DataFusion's functions choose their own integer widths and string layouts: theirs become PostgreSQL's.
     fn shaped(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
-        use datafusion::logical_expr::ExprSchemable;
-        if expr.get_type(self.schema)? == wanted.arrow_type() {
+        if *field_of(&expr, self.schema)?.data_type() == wanted.arrow_type() {
             return Ok(marked(expr, wanted));
         }
         let field = Arc::new(wanted.arrow_field("cast", true));
@@ -386,7 +386,7 @@ impl Rewriter<'_> {
             return Err(external(SqlError::unsupported("an array of more than one dimension")));
         }
         let gives = if name == "array_literal" { SqlType::Array(Box::new(common)) } else { common };
-        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(function(), args));
+        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Builtin::udf(function()), args));
         if name == "array_literal" { self.shaped(expr, &gives) } else { Ok(marked(expr, &gives)) }
     }
 

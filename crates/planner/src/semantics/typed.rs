@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::datatype::FieldExt;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ReturnFieldArgs};
 use types::SqlType;
 
@@ -53,13 +54,13 @@ pub(crate) fn field_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<FieldRef>
             if let Some(resolved) = function.downcast_ref::<ResolvedFunction>() {
                 return Ok(Arc::new(resolved.gives().arrow_field("", true)));
             }
-            if function.is::<NamedFunction>() {
-                let fields = call.args.iter().map(|arg| field_of(arg, schema)).collect::<Result<Vec<_>>>()?;
-                let literals: Vec<Option<&ScalarValue>> = call.args.iter().map(Expr::as_literal).collect();
-                let args = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &literals };
-                return call.func.return_field_from_args(args);
+            let mut fields = call.args.iter().map(|arg| field_of(arg, schema)).collect::<Result<Vec<_>>>()?;
+            if !function.is::<NamedFunction>() {
+                fields = fields_with_udf(&fields, call.func.as_ref())?;
             }
-            Ok(expr.to_field(schema)?.1)
+            let literals: Vec<Option<&ScalarValue>> = call.args.iter().map(Expr::as_literal).collect();
+            let args = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &literals };
+            call.func.return_field_from_args(args)
         }
         Expr::Case(case) => {
             let thens = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);

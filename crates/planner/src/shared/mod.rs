@@ -39,6 +39,7 @@ pub(crate) use self::table::SharedTable;
 use crate::any_expression::any_expression;
 use crate::levels;
 use crate::optimize::{self, Passed};
+use crate::union_tiers::in_tiers;
 
 /// How often a plan is optimized anew because a part is better computed by each of its readers.
 const ROUNDS: usize = 4;
@@ -210,7 +211,7 @@ pub(crate) fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<Logica
         }
         passed = pass(passed.plan, state)?;
     }
-    Ok(passed.plan)
+    in_tiers(passed.plan)
 }
 
 fn pass(plan: LogicalPlan, state: &SessionState) -> Result<Passed> {

@@ -1,0 +1,119 @@
+//! DataFusion's functions with names for their columns that stay short where calls are nested.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
+};
+
+use super::column_name::column_name;
+
+/// A function of DataFusion's: all of it but the name of its column.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Builtin {
+    function: Arc<ScalarUDF>,
+}
+
+impl Builtin {
+    pub(crate) fn udf(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::new_from_impl(Self { function }))
+    }
+
+    /// The function as DataFusion has it.
+    pub(crate) fn function(&self) -> &ScalarUDF {
+        &self.function
+    }
+
+    fn inner(&self) -> &dyn ScalarUDFImpl {
+        self.function.inner().as_ref()
+    }
+}
+
+impl ScalarUDFImpl for Builtin {
+    fn name(&self) -> &str {
+        self.inner().name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner().aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        column_name(self.name(), args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner().signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.inner().return_type(arguments)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.inner().return_field_from_args(args)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.inner().is_strict()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.inner().invoke_with_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.inner().simplify(args, info)
+    }
+
+    fn preimage(&self, args: &[Expr], literal: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
+        self.inner().preimage(args, literal, info)
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.inner().conditional_arguments(args)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner().short_circuits()
+    }
+
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        self.inner().evaluate_bounds(inputs)
+    }
+
+    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
+        self.inner().propagate_constraints(interval, inputs)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner().output_ordering(inputs)
+    }
+
+    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.inner().preserves_lex_ordering(inputs)
+    }
+
+    fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.inner().strictly_order_preserving(inputs)
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner().coerce_types(arguments)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner().documentation()
+    }
+
+    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
+        self.inner().placement(args)
+    }
+}

@@ -1,0 +1,106 @@
+//! Unions of many inputs in tiers: DataFusion's operator of a union takes time quadratic in its inputs, every time that it is made anew.
+
+use std::sync::Arc;
+
+use datafusion::common::Result as DfResult;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::logical_expr::{LogicalPlan, Union};
+
+/// Inputs of one union at most.
+const INPUTS_MAX: usize = 64;
+
+/// `plan`, whose unions of more inputs than that are unions of unions: after the optimizer, which would put all inputs side by side again.
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub(crate) fn in_tiers(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let mut has_wide = false;
+    plan.apply_with_subqueries(|node| {
+        has_wide |= matches!(node, LogicalPlan::Union(union) if INPUTS_MAX < union.inputs.len());
+        Ok(if has_wide { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !has_wide {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| Ok(divide(node))).map(|divided| divided.data)
+}
+
+fn divide(plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    let LogicalPlan::Union(Union { mut inputs, schema }) = plan else { return Transformed::no(plan) };
+    if inputs.len() <= INPUTS_MAX {
+        return Transformed::no(LogicalPlan::Union(Union { inputs, schema }));
+    }
+    while INPUTS_MAX < inputs.len() {
+        let union = |inputs: &[Arc<LogicalPlan>]| match inputs {
+            [input] => Arc::clone(input),
+            _ => Arc::new(LogicalPlan::Union(Union { inputs: inputs.to_vec(), schema: Arc::clone(&schema) })),
+        };
+        inputs = inputs.chunks(INPUTS_MAX).map(union).collect();
+    }
+    Transformed::yes(LogicalPlan::Union(Union { inputs, schema }))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::Spans;
+    use datafusion::common::tree_node::TreeNode;
+    use datafusion::logical_expr::{Expr, LogicalPlanBuilder, Subquery, lit};
+
+    use super::*;
+
+    /// A union of constants.
+    fn union(inputs: usize) -> LogicalPlan {
+        let row = |number| LogicalPlanBuilder::empty(true).project([lit(number).alias("n")]).unwrap().build().unwrap();
+        let inputs: Vec<_> = (0..inputs).map(|number| Arc::new(row(number as i32))).collect();
+        let schema = Arc::clone(inputs[0].schema());
+        LogicalPlan::Union(Union { inputs, schema })
+    }
+
+    /// The constants in order, and the most inputs of a union.
+    fn shape(plan: &LogicalPlan) -> (Vec<String>, usize) {
+        let (mut rows, mut widest) = (Vec::new(), 0);
+        plan.apply(|node| {
+            match node {
+                LogicalPlan::Union(union) => widest = widest.max(union.inputs.len()),
+                LogicalPlan::Projection(row) => rows.push(row.expr[0].to_string()),
+                _ => {}
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .unwrap();
+        (rows, widest)
+    }
+
+    #[test]
+    fn few_inputs_stay_side_by_side() {
+        let plan = union(INPUTS_MAX);
+        assert_eq!(in_tiers(plan.clone()).unwrap(), plan);
+    }
+
+    #[test]
+    fn many_inputs_keep_their_order() {
+        for count in [INPUTS_MAX + 1, INPUTS_MAX * INPUTS_MAX, INPUTS_MAX * INPUTS_MAX + 1] {
+            let plan = union(count);
+            let divided = in_tiers(plan.clone()).unwrap();
+            assert_eq!(shape(&divided).0, shape(&plan).0);
+            assert_eq!(shape(&divided).1, INPUTS_MAX);
+        }
+    }
+
+    #[test]
+    fn unions_in_subqueries_are_divided() {
+        let subquery = Subquery { subquery: Arc::new(union(100)), outer_ref_columns: Vec::new(), spans: Spans::new() };
+        let plan = LogicalPlanBuilder::empty(true).project([Expr::ScalarSubquery(subquery).alias("s")]).unwrap();
+        let LogicalPlan::Projection(divided) = in_tiers(plan.build().unwrap()).unwrap() else { panic!("a projection") };
+        let mut widest = 0;
+        divided.expr[0]
+            .apply(|part| {
+                if let Expr::ScalarSubquery(subquery) = part {
+                    widest = shape(&subquery.subquery).1;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+            .unwrap();
+        assert_eq!(widest, INPUTS_MAX);
+    }
+}
