@@ -22,6 +22,15 @@ mod tests;
 const PLANS_MAX: usize = 256;
 /// Bytes of a text whose plan is kept.
 const TEXT_BYTES_MAX: usize = 65_536;
+/// Bytes of all plans together, and of one: short texts can have large ones.
+const BYTES_MAX: usize = 64 << 20;
+const PLAN_BYTES_MAX: usize = BYTES_MAX / 8;
+/// What an operator and a node of an expression take, with what the optimizer makes of them: measured on unions of tables and chains of OR,
+/// and rounded up.
+const OPERATOR_BYTES: usize = 4 << 10;
+const EXPRESSION_NODE_BYTES: usize = 256;
+/// And what a column of an operator takes.
+const COLUMN_BYTES: usize = 128;
 
 /// Plans by their queries' texts, all of one state of the catalog.
 #[derive(Debug, Default)]
@@ -31,6 +40,8 @@ pub(crate) struct KeptPlans(Mutex<Kept>);
 struct Kept {
     of: Option<(CommitTs, Arc<CatalogState>)>,
     plans: HashMap<String, KeptPlan>,
+    /// Of all plans, as they are estimated.
+    bytes: usize,
     /// Counts what is asked for.
     asked: u64,
 }
@@ -38,6 +49,7 @@ struct Kept {
 #[derive(Debug)]
 struct KeptPlan {
     query: QueryPlan,
+    bytes: usize,
     settings: Arc<Settings>,
     roles: [Oid; 2],
     database: String,
@@ -68,9 +80,10 @@ impl KeptPlans {
     /// Keeps the plan of a query if another statement would get the same, which is to be optimized once then.
     pub(crate) fn keep(&self, text: &str, query: QueryPlan, context: &StatementContext) -> QueryPlan {
         let is_of_session = context.snapshot.schema_by_name(&context.temp_schema_name()).is_some();
-        if TEXT_BYTES_MAX < text.len() || is_of_session || !is_lasting(&query) {
+        if TEXT_BYTES_MAX < text.len() || is_of_session {
             return query;
         }
+        let Some(bytes) = cacheable_bytes(&query).filter(|bytes| *bytes <= PLAN_BYTES_MAX) else { return query };
         let query = query.optimized_once();
         let mut kept = self.0.lock();
         kept.forget_earlier(context);
@@ -80,16 +93,19 @@ impl KeptPlans {
         if !kept.is_of(context) {
             return query;
         }
-        if PLANS_MAX <= kept.plans.len() && !kept.plans.contains_key(text) {
-            kept.forget_one();
+        kept.forget(text);
+        while PLANS_MAX <= kept.plans.len() || BYTES_MAX < kept.bytes + bytes {
+            kept.forget_oldest();
         }
         let plan = KeptPlan {
             query: query.clone(),
+            bytes,
             settings: Arc::clone(&context.settings),
             roles: roles(context),
             database: context.database.clone(),
             last: kept.asked,
         };
+        kept.bytes += bytes;
         kept.plans.insert(text.to_owned(), plan);
         query
     }
@@ -105,12 +121,19 @@ impl Kept {
         if self.of.as_ref().is_some_and(|(commit, _)| *commit < context.commit) && !self.is_of(context) {
             self.of = None;
             self.plans.clear();
+            self.bytes = 0;
         }
     }
 
-    fn forget_one(&mut self) {
+    fn forget_oldest(&mut self) {
         let oldest = self.plans.iter().min_by_key(|(_, plan)| plan.last).map(|(text, _)| text.clone());
-        oldest.map(|text| self.plans.remove(&text));
+        self.forget(&oldest.expect("where no plan is kept there is room for one"));
+    }
+
+    fn forget(&mut self, text: &str) {
+        if let Some(plan) = self.plans.remove(text) {
+            self.bytes -= plan.bytes;
+        }
     }
 }
 
@@ -118,14 +141,15 @@ fn roles(context: &StatementContext) -> [Oid; 2] {
     [context.role.oid, context.session_role.oid]
 }
 
-/// Whether a plan means the same for every statement on its state of the catalog: it reads but rows of tables, and nothing in it tells the
-/// time, takes its chance or asks who runs it.
-fn is_lasting(query: &QueryPlan) -> bool {
+/// The bytes that a plan takes, estimated; `None` where it may not be kept. What is kept means the same for every statement on its state of the
+/// catalog: it reads but rows of tables, and nothing in it tells the time, takes its chance or asks who runs it.
+fn cacheable_bytes(query: &QueryPlan) -> Option<usize> {
     if !query.parameters.is_empty() || !query.locks.is_empty() {
-        return false;
+        return None;
     }
-    let mut is_lasting = true;
+    let (mut is_lasting, mut bytes) = (true, 0);
     let walked = query.plan.apply_with_subqueries(|node| {
+        bytes += OPERATOR_BYTES + node.schema().fields().len() * COLUMN_BYTES;
         is_lasting &= match node {
             LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)
                 .is_ok_and(|provider| provider.downcast_ref::<ShardTable>().is_some_and(is_committed)),
@@ -133,12 +157,16 @@ fn is_lasting(query: &QueryPlan) -> bool {
             _ => true,
         };
         node.apply_expressions(|expr| {
-            is_lasting = is_lasting && !expr.exists(|expr| Ok(!is_settled(expr)))?;
+            is_lasting = is_lasting
+                && !expr.exists(|part| {
+                    bytes += EXPRESSION_NODE_BYTES;
+                    Ok(!is_settled(part))
+                })?;
             Ok(TreeNodeRecursion::Continue)
         })?;
         Ok(if is_lasting { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
-    walked.is_ok() && is_lasting
+    (walked.is_ok() && is_lasting).then_some(bytes)
 }
 
 /// Whether a table's rows are those of the state: not of files, the past or the transaction.

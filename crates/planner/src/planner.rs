@@ -25,7 +25,7 @@ use crate::write;
 pub struct Planner {
     pub(crate) scan: Arc<dyn PlanScan>,
     pub(crate) base: Base,
-    kept: KeptPlans,
+    pub(crate) kept: KeptPlans,
 }
 
 impl Planner {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use types::CommitTs;
 
-use super::PLANS_MAX;
+use super::{BYTES_MAX, EXPRESSION_NODE_BYTES, PLAN_BYTES_MAX, PLANS_MAX, TEXT_BYTES_MAX};
 use crate::planned::{Planned, QueryPlan};
 use crate::write::tests::{Fixture, run};
 use crate::{Settings, StatementContext};
@@ -120,4 +120,24 @@ fn the_plan_that_was_not_asked_for_longest_makes_room() {
     ask(PLANS_MAX);
     assert!(ask(0).is_optimized_with(&first));
     assert!(!ask(1).is_optimized_with(&second));
+}
+
+#[test]
+fn large_plans_make_room_for_others() {
+    let fixture = Fixture::of(T);
+    let conditions = |first: usize, count: usize| {
+        let conditions = (first..first + count).map(|number| format!("id = {number}")).collect::<Vec<_>>();
+        format!("SELECT id FROM t WHERE {}", conditions.join(" OR "))
+    };
+    let union = ["SELECT id FROM t"; 2_000].join(" UNION ALL ");
+    assert!(union.len() <= TEXT_BYTES_MAX && !is_kept(&fixture, &union, |_| ()));
+    for number in 0..30 {
+        let sql = conditions(number, PLAN_BYTES_MAX / EXPRESSION_NODE_BYTES / 8);
+        assert!(sql.len() <= TEXT_BYTES_MAX && is_kept(&fixture, &sql, |_| ()), "{number}");
+        let kept = fixture.planner.kept.0.lock();
+        assert_eq!(kept.bytes, kept.plans.values().map(|plan| plan.bytes).sum::<usize>());
+        assert!(kept.bytes <= BYTES_MAX, "{} bytes after {number}", kept.bytes);
+    }
+    let count = fixture.planner.kept.0.lock().plans.len();
+    assert!((10..30).contains(&count), "{count}");
 }
