@@ -20,6 +20,9 @@ use crate::settle::Paces;
 use crate::threads::{PlanningThreads, Threads};
 use crate::workers::EmbeddedWorkers;
 
+/// Memory of planning at least, however little operators have: the longest statements that are answered take as much.
+const PLANNING_MEMORY_BYTES_MIN: usize = 256 << 20;
+
 /// How much of the machine queries may use.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -37,6 +40,13 @@ pub struct Config {
     pub spill_bytes_max: u64,
     /// Threads that run operators; with none, those of the caller do, as in simulations.
     pub threads: usize,
+}
+
+impl Config {
+    /// Memory of all statements that are planned at the same time, beside that of operators.
+    fn planning_memory_bytes(&self) -> usize {
+        (self.memory_bytes / 4).max(PLANNING_MEMORY_BYTES_MIN)
+    }
 }
 
 impl Default for Config {
@@ -94,7 +104,7 @@ impl Execution {
     ) -> SqlResult<Arc<Self>> {
         let runtime = runtime(&config)?;
         let threads = Arc::new(query_threads(&config, &clock)?);
-        let planning = Arc::new(PlanningThreads::new(config.threads, &clock));
+        let planning = Arc::new(PlanningThreads::new(config.threads, config.planning_memory_bytes(), &clock));
         let (cores, memory) = (config.threads, Arc::clone(&runtime.memory_pool));
         let (own, clocks, chance) = (Arc::clone(&threads), Arc::clone(&clock), Arc::clone(&random));
         let workers = EmbeddedWorkers::new(own, cores, memory, config.memory_bytes as u64, clocks, chance);

@@ -10,6 +10,7 @@ use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_option_set, mi_option_t, mi_realloc, mi_realloc_aligned, mi_zalloc,
     mi_zalloc_aligned,
 };
+use planner::allocated;
 
 /// Blocks that are at least as long as this have this alignment without being asked for it (`MI_MAX_ALIGN_SIZE` in mimalloc's types.h),
 /// shorter ones that of a word.
@@ -43,6 +44,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
+        allocated::note_allocated(size);
         // SAFETY: a layout's alignment is a power of two; mimalloc asks nothing else.
         unsafe { if is_natural(size, align) { mi_malloc(size) } else { mi_malloc_aligned(size, align) }.cast() }
     }
@@ -50,12 +52,14 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
+        allocated::note_allocated(size);
         // SAFETY: as in `alloc`.
         unsafe { if is_natural(size, align) { mi_zalloc(size) } else { mi_zalloc_aligned(size, align) }.cast() }
     }
 
     #[inline]
-    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        allocated::note_freed(layout.size());
         // SAFETY: the caller says that the block came from here and is not used any more.
         unsafe { mi_free(block.cast()) }
     }
@@ -63,6 +67,8 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let align = layout.align();
+        allocated::note_freed(layout.size());
+        allocated::note_allocated(size);
         // SAFETY: the caller says that the block came from here; what it holds is kept up to the smaller size.
         unsafe {
             if is_natural(size, align) {

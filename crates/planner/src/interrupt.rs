@@ -1,27 +1,94 @@
-//! The interrupt of planning: who waits for a plan no longer says so here, and recursions and rules ask.
+//! Ends planning when its client waits no longer, or when it takes more memory than there is: recursions and rules ask for it by [`check`].
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use types::SqlResult;
+use types::{Condition, SqlError, SqlResult};
 
+use crate::allocated::held_bytes;
 use crate::stop::canceled;
 
 /// Set once nobody waits for the work any more.
 pub type Interrupt = Arc<AtomicBool>;
 
-thread_local! {
-    static CURRENT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
+/// Planning one statement may always take so much, even where the shared limit is reached.
+const OWN_BYTES: i64 = 8 << 20;
+
+/// What a statement takes is reported in steps of so many bytes.
+const STEP_BYTES: i64 = 1 << 20;
+
+/// Memory of all statements that are planned at the same time, as far as they ask whether to go on.
+#[derive(Debug)]
+pub struct PlanningMemory {
+    limit_bytes: i64,
+    /// What was reported.
+    held_bytes: AtomicI64,
 }
 
-/// Does `work`, which [`check`] ends when `interrupt` is set.
-pub fn interruptible<T>(interrupt: Interrupt, work: impl FnOnce() -> T) -> T {
-    let _restored = Restored(CURRENT.replace(Some(interrupt)));
+impl PlanningMemory {
+    /// Of so many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self { limit_bytes: i64::try_from(bytes).unwrap_or(i64::MAX), held_bytes: AtomicI64::new(0) }
+    }
+}
+
+/// What a thread plans.
+struct Work {
+    interrupt: Interrupt,
+    memory: Arc<PlanningMemory>,
+    /// What the thread held when it began.
+    before_bytes: i64,
+    /// Its part of [`PlanningMemory::held_bytes`].
+    reported_bytes: i64,
+    has_no_memory: bool,
+}
+
+impl Work {
+    fn check(&mut self) -> SqlResult<()> {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(canceled());
+        }
+        let own = held_bytes() - self.before_bytes;
+        let more = own - self.reported_bytes;
+        if STEP_BYTES <= more.abs() {
+            self.reported_bytes = own;
+            let all = self.memory.held_bytes.fetch_add(more, Ordering::Relaxed) + more;
+            self.has_no_memory |= 0 < more && OWN_BYTES < own && self.memory.limit_bytes < all;
+        }
+        if self.has_no_memory { Err(out_of_memory(own)) } else { Ok(()) }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.memory.held_bytes.fetch_sub(self.reported_bytes, Ordering::Relaxed);
+    }
+}
+
+fn out_of_memory(own_bytes: i64) -> SqlError {
+    SqlError::new(Condition::OutOfMemory, "out of memory")
+        .with_detail(format!(
+            "Planning the statement takes {} MB, and there is no more memory for planning.",
+            own_bytes >> 20
+        ))
+        .with_hint("Split the statement, or send it when fewer others are planned.")
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Work>> = const { RefCell::new(None) };
+}
+
+/// Does `work`, which [`check`] ends when `interrupt` is set, or `memory` has no more for it.
+pub fn interruptible<T>(interrupt: Interrupt, memory: &Arc<PlanningMemory>, work: impl FnOnce() -> T) -> T {
+    let memory = Arc::clone(memory);
+    let own = Work { interrupt, memory, before_bytes: held_bytes(), reported_bytes: 0, has_no_memory: false };
+    let _restored = Restored(CURRENT.replace(Some(own)));
     work()
 }
 
-struct Restored(Option<Interrupt>);
+struct Restored(Option<Work>);
 
 impl Drop for Restored {
     fn drop(&mut self) {
@@ -32,8 +99,37 @@ impl Drop for Restored {
 /// For loops and recursions whose length or depth a statement's text decides.
 ///
 /// # Errors
-/// `57014` once nobody waits for the work of this thread.
+/// `57014` once nobody waits for the work of this thread, `53200` once there is no memory for it.
 pub fn check() -> SqlResult<()> {
-    let is_set = CURRENT.with_borrow(|current| current.as_ref().is_some_and(|it| it.load(Ordering::Relaxed)));
-    if is_set { Err(canceled()) } else { Ok(()) }
+    CURRENT.with_borrow_mut(|work| work.as_mut().map_or(Ok(()), Work::check))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allocated::{note_allocated, note_freed};
+
+    #[test]
+    fn work_has_its_own_memory_and_then_what_others_leave() {
+        let memory = Arc::new(PlanningMemory::new(1 << 30));
+        let held = || memory.held_bytes.load(Ordering::Relaxed);
+        memory.held_bytes.fetch_add(1 << 30, Ordering::Relaxed);
+        interruptible(Interrupt::default(), &memory, || {
+            note_allocated(OWN_BYTES as usize);
+            check().unwrap();
+            assert_eq!(held(), (1 << 30) + OWN_BYTES);
+            note_allocated(2 * STEP_BYTES as usize);
+            assert_eq!(check().unwrap_err().condition, Condition::OutOfMemory);
+            // Whoever goes on all the same is told again.
+            note_freed(4 * STEP_BYTES as usize);
+            assert_eq!(check().unwrap_err().condition, Condition::OutOfMemory);
+        });
+        assert_eq!(held(), 1 << 30);
+        memory.held_bytes.fetch_sub(1 << 29, Ordering::Relaxed);
+        interruptible(Interrupt::default(), &memory, || {
+            note_allocated(100 * STEP_BYTES as usize);
+            check().unwrap();
+        });
+        assert_eq!(held(), 1 << 29);
+    }
 }

@@ -7,6 +7,7 @@
 //! and `semantics/`, `functions/` for where PostgreSQL and DataFusion differ.
 
 mod activity;
+pub mod allocated;
 mod any_expression;
 mod bind;
 mod conditions;

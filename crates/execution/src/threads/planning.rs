@@ -14,7 +14,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use planner::interrupt::{Interrupt, interruptible};
+use planner::interrupt::{Interrupt, PlanningMemory, interruptible};
 use tokio::sync::oneshot;
 use types::stack::PLAN_STACK;
 use types::{Clock, Condition, SqlError, SqlResult};
@@ -38,6 +38,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// Places.
     count: usize,
+    memory: Arc<PlanningMemory>,
 }
 
 #[derive(Default)]
@@ -69,17 +70,18 @@ const BESIDE: u8 = 2;
 const DONE: u8 = 3;
 
 impl PlanningThreads {
-    /// Threads are started when there is work for them.
-    pub(crate) fn new(count: usize, clock: &Arc<dyn Clock>) -> Self {
+    /// Threads are started when there is work for them; all of it together has `memory_bytes`.
+    pub(crate) fn new(count: usize, memory_bytes: usize, clock: &Arc<dyn Clock>) -> Self {
         let (state, changed, clock) = (Mutex::default(), Condvar::new(), Arc::clone(clock));
-        Self(Arc::new(Shared { state, changed, clock, count: count.max(1) }))
+        let memory = Arc::new(PlanningMemory::new(memory_bytes));
+        Self(Arc::new(Shared { state, changed, clock, count: count.max(1), memory }))
     }
 
     /// Runs `work` and waits for it without a thread. Whoever drops the future waits no longer: work that has not begun never does, and work that has is
     /// interrupted, gives its place away and holds nobody.
     ///
     /// # Errors
-    /// Those of `work`; `XX000` where it panics; `53200` where no thread can be started.
+    /// Those of `work`; `XX000` where it panics; `53200` where there is no memory for it, or no thread can be started.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> SqlResult<T> {
         let (sender, mut done) = oneshot::channel();
         let interrupt: Interrupt = Arc::new(AtomicBool::new(false));
@@ -89,11 +91,12 @@ impl PlanningThreads {
             interrupt: Arc::clone(&interrupt),
         });
         let span = tracing::Span::current();
+        let memory = Arc::clone(&self.0.memory);
         let work = move || {
             if sender.is_closed() {
                 return;
             }
-            let within = || span.in_scope(|| interruptible(interrupt, work));
+            let within = || span.in_scope(|| interruptible(interrupt, &memory, work));
             let outcome = catch_unwind(AssertUnwindSafe(within)).unwrap_or_else(|panic| Err(crashed(&*panic)));
             // Nobody may wait any more.
             let _ = sender.send(outcome);
@@ -247,7 +250,7 @@ mod tests {
 
     fn threads(count: usize) -> PlanningThreads {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        PlanningThreads::new(count, &clock)
+        PlanningThreads::new(count, 1 << 30, &clock)
     }
 
     #[tokio::test]
