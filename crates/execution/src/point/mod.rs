@@ -69,8 +69,8 @@ struct Kept {
 /// Forms of one chain that are kept.
 const COMPILED_MAX: usize = 16;
 
-/// Whether a query has functions that make a large value of a few bytes. Programs run where connections are served, for which that takes too long;
-/// of rows that are written the size is bounded.
+/// Whether a plan calls a function whose value can be far larger than its arguments: such values are computed on query threads, not where connections
+/// are served.
 fn may_be_large(plan: &LogicalPlan) -> DfResult<bool> {
     let is_large = |expr: &Expr| {
         let names = ["repeat", "lpad", "rpad", "format"];
@@ -91,10 +91,11 @@ impl PointProgram {
     /// with it the rows that the plan was made for, if any.
     #[must_use]
     pub fn of(planned: &Planned) -> Option<Self> {
-        if matches!(planned, Planned::Query(query) if may_be_large(&query.plan).ok()?) {
+        let input = input(planned)?;
+        if may_be_large(&input.plan).ok()? {
             return None;
         }
-        let mut rows = Kept::of(input(planned)?)?;
+        let mut rows = Kept::of(input)?;
         if rows.chain.is_joined() && !matches!(planned, Planned::Query(plan) if plan.locks.is_empty()) {
             return None;
         }
@@ -105,6 +106,7 @@ impl PointProgram {
             _ => None,
         };
         let update = match update {
+            Some(update) if may_be_large(&update.plan.plan).ok()? => return None,
             Some(update) => Some(Kept::of(&update.plan)?),
             None => None,
         };

@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use planner::semantics;
 use planner::{Planned, Settings};
-use types::{Oid, SqlResult, SqlType};
+use types::{Condition, Oid, SqlResult, SqlType};
 
 use crate::http::metrics::Kind;
 use crate::life::State;
@@ -130,15 +130,22 @@ impl KeptPrograms {
 impl Session {
     /// The program of a statement for the digits of its numeric parameters, made if that was not tried yet; `None` for a statement that has
     /// one program or none.
-    pub(crate) fn program_by_digits(
-        &self,
+    pub(crate) async fn program_by_digits(
+        &mut self,
         prepared: &Prepared,
         types: &ParameterTypes,
         statement: &Statement,
     ) -> Option<Arc<KeptProgram>> {
         let (KeptPrograms::ByDigits(_), Some(parsed)) = (&prepared.programs, &prepared.parsed) else { return None };
         if prepared.programs.lacks(types) {
-            let planned = self.gateway.planner.plan(parsed, types, &self.context_without_rows(statement));
+            let planned = match self.planning(parsed, types, self.context_without_rows(statement)) {
+                Ok(planning) => self.planned(planning).await,
+                Err(error) => Err(error),
+            };
+            // For want of memory it is tried again.
+            if planned.as_ref().is_err_and(|error| error.condition == Condition::OutOfMemory) {
+                return None;
+            }
             let program = planned.ok().filter(Planned::holds_for_digits);
             let program = program.and_then(|planned| {
                 KeptProgram::of(&planned, self.block.held(), &self.block.view().state).map(Arc::new)

@@ -123,7 +123,7 @@ impl Session {
                         );
                     }
                     let types = prepared.types_with(&values);
-                    if let Some(program) = self.program_by_digits(&prepared, &types, &statement) {
+                    if let Some(program) = self.program_by_digits(&prepared, &types, &statement).await {
                         return Ok(Portal::by_key(Arc::clone(&prepared), program, values));
                     }
                     let plan = self.with_facts(|session| session.plan(parsed, &types, &values, &statement));
