@@ -1,6 +1,7 @@
-//! What a thread has allocated: noted by the program's allocator, read by who bounds a statement's memory.
+//! Counts the bytes that each thread allocates and frees. The program's allocator counts; [`crate::interrupt`] reads the counts to bound the
+//! memory of planning.
 //!
-//! Numbers of the thread's own: to note one costs a few instructions.
+//! The counters are thread-local, so that counting costs a few instructions and no synchronization.
 
 use std::cell::Cell;
 
@@ -9,14 +10,14 @@ thread_local! {
     static FREED_BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Notes a new block of so many bytes.
+/// Counts an allocation of `bytes`.
 #[inline]
 pub fn note_allocated(bytes: usize) {
-    // A thread that ends notes nothing any more.
+    // A thread that is ending has no counters any more.
     let _ = ALLOCATED_BYTES.try_with(|noted| noted.set(noted.get().wrapping_add(bytes as u64)));
 }
 
-/// Notes that a block of so many bytes was freed, whoever allocated it.
+/// Counts a deallocation of `bytes` on this thread, whichever thread allocated them.
 #[inline]
 pub fn note_freed(bytes: usize) {
     let _ = FREED_BYTES.try_with(|noted| noted.set(noted.get().wrapping_add(bytes as u64)));

@@ -15,30 +15,30 @@ pub type Interrupt = Arc<AtomicBool>;
 /// Planning one statement may always take so much, even where the shared limit is reached.
 const OWN_BYTES: i64 = 8 << 20;
 
-/// What a statement takes is reported in steps of so many bytes.
+/// A thread reports its memory after it has changed by this many bytes, so that most checks touch nothing shared.
 const STEP_BYTES: i64 = 1 << 20;
 
 /// Memory of all statements that are planned at the same time, as far as they ask whether to go on.
 #[derive(Debug)]
 pub struct PlanningMemory {
     limit_bytes: i64,
-    /// What was reported.
+    /// The sum of what the planning threads have reported.
     held_bytes: AtomicI64,
 }
 
 impl PlanningMemory {
-    /// Of so many bytes.
+    /// Limits the planning of all statements together to `bytes`.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { limit_bytes: i64::try_from(bytes).unwrap_or(i64::MAX), held_bytes: AtomicI64::new(0) }
     }
 }
 
-/// What a thread plans.
+/// One planning job on this thread.
 struct Work {
     interrupt: Interrupt,
     memory: Arc<PlanningMemory>,
-    /// What the thread held when it began.
+    /// Bytes that the thread held when the job began.
     before_bytes: i64,
     /// Its part of [`PlanningMemory::held_bytes`].
     reported_bytes: i64,

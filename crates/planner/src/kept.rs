@@ -25,11 +25,11 @@ const TEXT_BYTES_MAX: usize = 65_536;
 /// Bytes of all plans together, and of one: short texts can have large ones.
 const BYTES_MAX: usize = 64 << 20;
 const PLAN_BYTES_MAX: usize = BYTES_MAX / 8;
-/// What an operator and a node of an expression take, with what the optimizer makes of them: measured on unions of tables and chains of OR,
-/// and rounded up.
+/// Estimated memory of an operator and of an expression node in a kept plan, analysed and optimized forms together: measured on unions of tables
+/// and chains of OR, and rounded up.
 const OPERATOR_BYTES: usize = 4 << 10;
 const EXPRESSION_NODE_BYTES: usize = 256;
-/// And what a column of an operator takes.
+/// Estimated memory of one column in an operator's schema.
 const COLUMN_BYTES: usize = 128;
 
 /// Plans by their queries' texts, all of one state of the catalog.
@@ -40,7 +40,7 @@ pub(crate) struct KeptPlans(Mutex<Kept>);
 struct Kept {
     of: Option<(CommitTs, Arc<CatalogState>)>,
     plans: HashMap<String, KeptPlan>,
-    /// Of all plans, as they are estimated.
+    /// Estimated memory of all plans.
     bytes: usize,
     /// Counts what is asked for.
     asked: u64,
