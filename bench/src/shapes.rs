@@ -104,6 +104,10 @@ fn joins() -> Vec<Shape> {
             format!("select 1 from {}", list(n, " natural join ", |number| format!("(select 1 as a) q{number}")))
         }),
         shape("join in parentheses", |n| format!("select 1 from {}", joined_in_parentheses(n))),
+        shape("full join", |n| {
+            let joined = list(n, "", |number| format!(" full join (select {number} as i) q{number} using (i)"));
+            format!("select i from t{joined}")
+        }),
         shape("lateral", |n| {
             format!(
                 "select 1 from t{}",
@@ -199,6 +203,9 @@ fn nests() -> Vec<Shape> {
         shape("not", |n| format!("select {} from t", nested("not ", "true", "", n))),
         shape("minus", |n| format!("select {} from t", nested("- ", "i", "", n))),
         shape("case", |n| format!("select {} from t", nested("case when i > 0 then ", "1", " else 0 end", n))),
+        shape("case in a function", |n| {
+            format!("select {} from t", nested("abs(case when i > 0 then ", "1", " else 0 end)", n))
+        }),
         shape("case in a condition", |n| {
             format!("select {} from t", nested("case when ", "i > 0", " then i > 0 else false end", n))
         }),
@@ -207,6 +214,7 @@ fn nests() -> Vec<Shape> {
         }),
         shape("nullif", |n| format!("select {} from t", nested("nullif(", "i", ", 1)", n))),
         shape("coalesce", |n| format!("select {} from t", nested("coalesce(", "i", ", 1)", n))),
+        shape("coalesce of functions", |n| format!("select {} from t", nested("coalesce(abs(", "i", "), 1)", n))),
         shape("function", |n| format!("select {} from t", nested("abs(", "i", ")", n))),
         shape("text function", |n| format!("select {} from t", nested("upper(", "s", ")", n))),
         shape("cast", |n| format!("select {} from t", nested("cast(", "i", " as bigint)", n))),
@@ -240,10 +248,11 @@ fn subqueries() -> Vec<Shape> {
         shape("in of a table", |n| nested("select i from t where i in (", "select 1", ")", n)),
         shape("not in", |n| nested("select i from t where i not in (", "select 1", ")", n)),
         shape("any", |n| nested("select i from t where i = any (", "select 1", ")", n)),
+        shape("less than any", |n| nested("select i from t where i < any (", "select 1", ")", n)),
         shape("array of subquery", |n| {
             format!("select {}", nested("(select cardinality(array(select ", "1", ")))", n))
         }),
-        shape("lateral in lateral", |n| nested("select i from t, lateral (", "select 1", ") q", n)),
+        shape("lateral in lateral", |n| nested("select t.i from t, lateral (", "select 1", ") q", n)),
     ]
 }
 

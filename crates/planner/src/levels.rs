@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::expr::SetQuantifier;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use types::stack::{PLAN_LEVELS, too_complex};
@@ -17,6 +18,18 @@ use crate::error::to_datafusion;
 
 /// Nodes of a plan, each counted as often as it is reached; expressions are not among them.
 pub(crate) const NODES_MAX: usize = 1 << 17;
+
+/// Levels of `< ANY (subquery)` and the like, each of which DataFusion writes two or three times.
+const COMPARISONS_MAX: usize = 6;
+
+/// Whether a comparison with a subquery's rows is IN, or NOT IN if so told; `None` for others.
+pub(crate) fn is_membership(op: Operator, quantifier: &SetQuantifier) -> Option<bool> {
+    match (op, quantifier) {
+        (Operator::Eq, SetQuantifier::Any) => Some(false),
+        (Operator::NotEq, SetQuantifier::All) => Some(true),
+        _ => None,
+    }
+}
 
 /// Levels of subqueries that DataFusion's own optimizer is given.
 const SUBQUERIES_MAX: usize = 12;
@@ -35,38 +48,42 @@ pub(crate) fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// # Errors
 /// `54001`.
 pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
-    check_below(plan, 1, &mut 0)
+    check_below(plan, 1, 0, &mut 0)
 }
 
-/// As [`check`], of a plan at `level`; goes deeper by recursion for subqueries alone.
-fn check_below(plan: &LogicalPlan, level: usize, nodes: &mut usize) -> Result<()> {
+/// As [`check`], of a plan at `level` and in so many comparisons; goes deeper by recursion for subqueries alone.
+fn check_below(plan: &LogicalPlan, level: usize, comparisons: usize, nodes: &mut usize) -> Result<()> {
     let mut open = vec![(plan, level)];
     while let Some((plan, level)) = open.pop() {
         *nodes += 1;
         refuse_if(level > PLAN_LEVELS || *nodes > NODES_MAX)?;
         open.extend(plan.inputs().into_iter().map(|input| (input, level + 1)));
         plan.apply_expressions(|expr| {
-            check_expr(expr, level + 1, nodes)?;
+            check_expr(expr, level + 1, comparisons, nodes)?;
             Ok(TreeNodeRecursion::Continue)
         })?;
     }
     Ok(())
 }
 
-fn check_expr(expr: &Expr, level: usize, nodes: &mut usize) -> Result<()> {
+fn check_expr(expr: &Expr, level: usize, comparisons: usize, nodes: &mut usize) -> Result<()> {
     let mut open = vec![(expr, level)];
     while let Some((expr, level)) = open.pop() {
         refuse_if(level > PLAN_LEVELS)?;
-        let subquery = match expr {
+        let (subquery, compares) = match expr {
             Expr::Column(_) | Expr::Literal(..) => continue,
-            Expr::ScalarSubquery(subquery) => Some(subquery),
-            Expr::Exists(exists) => Some(&exists.subquery),
-            Expr::InSubquery(within) => Some(&within.subquery),
-            Expr::SetComparison(comparison) => Some(&comparison.subquery),
-            _ => None,
+            Expr::ScalarSubquery(subquery) => (Some(subquery), false),
+            Expr::Exists(exists) => (Some(&exists.subquery), false),
+            Expr::InSubquery(within) => (Some(&within.subquery), false),
+            Expr::SetComparison(comparison) => {
+                (Some(&comparison.subquery), is_membership(comparison.op, &comparison.quantifier).is_none())
+            }
+            _ => (None, false),
         };
         if let Some(subquery) = subquery {
-            check_below(&subquery.subquery, level + 1, nodes)?;
+            let comparisons = comparisons + usize::from(compares);
+            refuse_if(comparisons > COMPARISONS_MAX)?;
+            check_below(&subquery.subquery, level + 1, comparisons, nodes)?;
         }
         expr.apply_children(|child| {
             open.push((child, level + 1));

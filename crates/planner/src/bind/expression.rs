@@ -18,7 +18,7 @@ use types::numeric::Digits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::provider::Provider;
-use super::{Binder, parameter, query, resolve};
+use super::{Binder, parameter, query, resolve, type_cost};
 use crate::error::from_datafusion;
 use crate::functions::cast::CastKind;
 use crate::semantics::cast::lower as lower_cast;
@@ -161,6 +161,7 @@ fn analyzed_with(
     rewrite::expr(&mut written)?;
     semantics::rewrite_expr(&mut written)?;
     resolve::expression(binder.context, &mut written, columns)?;
+    type_cost::check(&written)?;
     let provider = Provider::new(binder);
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(parameter_types));
     let expr = SqlToRel::new(&provider).sql_to_expr(written, &schema, &mut context).map_err(from_datafusion)?;

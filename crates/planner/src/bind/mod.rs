@@ -6,6 +6,7 @@
 //! expression its type. `state.rs` has what a plan is made and run with.
 
 pub(crate) mod as_of;
+mod expansion;
 mod expression;
 mod group_keys;
 pub(crate) mod modification;
@@ -22,6 +23,7 @@ mod row_count;
 mod sequence_rows;
 mod sql_type;
 mod state;
+mod type_cost;
 mod undefined;
 mod view;
 mod with_queries;

@@ -12,7 +12,9 @@ use super::modification::Given;
 use super::named_columns::NamedColumns;
 use super::provider::Provider;
 use super::resolve::Locked;
-use super::{Binder, as_of, group_keys, output_name, parameter, resolve, row_count, with_queries};
+use super::{
+    Binder, as_of, expansion, group_keys, output_name, parameter, resolve, row_count, type_cost, with_queries,
+};
 use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
 use crate::{Phase, levels, rewrite, semantics};
@@ -141,6 +143,8 @@ pub(super) fn logical_over(
     given: &Given,
 ) -> SqlResult<LogicalPlan> {
     let begun = binder.phases().begin();
+    expansion::check(&query)?;
+    type_cost::check(&query)?;
     group_keys::tell_apart(&mut query);
     with_queries::mark(&mut query);
     let provider = Provider::over(binder, given.clone(), NamedColumns::of(&query));

@@ -81,7 +81,7 @@ impl VisitorMut for Renaming<'_> {
 }
 
 /// The name of a WITH query: relations of the catalog are named with their schemas.
-fn only_part(name: &ObjectName) -> Option<&String> {
+pub(super) fn only_part(name: &ObjectName) -> Option<&String> {
     match name.0.as_slice() {
         [ObjectNamePart::Identifier(name)] => Some(&name.value),
         _ => None,

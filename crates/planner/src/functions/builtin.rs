@@ -14,6 +14,9 @@ use datafusion::logical_expr::{
 };
 
 use super::column_name::column_name;
+use super::function::external;
+use crate::interrupt;
+use crate::semantics::check_copied;
 
 /// A function of DataFusion's: all of it but the name of its column.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -58,6 +61,7 @@ impl ScalarUDFImpl for Builtin {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        interrupt::check().map_err(external)?;
         self.inner().return_field_from_args(args)
     }
 
@@ -70,6 +74,12 @@ impl ScalarUDFImpl for Builtin {
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        // It becomes a CASE that has all but the last of them twice.
+        if self.name() == "coalesce"
+            && let Some((_, copied)) = args.split_last()
+        {
+            check_copied(copied)?;
+        }
         self.inner().simplify(args, info)
     }
 

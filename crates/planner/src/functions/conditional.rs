@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::interleave;
 use datafusion::logical_expr::ScalarUDF;
 use types::{SqlResult, SqlType};
 
+use super::call::Call;
 use super::definition::{Definition, Gives, Overload, Takes};
+use crate::error::from_datafusion;
 use crate::semantics::type_rules::common_type_of;
 
 pub(super) const DEFINITIONS: &[Definition] = &[
@@ -14,6 +18,27 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("least", &[Overload::builtin(&[Takes::Any], Gives::Computed(common), least).variadic()]),
     Definition::new("nullif", &[Overload::builtin(&[Takes::Any, Takes::Any], Gives::Same(0), coalesce)]),
 ];
+
+/// The name of [`FIRST_NOT_NULL`], which SQL does not know.
+pub(crate) const FIRST_NOT_NULL_NAME: &str = "first_not_null";
+
+/// COALESCE that computes all of its arguments.
+pub(super) static FIRST_NOT_NULL: Definition = Definition::new(
+    FIRST_NOT_NULL_NAME,
+    &[Overload::rows(&[Takes::Any], Gives::Computed(common), first_not_null).variadic()],
+);
+
+fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let arguments: Vec<&dyn Array> = call.arguments.iter().map(|argument| argument.values.as_ref()).collect();
+    let place = |argument: usize, row: usize| if call.arguments[argument].is_constant { 0 } else { row };
+    let first = |row: usize| {
+        let found = (0..arguments.len()).find(|argument| arguments[*argument].is_valid(place(*argument, row)));
+        let argument = found.unwrap_or(0);
+        (argument, place(argument, row))
+    };
+    let places: Vec<(usize, usize)> = (0..call.rows).map(first).collect();
+    interleave(&arguments, &places).map_err(|error| from_datafusion(error.into()))
+}
 
 fn common(arguments: &[SqlType]) -> SqlResult<SqlType> {
     common_type_of(arguments, "COALESCE")

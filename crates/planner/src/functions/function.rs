@@ -21,6 +21,7 @@ use super::column_name::column_name;
 use super::definition::{Body, Definition};
 use super::{Settled, folding, known_like};
 use crate::error::from_datafusion;
+use crate::interrupt;
 use crate::semantics::Session;
 use crate::semantics::typed::field_type;
 
@@ -88,6 +89,8 @@ impl ScalarUDFImpl for NamedFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        // DataFusion goes over expressions by recursions that heed no stop.
+        interrupt::check().map_err(external)?;
         let types: Vec<SqlType> = args
             .arg_fields
             .iter()
@@ -260,6 +263,7 @@ impl ScalarUDFImpl for ResolvedFunction {
     }
 
     fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+        interrupt::check().map_err(external)?;
         Ok(Arc::new(self.gives.arrow_field(self.definition.name, true)))
     }
 

@@ -43,6 +43,7 @@ use types::SqlType;
 pub(crate) use self::array::ANY_EQUAL;
 pub use self::by_value::{ByValue, by_value};
 use self::cast::CastKind;
+pub(crate) use self::conditional::FIRST_NOT_NULL_NAME;
 use self::counted::Counted;
 pub(crate) use self::datetime::Field;
 use self::definition::Definition;
@@ -176,6 +177,11 @@ pub(crate) fn extreme_interval(longest: bool, args: Vec<Expr>, session: &Arc<Ses
 pub(crate) fn any_interval(array: Expr, value: Expr, session: &Arc<Session>) -> Result<Expr> {
     let takes = vec![SqlType::Array(Box::new(SqlType::Interval)), SqlType::Interval];
     call_own(&comparison::ANY_OF_LENGTH, takes, vec![array, value], session)
+}
+
+/// The first argument that is not NULL, all of them computed; they are of the type `common`.
+pub(crate) fn first_not_null(args: Vec<Expr>, common: &SqlType, session: &Arc<Session>) -> Result<Expr> {
+    call_own(&conditional::FIRST_NOT_NULL, vec![common.clone(); args.len()], args, session)
 }
 
 fn call_own(

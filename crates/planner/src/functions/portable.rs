@@ -17,8 +17,8 @@ use super::cast::{CastFunction, CastKind};
 use super::definition::{Body, Definition};
 use super::function::ResolvedFunction;
 use super::{
-    BY_NAME, Settled, aggregate, array, comparison, directed, filtered, is_reversed, settled_by, string_agg_varying,
-    window,
+    BY_NAME, Settled, aggregate, array, comparison, conditional, directed, filtered, is_reversed, settled_by,
+    string_agg_varying, window,
 };
 use crate::key_sets::{HasKey, KeySet};
 use crate::semantics::{Session, veils};
@@ -99,6 +99,7 @@ static UNNAMED: LazyLock<Vec<&'static Definition>> = LazyLock::new(|| {
         &comparison::SHORTEST,
         &comparison::ANY_OF_LENGTH,
         &array::ANY_EQUAL,
+        &conditional::FIRST_NOT_NULL,
     ]
 });
 

@@ -35,6 +35,7 @@ use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
 use self::cursor::Cursor;
+pub(crate) use self::expr::balanced;
 use self::lex::{Lexeme, Token};
 pub(crate) use self::query::BALANCED_FROM;
 pub use self::statement::Statement;

@@ -2,9 +2,11 @@
 //!
 //! Each rewrite means the same for every query, whoever sends it: set-returning functions become UNNEST of a list
 //! (`set_function.rs`), ARRAY(subquery) a call around the subquery, ANY and ALL over written-out lists become IN, rows are
-//! compared field by field (`row.rs`), and a COLLATE that changes nothing goes. Start at [`query`].
+//! compared field by field (`row.rs`), long chains of comparisons with constants become lists (`constants.rs`), and a COLLATE that changes nothing goes.
+//! Start at [`query`].
 
 mod collation;
+mod constants;
 pub(crate) mod list;
 pub(crate) mod row;
 mod set_function;
@@ -52,6 +54,11 @@ impl VisitorMut for Rewrite {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         flow(set_function::in_from(select))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        constants::shorten(expr);
+        ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {

@@ -1,6 +1,8 @@
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::parse::{Statement, parse};
+
 fn rewritten(sql: &str) -> String {
     let mut query = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).unwrap().parse_query().unwrap();
     match super::query(&mut query) {
@@ -73,4 +75,34 @@ fn a_collation_that_changes_nothing_goes_and_others_do_not_exist() {
 #[test]
 fn an_array_of_a_query_is_a_call_around_it() {
     assert_eq!(rewritten("SELECT ARRAY(SELECT 1)"), "SELECT array_subquery((SELECT 1))");
+}
+
+#[test]
+fn long_chains_of_comparisons_with_constants_are_lists() {
+    let chain = |word: &str, compares: &str, constants: std::ops::Range<usize>| {
+        constants.map(|number| format!("a {compares} {number}")).collect::<Vec<_>>().join(word)
+    };
+    let list = |constants: std::ops::Range<usize>| constants.map(|it| it.to_string()).collect::<Vec<_>>().join(", ");
+    let ors = chain(" OR ", "=", 0..20);
+    assert_eq!(rewritten(&format!("SELECT {ors}")), format!("SELECT a IN ({})", list(0..20)));
+    let ands = chain(" AND ", "<>", 0..20);
+    assert_eq!(rewritten(&format!("SELECT {ands}")), format!("SELECT a NOT IN ({})", list(0..20)));
+    // What compares otherwise stays in its place, and what is in it is looked at too.
+    assert_eq!(
+        rewritten(&format!("SELECT b OR ({ors}) OR a = 1.5 OR {ors} OR a = 'x' OR a = 'y' OR b = 1 OR c")),
+        format!("SELECT b OR (a IN ({0})) OR a = 1.5 OR a IN ({0}) OR a = 'x' OR a = 'y' OR b = 1 OR c", list(0..20))
+    );
+    // The parser makes a balanced tree of so many.
+    for count in [31, 32, 33, 1_000] {
+        let parsed = parse(&format!("SELECT 1 WHERE b OR {}", chain(" OR ", "=", 0..count))).unwrap();
+        let Statement::Query(mut query) = parsed.into_iter().next().unwrap().statement else { panic!("it is a query") };
+        super::query(&mut query).unwrap();
+        assert_eq!(query.to_string(), format!("SELECT 1 WHERE b OR a IN ({})", list(0..count)));
+    }
+    for short in [chain(" OR ", "=", 0..15), chain(" AND ", "=", 0..20), chain(" OR ", "<>", 0..20)] {
+        assert_eq!(rewritten(&format!("SELECT {short}")), format!("SELECT {short}"));
+    }
+    let twice = format!("SELECT ({} OR ({ors})) AND ({ors})", chain(" OR ", "=", 0..5));
+    let expected = format!("SELECT ({} OR (a IN ({1}))) AND (a IN ({1}))", chain(" OR ", "=", 0..5), list(0..20));
+    assert_eq!(rewritten(&twice), expected);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, TableReference};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::utils::{split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use types::SqlType;
 
@@ -17,6 +17,9 @@ use super::Session;
 use super::copies::copied;
 use crate::conditions::balanced;
 use crate::functions::can_fail;
+
+/// What the numbers of a guarded condition are called.
+const GUARD: &str = "guard";
 
 /// The right side of AND or OR, asked only where the left one leaves it open; only if it can fail.
 pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr, session: &Session) -> Result<Expr> {
@@ -26,19 +29,36 @@ pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr, session: &Se
     // Conditions on other relations would keep the right side from being asked beneath a join.
     let near = relations(&right);
     let is_near = |condition: &Expr| relations(condition).is_subset(&near);
-    let (open, decided) = match operator {
-        Operator::And => {
-            let conditions = split_conjunction(left).into_iter().filter(|condition| is_near(condition));
-            let conditions = conditions.map(|condition| copied(condition, session)).collect::<Result<Vec<_>>>()?;
-            (balanced(conditions, Operator::And).map(|left| Expr::IsNotFalse(Box::new(left))), false)
-        }
-        _ if is_near(left) => (Some(Expr::IsNotTrue(Box::new(copied(left, session)?))), true),
-        _ => (None, true),
+    let conditions = match operator {
+        Operator::And => split_conjunction(left).into_iter().filter(|condition| is_near(condition)).collect(),
+        _ if is_near(left) => split_binary(left, Operator::Or),
+        _ => Vec::new(),
     };
-    match open {
-        Some(open) => Ok(lazy(Case::new(None, vec![(Box::new(open), Box::new(right))], Some(Box::new(lit(decided)))))),
-        None => Ok(right),
-    }
+    let conditions = not_asked_by_others(&conditions);
+    let conditions = conditions.into_iter().map(|condition| copied(condition, session)).collect::<Result<Vec<_>>>()?;
+    let Some(left) = balanced(conditions, operator).map(Box::new) else { return Ok(right) };
+    let (open, decided) = match operator {
+        Operator::And => (Expr::IsNotFalse(left), false),
+        _ => (Expr::IsNotTrue(left), true),
+    };
+    let case = Case::new(None, vec![(Box::new(open), Box::new(right))], Some(Box::new(lit(decided))));
+    Ok(lazy(case, GUARD))
+}
+
+/// The conditions without those that the last guarded one of them asks: where one of these decides, that has decided.
+fn not_asked_by_others<'a>(conditions: &[&'a Expr]) -> Vec<&'a Expr> {
+    let Some(last) = conditions.iter().rposition(|condition| is_guarded(condition)) else { return conditions.to_vec() };
+    let asked = relations(conditions[last]);
+    let before = conditions[..last].iter().filter(|condition| !relations(condition).is_subset(&asked));
+    before.chain(&conditions[last..]).copied().collect()
+}
+
+/// Whether [`guarded`] made the condition.
+fn is_guarded(condition: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, .. }) = condition else { return false };
+    let Expr::Case(Case { when_then_expr, .. }) = left.as_ref() else { return false };
+    let [(_, then)] = when_then_expr.as_slice() else { return false };
+    matches!(then.as_ref(), Expr::Cast(cast) if cast.field.name() == GUARD)
 }
 
 /// A CASE of conditions as it is, unless evaluating a branch in vain could fail.
@@ -53,13 +73,13 @@ pub(super) fn lazy_if_needed(case: Case) -> Result<Expr> {
     if let Some(otherwise) = &case.else_expr {
         fails = fails || may_fail(otherwise)?;
     }
-    Ok(if fails { lazy(case) } else { Expr::Case(case) })
+    Ok(if fails { lazy(case, "cast") } else { Expr::Case(case) })
 }
 
-/// A CASE of numbers for conditions, which no rule takes apart.
-fn lazy(case: Case) -> Expr {
+/// A CASE of numbers for conditions, which no rule takes apart; the fields of the numbers are called `name`.
+fn lazy(case: Case, name: &str) -> Expr {
     let number = |condition: Box<Expr>| {
-        let field = Arc::new(SqlType::Int2.arrow_field("cast", true));
+        let field = Arc::new(SqlType::Int2.arrow_field(name, true));
         Box::new(Expr::Cast(Cast::new_from_field(condition, field)))
     };
     let branches = case.when_then_expr.into_iter().map(|(when, then)| (when, number(then))).collect();

@@ -5,6 +5,7 @@
 
 mod aggregate;
 pub(crate) mod cast;
+mod coalesce;
 mod coercion;
 mod compare;
 mod compare_number;
@@ -34,6 +35,7 @@ use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingF
 
 use self::coercion::Coercion;
 use self::concerning::Concerning;
+pub(crate) use self::copies::check_copied;
 use self::grouping_set::GroupingSetColumns;
 pub use self::grouping_set::hides_key;
 pub(crate) use self::grouping_set::veils;

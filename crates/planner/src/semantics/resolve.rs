@@ -20,6 +20,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Session;
 use super::cast::lower as lower_cast;
+use super::coalesce;
 use super::compare::{self, Typed};
 use super::compare_number::is_never;
 use super::comparison_keys;
@@ -45,6 +46,7 @@ use crate::functions::{
     negate_definition,
 };
 use crate::interrupt;
+use crate::levels::is_membership;
 
 /// PostgreSQL's meaning for one session's statement.
 #[derive(Debug)]
@@ -270,6 +272,10 @@ impl Rewriter<'_> {
             }
             Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
                 let (expr, subquery) = self.comparable_subquery(&op.to_string(), *expr, subquery)?;
+                // DataFusion has the subquery of other comparisons two or three times.
+                if let Some(negated) = is_membership(op, &quantifier) {
+                    return Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery, negated)));
+                }
                 Ok(Expr::SetComparison(SetComparison::new(Box::new(expr), subquery, op, quantifier)))
             }
             other => Ok(other),
@@ -358,7 +364,7 @@ impl Rewriter<'_> {
                 && let Expr::BinaryExpr(BinaryExpr { left: compared, op: Operator::Eq, right }) = &equal
                 && **compared == left
             {
-                let call = ScalarFunction::new_udf(nullif(), vec![left, right.as_ref().clone()]);
+                let call = ScalarFunction::new_udf(Builtin::udf(nullif()), vec![left, right.as_ref().clone()]);
                 return Ok(marked(Expr::ScalarFunction(call), &gives));
             }
             let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
@@ -373,6 +379,12 @@ impl Rewriter<'_> {
             .zip(arguments)
             .map(|(arg, from)| lower_cast(arg, from, &common, CastKind::Assignment, self.session))
             .collect::<Result<_>>()?;
+        let args = if name == "coalesce" { coalesce::flattened(args) } else { args };
+        if name == "coalesce"
+            && let Some(call) = coalesce::eager(&args, &common, self.session)?
+        {
+            return Ok(marked(call, &common));
+        }
         if common == SqlType::Interval && matches!(name, "greatest" | "least") {
             return extreme_interval(name == "greatest", args, self.session);
         }

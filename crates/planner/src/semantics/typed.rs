@@ -6,8 +6,9 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::datatype::FieldExt;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ReturnFieldArgs};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ReturnFieldArgs};
 use types::SqlType;
 
 use crate::functions::function::{NamedFunction, ResolvedFunction};
@@ -73,6 +74,10 @@ pub(crate) fn field_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<FieldRef>
             Ok(of_type(DataType::Null))
         }
         Expr::BinaryExpr(binary) if is_truth(binary.op) => Ok(of_type(DataType::Boolean)),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left, right) = (field_of(left, schema)?, field_of(right, schema)?);
+            BinaryTypeCoercer::new(left.data_type(), op, right.data_type()).get_result_type().map(of_type)
+        }
         Expr::Not(_)
         | Expr::IsNull(_)
         | Expr::IsNotNull(_)

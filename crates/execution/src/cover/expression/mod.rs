@@ -184,8 +184,12 @@ fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
         return None;
     }
     let (value, is_negated) = (Box::new(lower(list.expr(), schema)?), list.negated());
-    if data_type == DataType::Float64 {
-        let float = |item: &&ScalarValue| if let ScalarValue::Float64(value) = item { *value } else { None };
+    if matches!(data_type, DataType::Float32 | DataType::Float64) {
+        let float = |item: &&ScalarValue| match item {
+            ScalarValue::Float64(value) => *value,
+            ScalarValue::Float32(value) => value.map(f64::from),
+            _ => None,
+        };
         let list = items.iter().map(float).collect::<Option<Vec<f64>>>()?.into();
         return Some(Expression::FloatIn { value, list, is_negated });
     }

@@ -1,3 +1,5 @@
+use types::Condition;
+
 use super::fixture::Fixture;
 
 async fn check(cases: &[(&str, &[&str])]) {
@@ -176,6 +178,113 @@ async fn limits() {
         ("SELECT a FROM t LIMIT -1", &["InvalidRowCountInLimit: LIMIT must not be negative"]),
         ("SELECT a FROM t ORDER BY a LIMIT (SELECT 1)", &["1"]),
         ("SELECT a FROM t ORDER BY a LIMIT 1 + 1", &["1", "2"]),
+    ])
+    .await;
+}
+
+/// A WITH list in which each query reads the one before twice, and the first has one row.
+fn doubled(times: usize) -> String {
+    let doubled = |number: usize| format!(", c{number} AS (SELECT x.n FROM c{0} x, c{0} y)", number - 1);
+    let list: String = (1..=times).map(doubled).collect();
+    format!("WITH c0 AS (SELECT 1 AS n){list} SELECT n FROM c{times}")
+}
+
+#[tokio::test]
+async fn with_queries_that_double_are_answered_or_refused() {
+    check(&[(&doubled(8), &["1"])]).await;
+    for times in [30, 300] {
+        let refused = Fixture::small().query(&doubled(times)).map(|_| ()).unwrap_err();
+        assert_eq!(refused.condition, Condition::StatementTooComplex);
+    }
+}
+
+#[tokio::test]
+async fn coalesce_in_coalesce_copies_nothing() {
+    let nested =
+        |open: &str, close: &str, depth: usize| format!("SELECT {}a{} FROM t", open.repeat(depth), close.repeat(depth));
+    check(&[(&nested("coalesce(", ", 7)", 40), &["1", "2", "3", "7"])]).await;
+    let joined: String =
+        (0..30).map(|number| format!(" FULL JOIN (SELECT {number} AS a) q{number} USING (a)")).collect();
+    check(&[(&format!("SELECT count(*) FROM t{joined}"), &["31"])]).await;
+    check(&[(&nested("coalesce(abs(", "), 7)", 40), &["1", "2", "3", "7"])]).await;
+    check(&[(&nested("coalesce(abs(", "), 6 / a)", 6), &["1", "2", "3", "NULL"])]).await;
+    let refused = Fixture::small().query(&nested("coalesce(abs(", "), 6 / a)", 60)).map(|_| ()).unwrap_err();
+    assert_eq!(refused.condition, Condition::StatementTooComplex);
+}
+
+#[tokio::test]
+async fn case_in_case_is_answered_and_functions_between_are_bounded() {
+    let nested = |open: &str, close: &str, depth: usize| {
+        format!("SELECT {}a{} FROM t WHERE a IS NOT NULL", open.repeat(depth), close.repeat(depth))
+    };
+    check(&[
+        (&nested("CASE WHEN a > 0 THEN ", " ELSE 0 END", 60), &["1", "2", "3"]),
+        (&nested("abs(CASE WHEN a > 0 THEN ", " ELSE 0 END)", 8), &["1", "2", "3"]),
+        (&nested("CASE WHEN CASE WHEN ", " > 0 THEN a > 0 ELSE a < 5 END THEN a ELSE 0 END", 1), &["1", "2", "3"]),
+        (&nested("CASE WHEN abs(", ") > 0 THEN a ELSE 0 END", 8), &["1", "2", "3"]),
+    ])
+    .await;
+    for (open, close) in [
+        ("abs(CASE WHEN a > 0 THEN ", " ELSE 0 END)"),
+        ("CASE WHEN abs(", ") > 0 THEN a ELSE 0 END"),
+        ("CASE WHEN ", " > 0 THEN a ELSE 0 END"),
+        ("CASE WHEN (", ") IS NOT NULL THEN a END"),
+        ("CASE 1 WHEN ", " THEN a END"),
+        ("CASE WHEN (1 = ", ") IS UNKNOWN THEN a END"),
+        ("CASE WHEN ", " BETWEEN 0 AND 1 THEN a END"),
+        ("CASE WHEN 'x' ILIKE (", ")::text THEN a END"),
+    ] {
+        let refused = Fixture::small().query(&nested(open, close, 40)).map(|_| ()).unwrap_err();
+        assert_eq!(refused.condition, Condition::StatementTooComplex, "{open}");
+    }
+}
+
+#[tokio::test]
+async fn a_subquery_that_any_compares_with_is_planned_once() {
+    let nested = |open: &str, depth: usize| format!("{}SELECT 2{}", open.repeat(depth), ")".repeat(depth));
+    check(&[
+        (&nested("SELECT a FROM t WHERE a = ANY (", 40), &["2"]),
+        ("SELECT a FROM t WHERE a <> ALL (SELECT 2) ORDER BY a", &["1", "3"]),
+        ("SELECT a FROM t WHERE a <> ALL (SELECT a FROM u) ORDER BY a", &["1", "3"]),
+        ("SELECT a FROM t WHERE a <> ALL (SELECT a FROM t)", &[]),
+        (
+            "SELECT a = SOME (SELECT 2), a <> ALL (SELECT 2) FROM t ORDER BY a",
+            &["false true", "true false", "false true", "NULL NULL"],
+        ),
+        (&nested("SELECT a FROM t WHERE a <= ANY (", 3), &["1", "2"]),
+    ])
+    .await;
+    let refused = Fixture::small().query(&nested("SELECT a FROM t WHERE a <= ANY (", 12)).map(|_| ()).unwrap_err();
+    assert_eq!(refused.condition, Condition::StatementTooComplex);
+}
+
+#[tokio::test]
+async fn long_sums_and_nested_cases_of_everyday_are_answered() {
+    let sum = |terms: usize| vec!["a"; terms].join(" + ");
+    let whens = |count: usize, then: &str| {
+        (0..count).map(|number| format!("WHEN b = 'x{number}' THEN {then}")).collect::<Vec<_>>().join(" ")
+    };
+    let in_else = (0..6).fold("a".to_owned(), |inner, _| format!("abs(CASE {} ELSE {inner} END)", whens(40, "7")));
+    for sql in [
+        format!("SELECT a, CASE WHEN {} > 0 THEN 1 ELSE 0 END FROM t", sum(300)),
+        format!("SELECT {} FROM t", vec![format!("CASE WHEN {} > 0 THEN 1 END", sum(50)); 50].join(", ")),
+        format!("SELECT CASE {} ELSE 'none' END FROM t", whens(1_000, "upper(b)")),
+        format!("SELECT {in_else} FROM t"),
+    ] {
+        Fixture::small().query(&sql).map(|_| ()).unwrap_or_else(|error| panic!("{error}: {sql}"));
+    }
+}
+
+#[tokio::test]
+async fn conditions_that_may_fail_are_copied_as_often_as_there_are() {
+    let conditions = (1..=40).map(|number| format!("{number} / a >= 0")).collect::<Vec<_>>();
+    check(&[
+        (&format!("SELECT a FROM t WHERE {} ORDER BY a", conditions.join(" AND ")), &["1", "2", "3"]),
+        (&format!("SELECT count(*) FROM t WHERE a <> 1 AND {}", conditions.join(" AND ")), &["2"]),
+        (&format!("SELECT a FROM t WHERE a = 1 AND NOT ({})", conditions.join(" OR ")), &[]),
+        // What is asked before decides, for each of them.
+        ("SELECT a FROM t WHERE a <> 1 AND 6 / (a - 1) > 3 AND 6 / (a - 1) < 9 AND 9 / (a - 1) > 0", &["2"]),
+        ("SELECT a FROM t WHERE a = 1 OR 6 / (a - 1) > 5 OR 6 / (a - 1) > 7 ORDER BY a", &["1", "2"]),
     ])
     .await;
 }

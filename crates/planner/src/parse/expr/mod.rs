@@ -155,7 +155,7 @@ impl Cursor<'_> {
             operands.push(self.operand(level, Room::Any)?);
         }
         if operands.len() >= BALANCED_FROM {
-            return Ok(balanced(&mut operands.into_iter().map(Some).collect::<Vec<_>>(), &operator));
+            return Ok(balanced(operands, &operator));
         }
         let mut operands = operands.into_iter();
         let first = operands.next().expect("the list begins with the first operand");
@@ -365,11 +365,15 @@ fn binary_op(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
-/// The operands, each taken once, under as few levels of operators as possible.
-fn balanced(operands: &mut [Option<Expr>], operator: &BinaryOperator) -> Expr {
+/// The operands, of which there is one at least, under as few levels of operators as possible.
+pub(crate) fn balanced(operands: Vec<Expr>, operator: &BinaryOperator) -> Expr {
+    under_few_levels(&mut operands.into_iter().map(Some).collect::<Vec<_>>(), operator)
+}
+
+fn under_few_levels(operands: &mut [Option<Expr>], operator: &BinaryOperator) -> Expr {
     if let [operand] = operands {
         return operand.take().expect("each operand is taken once");
     }
     let (left, right) = operands.split_at_mut(operands.len() / 2);
-    binary_op(balanced(left, operator), operator.clone(), balanced(right, operator))
+    binary_op(under_few_levels(left, operator), operator.clone(), under_few_levels(right, operator))
 }

@@ -1,0 +1,125 @@
+//! Long chains that compare one column with constants: `x = 1 OR x = 2 OR …` becomes IN, `x <> 1 AND x <> 2 AND …` NOT IN, so that what is planned is one
+//! list and not a condition for each constant.
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
+
+use crate::parse::balanced;
+
+/// Shorter runs of comparisons stay as they are written.
+const RUN_MIN: usize = 16;
+/// Whole numbers of so many digits are integers, all of one type.
+const INTEGER_DIGITS_MAX: usize = 9;
+
+/// Constants of which each means the same in a list as by itself, because all others of the list are of its kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Integer,
+    Text,
+}
+
+/// Shortens the chain of OR or AND that `expr` is. Its parts are looked at again where they are chains, which takes little: the parser makes balanced trees of
+/// long ones.
+pub(super) fn shorten(expr: &mut Expr) {
+    let Some((word, compares)) = words(expr) else { return };
+    if !has_run(expr, &word, &compares) {
+        return;
+    }
+    let parts = parts(std::mem::replace(expr, Expr::Value(Value::Null.into())), &word);
+    *expr = balanced(shortened(parts, &compares), &word);
+}
+
+/// OR or AND, and the comparison that makes a list of a chain of it.
+fn words(expr: &Expr) -> Option<(BinaryOperator, BinaryOperator)> {
+    match expr {
+        Expr::BinaryOp { op: BinaryOperator::Or, .. } => Some((BinaryOperator::Or, BinaryOperator::Eq)),
+        Expr::BinaryOp { op: BinaryOperator::And, .. } => Some((BinaryOperator::And, BinaryOperator::NotEq)),
+        _ => None,
+    }
+}
+
+/// Whether enough parts of a chain that follow each other become one list.
+fn has_run(chain: &Expr, word: &BinaryOperator, compares: &BinaryOperator) -> bool {
+    let (mut length, mut before, mut open) = (0, None, vec![chain]);
+    while let Some(next) = open.pop() {
+        match next {
+            Expr::BinaryOp { left, op, right } if op == word => open.extend([right.as_ref(), left.as_ref()]),
+            part => {
+                let compared = compared(part, compares);
+                length = if compared.is_some() && compared == before { length + 1 } else { 1 };
+                if RUN_MIN <= length {
+                    return true;
+                }
+                before = compared;
+            }
+        }
+    }
+    false
+}
+
+/// The parts of a chain in order.
+fn parts(chain: Expr, word: &BinaryOperator) -> Vec<Expr> {
+    let (mut parts, mut open) = (Vec::new(), vec![chain]);
+    while let Some(next) = open.pop() {
+        match next {
+            Expr::BinaryOp { left, op, right } if op == *word => open.extend([*right, *left]),
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// The parts with a list in the place of each run of comparisons that is long enough.
+fn shortened(parts: Vec<Expr>, compares: &BinaryOperator) -> Vec<Expr> {
+    let mut shortened = Vec::new();
+    let mut rest = parts.into_iter().peekable();
+    while let Some(first) = rest.next() {
+        let mut run = vec![first];
+        while let Some(next) = rest.peek()
+            && compared(next, compares).is_some()
+            && compared(next, compares) == compared(&run[0], compares)
+        {
+            run.extend(rest.next());
+        }
+        if run.len() < RUN_MIN {
+            shortened.extend(run);
+        } else {
+            shortened.extend(list(run, *compares == BinaryOperator::NotEq));
+        }
+    }
+    shortened
+}
+
+/// The list of comparisons of one column.
+fn list(comparisons: Vec<Expr>, negated: bool) -> Option<Expr> {
+    let sides = |comparison| match comparison {
+        Expr::BinaryOp { left, right, .. } => Some((left, *right)),
+        _ => None,
+    };
+    let (columns, list): (Vec<Box<Expr>>, Vec<Expr>) = comparisons.into_iter().filter_map(sides).unzip();
+    Some(Expr::InList { expr: columns.into_iter().next()?, list, negated })
+}
+
+/// The column that a part compares with a constant, and the kind of that.
+fn compared<'a>(part: &'a Expr, compares: &BinaryOperator) -> Option<(&'a Expr, Kind)> {
+    let Expr::BinaryOp { left, .. } = part else { return None };
+    Some((left, constant(part, compares)?))
+}
+
+/// The kind of the constant that a column is compared with.
+fn constant(part: &Expr, compares: &BinaryOperator) -> Option<Kind> {
+    let Expr::BinaryOp { left, op, right } = part else { return None };
+    let is_column = matches!(left.as_ref(), Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    if !is_column || op != compares {
+        return None;
+    }
+    let Expr::Value(value) = right.as_ref() else { return None };
+    match &value.value {
+        Value::Number(digits, _)
+            if digits.len() <= INTEGER_DIGITS_MAX && digits.bytes().all(|digit| digit.is_ascii_digit()) =>
+        {
+            Some(Kind::Integer)
+        }
+        Value::SingleQuotedString(_) => Some(Kind::Text),
+        _ => None,
+    }
+}
