@@ -4,7 +4,7 @@
 //! and it reads enough, else one task that is all of it (`whole.rs`); values of subqueries are found before (`values.rs`). The library cuts operators where
 //! rows change places (`joins.rs`, `shape.rs`), which those of tables that are distributed on a key need not (`in_place.rs`, `located.rs`, `within.rs`), or of two sides one
 //! (`owners.rs`), asks
-//! how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/` where it is not nested too deeply (`nesting.rs`), over
+//! how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/`, over
 //! connections that others open (`channel.rs`, `open.rs`). `worker.rs` is at the other end: it has the engine run the part (`stage.rs`) under the query's
 //! settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
 //! what they were, `reports.rs` what tasks did, `once.rs` says what cannot begin again. `ahead.rs` is what workers do about shards that no query has read yet.
@@ -23,7 +23,6 @@ mod joins;
 mod keys;
 mod leaf;
 mod located;
-mod nesting;
 mod once;
 mod open;
 mod owners;

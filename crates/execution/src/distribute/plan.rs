@@ -30,7 +30,6 @@ use super::head::HeadExec;
 use super::in_place::in_place;
 use super::joins::JoinExchange;
 use super::leaf;
-use super::nesting::{NESTING_MAX, nesting};
 use super::owners::{Owners, arrive};
 use super::reason::{Reason, can_leave, scanned_bytes};
 use super::reports::{Asked, Reports};
@@ -159,7 +158,6 @@ impl<'a> Planning<'a> {
                     let spread = Spread::Workers(self.workers.len());
                     return Ok(Ok(self.prepared(operators, &state, optimized, spread)));
                 }
-                Cut::Nested => return Ok(Err(Reason::Nested)),
                 Cut::OneTask => {}
             }
         }
@@ -252,9 +250,6 @@ impl<'a> Planning<'a> {
         if !cut.is::<DistributedExec>() || !are_windows_ordered(&cut) {
             return Ok(Some(Cut::OneTask));
         }
-        if NESTING_MAX < nesting(&cut, 1) {
-            return Ok(Some(Cut::Nested));
-        }
         let engine = self.context.settings.engine();
         let head = |input: &Arc<dyn ExecutionPlan>| -> Arc<dyn ExecutionPlan> {
             Arc::new(HeadExec::new(Arc::clone(input), engine))
@@ -296,8 +291,6 @@ enum Cut {
     },
     /// Nothing of it is done by several tasks, or can be.
     OneTask,
-    /// Stages that nobody could read.
-    Nested,
 }
 
 /// Whether a worker is on this machine.

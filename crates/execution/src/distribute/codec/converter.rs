@@ -1,6 +1,8 @@
 //! Plans and expressions as messages: in DataFusion's form where that has all of them, in Kiln's own where it lacks or narrows a field.
+//!
+//! Messages in each other are read to a depth of a hundred. What lies deeper goes as bytes, which are a message of their own for who reads them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,34 +21,39 @@ use datafusion_proto::protobuf::{
     PhysicalExprNode, PhysicalExtensionExprNode, PhysicalExtensionNode, PhysicalPlanNode,
 };
 
+use planner::error::to_datafusion;
+use prost::Message;
+use types::stack;
+
 use super::expression::Expression;
 use super::operator::Operator;
-use super::{OWN, read, write};
+use super::{APART, OWN, message, other, read, write};
+
+/// Operators and expressions that are written in each other, each of at most five messages (a call of a window function has most), before the next one
+/// goes as bytes.
+const LEVELS_MAX: usize = 16;
 
 /// Converts one plan to a message or from one. Expressions that several operators share by their ids are shared again.
 #[derive(Default)]
 pub(super) struct Converter {
     shared: RefCell<HashMap<u64, Arc<dyn PhysicalExpr>>>,
+    /// Operators and expressions around the one that is written, in the same bytes.
+    levels: Cell<usize>,
 }
 
-/// An operator in Kiln's form.
-fn own(form: &Operator, inputs: Vec<PhysicalPlanNode>) -> DfResult<PhysicalPlanNode> {
-    let mut node = vec![OWN];
-    write(form, &mut node)?;
-    let extension = PhysicalExtensionNode { node, inputs };
-    Ok(PhysicalPlanNode { physical_plan_type: Some(PhysicalPlanType::Extension(extension)) })
-}
-
-impl PhysicalProtoConverterExtension for Converter {
-    fn proto_to_execution_plan(
-        &self,
-        proto: &PhysicalPlanNode,
-        context: &PhysicalPlanDecodeContext<'_>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        proto.try_into_physical_plan_with_context(context, self)
+impl Converter {
+    /// Writes what lies a level deeper: in the message around it, or as bytes, by `apart`, where that is too deep by now.
+    fn deeper<T>(&self, message: impl FnOnce() -> DfResult<T>, apart: impl FnOnce(T) -> DfResult<T>) -> DfResult<T> {
+        stack::check().map_err(to_datafusion)?;
+        let levels = self.levels.get();
+        let is_apart = levels == LEVELS_MAX;
+        self.levels.set(if is_apart { 1 } else { levels + 1 });
+        let written = message();
+        self.levels.set(levels);
+        if is_apart { apart(written?) } else { written }
     }
 
-    fn execution_plan_to_proto(
+    fn operator_message(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
         codec: &dyn PhysicalExtensionCodec,
@@ -63,18 +70,84 @@ impl PhysicalProtoConverterExtension for Converter {
         }
     }
 
+    fn expression_message(
+        &self,
+        expr: &Arc<dyn PhysicalExpr>,
+        codec: &dyn PhysicalExtensionCodec,
+    ) -> DfResult<PhysicalExprNode> {
+        let Some(form) = Expression::of(expr)? else {
+            return serialize_physical_expr_with_converter(expr, codec, self);
+        };
+        let inputs = expr.children().into_iter().map(|input| self.physical_expr_to_proto(input, codec));
+        let inputs = inputs.collect::<DfResult<_>>()?;
+        let mut own = vec![OWN];
+        write(&form, &mut own)?;
+        Ok(PhysicalExprNode { expr_id: expr.expression_id(), ..expression_extension(own, inputs) })
+    }
+}
+
+/// An operator in Kiln's form.
+fn own(form: &Operator, inputs: Vec<PhysicalPlanNode>) -> DfResult<PhysicalPlanNode> {
+    let mut node = vec![OWN];
+    write(form, &mut node)?;
+    Ok(extension(node, inputs))
+}
+
+fn extension(node: Vec<u8>, inputs: Vec<PhysicalPlanNode>) -> PhysicalPlanNode {
+    let extension = PhysicalExtensionNode { node, inputs };
+    PhysicalPlanNode { physical_plan_type: Some(PhysicalPlanType::Extension(extension)) }
+}
+
+fn expression_extension(expr: Vec<u8>, inputs: Vec<PhysicalExprNode>) -> PhysicalExprNode {
+    let extension = PhysicalExtensionExprNode { expr, inputs };
+    PhysicalExprNode { expr_id: None, expr_type: Some(ExprType::Extension(extension)) }
+}
+
+/// The bytes of a message that goes apart from those around it.
+fn apart(message: &impl Message) -> DfResult<Vec<u8>> {
+    let mut bytes = vec![APART];
+    message.encode(&mut bytes).map_err(|error| other(&error.to_string()))?;
+    Ok(bytes)
+}
+
+impl PhysicalProtoConverterExtension for Converter {
+    fn proto_to_execution_plan(
+        &self,
+        proto: &PhysicalPlanNode,
+        context: &PhysicalPlanDecodeContext<'_>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        stack::check().map_err(to_datafusion)?;
+        proto.try_into_physical_plan_with_context(context, self)
+    }
+
+    fn execution_plan_to_proto(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        codec: &dyn PhysicalExtensionCodec,
+    ) -> DfResult<PhysicalPlanNode> {
+        self.deeper(|| self.operator_message(plan, codec), |message| Ok(extension(apart(&message)?, Vec::new())))
+    }
+
     fn proto_to_physical_expr(
         &self,
         proto: &PhysicalExprNode,
         schema: &Schema,
         context: &PhysicalPlanDecodeContext<'_>,
     ) -> DfResult<Arc<dyn PhysicalExpr>> {
+        stack::check().map_err(to_datafusion)?;
         let decoded = match &proto.expr_type {
             Some(ExprType::Extension(own)) => {
+                let form = match own.expr.split_first() {
+                    Some((&APART, message_bytes)) => {
+                        return self.proto_to_physical_expr(&message(message_bytes)?, schema, context);
+                    }
+                    Some((&OWN, form)) => read::<Expression>(form)?,
+                    _ => return Err(other("nobody writes expressions like this one").into()),
+                };
                 let inputs = own.inputs.iter().map(|input| self.proto_to_physical_expr(input, schema, context));
                 let inputs = inputs.collect::<DfResult<_>>()?;
                 let options = context.task_ctx().session_config().options();
-                read::<Expression>(&own.expr)?.over(inputs, options)?
+                form.over(inputs, options)?
             }
             _ => parse_physical_expr_with_converter(proto, schema, context, self)?,
         };
@@ -98,13 +171,9 @@ impl PhysicalProtoConverterExtension for Converter {
         expr: &Arc<dyn PhysicalExpr>,
         codec: &dyn PhysicalExtensionCodec,
     ) -> DfResult<PhysicalExprNode> {
-        let Some(form) = Expression::of(expr)? else {
-            return serialize_physical_expr_with_converter(expr, codec, self);
-        };
-        let mut bytes = Vec::new();
-        write(&form, &mut bytes)?;
-        let inputs = expr.children().into_iter().map(|input| self.physical_expr_to_proto(input, codec));
-        let extension = PhysicalExtensionExprNode { expr: bytes, inputs: inputs.collect::<DfResult<_>>()? };
-        Ok(PhysicalExprNode { expr_id: expr.expression_id(), expr_type: Some(ExprType::Extension(extension)) })
+        self.deeper(
+            || self.expression_message(expr, codec),
+            |message| Ok(expression_extension(apart(&message)?, Vec::new())),
+        )
     }
 }

@@ -18,7 +18,7 @@ use planner::stop::is_watched;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-use super::{FormError, Written, other, unportable};
+use super::{FormError, Written, message, other, unportable};
 
 /// One of them, but for its inputs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ impl Expression {
             return Ok(Arc::new(ScalarFunctionExpr::new(&name, function, inputs, field, Arc::clone(options))));
         }
         if let Self::Literal { value, metadata } = self {
-            let value = protobuf::ScalarValue::decode(value.as_slice()).map_err(|error| other(&error.to_string()))?;
+            let value: protobuf::ScalarValue = message(&value)?;
             let value = ScalarValue::try_from(&value).map_err(|error| other(&error.to_string()))?;
             return Ok(Arc::new(Literal::new_with_metadata(value, Some(FieldMetadata::from(metadata)))));
         }
@@ -124,7 +124,7 @@ fn field(field: &Field) -> Result<Written, FormError> {
 }
 
 fn read_field(bytes: &Written) -> Result<FieldRef, FormError> {
-    let field = protobuf::Field::decode(bytes.as_slice()).map_err(|error| other(&error.to_string()))?;
+    let field: protobuf::Field = message(bytes)?;
     let field = Field::try_from(&field).map_err(|error| other(&error.to_string()))?;
     Ok(Arc::new(field))
 }

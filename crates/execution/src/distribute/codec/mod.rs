@@ -26,8 +26,9 @@ use datafusion_proto::bytes::physical_plan_to_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::{
     AsExecutionPlan, PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
-use datafusion_proto::protobuf::PhysicalPlanNode;
 use planner::functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use prost::Message;
+use types::stack::with_planning_stack;
 
 use self::converter::Converter;
 use self::operator::Operator;
@@ -55,11 +56,13 @@ pub fn message_bytes(plan: &Arc<dyn ExecutionPlan>) -> DfResult<usize> {
 /// An expression, a field or a value as DataFusion writes it.
 type Written = Vec<u8>;
 
-/// Who writes an operator.
+/// Who writes an operator, or an expression that DataFusion has no form for.
 const LIBRARY: u8 = 0;
 const OWN: u8 = 1;
 /// A whole plan.
 const SEALED: u8 = 2;
+/// A plan or an expression that lies too deep in others to be written in them: bytes that are a message.
+const APART: u8 = 3;
 
 impl Codec {
     /// For who sends plans.
@@ -82,7 +85,7 @@ impl PhysicalExtensionCodec for Codec {
     ) -> DfResult<()> {
         if let Some(Sealed(plan)) = node.downcast_ref::<Sealed>() {
             buf.push(SEALED);
-            return Converter::default().execution_plan_to_proto(plan, self)?.try_encode(buf);
+            return with_planning_stack(|| Converter::default().execution_plan_to_proto(plan, self)?.try_encode(buf));
         }
         match Operator::of(node.as_ref(), &|expr| converter.physical_expr_to_proto(expr, self))? {
             Some(operator) => {
@@ -106,13 +109,14 @@ impl PhysicalExtensionCodec for Codec {
         let (writer, rest) = buf.split_first().ok_or(FormError::Short(0))?;
         let decoding = PhysicalPlanDecodeContext::new(context, self);
         match *writer {
-            SEALED => Converter::default().proto_to_execution_plan(&PhysicalPlanNode::try_decode(rest)?, &decoding),
+            SEALED => with_planning_stack(|| Converter::default().proto_to_execution_plan(&message(rest)?, &decoding)),
             OWN => {
                 let operator: Operator = read(rest)?;
                 let scans = self.scans.as_ref().ok_or_else(|| other("plans are only written here"))?;
                 let expression = |node: &_, schema: &_| converter.proto_to_physical_expr(node, schema, &decoding);
                 operator.over(inputs, scans, &expression)
             }
+            APART => converter.proto_to_execution_plan(&message(rest)?, &decoding),
             LIBRARY => DistributedCodec.try_decode(rest, inputs, context, converter),
             writer => Err(other(&format!("nobody writes operators as {writer}")).into()),
         }
@@ -144,6 +148,11 @@ impl PhysicalExtensionCodec for Codec {
     fn try_decode_udwf(&self, name: &str, buf: &[u8]) -> DfResult<Arc<WindowUDF>> {
         Ok(read::<PortableWindow>(buf)?.function().ok_or_else(|| unknown(name))?)
     }
+}
+
+/// The message of these bytes.
+fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, FormError> {
+    M::decode(bytes).map_err(|error| other(&error.to_string()))
 }
 
 fn unportable(name: &str) -> FormError {

@@ -17,7 +17,7 @@ use planner::portable::{OwnOperator, SeriesColumn, SeriesKind};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-use super::{FormError, Written, other};
+use super::{FormError, Written, message, other};
 use crate::distribute::{ToOwnersExec, WithinTasksExec};
 use crate::scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
 
@@ -166,11 +166,7 @@ impl Operator {
         scans: &ScanPlanner,
         expression: Reading<'_>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let read = |bytes: &Written, schema: &Schema| {
-            let node =
-                protobuf::PhysicalExprNode::decode(bytes.as_slice()).map_err(|error| other(&error.to_string()))?;
-            expression(&node, schema)
-        };
+        let read = |bytes: &Written, schema: &Schema| expression(&message(bytes)?, schema);
         let all = |all: &[Written], schema: &Schema| {
             all.iter().map(|bytes| read(bytes, schema)).collect::<DfResult<Vec<_>>>()
         };
@@ -233,7 +229,7 @@ impl Operator {
                 return Ok(Arc::new(ToOwnersExec::try_new(Arc::clone(input), keys, numbers.into())?));
             }
             (Self::ProjectSet { columns, schema }, [input]) => {
-                let proto = protobuf::Schema::decode(schema.as_slice()).map_err(|error| other(&error.to_string()))?;
+                let proto: protobuf::Schema = message(&schema)?;
                 let schema = Schema::try_from(&proto).map_err(|error| other(&error.to_string()))?;
                 if schema.fields().len() != columns.len() {
                     return Err(other("each column of a series has a field").into());

@@ -19,6 +19,7 @@ use planner::{Division, Planned};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tokio_util::sync::CancellationToken;
+use types::stack::with_planning_stack;
 
 use super::{Codec, Converter, form};
 use crate::Config;
@@ -118,6 +119,23 @@ async fn operators_and_functions_of_kilns_own_come_back() {
         "select b, c, count(*) from t group by grouping sets ((b), (c), ())",
     ] {
         round_trip(&sql, &plan(&sql, query).await);
+    }
+}
+
+#[tokio::test]
+async fn what_is_nested_deeply_comes_back() {
+    let sql = table().await;
+    let nested = |open: &str, core: &str, close: &str| open.repeat(150) + core + &close.repeat(150);
+    for query in [
+        format!("select {} from t", nested("upper(", "b", ")")),
+        format!("select {} from t", nested("abs(1 + ", "a", ")")),
+        format!("select a from t where {}", nested("case when a > 7 then ", "a % 2 = 0", " else a < 3 end")),
+        format!("select sum({}) over (order by a) from t", nested("abs(", "a", ")")),
+        nested("select a, count(*) from (", "select a from t", ") q group by a"),
+        nested("select * from (", "select a from t", ") q where a is not null order by a limit 9"),
+    ] {
+        let plan = plan(&sql, &query).await;
+        with_planning_stack(|| round_trip(&sql, &plan));
     }
 }
 

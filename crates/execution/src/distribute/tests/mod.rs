@@ -1,6 +1,7 @@
 //! Claims about queries on several workers: what they give is what one process gives, whatever is sent where.
 
 mod co_located;
+mod deep;
 mod fixture;
 mod fragments;
 mod many_shards;

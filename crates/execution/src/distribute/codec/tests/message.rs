@@ -17,13 +17,13 @@ enum Kind {
     Message(&'static str),
     /// A form of Kiln's.
     Form(&'static str),
-    /// The form of an operator, or what the library for distributed plans writes.
-    Operator,
+    /// That form, or what another writes.
+    Own(&'static str),
 }
 
 /// The fields that are messages: of which message, by which number, of what kind.
 const MESSAGES: &[(&str, &[(u64, Kind)])] = {
-    use Kind::{Form, Message, Operator};
+    use Kind::{Form, Message, Own};
     const PLAN: Kind = Message("plan");
     const EXPR: Kind = Message("expr");
     const TYPE: Kind = Message("type");
@@ -84,7 +84,7 @@ const MESSAGES: &[(&str, &[(u64, Kind)])] = {
         ("frame", &[(2, Message("bound")), (3, Message("bound"))]),
         ("bound", &[(2, Message("value"))]),
         ("sort key", &[(1, EXPR)]),
-        ("operator", &[(1, Operator), (2, PLAN)]),
+        ("operator", &[(1, Own("operator")), (2, PLAN)]),
         ("union", &[(1, PLAN)]),
         ("cooperative", &[(1, PLAN)]),
         ("buffer", &[(1, PLAN)]),
@@ -119,7 +119,7 @@ const MESSAGES: &[(&str, &[(u64, Kind)])] = {
         ("like", &[(3, EXPR), (4, EXPR)]),
         ("scalar function", &[(2, EXPR), (3, Form("function")), (4, TYPE)]),
         ("aggregate function", &[(2, EXPR), (5, Message("sort key")), (7, Form("function"))]),
-        ("own expr", &[(1, Form("expression")), (2, EXPR)]),
+        ("own expr", &[(1, Own("expression")), (2, EXPR)]),
         ("dynamic filter", &[(1, EXPR), (2, EXPR), (4, EXPR)]),
         ("schema", &[(1, Message("field"))]),
         ("field", &[(2, TYPE), (4, Message("field"))]),
@@ -163,10 +163,8 @@ fn clear(kind: Kind, bytes: &[u8], is_wanted: &dyn Fn(&str) -> bool, found: &mut
     match kind {
         Kind::Message(name) => clear_message(name, bytes, is_wanted, found),
         Kind::Form(name) => clear_form(name, &[], bytes, is_wanted, found),
-        Kind::Operator if bytes.first() == Some(&OWN) => {
-            clear_form("operator", &bytes[..1], &bytes[1..], is_wanted, found)
-        }
-        Kind::Operator => {}
+        Kind::Own(name) if bytes.first() == Some(&OWN) => clear_form(name, &bytes[..1], &bytes[1..], is_wanted, found),
+        Kind::Own(_) => {}
     }
 }
 
