@@ -20,6 +20,8 @@ mod fixtures;
 mod fragment_cache;
 mod lookup;
 pub mod modify;
+#[cfg(test)]
+mod planning_work;
 mod point;
 pub mod progress;
 mod query_memory;

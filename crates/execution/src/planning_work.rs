@@ -1,0 +1,125 @@
+//! How the work of planning grows with a statement's size: counted in bytes that are allocated, which do not depend on the machine.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::HashMap;
+use std::path::Path;
+
+use bench::shapes::{SETUP, shapes};
+use planner::allocated::{allocated_bytes, note_allocated, note_freed};
+use planner::{Division, Planned};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use types::stack::with_planning_stack;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::sql_fixture::Sql;
+
+/// Twice the size takes at most as many times the bytes: where each part is looked at once, where each is for each, and for each two.
+const GROWTH_MAX: [f64; 3] = [2.5, 4.5, 9.0];
+
+/// Tables of hashes, whose order is by chance, make some bytes more or fewer.
+const MARGIN: f64 = 1.1;
+
+/// Statements of this size first, of twice the size as long as that is little work, and of this size at most: what is constant is to be little beside
+/// what grows.
+const SIZE_FIRST: usize = 12;
+const SIZE_MAX: usize = 192;
+const BYTES_MAX: u64 = 64 << 20;
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[expect(unsafe_code, reason = "only an allocator sees what is allocated")]
+// SAFETY: all is done by the system's allocator; what is noted are numbers of the thread, which are made without allocating.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note_allocated(layout.size());
+        // SAFETY: the caller keeps the system allocator's contract, which is this one's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note_allocated(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note_freed(layout.size());
+        note_allocated(size);
+        // SAFETY: as above; the block is the system allocator's.
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        note_freed(layout.size());
+        // SAFETY: as above; the block is the system allocator's.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// Bytes that are allocated until the operators of a query are made.
+fn planning_bytes(runtime: &Runtime, sql: &Sql, text: &str) -> SqlResult<u64> {
+    let before = allocated_bytes();
+    with_planning_stack(|| {
+        let Planned::Query(query) = sql.plan(text)? else { panic!("{text} is a query") };
+        let stop = CancellationToken::new();
+        runtime.block_on(async {
+            let optimized = query.optimized(&stop).await?;
+            query.operators(&optimized, Division::Threads, &stop).await
+        })
+    })?;
+    Ok(allocated_bytes() - before)
+}
+
+/// Shapes whose work grows faster than their size, with the power that it grows by.
+fn known_powers() -> HashMap<String, usize> {
+    let lines = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/planning_work.txt")).unwrap();
+    let lines = lines.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (power, name) = line.split_once(' ').expect("a power and a name");
+            (name.to_owned(), power.parse().expect("a number"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_work_of_planning_grows_as_it_is_known_to() {
+    let (runtime, sql, mut powers) = (Runtime::new().unwrap(), Sql::new(), known_powers());
+    for text in SETUP {
+        runtime.block_on(sql.run(text)).unwrap();
+    }
+    let mut wrong = Vec::new();
+    for shape in shapes() {
+        if !["select", "with"].iter().any(|word| (shape.text)(SIZE_FIRST).starts_with(word)) {
+            continue;
+        }
+        // Some are refused from a size on, or at all.
+        let mut bytes = |size: usize| match planning_bytes(&runtime, &sql, &(shape.text)(size)) {
+            Ok(bytes) => Some(bytes),
+            Err(SqlError { condition: Condition::StatementTooComplex | Condition::FeatureNotSupported, .. }) => None,
+            Err(error) => {
+                wrong.push(format!("a {} of {size}: {error}", shape.name));
+                None
+            }
+        };
+        let (mut size, mut before, mut growth) = (SIZE_FIRST, bytes(SIZE_FIRST), None);
+        while let Some(half) = before.filter(|half| *half < BYTES_MAX && size < SIZE_MAX) {
+            size *= 2;
+            before = bytes(size);
+            growth = before.map(|whole| whole as f64 / half as f64).or(growth);
+        }
+        let Some(growth) = growth else { continue };
+        let known = powers.remove(shape.name).unwrap_or(1);
+        let most = GROWTH_MAX[known - 1] * MARGIN;
+        let least = known.checked_sub(2).map_or(0.0, |lower| GROWTH_MAX[lower] / MARGIN);
+        if growth < least || most < growth {
+            let power = GROWTH_MAX.iter().position(|most| growth <= *most).map_or(usize::MAX, |at| at + 1);
+            wrong.push(format!("{power} {} (at {size} {growth:.2} times as many bytes)", shape.name));
+        }
+    }
+    assert!(wrong.is_empty() && powers.is_empty(), "{}\nnot asked: {powers:?}", wrong.join("\n"));
+}
