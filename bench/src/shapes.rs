@@ -252,7 +252,7 @@ fn subqueries() -> Vec<Shape> {
         shape("array of subquery", |n| {
             format!("select {}", nested("(select cardinality(array(select ", "1", ")))", n))
         }),
-        shape("lateral in lateral", |n| nested("select t.i from t, lateral (", "select 1", ") q", n)),
+        shape("lateral in lateral", |n| nested("select t.i from (select 1 as i) t, lateral (", "select 1", ") q", n)),
     ]
 }
 
