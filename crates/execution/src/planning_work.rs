@@ -1,4 +1,4 @@
-//! How the work of planning grows with a statement's size: counted in bytes that are allocated, which do not depend on the machine.
+//! Checks how the work of planning grows with the size of a statement. Work is measured in allocated bytes, which do not depend on the machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::sql_fixture::Sql;
 
-/// Twice the size takes at most as many times the bytes: where each part is looked at once, where each is for each, and for each two.
+/// Limits on the growth of allocated bytes when the size doubles, for linear, quadratic and cubic planning.
 const GROWTH_MAX: [f64; 3] = [2.5, 4.5, 9.0];
 
-/// Tables of hashes, whose order is by chance, make some bytes more or fewer.
+/// Tolerance of the limits: hash tables allocate slightly different amounts from run to run.
 const MARGIN: f64 = 1.1;
 
-/// Statements of this size first, of twice the size as long as that is little work, and of this size at most: what is constant is to be little beside
-/// what grows.
+/// Sizes are doubled from the first up to the last, as long as planning allocates less than [`BYTES_MAX`]: constant costs become small beside those that
+/// grow.
 const SIZE_FIRST: usize = 12;
 const SIZE_MAX: usize = 192;
 const BYTES_MAX: u64 = 64 << 20;
@@ -60,7 +60,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Bytes that are allocated until the operators of a query are made.
+/// Plans a query down to its operators and returns the bytes allocated on the way.
 fn planning_bytes(runtime: &Runtime, sql: &Sql, text: &str) -> SqlResult<u64> {
     let before = allocated_bytes();
     with_planning_stack(|| {
@@ -74,9 +74,10 @@ fn planning_bytes(runtime: &Runtime, sql: &Sql, text: &str) -> SqlResult<u64> {
     Ok(allocated_bytes() - before)
 }
 
-/// Shapes whose work grows faster than their size, with the power that it grows by.
+/// Reads the shapes that are known to grow faster than linearly, with their exponents.
 fn known_powers() -> HashMap<String, usize> {
-    let lines = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/planning_work.txt")).unwrap();
+    let lines = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/planning_work.txt"));
+    let lines = lines.expect("the file lies beside the test");
     let lines = lines.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
@@ -88,9 +89,9 @@ fn known_powers() -> HashMap<String, usize> {
 
 #[test]
 fn the_work_of_planning_grows_as_it_is_known_to() {
-    let (runtime, sql, mut powers) = (Runtime::new().unwrap(), Sql::new(), known_powers());
+    let (runtime, sql, mut powers) = (Runtime::new().expect("threads can be started"), Sql::new(), known_powers());
     for text in SETUP {
-        runtime.block_on(sql.run(text)).unwrap();
+        runtime.block_on(sql.run(text)).expect("the table is new");
     }
     let mut wrong = Vec::new();
     for shape in shapes() {

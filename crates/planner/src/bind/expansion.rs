@@ -1,7 +1,7 @@
-//! How large a query is with its WITH queries in the place of each that reads them, which is how DataFusion plans it.
+//! Bounds the size of a query after its WITH queries are inlined.
 //!
-//! It goes over that plan again for every SELECT. Thirty WITH queries that each read the one before twice would be thousands of millions of nodes, and are
-//! refused before they are one.
+//! DataFusion inlines a WITH query at every reference and walks the plan again for each SELECT. Thirty WITH queries that each read the previous one twice
+//! would become a thousand million nodes, so they are refused before the plan is made.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -24,7 +24,7 @@ pub(super) fn check(query: &Query) -> SqlResult<()> {
     }
 }
 
-/// What is at least in the plan of a query: its relations, or what stands for none.
+/// Lower bound on the size of a query's plan.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     relations: usize,
@@ -33,15 +33,15 @@ struct Size {
 
 #[derive(Default)]
 struct Measure {
-    /// WITH queries by where they lie, which is how they are recognized when they are visited.
+    /// Names of WITH queries by the address of their syntax tree: the visitor does not pass the name.
     names: HashMap<*const Query, String>,
     sizes: HashMap<String, Size>,
-    /// The queries around what is visited, as far as they have been.
+    /// Sizes so far of the queries that enclose the visited node.
     open: Vec<Size>,
 }
 
 impl Measure {
-    /// Adds what is read to the query that reads it.
+    /// Adds a relation to the enclosing query.
     fn read(&mut self, read: Size) -> ControlFlow<()> {
         let Some(reader) = self.open.last_mut() else { return ControlFlow::Continue(()) };
         reader.relations = reader.relations.saturating_add(read.relations);
@@ -63,7 +63,7 @@ impl Visitor for Measure {
     }
 
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        // A query that reads itself is not known yet, and read once.
+        // A recursive reference has no size yet and counts as one relation.
         let with = only_part(relation).and_then(|name| self.sizes.get(name));
         self.read(with.copied().unwrap_or(Size { relations: 1, levels: 1 }))
     }

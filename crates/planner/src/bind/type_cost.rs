@@ -1,8 +1,8 @@
-//! How often DataFusion asks for the types of expressions, wherever it makes a plan of them.
+//! Bounds the cost of type inference in DataFusion.
 //!
-//! It asks a CASE for its type and for whether it may be NULL, each of which asks what is in it, and a function there asks the next CASE for both again. So
-//! what is in such a CASE is asked twice as often with each level, and in thirty levels for minutes. This counts what `ExprSchemable` and
-//! `predicate_bounds` of `datafusion-expr` ask, rather too many than too few.
+//! DataFusion infers the type and the nullability of a CASE in two separate recursions, and a function call inside it starts both again for the next CASE.
+//! The cost doubles with every such level: thirty levels take minutes. This module estimates the number of recursive calls in `ExprSchemable` and
+//! `predicate_bounds` of `datafusion-expr`, from above, and refuses a statement that needs too many.
 
 use std::ops::ControlFlow;
 
@@ -13,49 +13,49 @@ use datafusion::sql::sqlparser::ast::{
 use types::SqlResult;
 use types::stack::too_complex;
 
-/// Questions that a statement may cost: they take about a second, all in all.
-const QUESTIONS_MAX: u64 = 1 << 16;
-/// What they may be more for each of its expressions. Where nothing doubles, an expression costs fewer.
-const QUESTIONS_EACH: u64 = 8;
+/// Inference calls that a statement may need: about a second of planning in all.
+const CALLS_MAX: u64 = 1 << 16;
+/// Additional calls allowed per expression of the statement. An expression needs fewer where nothing doubles.
+const CALLS_PER_EXPRESSION: u64 = 8;
 
-/// How often a COALESCE that becomes a CASE asks what is in it.
-const COALESCE_QUESTIONS: u64 = 4;
+/// Inference calls per argument of a COALESCE that becomes a CASE, as measured.
+const COALESCE_CALLS: u64 = 4;
 
-/// Checks that expressions, or those of a query, cost few enough questions.
+/// Checks that the expressions of a query, or a single one, need few enough inference calls.
 ///
 /// # Errors
 /// `54001`.
 pub(super) fn check(expressions: &impl Visit) -> SqlResult<()> {
-    let mut asked = Asked::default();
-    let walked = expressions.visit(&mut asked);
-    let most = QUESTIONS_MAX.saturating_add(asked.expressions.saturating_mul(QUESTIONS_EACH));
-    if walked.is_continue() && asked.questions <= most { Ok(()) } else { Err(too_complex()) }
+    let mut counter = CallCounter::default();
+    let walked = expressions.visit(&mut counter);
+    let most = CALLS_MAX.saturating_add(counter.expressions.saturating_mul(CALLS_PER_EXPRESSION));
+    if walked.is_continue() && counter.calls <= most { Ok(()) } else { Err(too_complex()) }
 }
 
-/// What an expression asks, itself and those in it.
+/// Number of inference calls that an expression causes, by the kind of the first call.
 #[derive(Clone, Copy)]
-struct Questions {
-    /// When it is asked for its type.
+struct InferenceCalls {
+    /// `get_type`.
     kind: u64,
-    /// For whether it may be NULL.
+    /// `nullable`.
     null: u64,
-    /// For its field.
+    /// `to_field`.
     field: u64,
-    /// For whether it is NULL for sure.
+    /// `PredicateBoundsEvaluator::is_null`.
     certain: u64,
-    /// For what it can be as a condition.
+    /// `evaluate_bounds`, as the condition of a CASE.
     bounds: u64,
 }
 
 #[derive(Default)]
-struct Asked {
-    /// The expressions around the one that is visited, each with those in it that have been.
-    open: Vec<Vec<Questions>>,
+struct CallCounter {
+    /// The enclosing expressions, each with the counts of its visited operands.
+    open: Vec<Vec<InferenceCalls>>,
     expressions: u64,
-    questions: u64,
+    calls: u64,
 }
 
-impl Visitor for Asked {
+impl Visitor for CallCounter {
     type Break = ();
 
     fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
@@ -65,24 +65,24 @@ impl Visitor for Asked {
 
     fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let below = self.open.pop().expect("it was opened before what is in it");
-        let questions = Questions::of(expr, &below);
+        let calls = InferenceCalls::new(expr, &below);
         self.expressions += 1;
         match self.open.last_mut() {
-            Some(around) => around.push(questions),
-            None => self.questions = self.questions.saturating_add(questions.field),
+            Some(around) => around.push(calls),
+            None => self.calls = self.calls.saturating_add(calls.field),
         }
         ControlFlow::Continue(())
     }
 }
 
-/// One more than all of them.
+/// Adds up counts, and one for the expression itself.
 fn one_more(all: impl Iterator<Item = u64>) -> u64 {
     all.fold(1, u64::saturating_add)
 }
 
-impl Questions {
-    /// `below` are those in the expression, in the order of the text.
-    fn of(expr: &Expr, below: &[Self]) -> Self {
+impl InferenceCalls {
+    /// Counts the calls of an expression; `below` are the counts of its operands, in the order of the text.
+    fn new(expr: &Expr, below: &[Self]) -> Self {
         match expr {
             Expr::Nested(_) if !below.is_empty() => below[0],
             Expr::Case { operand, conditions, .. } => match operand {
@@ -119,7 +119,7 @@ impl Questions {
             }
             Expr::Function(function) if becomes_case(function) => {
                 let call = Self::call(below);
-                let field = call.field.saturating_mul(COALESCE_QUESTIONS);
+                let field = call.field.saturating_mul(COALESCE_CALLS);
                 Self { kind: field, null: field, field, certain: field, bounds: field }
             }
             _ => Self::call(below),
@@ -131,14 +131,14 @@ impl Questions {
         Self { kind: field, null: field, field, certain: field, bounds: field }
     }
 
-    /// An operator of DataFusion's that is NULL where one in it is.
+    /// Counts the calls of an operator that returns NULL for a NULL operand: `is_null` descends into its operands.
     fn comparison(below: &[Self]) -> Self {
         let call = Self::call(below);
         let certain = below.iter().fold(call.field, |sum, inner| sum.saturating_add(inner.certain));
         Self { certain, bounds: certain, ..call }
     }
 
-    /// A CASE of conditions, each followed by its result, and what comes last; `asked` says what a condition costs.
+    /// Counts the calls of a CASE; `branches` are conditions and results in turn, then ELSE. `asked` returns the calls of a condition.
     fn case(conditions: &[CaseWhen], branches: &[Self], asked: impl Fn(&Self) -> u64) -> Self {
         let count = conditions.len();
         let results = branches.iter().skip(1).step_by(2).take(count).chain(branches.get(2 * count));

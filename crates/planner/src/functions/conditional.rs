@@ -19,10 +19,10 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("nullif", &[Overload::builtin(&[Takes::Any, Takes::Any], Gives::Same(0), coalesce)]),
 ];
 
-/// The name of [`FIRST_NOT_NULL`], which SQL does not know.
+/// Internal name of [`FIRST_NOT_NULL`]; not callable from SQL.
 pub(crate) const FIRST_NOT_NULL_NAME: &str = "first_not_null";
 
-/// COALESCE that computes all of its arguments.
+/// COALESCE with eager evaluation of all arguments.
 pub(super) static FIRST_NOT_NULL: Definition = Definition::new(
     FIRST_NOT_NULL_NAME,
     &[Overload::rows(&[Takes::Any], Gives::Computed(common), first_not_null).variadic()],

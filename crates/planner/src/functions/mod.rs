@@ -179,7 +179,7 @@ pub(crate) fn any_interval(array: Expr, value: Expr, session: &Arc<Session>) -> 
     call_own(&comparison::ANY_OF_LENGTH, takes, vec![array, value], session)
 }
 
-/// The first argument that is not NULL, all of them computed; they are of the type `common`.
+/// Calls COALESCE with eager evaluation; all arguments are of the type `common`.
 pub(crate) fn first_not_null(args: Vec<Expr>, common: &SqlType, session: &Arc<Session>) -> Result<Expr> {
     call_own(&conditional::FIRST_NOT_NULL, vec![common.clone(); args.len()], args, session)
 }

@@ -1,5 +1,5 @@
-//! Long chains that compare one column with constants: `x = 1 OR x = 2 OR …` becomes IN, `x <> 1 AND x <> 2 AND …` NOT IN, so that what is planned is one
-//! list and not a condition for each constant.
+//! Rewrites long chains of comparisons with constants: `x = 1 OR x = 2 OR …` becomes IN, `x <> 1 AND x <> 2 AND …` becomes NOT IN. The planner then handles
+//! one list instead of a condition per constant.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
 
@@ -10,15 +10,14 @@ const RUN_MIN: usize = 16;
 /// Whole numbers of so many digits are integers, all of one type.
 const INTEGER_DIGITS_MAX: usize = 9;
 
-/// Constants of which each means the same in a list as by itself, because all others of the list are of its kind.
+/// Kind of a constant. A list of one kind compares each constant as a single comparison would.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Integer,
     Text,
 }
 
-/// Shortens the chain of OR or AND that `expr` is. Its parts are looked at again where they are chains, which takes little: the parser makes balanced trees of
-/// long ones.
+/// Rewrites `expr` if it is a chain of OR or AND. The visitor comes to its inner nodes again, which is cheap: the parser builds balanced trees of long chains.
 pub(super) fn shorten(expr: &mut Expr) {
     let Some((word, compares)) = words(expr) else { return };
     if !has_run(expr, &word, &compares) {
@@ -37,7 +36,7 @@ fn words(expr: &Expr) -> Option<(BinaryOperator, BinaryOperator)> {
     }
 }
 
-/// Whether enough parts of a chain that follow each other become one list.
+/// Tests whether a chain contains a run that is long enough.
 fn has_run(chain: &Expr, word: &BinaryOperator, compares: &BinaryOperator) -> bool {
     let (mut length, mut before, mut open) = (0, None, vec![chain]);
     while let Some(next) = open.pop() {
@@ -56,7 +55,7 @@ fn has_run(chain: &Expr, word: &BinaryOperator, compares: &BinaryOperator) -> bo
     false
 }
 
-/// The parts of a chain in order.
+/// Takes a chain apart into its operands, in order.
 fn parts(chain: Expr, word: &BinaryOperator) -> Vec<Expr> {
     let (mut parts, mut open) = (Vec::new(), vec![chain]);
     while let Some(next) = open.pop() {
@@ -68,7 +67,7 @@ fn parts(chain: Expr, word: &BinaryOperator) -> Vec<Expr> {
     parts
 }
 
-/// The parts with a list in the place of each run of comparisons that is long enough.
+/// Replaces each run that is long enough by a list.
 fn shortened(parts: Vec<Expr>, compares: &BinaryOperator) -> Vec<Expr> {
     let mut shortened = Vec::new();
     let mut rest = parts.into_iter().peekable();
@@ -89,7 +88,7 @@ fn shortened(parts: Vec<Expr>, compares: &BinaryOperator) -> Vec<Expr> {
     shortened
 }
 
-/// The list of comparisons of one column.
+/// Builds the list of a run.
 fn list(comparisons: Vec<Expr>, negated: bool) -> Option<Expr> {
     let sides = |comparison| match comparison {
         Expr::BinaryOp { left, right, .. } => Some((left, *right)),
@@ -99,13 +98,13 @@ fn list(comparisons: Vec<Expr>, negated: bool) -> Option<Expr> {
     Some(Expr::InList { expr: columns.into_iter().next()?, list, negated })
 }
 
-/// The column that a part compares with a constant, and the kind of that.
+/// Returns the column that an operand compares with a constant, and the kind of the constant.
 fn compared<'a>(part: &'a Expr, compares: &BinaryOperator) -> Option<(&'a Expr, Kind)> {
     let Expr::BinaryOp { left, .. } = part else { return None };
     Some((left, constant(part, compares)?))
 }
 
-/// The kind of the constant that a column is compared with.
+/// Returns the kind of the constant that a column is compared with.
 fn constant(part: &Expr, compares: &BinaryOperator) -> Option<Kind> {
     let Expr::BinaryOp { left, op, right } = part else { return None };
     let is_column = matches!(left.as_ref(), Expr::Identifier(_) | Expr::CompoundIdentifier(_));

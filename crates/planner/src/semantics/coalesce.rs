@@ -1,5 +1,7 @@
-//! COALESCE in COALESCE. DataFusion makes each a CASE, which has all arguments but the last twice, and asks for the types of these again and again: twelve of
-//! them in each other, with a function between, take minutes.
+//! Lowers nested COALESCE without duplicating its arguments.
+//!
+//! DataFusion rewrites COALESCE to a CASE that contains each argument but the last twice. Twelve nested calls with a function between them take minutes to
+//! plan.
 
 use std::sync::Arc;
 
@@ -14,12 +16,12 @@ use super::copies::is_cheap;
 use super::guard::may_fail;
 use crate::functions::{FIRST_NOT_NULL_NAME, external, first_not_null};
 
-/// Calls in each other that become CASEs at most.
+/// Nesting limit of calls that become CASEs.
 const LEVELS_MAX: usize = 8;
 
 const COALESCE: &str = "coalesce";
 
-/// The arguments with those of a COALESCE among them in its place.
+/// Replaces arguments that are COALESCE calls by the arguments of these.
 pub(super) fn flattened(args: Vec<Expr>) -> Vec<Expr> {
     let parts = |arg| match arg {
         // One of a single argument is there to differ from that.
@@ -29,10 +31,10 @@ pub(super) fn flattened(args: Vec<Expr>) -> Vec<Expr> {
     args.into_iter().flat_map(parts).collect()
 }
 
-/// A call that computes all of its arguments, where another lies in one of them and no argument is one that is better not computed.
+/// Builds a call that evaluates all arguments, if one of them contains a COALESCE and the later ones are columns or constants.
 ///
 /// # Errors
-/// `54001` where one is, and too many calls lie in each other.
+/// `54001` where the later ones are not, and too many calls are nested.
 pub(super) fn eager(args: &[Expr], common: &SqlType, session: &Arc<Session>) -> Result<Option<Expr>> {
     let levels = args.iter().map(levels).max().unwrap_or(0);
     if levels == 0 {
@@ -46,7 +48,7 @@ pub(super) fn eager(args: &[Expr], common: &SqlType, session: &Arc<Session>) -> 
     Ok(Some(first_not_null(args.to_vec(), common, session)?))
 }
 
-/// How many calls lie in each other; those that compute all of their arguments count as one together.
+/// Returns the nesting depth of COALESCE calls; those that evaluate all arguments count as one level together.
 fn levels(expr: &Expr) -> usize {
     let (mut deepest, mut open) = (0, vec![(expr, 0)]);
     while let Some((expr, around)) = open.pop() {

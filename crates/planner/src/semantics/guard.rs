@@ -18,7 +18,7 @@ use super::copies::copied;
 use crate::conditions::balanced;
 use crate::functions::can_fail;
 
-/// What the numbers of a guarded condition are called.
+/// Field name that marks the CASE of a guarded condition.
 const GUARD: &str = "guard";
 
 /// The right side of AND or OR, asked only where the left one leaves it open; only if it can fail.
@@ -45,7 +45,7 @@ pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr, session: &Se
     Ok(lazy(case, GUARD))
 }
 
-/// The conditions without those that the last guarded one of them asks: where one of these decides, that has decided.
+/// Drops the conditions that the last guarded one already evaluates: if one of them decides the result, so does the guarded one.
 fn not_asked_by_others<'a>(conditions: &[&'a Expr]) -> Vec<&'a Expr> {
     let Some(last) = conditions.iter().rposition(|condition| is_guarded(condition)) else { return conditions.to_vec() };
     let asked = relations(conditions[last]);

@@ -1,6 +1,7 @@
 //! Plans and expressions as messages: in DataFusion's form where that has all of them, in Kiln's own where it lacks or narrows a field.
 //!
-//! Messages in each other are read to a depth of a hundred. What lies deeper goes as bytes, which are a message of their own for who reads them.
+//! `prost` decodes at most a hundred nested messages. A subtree below every sixteenth level is therefore encoded as a byte string, which the receiver
+//! decodes as a message of its own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -29,20 +30,20 @@ use super::expression::Expression;
 use super::operator::Operator;
 use super::{APART, OWN, message, other, read, write};
 
-/// Operators and expressions that are written in each other, each of at most five messages (a call of a window function has most), before the next one
-/// goes as bytes.
+/// Nested operators and expressions in one message before the next level is encoded as bytes. A level takes two to four messages, an aggregate with
+/// ORDER BY and grouping sets up to seven.
 const LEVELS_MAX: usize = 16;
 
 /// Converts one plan to a message or from one. Expressions that several operators share by their ids are shared again.
 #[derive(Default)]
 pub(super) struct Converter {
     shared: RefCell<HashMap<u64, Arc<dyn PhysicalExpr>>>,
-    /// Operators and expressions around the one that is written, in the same bytes.
+    /// Nesting level within the current message.
     levels: Cell<usize>,
 }
 
 impl Converter {
-    /// Writes what lies a level deeper: in the message around it, or as bytes, by `apart`, where that is too deep by now.
+    /// Encodes a subtree one level deeper; `apart` wraps it as bytes where the limit is reached. Fails with `54001` where the stack is used up.
     fn deeper<T>(&self, message: impl FnOnce() -> DfResult<T>, apart: impl FnOnce(T) -> DfResult<T>) -> DfResult<T> {
         stack::check().map_err(to_datafusion)?;
         let levels = self.levels.get();
@@ -103,7 +104,7 @@ fn expression_extension(expr: Vec<u8>, inputs: Vec<PhysicalExprNode>) -> Physica
     PhysicalExprNode { expr_id: None, expr_type: Some(ExprType::Extension(extension)) }
 }
 
-/// The bytes of a message that goes apart from those around it.
+/// Encodes a message as the content of an [`APART`] extension.
 fn apart(message: &impl Message) -> DfResult<Vec<u8>> {
     let mut bytes = vec![APART];
     message.encode(&mut bytes).map_err(|error| other(&error.to_string()))?;

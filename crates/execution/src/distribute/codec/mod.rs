@@ -56,12 +56,12 @@ pub fn message_bytes(plan: &Arc<dyn ExecutionPlan>) -> DfResult<usize> {
 /// An expression, a field or a value as DataFusion writes it.
 type Written = Vec<u8>;
 
-/// Who writes an operator, or an expression that DataFusion has no form for.
+/// First byte of an extension message: names the codec that wrote it. This one is the codec of `datafusion-distributed`.
 const LIBRARY: u8 = 0;
 const OWN: u8 = 1;
 /// A whole plan.
 const SEALED: u8 = 2;
-/// A plan or an expression that lies too deep in others to be written in them: bytes that are a message.
+/// A subtree beyond the nesting limit of protobuf messages, encoded as a message of its own.
 const APART: u8 = 3;
 
 impl Codec {
@@ -150,7 +150,7 @@ impl PhysicalExtensionCodec for Codec {
     }
 }
 
-/// The message of these bytes.
+/// Decodes a protobuf message.
 fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, FormError> {
     M::decode(bytes).map_err(|error| other(&error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Claims about statements that are deep or long: workers give what one process gives.
+//! Deep and long statements return the same rows on workers as in one process.
 
 use bench::shapes::{SETUP, shapes};
 use types::Condition;
@@ -7,10 +7,10 @@ use super::fixture::{Workers, alone, on_workers};
 use crate::distribute::Spread;
 use crate::sql_fixture::Sql;
 
-/// Deeper than messages may lie in each other.
+/// Nesting levels of the statements: more than `prost` decodes in one message.
 const SIZE: usize = 60;
 
-/// Some of so many joins take a minute where they are not optimized for speed.
+/// Halves the size of joins, which take a minute in an unoptimized build.
 fn size(shape: &str) -> usize {
     if ["join", "lateral"].iter().any(|word| shape.contains(word)) { SIZE / 2 } else { SIZE }
 }
@@ -18,7 +18,7 @@ fn size(shape: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_of_all_shapes_run_on_workers_as_alone() {
     let sql = Sql::new();
-    sql.run(SETUP[0]).await.unwrap();
+    sql.run(SETUP[0]).await.expect("the table can be made");
     // Rows of statements are fresh, and those stay where they are.
     for shard in ["1,2,a,{}\n", "2,3,b,[]\n"] {
         sql.copy("t", shard.into()).await;
@@ -51,7 +51,7 @@ async fn statements_of_all_shapes_run_on_workers_as_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_deep_is_refused_on_workers_too() {
     let sql = Sql::new();
-    sql.run("create table t (i int)").await.unwrap();
+    sql.run("create table t (i int)").await.expect("the table can be made");
     sql.copy("t", "1\n".into()).await;
     let workers = Workers::over(&sql, 2);
     let text = format!("select {}i{} from t", "abs(".repeat(20_000), ")".repeat(20_000));
