@@ -49,6 +49,12 @@ pub fn form(data_type: &DataType) -> Option<Form> {
     })
 }
 
+/// Whether some numbers of this type need 128 bits here, and others do not.
+#[must_use]
+pub fn has_wide_numbers(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal128(precision, _) if NARROW_DIGITS_MAX < *precision)
+}
+
 /// Whether values of this type are compared here, so that rows can be joined, grouped or sorted by them.
 #[must_use]
 pub fn is_compared(data_type: &DataType) -> bool {

@@ -62,7 +62,8 @@ impl Groups {
     /// None yet. Where a table of so many makes rows no fewer they are put aside, unless they leave early.
     pub(super) fn looking_at(spec: &Arc<AggregateSpec>, few: usize) -> Self {
         let reduction = Reduction::of(if spec.clustered.is_some() { usize::MAX } else { few });
-        let keys = spec.keys.iter().map(|_| KeyForm::default()).collect();
+        let form = |key| if spec.wide.contains(&key) { KeyForm::Wide } else { KeyForm::default() };
+        let keys = (0..spec.keys.len()).map(form).collect();
         let carried = spec.carried.iter().map(|_| Carried::default()).collect();
         let states = spec.states.iter().map(|state| State::new(state.kept)).collect();
         let (spec, groups, zeros) = (Arc::clone(spec), Vec::new(), Arc::default());

@@ -22,6 +22,7 @@ impl AggregateSpec {
             sets: Vec::new(),
             total: None,
             clustered: None,
+            wide: self.wide.clone(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use arrow::array::StringViewArray;
 
 use super::{AggregateSpec, Aside, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
-use crate::{Batch, Bits, Bounds, Column, Data, GOES_ON, Strings};
+use crate::{Batch, Bits, Bounds, Column, Data, Error, GOES_ON, Strings};
 
 /// Numbers that follow from one another.
 pub(super) struct Chance(pub(super) u64);
@@ -84,6 +84,7 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
         sets: Vec::new(),
         total: None,
         clustered: None,
+        wide: Vec::new(),
         states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min, Kept::Max]
             .into_iter()
             .enumerate()
@@ -160,6 +161,7 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
         sets: Vec::new(),
         total: None,
         clustered: None,
+        wide: Vec::new(),
     });
     let rows = Groups::new(&spec).finish().unwrap();
     let batch = rows.parts[0].clone();
@@ -174,6 +176,35 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
 }
 
 #[test]
+fn numbers_of_64_bits_are_grouped_with_those_of_128_where_the_spec_says_so() {
+    let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
+    let spec = |wide| {
+        let (keys, carried, sets) = (vec![0], Vec::new(), Vec::new());
+        Arc::new(AggregateSpec { keys, carried, states: states.clone(), sets, total: None, clustered: None, wide })
+    };
+    let narrow = Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(4)])] };
+    let many = Column::new(Data::Wide(Arc::new(vec![4, i128::MAX])));
+    let many = Batch { rows: 2, columns: vec![many] };
+
+    let mut groups = Groups::new(&spec(Vec::new()));
+    groups.add(&narrow).unwrap();
+    assert!(matches!(groups.add(&many), Err(Error::Form(_))), "words that are there would be others");
+
+    let spec = spec(vec![0]);
+    let (mut groups, mut others) = (Groups::new(&spec), Groups::new(&spec));
+    groups.add(&narrow).unwrap();
+    others.add(&many).unwrap();
+    groups.merge(others, &GOES_ON).unwrap();
+    let batch = groups.finish().unwrap().parts[0].clone();
+    let Data::Wide(values) = &batch.columns[0].data else { panic!("not wide") };
+    let Data::Ints { values: counts, .. } = &batch.columns[1].data else { panic!("not counts") };
+    let counted = |row: usize| (batch.columns[0].is_valid(row).then(|| values[row]), counts[row]);
+    let mut counted: Vec<_> = (0..batch.rows).map(counted).collect();
+    counted.sort_unstable();
+    assert_eq!(counted, [(None, 1), (Some(4), 3), (Some(i128::MAX), 1)]);
+}
+
+#[test]
 fn a_sum_of_too_many_digits_is_not_given() {
     let states = vec![StateSpec { kept: Kept::Sum, column: Some(0), filter: None }];
     let spec = Arc::new(AggregateSpec {
@@ -183,6 +214,7 @@ fn a_sum_of_too_many_digits_is_not_given() {
         sets: Vec::new(),
         total: None,
         clustered: None,
+        wide: Vec::new(),
     });
     let most = 10_i128.pow(38) - 1;
     let mut groups = Groups::new(&spec);
@@ -207,6 +239,7 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
             sets: Vec::new(),
             total: None,
             clustered: Some(0),
+            wide: Vec::new(),
         });
         let mut workers = [Groups::new(&spec), Groups::new(&spec), Groups::new(&spec)];
         let mut again = Again::new(&spec, seed % 4 * 3);
@@ -267,6 +300,7 @@ fn sets_are_the_groups_by_fewer_keys() {
             sets: vec![set([true, true], 3), set([false, false], 0), set([true, false], 2), set([false, true], 1)],
             total: None,
             clustered: None,
+            wide: Vec::new(),
         });
         // Of one worker or two, with all groups in a table, or put aside as soon as there are some.
         let few = [1, 1_000, usize::MAX][chance.below(3) as usize];
@@ -319,6 +353,7 @@ fn the_set_without_keys_has_a_group_of_no_rows() {
         sets: Vec::new(),
         total: Some(1),
         clustered: None,
+        wide: Vec::new(),
     };
     let spec = Arc::new(spec);
     let rows = Groups::new(&spec).finish().unwrap();

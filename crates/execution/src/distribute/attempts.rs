@@ -80,6 +80,11 @@ impl Attempts {
         }
     }
 
+    /// Whether the instance can decide what this error left open.
+    pub(crate) fn is_undecided(&self, error: &SqlError) -> bool {
+        self.here.is_none() && undecided_why(error).is_some()
+    }
+
     /// Takes notice of an error before which no row was given.
     ///
     /// # Errors

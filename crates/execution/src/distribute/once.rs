@@ -22,12 +22,15 @@ pub(crate) fn reads_once(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// The error of a part that cannot begin again, for this reason.
 pub(crate) fn undecided(reason: &engine::Error) -> DataFusionError {
-    let error = SqlError::new(Condition::InternalError, UNDECIDED).with_detail(reason.to_string());
+    let condition = match reason {
+        engine::Error::Memory(_) => Condition::OutOfMemory,
+        _ => Condition::InternalError,
+    };
+    let error = SqlError::new(condition, UNDECIDED).with_detail(reason.to_string());
     to_datafusion(error.with_hint("SET kiln.engine = off runs the query by operators alone."))
 }
 
 /// Why a part could not begin again, where that is how a query failed.
 pub(super) fn undecided_why(error: &SqlError) -> Option<String> {
-    let is_undecided = error.condition == Condition::InternalError && error.message == UNDECIDED;
-    is_undecided.then(|| error.detail.clone().unwrap_or_default())
+    (error.message == UNDECIDED).then(|| error.detail.clone().unwrap_or_default())
 }

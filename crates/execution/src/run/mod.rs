@@ -78,7 +78,7 @@ impl Execution {
     ///
     /// # Errors
     /// What constant folding and scans find while they are planned; `57014` when cancelled.
-    pub async fn query(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
+    pub async fn query(self: &Arc<Self>, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
         self.query_placed(plan, context).await.map(|(rows, _)| rows)
     }
 
@@ -86,7 +86,11 @@ impl Execution {
     ///
     /// # Errors
     /// As [`Execution::query`].
-    pub async fn query_placed(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<(RowStream, Option<Spread>)> {
+    pub async fn query_placed(
+        self: &Arc<Self>,
+        plan: &QueryPlan,
+        context: &RunContext,
+    ) -> SqlResult<(RowStream, Option<Spread>)> {
         let columns = plan.columns.clone();
         let mut attempts = Attempts::of(context);
         loop {
@@ -105,16 +109,48 @@ impl Execution {
             match stream.next().await {
                 Some(Err(error)) => attempts.after(error)?,
                 first => {
-                    let noted = move |batch: &SqlResult<RecordBatch>| {
-                        if let Err(error) = batch {
-                            attempts.note(error);
-                        }
-                    };
-                    let stream = stream::iter(first).chain(stream).inspect(noted).boxed();
-                    return Ok((RowStream { columns, stream }, spread));
+                    let failed = (Arc::clone(self), plan.clone(), context.clone(), attempts);
+                    let rows =
+                        stream::unfold((stream::iter(first).chain(stream), failed), async |(mut rows, failed)| {
+                            let batch = rows.next().await?;
+                            let batch = match batch {
+                                Err(error) => {
+                                    let (execution, plan, context, attempts) = &failed;
+                                    Err(execution.decided(error, plan, context, attempts.clone()).await)
+                                }
+                                rows => rows,
+                            };
+                            Some((batch, (rows, failed)))
+                        });
+                    return Ok((RowStream { columns, stream: rows.boxed() }, spread));
                 }
             }
         }
+    }
+
+    /// What a query failed of on workers after it had given rows. Where parts of it could not be decided there, the instance runs it again to find what
+    /// is wrong with it.
+    async fn decided(
+        &self,
+        error: SqlError,
+        plan: &QueryPlan,
+        context: &RunContext,
+        mut attempts: Attempts,
+    ) -> SqlError {
+        attempts.note(&error);
+        if !attempts.is_undecided(&error) || attempts.after(error.clone()).is_err() {
+            return error;
+        }
+        let mut rows = match self.prepared(plan, context, &attempts, Purpose::Run).await {
+            Ok(prepared) => self.stream(prepared.operators, prepared.task, context),
+            Err(found) => return found,
+        };
+        while let Some(batch) = rows.next().await {
+            if let Err(found) = batch {
+                return found;
+            }
+        }
+        error
     }
 
     /// All rows of `plan`.

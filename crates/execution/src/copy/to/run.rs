@@ -42,7 +42,7 @@ impl Execution {
     ///
     /// # Errors
     /// As [`Execution::query`]; `0A000` for a format that clients cannot be sent.
-    pub async fn copy_out(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
+    pub async fn copy_out(self: &Arc<Self>, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
         let format = row_format(plan, context)?;
         context.progress.start_copy(kind(plan));
         let rows = self.query(&plan.query, context).await?;
@@ -57,7 +57,7 @@ impl Execution {
     ///
     /// # Errors
     /// As [`Execution::query`], and what is wrong with the file.
-    pub async fn copy_to_file(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
+    pub async fn copy_to_file(self: &Arc<Self>, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
         let mut sink = self.sink(plan, context)?;
         let mut pieces = match plan.options.format {
             CopyFormat::Parquet => {

@@ -10,6 +10,7 @@ use super::fixture::{Workers, alone, check, on, on_workers};
 use super::traps::tables;
 use crate::distribute::plan::{Planning, Purpose};
 use crate::distribute::{JoinExchange, Spread};
+use crate::sql_fixture::Sql;
 
 const JOINED: &str = "select s.name, count(*), sum(b.id) from small s join big b on b.k = s.k group by 1";
 
@@ -132,4 +133,45 @@ async fn a_subquery_is_not_run_to_be_explained() {
     assert!(lines.iter().any(|line| line.contains("subqueries are run before it")), "{lines:#?}");
     let query = "select count(*) from big where k < (select avg(k) from small)";
     check(&sql, query, &workers.distribution).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_any_width_are_grouped_on_workers() {
+    let sql = Sql::new();
+    sql.run("create table wide (id bigint, n numeric(30, 4), m numeric(30, 4))").await.unwrap();
+    for shard in 0..6_i64 {
+        // Of some shards the numbers fit 64 bits.
+        let more = if shard % 2 == 0 { "" } else { "1000000000000000000" };
+        let row = |i: i64| format!("{i},{more}{}.5,{more}{}.25\n", i % 40, i % 7);
+        sql.copy("wide", (shard * 500..shard * 500 + 500).map(row).collect::<String>().into()).await;
+    }
+    let workers = Workers::over(&sql, 3);
+    for query in [
+        "select n, count(*) from wide group by n",
+        "select distinct n * 2, m from wide",
+        "select n, m, sum(id), max(m) from wide group by n, m",
+        "select count(distinct n), count(distinct m), sum(distinct m) from wide",
+        "select m, count(distinct n) from wide group by m",
+        "select n, m, count(*) from wide group by grouping sets ((n, m), (m), ())",
+        "select n from wide where id % 2 = 0 except select m from wide",
+        "select n, m from wide where id % 2 = 0 union select m, n from wide",
+    ] {
+        check(&sql, query, &workers.distribution).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_wrong_after_rows_were_given_has_its_own_error() {
+    let sql = tables().await;
+    let workers = Workers::over(&sql, 3);
+    for (query, condition) in [
+        ("select b.id, 1 / (b.id - 20007) from big b join small s on b.k = s.k", Condition::DivisionByZero),
+        (
+            "select b.id, (b.id * 2 - 7000)::smallint from big b join small s on b.k = s.k",
+            Condition::NumericValueOutOfRange,
+        ),
+    ] {
+        let error = on_workers(&sql, query, &workers.distribution).await.unwrap_err();
+        assert_eq!(error.condition, condition, "{query}: {error:?}");
+    }
 }

@@ -23,14 +23,15 @@ impl Builder {
         if 1 < count {
             chain.push(&Step::Repeat(repeated(plain, &states.distinct, &mut of_rows)));
         }
-        let AggregateSpec { keys, carried, mut sets, clustered, .. } = spec;
+        let AggregateSpec { keys, carried, mut sets, clustered, wide, .. } = spec;
         let total = sets.iter().find(|set| set.absent.iter().all(|absent| *absent)).map(|set| set.id);
         let (key_count, carried_count, set_numbers) = (keys.len(), carried.len(), usize::from(!sets.is_empty()));
         // Values count once in the groups of each set.
         sets.iter_mut().for_each(|set| set.absent.extend(vec![false; count]));
+        let wide_keys = wide.iter().copied().filter(|place| *place < key_count).collect();
         let keys = keys.into_iter().chain(plain..plain + count).collect();
         let state_count = of_rows.len();
-        let spec = AggregateSpec { keys, carried, states: of_rows.clone(), sets, total: None, clustered };
+        let spec = AggregateSpec { keys, carried, states: of_rows.clone(), sets, total: None, clustered, wide };
         let first = self.end(chain, &Sink::Groups(Arc::new(spec)));
 
         // What these groups have: keys, values, the number of a set, what keys determine, states of rows.
@@ -57,6 +58,7 @@ impl Builder {
             sets: Vec::new(),
             total,
             clustered: None,
+            wide: wide_keys,
         };
         let branch = Branch::new(Source::Groups(first), vec![Step::Project(columns)], Vec::new());
         let (schema, sources, padded) = (Arc::new(Schema::empty()), Vec::new(), Vec::new());

@@ -10,7 +10,7 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use engine::aggregate::{AggregateSpec, StateSpec};
-use engine::arrow_form::is_compared;
+use engine::arrow_form::{has_wide_numbers, is_compared};
 use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
 
@@ -72,8 +72,10 @@ impl Builder {
         self.has_work = true;
         let padded = chain.padded.clone();
         let chain = chain.projected(columns, Arc::new(Schema::empty()));
-        let keys = (0..key_count).collect();
-        let spec = AggregateSpec { keys, carried: Vec::new(), states, sets: Vec::new(), total: None, clustered: None };
+        let is_wide = |key: &usize| has_wide_numbers(schema.field(*key).data_type());
+        let wide = (0..key_count).filter(is_wide).collect();
+        let (keys, carried, sets) = ((0..key_count).collect(), Vec::new(), Vec::new());
+        let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered: None, wide };
         let nothing = vec![None; output.len()];
         let pipeline = self.end(chain, &Sink::Groups(Arc::new(spec)));
         let branch = Branch::new(Source::Groups(pipeline), vec![Step::Project(output)], nothing.clone());

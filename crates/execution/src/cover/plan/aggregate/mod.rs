@@ -19,7 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use engine::Form;
 use engine::aggregate::AggregateSpec;
-use engine::arrow_form::{form, is_compared};
+use engine::arrow_form::{form, has_wide_numbers, is_compared};
 use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
 
@@ -28,6 +28,7 @@ use self::sets::grouping_sets;
 use self::states::States;
 use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
 use crate::cover::expression;
+use crate::distribute::reads_once;
 use crate::scan::ShardScanExec;
 
 /// Keys of a group: a word says which of them are NULL.
@@ -112,12 +113,18 @@ impl Builder {
             [branch] => (of_keys(&branch.origins), of_keys(&chain.sources)),
             _ => (of_keys(&[]), of_keys(&[])),
         };
+        let mut wide = Vec::new();
+        if reads_once(first.input()) {
+            let is_wide = |place: &usize| has_wide_numbers(schema.field(keys[*place]).data_type());
+            let values = states.wide_values().map(|number| keys.len() + number);
+            wide = (0..keys.len()).filter(is_wide).chain(values).collect();
+        }
         let pipeline = if states.distinct.is_empty() {
             let states = states.of_rows();
-            let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered };
+            let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered, wide };
             self.end(chain, &Sink::Groups(Arc::new(spec)))
         } else {
-            let spec = AggregateSpec { keys, carried, states: Vec::new(), sets, total: None, clustered };
+            let spec = AggregateSpec { keys, carried, states: Vec::new(), sets, total: None, clustered, wide };
             self.grouped_twice(chain, &states, spec)
         };
         let (source, steps) = (Source::Groups(pipeline), vec![Step::Project(output)]);

@@ -6,7 +6,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use engine::aggregate::{Kept, StateSpec};
-use engine::arrow_form::{form, is_compared};
+use engine::arrow_form::{form, has_wide_numbers, is_compared};
 use engine::expression::{Expression, Operation};
 use engine::{Bounds, Form};
 
@@ -84,6 +84,14 @@ impl States {
             };
             self.place(State::Rows(StateSpec { kept, column, filter }))
         }))
+    }
+
+    /// The values that count once of which some need 128 bits, by their numbers.
+    pub(super) fn wide_values(&self) -> impl Iterator<Item = usize> {
+        let is_wide = |(_, distinct): &(usize, &Distinct)| {
+            distinct.argument.data_type(&self.schema).is_ok_and(|value| has_wide_numbers(&value))
+        };
+        self.distinct.iter().enumerate().filter(is_wide).map(|(number, _)| number)
     }
 
     /// The states of an aggregate as they are, which are among these from now on.
