@@ -28,6 +28,7 @@ mod kill;
 mod lifecycle;
 mod measuring;
 mod memory;
+mod multiplying;
 mod network;
 mod old_warehouse;
 mod open_format;

@@ -22,7 +22,8 @@ pub mod window;
 
 pub use digest::{Digest, Digesting};
 pub use error::{Error, Result};
-pub(crate) use stop::{GOES_ON, STRETCH_ROWS, unless_stopped};
+pub(crate) use stop::{GOES_ON, STRETCH_ROWS, giving_way, unless_stopped};
+pub use stop::{GivingWay, give_way_by};
 pub(crate) use vector::TextNumbers;
 pub use vector::{Batch, Bits, Bounds, Column, Data, Form, Selection, Strings};
 

@@ -1,5 +1,6 @@
-//! Whether anybody still waits for the rows: what takes long asks now and then.
+//! Whether anybody still waits for the rows, and others for the thread: what takes long asks now and then.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Error, Result};
@@ -14,4 +15,22 @@ pub(crate) static GOES_ON: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub(crate) fn unless_stopped(stop: &AtomicBool) -> Result<()> {
     if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+}
+
+/// Computes a part of what cannot pause, and lets others have the thread meanwhile if the whole takes long.
+pub type GivingWay = fn(&mut dyn FnMut());
+
+static GIVING_WAY: OnceLock<GivingWay> = OnceLock::new();
+
+/// Says how threads are given away. The first who says it is heeded: all threads of a process are of one kind.
+pub fn give_way_by(giving_way: GivingWay) {
+    GIVING_WAY.get_or_init(|| giving_way);
+}
+
+/// Computes a part of what one batch becomes, which may be millions.
+pub(crate) fn giving_way<T>(part: impl FnOnce() -> T) -> T {
+    let Some(giving_way) = GIVING_WAY.get() else { return part() };
+    let (mut part, mut computed) = (Some(part), None);
+    giving_way(&mut || computed = part.take().map(|part| part()));
+    computed.expect("a part is computed once")
 }

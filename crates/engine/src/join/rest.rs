@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::not_in::NotIn;
 use super::{JoinKind, JoinTable, OutputColumn};
-use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Form, Result};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Form, Result, giving_way};
 
 impl JoinTable {
     /// Gives build rows to `next` once all probing is done: those without a match with NULLs for the probe side ([`JoinKind::Left`],
@@ -40,7 +40,8 @@ impl JoinTable {
                 given &= given - 1;
             }
             if rows.len() + 64 > BATCH_ROWS {
-                next(self.rest_batch(&rows, probe_forms)?)?;
+                let batch = self.rest_batch(&rows, probe_forms)?;
+                giving_way(|| next(batch))?;
                 rows.clear();
             }
         }
