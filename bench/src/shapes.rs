@@ -169,7 +169,9 @@ fn with_queries() -> Vec<Shape> {
         shape("with chain", |n| chain(n, |before| format!("select i from {before}"))),
         shape("with chain of filters", |n| chain(n, |before| format!("select i + 1 as i from {before} where i > 0"))),
         shape("with chain of groups", |n| chain(n, |before| format!("select i, count(*) from {before} group by i"))),
-        shape("with read twice", |n| chain(n, |before| format!("select a.i from {before} a, {before} b"))),
+        shape("with read twice", |n| {
+            chain(n, |before| format!("select a.i from {before} a, {before} b where a.i = b.i"))
+        }),
         shape("with list", |n| with(n, |number| format!("select {number}"), "select 1")),
         shape("with list, all read", |n| {
             let read = list(n, " union all ", |number| format!("select * from c{number}"));
@@ -208,6 +210,9 @@ fn nests() -> Vec<Shape> {
         }),
         shape("case in a condition", |n| {
             format!("select {} from t", nested("case when ", "i > 0", " then i > 0 else false end", n))
+        }),
+        shape("case in a condition, both ways", |n| {
+            format!("select {} from t", nested("case when ", "i > 0", " then i > 0 else i < 5 end", n))
         }),
         shape("simple case", |n| {
             format!("select {} from t", nested("case ", "i", " when 1 then 1 when 2 then 2 else 3 end", n))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::interleave;
 use datafusion::logical_expr::ScalarUDF;
 use types::{SqlResult, SqlType};
@@ -38,6 +38,27 @@ fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
     };
     let places: Vec<(usize, usize)> = (0..call.rows).map(first).collect();
     interleave(&arguments, &places).map_err(|error| from_datafusion(error.into()))
+}
+
+/// Internal name of [`FIRST_TRUE`]; not callable from SQL.
+pub(crate) const FIRST_TRUE_NAME: &str = "first_true";
+
+/// CASE of conditions with eager evaluation: of the arguments each first of two is a condition, and the last one the result without any.
+pub(super) static FIRST_TRUE: Definition =
+    Definition::new(FIRST_TRUE_NAME, &[Overload::rows(&[Takes::Any], Gives::of(SqlType::Bool), first_true).variadic()]);
+
+fn first_true(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let arguments: Vec<&BooleanArray> = call.arguments.iter().map(|argument| argument.values.as_boolean()).collect();
+    let value = |argument: usize, row: usize| {
+        let row = if call.arguments[argument].is_constant { 0 } else { row };
+        arguments[argument].is_valid(row).then(|| arguments[argument].value(row))
+    };
+    let conditions = arguments.len() / 2;
+    let chosen = |row: usize| {
+        let first = (0..conditions).find(|condition| value(condition * 2, row) == Some(true));
+        value(first.map_or(conditions * 2, |condition| condition * 2 + 1), row)
+    };
+    Ok(Arc::new((0..call.rows).map(chosen).collect::<BooleanArray>()))
 }
 
 fn common(arguments: &[SqlType]) -> SqlResult<SqlType> {

@@ -43,7 +43,7 @@ use types::SqlType;
 pub(crate) use self::array::ANY_EQUAL;
 pub use self::by_value::{ByValue, by_value};
 use self::cast::CastKind;
-pub(crate) use self::conditional::FIRST_NOT_NULL_NAME;
+pub(crate) use self::conditional::{FIRST_NOT_NULL_NAME, FIRST_TRUE_NAME};
 use self::counted::Counted;
 pub(crate) use self::datetime::Field;
 use self::definition::Definition;
@@ -182,6 +182,11 @@ pub(crate) fn any_interval(array: Expr, value: Expr, session: &Arc<Session>) -> 
 /// Calls COALESCE with eager evaluation; all arguments are of the type `common`.
 pub(crate) fn first_not_null(args: Vec<Expr>, common: &SqlType, session: &Arc<Session>) -> Result<Expr> {
     call_own(&conditional::FIRST_NOT_NULL, vec![common.clone(); args.len()], args, session)
+}
+
+/// Calls a CASE of conditions with eager evaluation: conditions, each with its result, and the result without any.
+pub(crate) fn first_true(args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
+    call_own(&conditional::FIRST_TRUE, vec![SqlType::Bool; args.len()], args, session)
 }
 
 fn call_own(

@@ -100,6 +100,7 @@ static UNNAMED: LazyLock<Vec<&'static Definition>> = LazyLock::new(|| {
         &comparison::ANY_OF_LENGTH,
         &array::ANY_EQUAL,
         &conditional::FIRST_NOT_NULL,
+        &conditional::FIRST_TRUE,
     ]
 });
 

@@ -12,11 +12,12 @@ use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::utils::{split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use types::SqlType;
+use types::stack::too_complex;
 
 use super::Session;
 use super::copies::copied;
 use crate::conditions::balanced;
-use crate::functions::can_fail;
+use crate::functions::{FIRST_TRUE_NAME, can_fail, external, first_true};
 
 /// Field name that marks the CASE of a guarded condition.
 const GUARD: &str = "guard";
@@ -61,8 +62,17 @@ fn is_guarded(condition: &Expr) -> bool {
     matches!(then.as_ref(), Expr::Cast(cast) if cast.field.name() == GUARD)
 }
 
-/// A CASE of conditions as it is, unless evaluating a branch in vain could fail.
-pub(super) fn lazy_if_needed(case: Case) -> Result<Expr> {
+/// Nesting limit of CASEs in conditions of others, where each is written once for every branch.
+const COPIED_LEVELS_MAX: usize = 4;
+/// Nesting limit of those in whose branches something may fail.
+const LAZY_LEVELS_MAX: usize = 8;
+
+/// A CASE of conditions as it is, unless evaluating a branch in vain could fail, or it asks for so many others that its conditions would be too many:
+/// DataFusion writes them once for each branch.
+///
+/// # Errors
+/// `54001` where branches may fail and too many are nested.
+pub(super) fn case_of_conditions(case: Case, session: &Arc<Session>) -> Result<Expr> {
     let mut fails = false;
     if let Some(operand) = &case.expr {
         fails = may_fail(operand)?;
@@ -73,7 +83,50 @@ pub(super) fn lazy_if_needed(case: Case) -> Result<Expr> {
     if let Some(otherwise) = &case.else_expr {
         fails = fails || may_fail(otherwise)?;
     }
-    Ok(if fails { lazy(case, "cast") } else { Expr::Case(case) })
+    let levels = case.when_then_expr.iter().map(|(when, _)| levels(when)).max().unwrap_or(0);
+    if fails {
+        return if levels < LAZY_LEVELS_MAX { Ok(lazy(case, "cast")) } else { Err(external(too_complex())) };
+    }
+    if levels < COPIED_LEVELS_MAX || !copies_conditions(&case) {
+        return Ok(Expr::Case(case));
+    }
+    let branches = case.when_then_expr.into_iter().flat_map(|(when, then)| [*when, *then]);
+    let otherwise = case.else_expr.map_or_else(|| Expr::Literal(ScalarValue::Boolean(None), None), |expr| *expr);
+    first_true(branches.chain([otherwise]).collect(), session)
+}
+
+/// Whether DataFusion writes the conditions of a CASE more than once: not if but one branch is open.
+fn copies_conditions(case: &Case) -> bool {
+    let is_open = |result: &Expr| !matches!(result, Expr::Literal(ScalarValue::Boolean(Some(_)), _));
+    let results = case.when_then_expr.iter().map(|(_, then)| is_open(then));
+    let otherwise = case.else_expr.as_ref().is_none_or(|otherwise| is_open(otherwise));
+    let has_subqueries = |expr: &Expr| {
+        let is_subquery =
+            |part: &Expr| Ok(matches!(part, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)));
+        expr.exists(is_subquery).expect("nothing fails on the way")
+    };
+    // Joins are made of subqueries where they stand.
+    let is_plain = case.expr.is_none() && !case.when_then_expr.iter().any(|(_, then)| has_subqueries(then));
+    is_plain && 1 < results.chain([otherwise]).filter(|is_open| *is_open).count()
+}
+
+/// Nesting depth of CASEs whose conditions are written more than once; those that evaluate all branches count as [`COPIED_LEVELS_MAX`] together.
+fn levels(expr: &Expr) -> usize {
+    let (mut deepest, mut open) = (0, vec![(expr, 0)]);
+    while let Some((expr, around)) = open.pop() {
+        let level = match expr {
+            Expr::Case(case) if copies_conditions(case) => around + 1,
+            Expr::ScalarFunction(call) if call.func.name() == FIRST_TRUE_NAME => around.max(COPIED_LEVELS_MAX),
+            _ => around,
+        };
+        deepest = deepest.max(level);
+        let walked = expr.apply_children(|child| {
+            open.push((child, level));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        walked.expect("nothing fails on the way");
+    }
+    deepest
 }
 
 /// A CASE of numbers for conditions, which no rule takes apart; the fields of the numbers are called `name`.

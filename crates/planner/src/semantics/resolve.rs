@@ -27,7 +27,7 @@ use super::comparison_keys;
 use super::copies::{copied, is_cheap};
 use super::fold::fold;
 use super::grouping_set::over_columns;
-use super::guard::{guarded, lazy_if_needed};
+use super::guard::{case_of_conditions, guarded};
 use super::no_row::null_without_row;
 use super::recursive::resolve_recursive;
 use super::set_operation::{flattened, resolve_union, resolve_values};
@@ -561,7 +561,7 @@ impl Rewriter<'_> {
         let otherwise = otherwise.map(cast).transpose()?;
         let case = Case::new(operand.map(Box::new), branches, otherwise);
         if common == SqlType::Bool {
-            return lazy_if_needed(case);
+            return case_of_conditions(case, self.session);
         }
         Ok(marked(Expr::Case(case), &common))
     }

@@ -220,6 +220,15 @@ async fn case_in_case_is_answered_and_functions_between_are_bounded() {
     check(&[
         (&nested("CASE WHEN a > 0 THEN ", " ELSE 0 END", 60), &["1", "2", "3"]),
         (&nested("abs(CASE WHEN a > 0 THEN ", " ELSE 0 END)", 8), &["1", "2", "3"]),
+        (&nested("CASE WHEN CASE WHEN ", " > 2 THEN a > 0 ELSE a < 2 END THEN a ELSE 0 END", 1), &["1", "0", "3"]),
+        (
+            &format!(
+                "SELECT {}a > 1{} FROM t WHERE a > 0 ORDER BY a",
+                "CASE WHEN ".repeat(40),
+                " THEN a > 0 ELSE a < 0 END".repeat(40)
+            ),
+            &["false", "true", "true"],
+        ),
         (&nested("CASE WHEN CASE WHEN ", " > 0 THEN a > 0 ELSE a < 5 END THEN a ELSE 0 END", 1), &["1", "2", "3"]),
         (&nested("CASE WHEN abs(", ") > 0 THEN a ELSE 0 END", 8), &["1", "2", "3"]),
     ])
