@@ -1,4 +1,4 @@
-//! Joins that make many rows of a few: one batch takes for ever, and others are answered meanwhile.
+//! Joins that make many rows of a few: one batch takes days, and others are answered meanwhile.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::server::Server;
 /// Nothing here waits for ever; machines that run tests may be slow.
 const HANGS: Duration = Duration::from_secs(300);
 
-/// None of these ends: they have 8 * 10^12 rows.
+/// These have 8 * 10^12 rows: none ends in days.
 const ENDLESS: [&str; 4] = [
     "SELECT sum(a.i * b.i + c.i) FROM many a, many b, many c",
     "SELECT a.i % 7, count(*) FROM many a, many b, many c GROUP BY 1",

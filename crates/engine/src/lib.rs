@@ -22,8 +22,8 @@ pub mod window;
 
 pub use digest::{Digest, Digesting};
 pub use error::{Error, Result};
-pub(crate) use stop::{GOES_ON, STRETCH_ROWS, giving_way, unless_stopped};
-pub use stop::{GivingWay, give_way_by};
+pub(crate) use stop::{GOES_ON, STRETCH_ROWS, run_part, unless_stopped};
+pub use stop::{PartRunner, run_parts_by};
 pub(crate) use vector::TextNumbers;
 pub use vector::{Batch, Bits, Bounds, Column, Data, Form, Selection, Strings};
 

@@ -17,20 +17,20 @@ pub(crate) fn unless_stopped(stop: &AtomicBool) -> Result<()> {
     if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
 }
 
-/// Computes a part of what cannot pause, and lets others have the thread meanwhile if the whole takes long.
-pub type GivingWay = fn(&mut dyn FnMut());
+/// Runs a part of a computation that cannot pause, and lets others have the thread meanwhile if the computation takes long.
+pub type PartRunner = fn(&mut dyn FnMut());
 
-static GIVING_WAY: OnceLock<GivingWay> = OnceLock::new();
+static PART_RUNNER: OnceLock<PartRunner> = OnceLock::new();
 
-/// Says how threads are given away. The first who says it is heeded: all threads of a process are of one kind.
-pub fn give_way_by(giving_way: GivingWay) {
-    GIVING_WAY.get_or_init(|| giving_way);
+/// Sets how parts are run in this process. Only the first call has an effect.
+pub fn run_parts_by(runner: PartRunner) {
+    PART_RUNNER.get_or_init(|| runner);
 }
 
-/// Computes a part of what one batch becomes, which may be millions.
-pub(crate) fn giving_way<T>(part: impl FnOnce() -> T) -> T {
-    let Some(giving_way) = GIVING_WAY.get() else { return part() };
-    let (mut part, mut computed) = (Some(part), None);
-    giving_way(&mut || computed = part.take().map(|part| part()));
-    computed.expect("a part is computed once")
+/// Runs a part of what is made of one batch, of which there may be millions.
+pub(crate) fn run_part<T>(part: impl FnOnce() -> T) -> T {
+    let Some(runner) = PART_RUNNER.get() else { return part() };
+    let (mut part, mut outcome) = (Some(part), None);
+    runner(&mut || outcome = part.take().map(|part| part()));
+    outcome.expect("a part is run once")
 }

@@ -56,7 +56,7 @@ pub struct AggregateSpec {
     /// The key, by its place among the keys, whose values come in order: of the values in a stretch of rows none but the least and the
     /// greatest come in another.
     pub clustered: Option<usize>,
-    /// Keys, by their places, whose numbers have 128 bits from the first on. Others get them when they need them, which ends with an error if there
-    /// are groups already.
+    /// Keys, by their places, whose numbers have 128 bits from the first on. Of others, numbers beyond 64 bits are an error if there are groups of smaller
+    /// ones already: whoever can read the rows again begins again.
     pub wide: Vec<usize>,
 }

@@ -9,7 +9,7 @@ use super::residual::PairTest;
 use super::{JoinKind, JoinTable, OutputColumn};
 use crate::expression::{Calls, Memory};
 use crate::pipeline::Now;
-use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, NONE, Result, giving_way};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, NONE, Result, run_part};
 
 /// What a worker keeps between the batches that it probes with.
 #[derive(Debug, Default)]
@@ -242,7 +242,7 @@ impl JoinTable {
                     let now = rows.start..rows.start + (BATCH_ROWS - build_rows.len()) as u32;
                     probe_rows.extend(std::iter::repeat_n(row, now.len()));
                     build_rows.extend(now.clone());
-                    giving_way(|| take(probe_rows, build_rows))?;
+                    run_part(|| take(probe_rows, build_rows))?;
                     probe_rows.clear();
                     build_rows.clear();
                     rows.start = now.end;
@@ -251,7 +251,7 @@ impl JoinTable {
                 build_rows.extend(rows);
             }
             if build_rows.len() >= BATCH_ROWS {
-                giving_way(|| take(probe_rows, build_rows))?;
+                run_part(|| take(probe_rows, build_rows))?;
                 probe_rows.clear();
                 build_rows.clear();
             }

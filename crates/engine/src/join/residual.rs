@@ -6,7 +6,7 @@ use super::output::Pairs;
 use super::probe::{Next, Unmatched};
 use super::{JoinKind, JoinTable, Residual};
 use crate::expression::Memory;
-use crate::{BATCH_ROWS, Batch, Bits, Error, NONE, Result, giving_way, unless_stopped};
+use crate::{BATCH_ROWS, Batch, Bits, Error, NONE, Result, run_part, unless_stopped};
 
 /// The condition, and what the worker that asks remembers of it.
 pub(super) struct PairTest<'a> {
@@ -114,7 +114,7 @@ impl JoinTable {
                     build_rows.extend(rows.clone());
                     probe_rows.extend(std::iter::repeat_n(*row, rows.len()));
                 }
-                giving_way(|| self.retain_fulfilling(test, batch, probe_rows, build_rows))?;
+                run_part(|| self.retain_fulfilling(test, batch, probe_rows, build_rows))?;
                 probe_rows.iter().for_each(|row| matched.set(*row as usize));
             }
             asked += at_once;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::not_in::NotIn;
 use super::{JoinKind, JoinTable, OutputColumn};
-use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Form, Result, giving_way};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Form, Result, run_part};
 
 impl JoinTable {
     /// Gives build rows to `next` once all probing is done: those without a match with NULLs for the probe side ([`JoinKind::Left`],
@@ -41,7 +41,7 @@ impl JoinTable {
             }
             if rows.len() + 64 > BATCH_ROWS {
                 let batch = self.rest_batch(&rows, probe_forms)?;
-                giving_way(|| next(batch))?;
+                run_part(|| next(batch))?;
                 rows.clear();
             }
         }

@@ -109,36 +109,31 @@ impl Execution {
             match stream.next().await {
                 Some(Err(error)) => attempts.after(error)?,
                 first => {
-                    let failed = (Arc::clone(self), plan.clone(), context.clone(), attempts);
-                    let rows =
-                        stream::unfold((stream::iter(first).chain(stream), failed), async |(mut rows, failed)| {
-                            let batch = rows.next().await?;
-                            let batch = match batch {
-                                Err(error) => {
-                                    let (execution, plan, context, attempts) = &failed;
-                                    Err(execution.decided(error, plan, context, attempts.clone()).await)
-                                }
-                                rows => rows,
-                            };
-                            Some((batch, (rows, failed)))
-                        });
+                    let again = (Arc::clone(self), plan.clone(), context.clone(), attempts);
+                    let rows = (stream::iter(first).chain(stream), Some(again));
+                    let rows = stream::unfold(rows, async |(mut rows, mut again)| {
+                        let batch = match rows.next().await? {
+                            Err(error) => {
+                                // The worker is free as soon as there is nothing to run.
+                                let (execution, plan, context, attempts) = again.take()?;
+                                Err(execution.cause(error, &plan, &context, attempts).await)
+                            }
+                            rows => rows,
+                        };
+                        Some((batch, (rows, again)))
+                    });
                     return Ok((RowStream { columns, stream: rows.boxed() }, spread));
                 }
             }
         }
     }
 
-    /// What a query failed of on workers after it had given rows. Where parts of it could not be decided there, the instance runs it again to find what
-    /// is wrong with it.
-    async fn decided(
-        &self,
-        error: SqlError,
-        plan: &QueryPlan,
-        context: &RunContext,
-        mut attempts: Attempts,
-    ) -> SqlError {
+    /// Why a query failed that had given rows of workers. What could not be decided there is found by running it again in the instance, whose rows are
+    /// dropped.
+    async fn cause(&self, error: SqlError, plan: &QueryPlan, context: &RunContext, mut attempts: Attempts) -> SqlError {
         attempts.note(&error);
-        if !attempts.is_undecided(&error) || attempts.after(error.clone()).is_err() {
+        let is_about_memory = error.condition == Condition::OutOfMemory;
+        if is_about_memory || !attempts.is_undecided(&error) || attempts.after(error.clone()).is_err() {
             return error;
         }
         let mut rows = match self.prepared(plan, context, &attempts, Purpose::Run).await {

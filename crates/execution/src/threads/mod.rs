@@ -52,7 +52,7 @@ impl Threads {
         }
         operators::take_turns();
         planner::stop::give_way_by(task::give_way);
-        engine::give_way_by(task::give_way);
+        engine::run_parts_by(task::give_way);
         // Twice as many: young queries have turns beside old ones.
         let number = AtomicUsize::new(0);
         let runtime = Builder::new_multi_thread()

@@ -43,7 +43,7 @@ fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Internal name of [`FIRST_TRUE`]; not callable from SQL.
 pub(crate) const FIRST_TRUE_NAME: &str = "first_true";
 
-/// CASE of conditions with eager evaluation: of the arguments each first of two is a condition, and the last one the result without any.
+/// CASE of conditions with eager evaluation: the arguments are pairs of a condition and its result, then the ELSE result.
 pub(super) static FIRST_TRUE: Definition =
     Definition::new(FIRST_TRUE_NAME, &[Overload::rows(&[Takes::Any], Gives::of(SqlType::Bool), first_true).variadic()]);
 

@@ -184,7 +184,7 @@ pub(crate) fn first_not_null(args: Vec<Expr>, common: &SqlType, session: &Arc<Se
     call_own(&conditional::FIRST_NOT_NULL, vec![common.clone(); args.len()], args, session)
 }
 
-/// Calls a CASE of conditions with eager evaluation: conditions, each with its result, and the result without any.
+/// Calls a CASE of conditions with eager evaluation; `args` are pairs of a condition and its result, then the ELSE result.
 pub(crate) fn first_true(args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
     call_own(&conditional::FIRST_TRUE, vec![SqlType::Bool; args.len()], args, session)
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, ScalarValue, TableReference};
+use datafusion::common::{ExprSchema, Result, ScalarValue, TableReference};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::utils::{split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
@@ -16,11 +16,14 @@ use types::stack::too_complex;
 
 use super::Session;
 use super::copies::copied;
+use super::typed::type_of;
 use crate::conditions::balanced;
 use crate::functions::{FIRST_TRUE_NAME, can_fail, external, first_true};
 
 /// Field name that marks the CASE of a guarded condition.
 const GUARD: &str = "guard";
+/// Field name that marks a lazy CASE of conditions.
+const LAZY: &str = "cast";
 
 /// The right side of AND or OR, asked only where the left one leaves it open; only if it can fail.
 pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr, session: &Session) -> Result<Expr> {
@@ -62,17 +65,17 @@ fn is_guarded(condition: &Expr) -> bool {
     matches!(then.as_ref(), Expr::Cast(cast) if cast.field.name() == GUARD)
 }
 
-/// Nesting limit of CASEs in conditions of others, where each is written once for every branch.
-const COPIED_LEVELS_MAX: usize = 4;
+/// Nesting depth of CASEs of conditions from which all their branches are evaluated.
+const EAGER_LEVELS: usize = 4;
 /// Nesting limit of those in whose branches something may fail.
 const LAZY_LEVELS_MAX: usize = 8;
 
-/// A CASE of conditions as it is, unless evaluating a branch in vain could fail, or it asks for so many others that its conditions would be too many:
-/// DataFusion writes them once for each branch.
+/// Lowers a CASE of conditions: to a lazy one if evaluating a branch in vain could fail, to a call that evaluates all branches if it is nested deeply, because
+/// DataFusion copies its conditions for each branch.
 ///
 /// # Errors
 /// `54001` where branches may fail and too many are nested.
-pub(super) fn case_of_conditions(case: Case, session: &Arc<Session>) -> Result<Expr> {
+pub(super) fn case_of_conditions(case: Case, schema: &dyn ExprSchema, session: &Arc<Session>) -> Result<Expr> {
     let mut fails = false;
     if let Some(operand) = &case.expr {
         fails = may_fail(operand)?;
@@ -83,11 +86,14 @@ pub(super) fn case_of_conditions(case: Case, session: &Arc<Session>) -> Result<E
     if let Some(otherwise) = &case.else_expr {
         fails = fails || may_fail(otherwise)?;
     }
-    let levels = case.when_then_expr.iter().map(|(when, _)| levels(when)).max().unwrap_or(0);
-    if fails {
-        return if levels < LAZY_LEVELS_MAX { Ok(lazy(case, "cast")) } else { Err(external(too_complex())) };
+    let mut nesting = Nesting::default();
+    for (when, _) in &case.when_then_expr {
+        nesting = nesting.max(Nesting::of(when, schema)?);
     }
-    if levels < COPIED_LEVELS_MAX || !copies_conditions(&case) {
+    if fails {
+        return if nesting.lazy < LAZY_LEVELS_MAX { Ok(lazy(case, LAZY)) } else { Err(external(too_complex())) };
+    }
+    if nesting.copied < EAGER_LEVELS || !copies_conditions(&case) {
         return Ok(Expr::Case(case));
     }
     let branches = case.when_then_expr.into_iter().flat_map(|(when, then)| [*when, *then]);
@@ -95,38 +101,71 @@ pub(super) fn case_of_conditions(case: Case, session: &Arc<Session>) -> Result<E
     first_true(branches.chain([otherwise]).collect(), session)
 }
 
-/// Whether DataFusion writes the conditions of a CASE more than once: not if but one branch is open.
+/// Whether DataFusion rewrites a CASE of conditions to AND and OR, with its conditions in several of them: branches that are false are dropped.
 fn copies_conditions(case: &Case) -> bool {
-    let is_open = |result: &Expr| !matches!(result, Expr::Literal(ScalarValue::Boolean(Some(_)), _));
-    let results = case.when_then_expr.iter().map(|(_, then)| is_open(then));
-    let otherwise = case.else_expr.as_ref().is_none_or(|otherwise| is_open(otherwise));
-    let has_subqueries = |expr: &Expr| {
-        let is_subquery =
-            |part: &Expr| Ok(matches!(part, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)));
-        expr.exists(is_subquery).expect("nothing fails on the way")
-    };
-    // Joins are made of subqueries where they stand.
-    let is_plain = case.expr.is_none() && !case.when_then_expr.iter().any(|(_, then)| has_subqueries(then));
-    is_plain && 1 < results.chain([otherwise]).filter(|is_open| *is_open).count()
+    let stays = |result: &Expr| !matches!(result, Expr::Literal(ScalarValue::Boolean(Some(false)), _));
+    let results = case.when_then_expr.iter().map(|(_, then)| stays(then));
+    let otherwise = case.else_expr.as_ref().is_none_or(|otherwise| stays(otherwise));
+    let is_rewritten = case.expr.is_none() && case.when_then_expr.len() < 3;
+    is_rewritten && 1 < results.chain([otherwise]).filter(|stays| *stays).count()
 }
 
-/// Nesting depth of CASEs whose conditions are written more than once; those that evaluate all branches count as [`COPIED_LEVELS_MAX`] together.
-fn levels(expr: &Expr) -> usize {
-    let (mut deepest, mut open) = (0, vec![(expr, 0)]);
-    while let Some((expr, around)) = open.pop() {
-        let level = match expr {
-            Expr::Case(case) if copies_conditions(case) => around + 1,
-            Expr::ScalarFunction(call) if call.func.name() == FIRST_TRUE_NAME => around.max(COPIED_LEVELS_MAX),
-            _ => around,
-        };
-        deepest = deepest.max(level);
-        let walked = expr.apply_children(|child| {
-            open.push((child, level));
-            Ok(TreeNodeRecursion::Continue)
-        });
-        walked.expect("nothing fails on the way");
+/// How deep CASEs are nested in an expression, each in a condition of the one around it.
+#[derive(Clone, Copy, Default)]
+struct Nesting {
+    /// Those whose conditions DataFusion copies; calls that evaluate all branches count as [`EAGER_LEVELS`].
+    copied: usize,
+    /// Lazy ones.
+    lazy: usize,
+}
+
+impl Nesting {
+    fn of(expr: &Expr, schema: &dyn ExprSchema) -> Result<Self> {
+        let (mut deepest, mut open) = (Self::default(), vec![(expr, Self::default())]);
+        while let Some((expr, around)) = open.pop() {
+            let mut inside = around;
+            match expr {
+                Expr::Case(case) => {
+                    if is_lazy(case) {
+                        inside.lazy += 1;
+                    } else if copies_conditions(case) && has_conditions_as_results(case, schema)? {
+                        inside.copied += 1;
+                    }
+                    open.extend(case.when_then_expr.iter().map(|(when, _)| (when.as_ref(), inside)));
+                    let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+                    open.extend(results.chain(&case.expr).map(|part| (part.as_ref(), around)));
+                }
+                Expr::ScalarFunction(call) if call.func.name() == FIRST_TRUE_NAME => {
+                    inside.copied = inside.copied.max(EAGER_LEVELS);
+                    open.extend(call.args.iter().map(|part| (part, inside)));
+                }
+                _ => {
+                    expr.apply_children(|part| {
+                        open.push((part, around));
+                        Ok(TreeNodeRecursion::Continue)
+                    })?;
+                }
+            }
+            deepest = deepest.max(inside);
+        }
+        Ok(deepest)
     }
-    deepest
+
+    fn max(self, other: Self) -> Self {
+        Self { copied: self.copied.max(other.copied), lazy: self.lazy.max(other.lazy) }
+    }
+}
+
+fn has_conditions_as_results(case: &Case, schema: &dyn ExprSchema) -> Result<bool> {
+    match case.when_then_expr.first() {
+        Some((_, then)) => Ok(type_of(then, schema)? == SqlType::Bool),
+        None => Ok(false),
+    }
+}
+
+fn is_lazy(case: &Case) -> bool {
+    let is_number = |then: &Expr| matches!(then, Expr::Cast(cast) if cast.field.name() == LAZY);
+    case.when_then_expr.iter().all(|(_, then)| is_number(then))
 }
 
 /// A CASE of numbers for conditions, which no rule takes apart; the fields of the numbers are called `name`.

@@ -561,7 +561,7 @@ impl Rewriter<'_> {
         let otherwise = otherwise.map(cast).transpose()?;
         let case = Case::new(operand.map(Box::new), branches, otherwise);
         if common == SqlType::Bool {
-            return case_of_conditions(case, self.session);
+            return case_of_conditions(case, self.schema, self.session);
         }
         Ok(marked(Expr::Case(case), &common))
     }

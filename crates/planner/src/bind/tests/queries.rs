@@ -233,6 +233,40 @@ async fn case_in_case_is_answered_and_functions_between_are_bounded() {
         (&nested("CASE WHEN abs(", ") > 0 THEN a ELSE 0 END", 8), &["1", "2", "3"]),
     ])
     .await;
+    // What is not copied does not count.
+    let chain = |result: &str, last: &str| {
+        let cases: String = (10..20).map(|number| format!("CASE WHEN a = {number} THEN {result} ELSE ")).collect();
+        format!("{cases}{last}{}", " END".repeat(10))
+    };
+    let divisions: Vec<String> = (1..12).map(|number| format!("10 / (a + {number}) >= 0")).collect();
+    let divided = |condition: &str| {
+        format!("SELECT CASE WHEN {condition} THEN 10 / a > 3 ELSE false END FROM t WHERE a IS NOT NULL ORDER BY a")
+    };
+    check(&[
+        (&divided(&format!("{} > 2", chain("10", "3"))), &["true", "true", "false"]),
+        (&divided(&chain("a > 7", "a > 1")), &["false", "true", "false"]),
+        (&divided(&divisions.join(" AND ")), &["true", "true", "false"]),
+        // Subqueries may stand in branches.
+        (
+            &format!(
+                "SELECT a FROM t WHERE {}a > 1{} ORDER BY a",
+                "CASE WHEN ".repeat(12),
+                " THEN a IN (SELECT a FROM u) ELSE a NOT IN (SELECT 7 FROM u) END".repeat(12)
+            ),
+            &["2", "3"],
+        ),
+    ])
+    .await;
+    let failing = |depth: usize| {
+        format!(
+            "SELECT {}a > 1{} FROM t",
+            "CASE WHEN ".repeat(depth),
+            " THEN 6 / a > 2 ELSE 6 / a < 5 END".repeat(depth)
+        )
+    };
+    check(&[(&format!("{} WHERE a IS NOT NULL ORDER BY a", failing(8)), &["false", "true", "true"])]).await;
+    let refused = Fixture::small().query(&failing(40)).map(|_| ()).unwrap_err();
+    assert_eq!(refused.condition, Condition::StatementTooComplex);
     for (open, close) in [
         ("abs(CASE WHEN a > 0 THEN ", " ELSE 0 END)"),
         ("CASE WHEN abs(", ") > 0 THEN a ELSE 0 END"),
