@@ -15,6 +15,7 @@ mod memory;
 mod output;
 mod pipelines;
 mod plan;
+mod refusals;
 mod reuse;
 mod run;
 mod share;
@@ -53,12 +54,14 @@ pub(crate) use measure::Did;
 pub(crate) use plan::OperatorId;
 pub(crate) use whole_sorts::whole_sort;
 
+use refusals::Refusals;
+
 /// `plan` with fragments in the place of what the engine can run.
 ///
 /// # Errors
 /// None that well-formed plans meet.
 pub(crate) fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    cover_with(plan, Sorts::Programs)
+    cover_with(plan, Sorts::Programs, &Refusals::default())
 }
 
 /// As [`cover`], of what a worker does for others: there it pays too where rows are only filtered before they are sent.
@@ -101,13 +104,16 @@ enum Sorts {
     Operators,
 }
 
-fn cover_with(plan: Arc<dyn ExecutionPlan>, sorts: Sorts) -> DfResult<Arc<dyn ExecutionPlan>> {
+fn cover_with(plan: Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> DfResult<Arc<dyn ExecutionPlan>> {
     let plan = match whole_sort(&plan)? {
         Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
         None => plan,
     };
-    if let Some(fragment) = plan::lower(&plan, sorts) {
-        return Ok(Arc::new(FragmentExec::new(plan, fragment)));
+    if !refusals.has_program_of(&plan) {
+        if let Some(fragment) = plan::lower(&plan, sorts, refusals) {
+            return Ok(Arc::new(FragmentExec::new(plan, fragment)));
+        }
+        refusals.add_program_of(&plan);
     }
     // The operators that make what several read are nobody's child.
     if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {
@@ -119,7 +125,8 @@ fn cover_with(plan: Arc<dyn ExecutionPlan>, sorts: Sorts) -> DfResult<Arc<dyn Ex
         return Ok(plan);
     }
     let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
-    let after = before.iter().map(|child| cover_with(Arc::clone(child), sorts)).collect::<DfResult<Vec<_>>>()?;
+    let after = before.iter().map(|child| cover_with(Arc::clone(child), sorts, refusals));
+    let after = after.collect::<DfResult<Vec<_>>>()?;
     let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
     if !is_changed {
         return Ok(plan);

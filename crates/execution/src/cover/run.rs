@@ -22,6 +22,7 @@ use super::measure::{self, Measured};
 use super::output::Output;
 use super::pipelines::Run;
 use super::plan::Lowered;
+use super::refusals::Refusals;
 use super::spill::SpillFailed;
 use super::{Sorts, cover_with};
 use crate::distribute::{reads_once, undecided};
@@ -110,7 +111,7 @@ async fn drive(
     let given = sent.load(Ordering::Relaxed);
     // Operators below may have run for the program, and exchanges and joins run once.
     let rows = reset_plan_states(covered).and_then(forgotten).and_then(|fresh| {
-        let fresh = if needs_room { cover_with(fresh, Sorts::Operators)? } else { fresh };
+        let fresh = if needs_room { cover_with(fresh, Sorts::Operators, &Refusals::default())? } else { fresh };
         measured.leave_to(&fresh);
         execute_stream(fresh, context)
     });

@@ -40,6 +40,7 @@ use self::dependencies::{Dependencies, SourceColumn};
 use self::join::JoinOperator;
 use self::limit::Limit;
 use self::window::Windows;
+use super::refusals::Refusals;
 use super::top::Top;
 use super::{Sorts, cover_with};
 use crate::scan::ShardScanExec;
@@ -119,8 +120,8 @@ pub(super) struct ScanFilter {
 }
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
-pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts) -> Option<Lowered> {
-    lowered(plan, sorts).and_then(|(lowered, has_work)| has_work.then_some(lowered))
+pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> Option<Lowered> {
+    lowered(plan, sorts, refusals).and_then(|(lowered, has_work)| has_work.then_some(lowered))
 }
 
 /// The program of a plan that filters what it scans, and does nothing else; `None` of others, and where the engine cannot run it.
@@ -134,12 +135,12 @@ pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
         let [input] = below.children()[..] else { return None };
         below = input;
     }
-    is_filtered.then(|| lowered(plan, Sorts::Programs)).flatten().map(|(lowered, _)| lowered)
+    is_filtered.then(|| lowered(plan, Sorts::Programs, &Refusals::default())).flatten().map(|(lowered, _)| lowered)
 }
 
 /// The program of a plan, and whether the engine has anything to do in it but to filter rows.
-fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts) -> Option<(Lowered, bool)> {
-    let mut builder = Builder { sorts, ..Builder::default() };
+fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> Option<(Lowered, bool)> {
+    let mut builder = Builder { sorts, refusals: refusals.clone(), ..Builder::default() };
     // A reader may rely on the order of rows.
     let mut chain = builder.operator(plan)?;
     // Operators sort what a join reads where it is to keep that order, which programs' do not.
@@ -250,6 +251,7 @@ struct Builder {
     tops: Vec<(usize, Top)>,
     dependencies: Dependencies,
     sorts: Sorts,
+    refusals: Refusals,
     /// Whether anything is joined, grouped or sorted.
     has_work: bool,
 }
@@ -279,7 +281,7 @@ impl Builder {
         if !schema.fields().iter().all(|field| has_form(field.data_type())) {
             return None;
         }
-        let covered = cover_with(Arc::clone(plan), self.sorts).ok()?;
+        let covered = cover_with(Arc::clone(plan), self.sorts, &self.refusals).ok()?;
         let is_ordered = declared_order(&covered).is_some() && covered.output_partitioning().partition_count() == 1;
         let input = ForeignInput { stands_for: OperatorId::of(plan.as_ref()), operators: covered };
         Some(Chain { is_ordered, ..self.input(Input::Foreign(input), schema, false) })
@@ -313,7 +315,13 @@ impl Builder {
     }
 
     fn operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
-        let mut chain = self.lowered(plan)?;
+        if self.refusals.has_operator(plan) {
+            return None;
+        }
+        let Some(mut chain) = self.lowered(plan) else {
+            self.refusals.add_operator(plan);
+            return None;
+        };
         let is_scan = |branch: &Branch| branch.steps.is_empty() && matches!(branch.source, Source::Input(_));
         let is_narrowed = plan.is::<FilterExec>() && chain.branches.iter().all(is_scan);
         if !plan.is::<ShardScanExec>() && !is_narrowed {
