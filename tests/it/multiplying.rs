@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
+use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
@@ -20,7 +21,7 @@ const ENDLESS: [&str; 4] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_that_becomes_millions_holds_no_thread() {
-    let server = Server::start_with(&["--threads", "2"], &[]);
+    let (server, clock) = (Server::start_with(&["--threads", "2"], &[]), SystemClock::new());
     let onlooker = server.connect().await;
     let setup = "CREATE TABLE many (i int8); INSERT INTO many SELECT g FROM generate_series(1, 20000) g; VACUUM many";
     onlooker.batch_execute(setup).await.expect("a table is made");
@@ -36,7 +37,7 @@ async fn a_batch_that_becomes_millions_holds_no_thread() {
             for _ in 0..20 {
                 let row = onlooker.query_one("SELECT count(*) FROM many WHERE i <= 100", &[]).await;
                 assert_eq!(row.expect("others are answered").get::<_, i64>(0), 100);
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                clock.sleep(Duration::from_millis(20)).await;
             }
         };
         tokio::time::timeout(HANGS, counting).await.expect("others do not wait");
