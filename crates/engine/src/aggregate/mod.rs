@@ -42,7 +42,7 @@ pub use state::{Kept, StateSpec};
 pub(crate) use state::{ints, narrowest};
 
 /// What is grouped by what.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct AggregateSpec {
     /// Columns of the batches whose values make a group.
     pub keys: Vec<usize>,

@@ -19,10 +19,8 @@ impl AggregateSpec {
             keys: (0..keys).collect(),
             carried: (keys..first_state).collect(),
             states: states.map(|(state, column)| state.of_partial(column)).collect(),
-            sets: Vec::new(),
-            total: None,
-            clustered: None,
             wide: self.wide.clone(),
+            ..Self::default()
         }
     }
 }

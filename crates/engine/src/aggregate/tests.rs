@@ -80,16 +80,12 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
     let mut chance = Chance(seed | 1);
     let spec = Arc::new(AggregateSpec {
         keys: vec![0, 1],
-        carried: Vec::new(),
-        sets: Vec::new(),
-        total: None,
-        clustered: None,
-        wide: Vec::new(),
         states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min, Kept::Max]
             .into_iter()
             .enumerate()
             .map(|(number, kept)| StateSpec { kept, column: (0 < number).then_some(2), filter: None })
             .collect(),
+        ..AggregateSpec::default()
     });
     let mut expected = Expected::new();
     let mut again = Again::new(&spec, seed % 3);
@@ -154,15 +150,7 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
         StateSpec { kept: Kept::Count, column: None, filter: None },
         StateSpec { kept: Kept::Max, column: Some(0), filter: None },
     ];
-    let spec = Arc::new(AggregateSpec {
-        keys: Vec::new(),
-        carried: Vec::new(),
-        states,
-        sets: Vec::new(),
-        total: None,
-        clustered: None,
-        wide: Vec::new(),
-    });
+    let spec = Arc::new(AggregateSpec { states, ..AggregateSpec::default() });
     let rows = Groups::new(&spec).finish().unwrap();
     let batch = rows.parts[0].clone();
     assert_eq!(rows.rows(), 1);
@@ -178,24 +166,22 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
 #[test]
 fn numbers_of_64_bits_are_grouped_with_those_of_128_where_the_spec_says_so() {
     let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
-    let spec = |wide| {
-        let (keys, carried, sets) = (vec![0], Vec::new(), Vec::new());
-        Arc::new(AggregateSpec { keys, carried, states: states.clone(), sets, total: None, clustered: None, wide })
-    };
+    let spec =
+        |wide| Arc::new(AggregateSpec { keys: vec![0], states: states.clone(), wide, ..AggregateSpec::default() });
     let narrow = Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(4)])] };
     let many = Column::new(Data::Wide(Arc::new(vec![4, i128::MAX])));
     let many = Batch { rows: 2, columns: vec![many] };
 
     let mut groups = Groups::new(&spec(Vec::new()));
-    groups.add(&narrow).unwrap();
+    groups.add(&narrow).expect("they are the first");
     assert!(matches!(groups.add(&many), Err(Error::Form(_))), "words that are there would be others");
 
     let spec = spec(vec![0]);
     let (mut groups, mut others) = (Groups::new(&spec), Groups::new(&spec));
-    groups.add(&narrow).unwrap();
-    others.add(&many).unwrap();
-    groups.merge(others, &GOES_ON).unwrap();
-    let batch = groups.finish().unwrap().parts[0].clone();
+    groups.add(&narrow).expect("they are the first");
+    others.add(&many).expect("they are the first");
+    groups.merge(others, &GOES_ON).expect("all are wide");
+    let batch = groups.finish().expect("there are few").parts[0].clone();
     let Data::Wide(values) = &batch.columns[0].data else { panic!("not wide") };
     let Data::Ints { values: counts, .. } = &batch.columns[1].data else { panic!("not counts") };
     let counted = |row: usize| (batch.columns[0].is_valid(row).then(|| values[row]), counts[row]);
@@ -207,15 +193,7 @@ fn numbers_of_64_bits_are_grouped_with_those_of_128_where_the_spec_says_so() {
 #[test]
 fn a_sum_of_too_many_digits_is_not_given() {
     let states = vec![StateSpec { kept: Kept::Sum, column: Some(0), filter: None }];
-    let spec = Arc::new(AggregateSpec {
-        keys: Vec::new(),
-        carried: Vec::new(),
-        states,
-        sets: Vec::new(),
-        total: None,
-        clustered: None,
-        wide: Vec::new(),
-    });
+    let spec = Arc::new(AggregateSpec { states, ..AggregateSpec::default() });
     let most = 10_i128.pow(38) - 1;
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 2, columns: vec![Column::new(Data::Wide(Arc::new(vec![most, 1])))] }).unwrap();
@@ -236,10 +214,8 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
             keys: vec![0],
             carried: vec![1],
             states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
-            sets: Vec::new(),
-            total: None,
             clustered: Some(0),
-            wide: Vec::new(),
+            ..AggregateSpec::default()
         });
         let mut workers = [Groups::new(&spec), Groups::new(&spec), Groups::new(&spec)];
         let mut again = Again::new(&spec, seed % 4 * 3);
@@ -295,12 +271,9 @@ fn sets_are_the_groups_by_fewer_keys() {
         let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id, is_hidden: hides && id == 0 };
         let spec = Arc::new(AggregateSpec {
             keys: vec![0, 1],
-            carried: Vec::new(),
             states: vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }],
             sets: vec![set([true, true], 3), set([false, false], 0), set([true, false], 2), set([false, true], 1)],
-            total: None,
-            clustered: None,
-            wide: Vec::new(),
+            ..AggregateSpec::default()
         });
         // Of one worker or two, with all groups in a table, or put aside as soon as there are some.
         let few = [1, 1_000, usize::MAX][chance.below(3) as usize];
@@ -346,15 +319,7 @@ fn sets_are_the_groups_by_fewer_keys() {
 #[test]
 fn the_set_without_keys_has_a_group_of_no_rows() {
     let states = vec![StateSpec { kept: Kept::Sum, column: Some(2), filter: None }];
-    let spec = AggregateSpec {
-        keys: vec![0, 1],
-        carried: Vec::new(),
-        states,
-        sets: Vec::new(),
-        total: Some(1),
-        clustered: None,
-        wide: Vec::new(),
-    };
+    let spec = AggregateSpec { keys: vec![0, 1], states, total: Some(1), ..AggregateSpec::default() };
     let spec = Arc::new(spec);
     let rows = Groups::new(&spec).finish().unwrap();
     let batch = rows.batch(0).unwrap();

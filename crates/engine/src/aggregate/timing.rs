@@ -92,17 +92,7 @@ fn measure(name: &str, keys: &[Keys]) {
         StateSpec { kept: Kept::Count, column: None, filter: None },
         StateSpec { kept: Kept::Sum, column: Some(keys.len()), filter: None },
     ];
-    let (carried, sets) = (Vec::new(), Vec::new());
-    let keys_of = (0..keys.len()).collect();
-    let spec = Arc::new(AggregateSpec {
-        keys: keys_of,
-        carried,
-        states,
-        sets,
-        total: None,
-        clustered: None,
-        wide: Vec::new(),
-    });
+    let spec = Arc::new(AggregateSpec { keys: (0..keys.len()).collect(), states, ..AggregateSpec::default() });
     let mut chance = Chance(7);
     let batches: Vec<_> = (0..WORKERS).map(|worker| batches(keys, worker, &mut chance)).collect();
     for (how, few, in_parts) in [

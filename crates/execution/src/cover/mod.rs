@@ -109,11 +109,11 @@ fn cover_with(plan: Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -
         Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
         None => plan,
     };
-    if !refusals.has_program_of(&plan) {
+    if !refusals.has_no_program(&plan) {
         if let Some(fragment) = plan::lower(&plan, sorts, refusals) {
             return Ok(Arc::new(FragmentExec::new(plan, fragment)));
         }
-        refusals.add_program_of(&plan);
+        refusals.note_no_program(&plan);
     }
     // The operators that make what several read are nobody's child.
     if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {

@@ -1,4 +1,4 @@
-//! What programs cannot run, remembered while a plan is covered.
+//! Remembers which operators the engine cannot run while programs are made of a plan.
 //!
 //! Whether an operator can be lowered is known only once all below it is. It is tried as part of the program of the operator above, and again by itself:
 //! without this the work would double with each such operator on the way down.
@@ -15,8 +15,8 @@ use super::plan::OperatorId;
 /// The operators that could not be lowered, and those that have no program of their own.
 #[derive(Clone, Default)]
 pub(super) struct Refusals {
-    operators: Operators,
-    programs: Operators,
+    not_lowered: Operators,
+    without_program: Operators,
 }
 
 /// Operators by their addresses. They live as long as they are remembered: no other one gets the address.
@@ -25,21 +25,23 @@ struct Operators(Rc<RefCell<HashMap<OperatorId, Arc<dyn ExecutionPlan>>>>);
 
 impl Refusals {
     /// Whether an operator could not be part of a program.
-    pub(super) fn has_operator(&self, operator: &Arc<dyn ExecutionPlan>) -> bool {
-        self.operators.contain(operator)
+    pub(super) fn cannot_lower(&self, operator: &Arc<dyn ExecutionPlan>) -> bool {
+        self.not_lowered.contain(operator)
     }
 
-    pub(super) fn add_operator(&self, operator: &Arc<dyn ExecutionPlan>) {
-        self.operators.add(operator);
+    /// Remembers an operator that could not be part of a program.
+    pub(super) fn note_not_lowered(&self, operator: &Arc<dyn ExecutionPlan>) {
+        self.not_lowered.add(operator);
     }
 
     /// Whether no program was made of an operator and what lies below it.
-    pub(super) fn has_program_of(&self, operator: &Arc<dyn ExecutionPlan>) -> bool {
-        self.programs.contain(operator)
+    pub(super) fn has_no_program(&self, operator: &Arc<dyn ExecutionPlan>) -> bool {
+        self.without_program.contain(operator)
     }
 
-    pub(super) fn add_program_of(&self, operator: &Arc<dyn ExecutionPlan>) {
-        self.programs.add(operator);
+    /// Remembers that no program was made of an operator and what lies below it.
+    pub(super) fn note_no_program(&self, operator: &Arc<dyn ExecutionPlan>) {
+        self.without_program.add(operator);
     }
 }
 

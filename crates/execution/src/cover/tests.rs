@@ -193,12 +193,15 @@ async fn groups_that_are_nearly_as_many_as_rows_are_those_of_operators() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_that_no_program_runs_is_found_once() {
     let sql = Sql::new();
-    sql.run("create table t (a int)").await.unwrap();
-    sql.run("create table u (k int)").await.unwrap();
-    sql.run("insert into t values (1), (2), (3), (4)").await.unwrap();
-    sql.run("insert into u values (2), (4)").await.unwrap();
+    sql.run("create table t (a int)").await.expect("the tables are new");
+    sql.run("create table u (k int)").await.expect("the tables are new");
+    sql.run("insert into t values (1), (2), (3), (4)").await.expect("the tables are new");
+    sql.run("insert into u values (2), (4)").await.expect("the tables are new");
     // Each level is a join beneath a call that only operators compute.
     let (open, close) = ("case when ".repeat(20), " then a in (select k from u) else a < 3 end".repeat(20));
-    let rows = sql.run(&format!("select a from t where {open}a > 1{close} order by a")).await.unwrap();
+    let rows = sql
+        .run(&format!("select a from t where {open}a > 1{close} order by a"))
+        .await
+        .expect("operators run what programs do not");
     assert_eq!(rows, ["2", "4"]);
 }

@@ -88,7 +88,7 @@ pub(super) fn case_of_conditions(case: Case, schema: &dyn ExprSchema, session: &
     }
     let mut nesting = Nesting::default();
     for (when, _) in &case.when_then_expr {
-        nesting = nesting.max(Nesting::of(when, schema)?);
+        nesting = nesting.max(Nesting::measure(when, schema)?);
     }
     if fails {
         return if nesting.lazy < LAZY_LEVELS_MAX { Ok(lazy(case, LAZY)) } else { Err(external(too_complex())) };
@@ -110,7 +110,7 @@ fn copies_conditions(case: &Case) -> bool {
     is_rewritten && 1 < results.chain([otherwise]).filter(|stays| *stays).count()
 }
 
-/// How deep CASEs are nested in an expression, each in a condition of the one around it.
+/// Nesting depth of CASEs in an expression, each in a condition of the one around it.
 #[derive(Clone, Copy, Default)]
 struct Nesting {
     /// Those whose conditions DataFusion copies; calls that evaluate all branches count as [`EAGER_LEVELS`].
@@ -120,7 +120,8 @@ struct Nesting {
 }
 
 impl Nesting {
-    fn of(expr: &Expr, schema: &dyn ExprSchema) -> Result<Self> {
+    /// Measures an expression; `schema` has its columns.
+    fn measure(expr: &Expr, schema: &dyn ExprSchema) -> Result<Self> {
         let (mut deepest, mut open) = (Self::default(), vec![(expr, Self::default())]);
         while let Some((expr, around)) = open.pop() {
             let mut inside = around;

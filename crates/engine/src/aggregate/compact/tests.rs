@@ -16,7 +16,7 @@ fn spec(keys: &[usize], sets: Vec<GroupingSet>) -> Arc<AggregateSpec> {
     let columns = [None, Some(2), Some(3), Some(2), Some(3), Some(1)];
     let states = KEPT.into_iter().zip(columns).map(|(kept, column)| StateSpec { kept, column, filter: None });
     let (keys, states) = (keys.to_vec(), states.collect());
-    Arc::new(AggregateSpec { keys, carried: Vec::new(), states, sets, total: None, clustered: None, wide: Vec::new() })
+    Arc::new(AggregateSpec { keys, states, sets, ..AggregateSpec::default() })
 }
 
 /// Keys of numbers and of strings, some of them NULL, then a number and a float whose sums are exact.

@@ -24,8 +24,7 @@ fn counted(key: usize, value: usize) -> Arc<AggregateSpec> {
         StateSpec { kept: Kept::Count, column: None, filter: None },
         StateSpec { kept: Kept::Sum, column: Some(value), filter: None },
     ];
-    let (keys, carried, sets) = (vec![key], Vec::new(), Vec::new());
-    Arc::new(AggregateSpec { keys, carried, states, sets, total: None, clustered: None, wide: Vec::new() })
+    Arc::new(AggregateSpec { keys: vec![key], states, ..AggregateSpec::default() })
 }
 
 /// Keys so far apart that they are hashed.
@@ -167,10 +166,7 @@ fn all_forms_are_the_same_in_one_table_and_in_pieces() {
                 state(Kept::Min, Some(3), None),
                 state(Kept::Max, Some(7), Some(8)),
             ],
-            sets: Vec::new(),
-            total: None,
-            clustered: None,
-            wide: Vec::new(),
+            ..AggregateSpec::default()
         });
         let workers = 1 + (seed as usize) % 5;
         let keys = [50, 3_000, 1 << 40][chance.below(3) as usize];
@@ -206,16 +202,7 @@ fn all_forms_are_the_same_in_one_table_and_in_pieces() {
 #[test]
 fn parts_are_many_and_small_and_share_their_strings() {
     let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
-    let (carried, sets) = (Vec::new(), Vec::new());
-    let spec = Arc::new(AggregateSpec {
-        keys: vec![0, 1],
-        carried,
-        states,
-        sets,
-        total: None,
-        clustered: None,
-        wide: Vec::new(),
-    });
+    let spec = Arc::new(AggregateSpec { keys: vec![0, 1], states, ..AggregateSpec::default() });
     let mut workers = vec![Groups::new(&spec), Groups::new(&spec)];
     let mut in_tables = vec![Groups::looking_at(&spec, usize::MAX), Groups::looking_at(&spec, usize::MAX)];
     for round in 0..40_u64 {

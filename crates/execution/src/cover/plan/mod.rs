@@ -315,11 +315,11 @@ impl Builder {
     }
 
     fn operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
-        if self.refusals.has_operator(plan) {
+        if self.refusals.cannot_lower(plan) {
             return None;
         }
         let Some(mut chain) = self.lowered(plan) else {
-            self.refusals.add_operator(plan);
+            self.refusals.note_not_lowered(plan);
             return None;
         };
         let is_scan = |branch: &Branch| branch.steps.is_empty() && matches!(branch.source, Source::Input(_));

@@ -138,7 +138,7 @@ async fn a_subquery_is_not_run_to_be_explained() {
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_of_any_width_are_grouped_on_workers() {
     let sql = Sql::new();
-    sql.run("create table wide (id bigint, n numeric(30, 4), m numeric(30, 4))").await.unwrap();
+    sql.run("create table wide (id bigint, n numeric(30, 4), m numeric(30, 4))").await.expect("the table is new");
     for shard in 0..6_i64 {
         // Of some shards the numbers fit 64 bits.
         let more = if shard % 2 == 0 { "" } else { "1000000000000000000" };
@@ -171,7 +171,7 @@ async fn what_goes_wrong_after_rows_were_given_has_its_own_error() {
             Condition::NumericValueOutOfRange,
         ),
     ] {
-        let error = on_workers(&sql, query, &workers.distribution).await.unwrap_err();
+        let error = on_workers(&sql, query, &workers.distribution).await.expect_err(query);
         assert_eq!(error.condition, condition, "{query}: {error:?}");
     }
 }

@@ -74,8 +74,7 @@ impl Builder {
         let chain = chain.projected(columns, Arc::new(Schema::empty()));
         let is_wide = |key: &usize| has_wide_numbers(schema.field(*key).data_type());
         let wide = (0..key_count).filter(is_wide).collect();
-        let (keys, carried, sets) = ((0..key_count).collect(), Vec::new(), Vec::new());
-        let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered: None, wide };
+        let spec = AggregateSpec { keys: (0..key_count).collect(), states, wide, ..AggregateSpec::default() };
         let nothing = vec![None; output.len()];
         let pipeline = self.end(chain, &Sink::Groups(Arc::new(spec)));
         let branch = Branch::new(Source::Groups(pipeline), vec![Step::Project(output)], nothing.clone());
