@@ -34,18 +34,31 @@ pub fn give_way_by(giving_way: GivingWay) {
     GIVING_WAY.get_or_init(|| giving_way);
 }
 
+/// Operators over each other that count against one budget. A thread's runtime gives a task 128 units at a time, of which each takes one before it
+/// asks the next: where more of them than that lie over each other, the last is never asked. Those above so many give way when those below do.
+const YIELDING_LEVELS_MAX: usize = 32;
+
 /// `plan` with operators that yield and, soon after `stop` fires, fail with [`canceled`].
 ///
 /// # Errors
 /// None that well-formed plans meet.
 pub fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Arc<dyn ExecutionPlan>> {
+    // How many yield from each operator down to a leaf at most, of those whose parents were not seen yet.
+    let mut levels: Vec<usize> = Vec::new();
     let heeding = plan.transform_up(|operator| {
-        let operator = match watched(&operator, stop)? {
-            Some(watched) => watched,
-            None if multiplies(&operator) => operator,
-            None => return Ok(Transformed::no(operator)),
-        };
-        Ok(Transformed::yes(Arc::new(CooperativeExec::new(operator)) as Arc<dyn ExecutionPlan>))
+        let below =
+            levels.split_off(levels.len().saturating_sub(operator.children().len())).into_iter().max().unwrap_or(0);
+        let may_yield = below < YIELDING_LEVELS_MAX;
+        let yields = operator.is::<CooperativeExec>();
+        let watched = watched(&operator, stop)?;
+        let is_changed = watched.is_some();
+        let operator = watched.unwrap_or(operator);
+        if may_yield && (is_changed || multiplies(&operator)) {
+            levels.push(below + 1);
+            return Ok(Transformed::yes(Arc::new(CooperativeExec::new(operator)) as Arc<dyn ExecutionPlan>));
+        }
+        levels.push(below + usize::from(yields));
+        Ok(Transformed::new_transformed(operator, is_changed))
     });
     heeding.map(|plan| plan.data)
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use types::Condition;
 
 use super::fixture::Fixture;
@@ -198,18 +200,20 @@ async fn with_queries_that_double_are_answered_or_refused() {
     }
 }
 
+/// More operators over each other than the runtime lets a task ask at a time: they waited for ever where nothing divided them.
 #[tokio::test]
-async fn coalesce_in_coalesce_copies_nothing() {
-    let nested =
-        |open: &str, close: &str, depth: usize| format!("SELECT {}a{} FROM t", open.repeat(depth), close.repeat(depth));
-    check(&[(&nested("coalesce(", ", 7)", 40), &["1", "2", "3", "7"])]).await;
-    let joined: String =
-        (0..30).map(|number| format!(" FULL JOIN (SELECT {number} AS a) q{number} USING (a)")).collect();
-    check(&[(&format!("SELECT count(*) FROM t{joined}"), &["31"])]).await;
-    check(&[(&nested("coalesce(abs(", "), 7)", 40), &["1", "2", "3", "7"])]).await;
-    check(&[(&nested("coalesce(abs(", "), 6 / a)", 6), &["1", "2", "3", "NULL"])]).await;
-    let refused = Fixture::small().query(&nested("coalesce(abs(", "), 6 / a)", 60)).map(|_| ()).unwrap_err();
-    assert_eq!(refused.condition, Condition::StatementTooComplex);
+async fn joins_over_joins_in_one_part_are_answered() {
+    let mut fixture = Fixture::small();
+    let context = Arc::make_mut(&mut fixture.context);
+    Arc::make_mut(&mut context.settings).set("kiln.target_partitions", "1").expect("it is a setting");
+    let cases = format!(
+        "SELECT a FROM t WHERE {}a > 1{} ORDER BY a",
+        "CASE WHEN ".repeat(20),
+        " THEN a IN (SELECT a FROM u) ELSE a NOT IN (SELECT 7 FROM u) END".repeat(20)
+    );
+    assert_eq!(fixture.rows(&cases).await, ["2", "3"]);
+    let joins: String = (1..200).map(|at| format!(" LEFT JOIN e AS e{at} ON t.a + e{at}.a > {at}")).collect();
+    assert_eq!(fixture.rows(&format!("SELECT t.a FROM t{joins} ORDER BY t.a")).await, ["1", "2", "3", "NULL"]);
 }
 
 #[tokio::test]
