@@ -118,8 +118,12 @@ impl InferenceCalls {
                 Self { bounds: one_more(sides.iter().map(|side| side.bounds)), ..Self::call(&sides) }
             }
             Expr::Function(function) if becomes_case(function) => {
-                let call = Self::call(below);
-                let field = call.field.saturating_mul(COALESCE_CALLS);
+                // The arguments of a COALESCE become arguments of the one around it (`semantics/coalesce.rs`).
+                let own = arguments(function).zip(below).map(|(argument, inner)| match argument {
+                    Some(Expr::Function(inner_call)) if becomes_case(inner_call) => inner.field,
+                    _ => inner.field.saturating_mul(COALESCE_CALLS),
+                });
+                let field = one_more(own);
                 Self { kind: field, null: field, field, certain: field, bounds: field }
             }
             _ => Self::call(below),
@@ -168,6 +172,15 @@ fn is_plain(expr: &Expr) -> bool {
 
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
+}
+
+/// The arguments of a call; `None` for those that are no expressions.
+fn arguments(function: &Function) -> impl Iterator<Item = Option<&Expr>> {
+    let list = if let FunctionArguments::List(list) = &function.args { list.args.as_slice() } else { &[] };
+    list.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    })
 }
 
 /// Whether a call is a COALESCE that becomes a CASE even where another lies in it (`semantics/coalesce.rs`).

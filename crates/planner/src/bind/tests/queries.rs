@@ -200,6 +200,30 @@ async fn with_queries_that_double_are_answered_or_refused() {
     }
 }
 
+#[tokio::test]
+async fn coalesce_in_coalesce_copies_nothing() {
+    let nested =
+        |open: &str, close: &str, depth: usize| format!("SELECT {}a{} FROM t", open.repeat(depth), close.repeat(depth));
+    check(&[(&nested("coalesce(", ", 7)", 40), &["1", "2", "3", "7"])]).await;
+    let joined: String =
+        (0..30).map(|number| format!(" FULL JOIN (SELECT {number} AS a) q{number} USING (a)")).collect();
+    check(&[(&format!("SELECT count(*) FROM t{joined}"), &["31"])]).await;
+    check(&[(&nested("coalesce(abs(", "), 7)", 40), &["1", "2", "3", "7"])]).await;
+    check(&[(&nested("coalesce(abs(", "), 6 / a)", 6), &["1", "2", "3", "NULL"])]).await;
+    let refused = Fixture::small().query(&nested("coalesce(abs(", "), 6 / a)", 60)).map(|_| ()).unwrap_err();
+    assert_eq!(refused.condition, Condition::StatementTooComplex);
+}
+
+#[tokio::test]
+async fn coalesce_in_coalesce_is_planned_as_one() {
+    let nested = format!("{}NULL{}", "coalesce(".repeat(40), ", 10 / a)".repeat(40));
+    check(&[
+        (&format!("SELECT {nested} FROM t WHERE a IS NOT NULL ORDER BY a"), &["10", "5", "3"]),
+        (&format!("SELECT a FROM t WHERE CASE WHEN {nested} > 4 THEN a > 1 ELSE a > 2 END ORDER BY a"), &["2", "3"]),
+    ])
+    .await;
+}
+
 /// More operators over each other than the runtime lets a task ask at a time: they waited for ever where nothing divided them.
 #[tokio::test]
 async fn joins_over_joins_in_one_part_are_answered() {
