@@ -47,6 +47,11 @@ impl Config {
     fn planning_memory_bytes(&self) -> usize {
         (self.memory_bytes / 4).max(PLANNING_MEMORY_BYTES_MIN)
     }
+
+    /// Parts of one plan that run at the same time: one per thread. Simulations, which have none, divide rows as well, and alike on every machine.
+    fn parts(&self) -> usize {
+        if self.threads == 0 { SIMULATED_PARTS } else { self.threads }
+    }
 }
 
 impl Default for Config {
@@ -62,6 +67,9 @@ impl Default for Config {
         }
     }
 }
+
+/// Parts of a plan in a simulation.
+const SIMULATED_PARTS: usize = 2;
 
 /// Runs the plans of a server.
 pub struct Execution {
@@ -83,6 +91,7 @@ pub struct Execution {
     pub(crate) random: Arc<dyn Random>,
     /// For what runs without a worker.
     pub(crate) threads: Arc<Threads>,
+    parts: usize,
     /// For what comes before statements run.
     planning: Arc<PlanningThreads>,
     workers: Arc<EmbeddedWorkers>,
@@ -123,6 +132,7 @@ impl Execution {
             clock,
             random,
             threads,
+            parts: config.parts(),
             planning,
             workers,
             spill_bytes_max: config.spill_bytes_max,
@@ -157,6 +167,12 @@ impl Execution {
     #[must_use]
     pub fn workers(&self) -> &Arc<EmbeddedWorkers> {
         &self.workers
+    }
+
+    /// Parts of one plan that run at the same time where no setting says how many.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts
     }
 
     /// Where chance comes from.

@@ -30,7 +30,7 @@ impl Sql {
 
     pub(crate) fn on(warehouse: Warehouse) -> Self {
         let execution = &warehouse.execution;
-        let planner = Planner::new(execution.scan_planner(), execution.runtime());
+        let planner = Planner::new(execution.scan_planner(), execution.runtime(), execution.parts());
         Self { planner, warehouse, next_oid: Arc::new(AtomicU32::new(30_000)), settings: Settings::default() }
     }
 

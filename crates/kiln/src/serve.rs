@@ -165,7 +165,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     if let Some(reserve) = &reserve {
         transactions.keep_room(reserve.clone());
     }
-    let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime()).in_parts(threads));
+    let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime(), execution.parts()));
     let warehouse = match &config.kubernetes {
         Some(name) => Some(pods::find(name, &clock).await?),
         None => None,

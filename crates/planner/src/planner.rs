@@ -29,16 +29,10 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner whose scans `scan` makes and whose plans run in `runtime`.
+    /// A planner whose scans `scan` makes and whose plans run in `runtime`, in so many parts at the same time where settings say nothing else.
     #[must_use]
-    pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>) -> Self {
-        Self { scan, base: Base::new(runtime), kept: KeptPlans::default() }
-    }
-
-    /// The same, whose plans run in so many parts at the same time where settings say nothing else; they are as many as the machine has cores otherwise.
-    #[must_use]
-    pub fn in_parts(self, count: usize) -> Self {
-        Self { base: self.base.in_parts(count), ..self }
+    pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
+        Self { scan, base: Base::new(runtime, parts), kept: KeptPlans::default() }
     }
 
     /// The statements of a query string, in order; none for blanks and comments.

@@ -7,6 +7,7 @@ use arrow::datatypes::Int64Type;
 use catalog::{Sample, Table, TableRows};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use planner::ShardTable;
 use planner::error::from_datafusion;
@@ -51,8 +52,12 @@ impl Execution {
         let load = Load::of_moved(self, table, transaction);
         let (execution, table) = (Arc::clone(self), Arc::clone(table));
         let work = async move {
-            let state =
-                SessionStateBuilder::new().with_runtime_env(execution.runtime()).with_default_features().build();
+            let config = SessionConfig::new().with_target_partitions(execution.parts());
+            let state = SessionStateBuilder::new()
+                .with_config(config)
+                .with_runtime_env(execution.runtime())
+                .with_default_features()
+                .build();
             let task = state.task_ctx();
             let source = ShardTable::new(Arc::clone(&table), Arc::new(rows), execution.scan_planner()).with_places();
             let operators = execution.scan_planner().plan_scan(&source, None, &[], None, &state);

@@ -8,6 +8,7 @@ use arrow::datatypes::{Int32Type, Int64Type};
 use catalog::{RowPlace, Table, TableRows};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
@@ -123,7 +124,8 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub(super) fn new(execution: &Execution) -> Self {
-        Self { session: SessionStateBuilder::new().with_runtime_env(execution.runtime()).build() }
+        let config = SessionConfig::new().with_target_partitions(execution.parts());
+        Self { session: SessionStateBuilder::new().with_config(config).with_runtime_env(execution.runtime()).build() }
     }
 
     /// All rows of a state, with their places.

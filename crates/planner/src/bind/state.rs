@@ -45,8 +45,9 @@ pub struct NoFragmentCache;
 struct Undivided(SessionConfig);
 
 impl Base {
-    pub(crate) fn new(runtime: Arc<RuntimeEnv>) -> Self {
-        let mut config = SessionConfig::new().with_create_default_catalog_and_schema(false);
+    pub(crate) fn new(runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
+        let mut config =
+            SessionConfig::new().with_create_default_catalog_and_schema(false).with_target_partitions(parts);
         let options = config.options_mut();
         options.sql_parser.enable_ident_normalization = false;
         options.sql_parser.parse_float_as_decimal = true;
@@ -72,13 +73,6 @@ impl Base {
             .with_analyzer_rules(Vec::new())
             .build();
         Self { state, made: Mutex::default() }
-    }
-
-    /// The same with other parts of plans that run at the same time.
-    pub(crate) fn in_parts(mut self, count: usize) -> Self {
-        let config = self.state.config().clone().with_target_partitions(count);
-        *self.state.config_mut() = config;
-        self
     }
 
     /// The state of one statement.
@@ -158,7 +152,7 @@ mod tests {
     #[test]
     fn little_memory_is_for_few_parts() {
         assert_eq!([0, 1 << 20, 3 << 20, 1 << 30].map(|bytes| parts_within(bytes, 16)), [1, 2, 6, 16]);
-        let base = Base::new(Arc::default()).in_parts(16);
+        let base = Base::new(Arc::default(), 16);
         assert_eq!((base.parts_within(1 << 20), base.parts_within(1 << 30)), (Some(2), None));
     }
 }

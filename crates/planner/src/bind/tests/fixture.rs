@@ -139,7 +139,7 @@ impl Fixture {
             random: Arc::new(SeededRandom::new(1)),
             clock: Arc::new(types::SystemClock::new()),
         };
-        let planner = Planner::new(Arc::new(MemoryScan { rows }), Arc::new(RuntimeEnv::default()));
+        let planner = Planner::new(Arc::new(MemoryScan { rows }), Arc::new(RuntimeEnv::default()), 2);
         Self { planner, context: Arc::new(context) }
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Database {
 impl Database {
     pub(super) fn new() -> Self {
         Self {
-            planner: Planner::new(Arc::new(NoScans), Arc::default()),
+            planner: Planner::new(Arc::new(NoScans), Arc::default(), 2),
             state: CatalogState::fresh(),
             settings: Settings::default(),
             role: "kiln".to_owned(),

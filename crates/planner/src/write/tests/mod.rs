@@ -62,7 +62,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn of(definitions: &str) -> Self {
         let rows = Arc::new(Rows::default());
-        let planner = Planner::new(Arc::clone(&rows) as _, Arc::new(RuntimeEnv::default()));
+        let planner = Planner::new(Arc::clone(&rows) as _, Arc::new(RuntimeEnv::default()), 2);
         let fresh = Arc::new(CatalogState::fresh());
         let role = Arc::clone(fresh.role(Role::BOOTSTRAP).unwrap());
         let next = std::sync::atomic::AtomicU32::new(30_000);
