@@ -185,6 +185,7 @@ pub(crate) fn fed_query(table: &Table) -> (Arc<StreamTable>, QueryPlan) {
         state: Arc::new(state()),
         locks: Vec::new(),
         locked_limit: planner::LockedLimit::default(),
+        has_read_now: false,
         optimized: planner::OptimizedOnce::default(),
         phases: planner::Phases::default(),
     };

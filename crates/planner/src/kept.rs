@@ -83,7 +83,10 @@ impl KeptPlans {
         if TEXT_BYTES_MAX < text.len() || is_of_session {
             return query;
         }
-        let Some(bytes) = cacheable_bytes(&query).filter(|bytes| *bytes <= PLAN_BYTES_MAX) else { return query };
+        if !query.parameters.is_empty() {
+            return query;
+        }
+        let Some(bytes) = lasting_bytes(&query).filter(|bytes| *bytes <= PLAN_BYTES_MAX) else { return query };
         let query = query.optimized_once();
         let mut kept = self.0.lock();
         kept.forget_earlier(context);
@@ -143,8 +146,8 @@ fn roles(context: &StatementContext) -> [Oid; 2] {
 
 /// The bytes that a plan takes, estimated; `None` where it may not be kept. What is kept means the same for every statement on its state of the
 /// catalog: it reads but rows of tables, and nothing in it tells the time, takes its chance or asks who runs it.
-fn cacheable_bytes(query: &QueryPlan) -> Option<usize> {
-    if !query.parameters.is_empty() || !query.locks.is_empty() {
+pub(crate) fn lasting_bytes(query: &QueryPlan) -> Option<usize> {
+    if !query.locks.is_empty() || query.has_read_now {
         return None;
     }
     let (mut is_lasting, mut bytes) = (true, 0);
@@ -184,7 +187,7 @@ fn is_settled(expr: &Expr) -> bool {
             }
             WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility == Volatility::Immutable,
         },
-        Expr::Placeholder(_) | Expr::ScalarVariable(..) => false,
+        Expr::ScalarVariable(..) => false,
         _ => true,
     }
 }

@@ -30,6 +30,7 @@ mod phases;
 mod planned;
 mod planner;
 pub mod portable;
+mod prepared_plan;
 mod ranks;
 pub mod rewrite;
 mod scalar_subqueries;
@@ -65,6 +66,7 @@ pub use planned::{
     ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
 };
 pub use planner::Planner;
+pub use prepared_plan::PreparedPlan;
 pub use scalar_subqueries::ScalarSubquery;
 pub use sequences::{NoNumbers, SequenceNumbers};
 pub use session::check_storage_columns;

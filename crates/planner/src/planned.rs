@@ -75,6 +75,8 @@ pub struct QueryPlan {
     pub locks: Vec<RowLocks>,
     /// LIMIT and OFFSET of a query with `locks`: the plan has none, because rows are locked before they are counted.
     pub locked_limit: LockedLimit,
+    /// Whether a text in it was read that means something else at another time: `'today'`.
+    pub has_read_now: bool,
     /// What the optimizer makes of `plan`, where it is to be asked once.
     pub optimized: OptimizedOnce,
     /// What planning it takes.
@@ -151,7 +153,7 @@ impl QueryPlan {
     ///
     /// # Errors
     /// `08P01` when their number is not that of the parameters.
-    pub fn with_parameters(&self, values: Vec<ScalarValue>) -> SqlResult<QueryPlan> {
+    pub fn with_parameters(self, values: Vec<ScalarValue>) -> SqlResult<QueryPlan> {
         if values.len() != self.parameters.len() {
             return Err(SqlError::new(
                 Condition::ProtocolViolation,
@@ -159,12 +161,12 @@ impl QueryPlan {
             ));
         }
         if values.is_empty() {
-            return Ok(self.clone());
+            return Ok(self);
         }
         let values = ParamValues::from(values);
         let locked_limit = self.locked_limit.with_parameters(&values)?;
-        let plan = with_planning_stack(|| self.plan.clone().with_param_values(values)).map_err(from_datafusion)?;
-        Ok(QueryPlan { parameters: Vec::new(), locked_limit, ..self.with_plan(plan) })
+        let plan = with_planning_stack(|| self.plan.with_param_values(values)).map_err(from_datafusion)?;
+        Ok(QueryPlan { plan, parameters: Vec::new(), locked_limit, optimized: OptimizedOnce::default(), ..self })
     }
 
     /// The same with another plan.
@@ -675,7 +677,7 @@ impl Planned {
             Planned::Query(query) => Planned::Query(query.with_parameters(values)?),
             Planned::Write(mut write) => {
                 if let Some(update) = write.conflict.as_mut().and_then(|conflict| conflict.update.as_mut()) {
-                    update.plan = update.plan.with_parameters(values.clone())?;
+                    update.plan = update.plan.clone().with_parameters(values.clone())?;
                 }
                 write.input = write.input.map(|input| input.with_parameters(values)).transpose()?;
                 Planned::Write(write)

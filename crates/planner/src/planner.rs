@@ -1,6 +1,7 @@
 //! The way of a statement from text to plan. Read this first.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::scalar::ScalarValue;
@@ -26,13 +27,15 @@ pub struct Planner {
     pub(crate) scan: Arc<dyn PlanScan>,
     pub(crate) base: Base,
     pub(crate) kept: KeptPlans,
+    /// Estimated bytes of all [`crate::PreparedPlan`]s.
+    pub(crate) prepared_bytes: Arc<AtomicUsize>,
 }
 
 impl Planner {
     /// A planner whose scans `scan` makes and whose plans run in `runtime`, in so many parts at the same time where settings say nothing else.
     #[must_use]
     pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
-        Self { scan, base: Base::new(runtime, parts), kept: KeptPlans::default() }
+        Self { scan, base: Base::new(runtime, parts), kept: KeptPlans::default(), prepared_bytes: Arc::default() }
     }
 
     /// The statements of a query string, in order; none for blanks and comments.
@@ -134,7 +137,7 @@ impl Planner {
             return Ok(known);
         }
         let plan = binder.locking_query(query, parameter_types)?;
-        Ok(if may_be_kept && !binder.has_read_now() { self.kept.keep(&parsed.text, plan, context) } else { plan })
+        Ok(if may_be_kept { self.kept.keep(&parsed.text, plan, context) } else { plan })
     }
 
     /// The plan of what EXPLAIN explains: of a cursor, its query.

@@ -73,6 +73,22 @@ impl ShardTable {
         Self { schema: schema_of(&narrow.columns), table: narrow, ..self }
     }
 
+    /// The same with other rows.
+    #[must_use]
+    pub(crate) fn with_rows(&self, rows: Arc<TableRows>) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            whole: Arc::clone(&self.whole),
+            rows,
+            places: self.places,
+            pin: self.pin.clone(),
+            files: self.files.clone(),
+            known: KnownRows::default(),
+            schema: Arc::clone(&self.schema),
+            planner: Arc::clone(&self.planner),
+        }
+    }
+
     /// An external `table` with the files that are `listed`.
     #[must_use]
     pub fn of_files(table: Arc<Table>, listed: ListedFiles, planner: Arc<dyn PlanScan>) -> Self {

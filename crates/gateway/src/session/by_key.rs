@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogState, Definitions};
+use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use execution::modify::Attempt;
 use execution::{PointProgram, PointRows, PointRun};
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
+use planner::Planned;
 use planner::semantics;
-use planner::{Planned, Settings};
-use types::{Condition, Oid, SqlResult, SqlType};
+use types::{Condition, SqlResult, SqlType};
 
 use crate::http::metrics::Kind;
 use crate::life::State;
@@ -19,6 +19,7 @@ use crate::pg::client::Client;
 use crate::pg::rows::{Columns, Rows};
 use crate::session::Session;
 use crate::session::held::Held;
+use crate::session::plan_basis::PlanBasis;
 use crate::session::portal::Bound;
 use crate::session::prepared::Prepared;
 use crate::session::run::Started;
@@ -26,12 +27,10 @@ use crate::session::statement::Statement;
 use crate::session::temporary::is_of_temporary;
 use crate::session::throttle::grown_table;
 
-/// A program, and what its plan was made with.
+/// A program and what its plan was made with.
 pub(crate) struct KeptProgram {
     program: PointProgram,
-    definitions: Arc<Definitions>,
-    settings: Arc<Settings>,
-    roles: [Oid; 2],
+    basis: PlanBasis,
 }
 
 impl KeptProgram {
@@ -46,8 +45,7 @@ impl KeptProgram {
             _ => true,
         };
         let program = PointProgram::of(planned).filter(|_| is_kept)?;
-        let (settings, roles) = (Arc::clone(&held.settings), roles(held));
-        Some(Self { program, definitions: Arc::clone(state.definitions()), settings, roles })
+        Some(Self { program, basis: PlanBasis::new(held, state) })
     }
 
     /// Whether it gives rows and changes nothing, not even a lock, and does not ask who runs it.
@@ -58,15 +56,8 @@ impl KeptProgram {
 
     /// The program, if its plan would be made the same now.
     pub(crate) fn now(&self, held: &Held, state: &CatalogState) -> Option<&PointProgram> {
-        let holds = (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plan_as(&held.settings))
-            && self.roles == roles(held)
-            && Arc::ptr_eq(&self.definitions, state.definitions());
-        holds.then_some(&self.program)
+        self.basis.holds(held, state).then_some(&self.program)
     }
-}
-
-fn roles(held: &Held) -> [Oid; 2] {
-    [held.role.oid, held.session_role.oid]
 }
 
 /// The programs of a prepared statement.
@@ -128,17 +119,18 @@ impl KeptPrograms {
 }
 
 impl Session {
-    /// The program of a statement for the digits of its numeric parameters, made if that was not tried yet; `None` for a statement that has
+    /// The program of a statement for the digits of the numerics among its parameters' values, made if that was not tried yet; `None` for a statement that has
     /// one program or none.
     pub(crate) async fn program_by_digits(
         &mut self,
         prepared: &Prepared,
-        types: &ParameterTypes,
+        values: &[ScalarValue],
         statement: &Statement,
     ) -> Option<Arc<KeptProgram>> {
         let (KeptPrograms::ByDigits(_), Some(parsed)) = (&prepared.programs, &prepared.parsed) else { return None };
-        if prepared.programs.lacks(types) {
-            let planned = match self.planning(parsed, types, self.context_without_rows(statement)) {
+        let types = prepared.types_with(values);
+        if prepared.programs.lacks(&types) {
+            let planned = match self.planning(parsed, &types, self.context_without_rows(statement)) {
                 Ok(planning) => self.planned(planning).await,
                 Err(error) => Err(error),
             };
@@ -152,7 +144,7 @@ impl Session {
             });
             prepared.programs.keep(types.clone(), program);
         }
-        prepared.programs.find(|| types.clone())
+        prepared.programs.find(|| types)
     }
 
     /// Begins to run a portal whose statement has a program.

@@ -13,7 +13,7 @@ use execution::encode::Format;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::EmptyQueryResponse;
-use planner::Parsed;
+use planner::{Parsed, PreparedPlan};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::life::State;
@@ -22,6 +22,7 @@ use crate::pg::frontend::{Bind, Target, violation};
 use crate::pg::rows::{self, Columns};
 use crate::session::Session;
 use crate::session::by_key::KeptPrograms;
+use crate::session::plan_basis::PlanBasis;
 use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};
 use crate::session::prepared::{Prepared, duplicate_statement, unknown_statement};
 use crate::session::run::{Flow, Ran};
@@ -82,7 +83,10 @@ impl Session {
             true => KeptPrograms::of(&planned, self.block.held(), &state),
             false => KeptPrograms::None,
         };
-        Ok(Prepared { parsed: Some(parsed), parameters, columns, programs })
+        let is_kept = programs.are_none() && self.settings().keeps_plans();
+        let plan = if is_kept { PreparedPlan::new(planned, &self.gateway.planner) } else { None };
+        let plan = plan.map(|plan| (Arc::new(plan), PlanBasis::new(self.block.held(), &state)));
+        Ok(Prepared { parsed: Some(parsed), parameters, columns, programs, plan })
     }
 
     /// Bind: a portal of a prepared statement and its parameters.
@@ -122,13 +126,12 @@ impl Session {
                             },
                         );
                     }
-                    let types = prepared.types_with(&values);
-                    if let Some(program) = self.program_by_digits(&prepared, &types, &statement).await {
+                    if let Some(program) = self.program_by_digits(&prepared, &values, &statement).await {
                         return Ok(Portal::by_key(Arc::clone(&prepared), program, values));
                     }
-                    let plan = self.with_facts(|session| session.plan(parsed, &types, &values, &statement));
+                    let plan = self.with_facts(|session| session.plan_again(&prepared, &values, &statement));
                     let planned = match plan.await {
-                        Ok(planned) => planned.with_parameters(values.clone())?,
+                        Ok(planned) => planned,
                         Err(error) => {
                             self.asks_with(&values, &prepared.parameters)?;
                             if !self.is_repeat().await? {

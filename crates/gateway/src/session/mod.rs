@@ -49,6 +49,7 @@ mod files;
 pub(crate) mod held;
 mod numbers;
 mod pasts;
+mod plan_basis;
 mod planning;
 mod portal;
 mod prepared;

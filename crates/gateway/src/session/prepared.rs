@@ -1,13 +1,16 @@
-//! Prepared statements: text once parsed, planned anew at each use so that they follow the catalog, unless a program finds their rows.
+//! Prepared statements: text once parsed. They follow the catalog: plans and programs that they keep hold while its definitions are unchanged.
 
 use std::sync::Arc;
 
+use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
-use planner::{OutputColumn, Parsed, types_with_values};
+use planner::{OutputColumn, Parsed, PreparedPlan, types_with_values};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::pg::rows::Columns;
 use crate::session::by_key::KeptPrograms;
+use crate::session::held::Held;
+use crate::session::plan_basis::PlanBasis;
 
 /// A statement that Parse or PREPARE named.
 pub(crate) struct Prepared {
@@ -19,12 +22,14 @@ pub(crate) struct Prepared {
     pub(crate) columns: Option<Columns>,
     /// Programs that run the statement while its definitions and settings are unchanged.
     pub(crate) programs: KeptPrograms,
+    /// The plan of a query that no program runs, and what it was made with.
+    pub(crate) plan: Option<(Arc<PreparedPlan>, PlanBasis)>,
 }
 
 impl Prepared {
     /// Of an empty query string.
     pub(crate) fn empty() -> Self {
-        Self { parsed: None, parameters: Vec::new(), columns: None, programs: KeptPrograms::None }
+        Self { parsed: None, parameters: Vec::new(), columns: None, programs: KeptPrograms::None, plan: None }
     }
 
     /// Of a statement that cannot be planned now, and takes no parameters.
@@ -34,12 +39,18 @@ impl Prepared {
 
     /// What stands behind a cursor that DECLARE made.
     pub(crate) fn of_cursor(columns: Columns) -> Arc<Self> {
-        Arc::new(Self { parsed: None, parameters: Vec::new(), columns: Some(columns), programs: KeptPrograms::None })
+        Arc::new(Self { columns: Some(columns), ..Self::empty() })
     }
 
     /// The types to plan the statement with for parameters of these values.
     pub(crate) fn types_with(&self, values: &[ScalarValue]) -> Vec<Option<SqlType>> {
         types_with_values(&self.parameters, values)
+    }
+
+    /// The plan, if it would be made the same now.
+    pub(crate) fn plan_now(&self, held: &Held, state: &CatalogState) -> Option<Arc<PreparedPlan>> {
+        let (plan, basis) = self.plan.as_ref()?;
+        basis.holds(held, state).then(|| Arc::clone(plan))
     }
 
     /// As it was written.

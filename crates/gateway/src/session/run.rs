@@ -19,6 +19,7 @@ use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use crate::http::metrics::Kind;
+use crate::life::State;
 use crate::pg::client::Client;
 use crate::pg::rows::{Hold, Rows, row_description};
 use crate::pg::scram;
@@ -323,6 +324,12 @@ impl Session {
     ) -> SqlResult<Planning<Planned>> {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
+        if let Some(plan) = prepared.plan_now(self.block.held(), &self.block.view().state) {
+            statement.enter(State::Plan);
+            let (context, given, is_small) = (self.context(statement), values.to_vec(), plan.is_small());
+            let with_rows = move || plan.over(&context)?.with_parameters(given).map(Planned::Query);
+            return if is_small { with_rows().map(Planning::Done) } else { Ok(Planning::of(with_rows)) };
+        }
         let types = prepared.types_with(values);
         let given = values.to_vec();
         self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))

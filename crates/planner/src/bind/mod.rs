@@ -42,9 +42,9 @@ use datafusion::sql::sqlparser::ast;
 use types::{Oid, SqlResult, SqlType};
 
 use self::modification::{Changed, Modification};
-pub(crate) use self::parameter::settled;
 pub use self::parameter::types_with_values;
-pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits};
+pub(crate) use self::parameter::{index as parameter_index, settled};
+pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits, is_numeric};
 use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
 pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;

@@ -229,9 +229,18 @@ fn finished(
         }
         columns[width..].to_vec()
     });
-    let (state, locks, locked_limit) = (binder.state(), Vec::new(), LockedLimit::default());
-    let (optimized, phases) = (OptimizedOnce::default(), binder.phases().clone());
-    (QueryPlan { plan, columns, parameters, state, locks, locked_limit, optimized, phases }, returning)
+    let query = QueryPlan {
+        plan,
+        columns,
+        parameters,
+        state: binder.state(),
+        locks: Vec::new(),
+        locked_limit: LockedLimit::default(),
+        has_read_now: binder.has_read_now(),
+        optimized: OptimizedOnce::default(),
+        phases: binder.phases().clone(),
+    };
+    (query, returning)
 }
 
 /// The items of RETURNING as a SELECT without FROM, and its names for old and new rows.

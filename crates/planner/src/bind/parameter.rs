@@ -64,11 +64,17 @@ pub(super) fn settle(
         let count = types.len().max(places.len());
         types.resize(count, None);
         let mut changed = false;
+        // Whether the plan has each parameter of the type that it would have if it were planned again.
+        let mut is_final = true;
         for (sql_type, place) in types.iter_mut().zip(&places) {
-            if sql_type.is_none() && place.sql_type.is_some() {
+            if sql_type.is_none() && place.is_used {
+                is_final &= place.is_same_everywhere;
+                changed |= place.sql_type.is_some();
                 sql_type.clone_from(&place.sql_type);
-                changed = true;
             }
+        }
+        if changed && is_final {
+            return Ok((planned, or_unknown(types)));
         }
         if !changed {
             for (at, sql_type) in types.iter_mut().enumerate() {
@@ -82,10 +88,14 @@ pub(super) fn settle(
             }
         }
         if !changed {
-            let types = types.into_iter().map(|sql_type| sql_type.unwrap_or(SqlType::Unknown)).collect();
-            return Ok((planned, types));
+            return Ok((planned, or_unknown(types)));
         }
     }
+}
+
+/// The types, those that nothing fixed as unknown.
+fn or_unknown(types: Vec<Option<SqlType>>) -> Vec<SqlType> {
+    types.into_iter().map(|sql_type| sql_type.unwrap_or(SqlType::Unknown)).collect()
 }
 
 /// The plan with the values of numeric parameters where they have some: a number moves into the type that it is compared with, and an
@@ -145,7 +155,10 @@ fn indeterminate(at: usize) -> SqlError {
 #[derive(Debug, Clone, Default)]
 struct Place {
     is_used: bool,
+    /// The type without a modifier that the first place to have one gives it.
     sql_type: Option<SqlType>,
+    /// Whether it is of exactly that type wherever it stands.
+    is_same_everywhere: bool,
 }
 
 /// What the plan says about `$1`, `$2`, … in order.
@@ -162,13 +175,15 @@ fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
                         places.resize(at + 1, Place::default());
                     }
                     let place = &mut places[at];
-                    place.is_used = true;
+                    let written = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field));
                     if place.sql_type.is_none() {
-                        let written = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field));
                         // A column that it stands beside may have a length or digits: it does not take them.
-                        let written = written.map(|written| written.without_modifier());
-                        place.sql_type = written.or_else(|| in_limit.then_some(SqlType::Int8));
+                        let bare = written.as_ref().map(SqlType::without_modifier);
+                        place.sql_type = bare.or_else(|| in_limit.then_some(SqlType::Int8));
                     }
+                    let is_as_said = written.is_some() && written == place.sql_type;
+                    place.is_same_everywhere = is_as_said && (place.is_same_everywhere || !place.is_used);
+                    place.is_used = true;
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -181,7 +196,8 @@ fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
 /// The most parameters a statement can have: the protocol counts them in 16 bits.
 const COUNT_MAX: usize = 65_535;
 
-fn index(id: &str) -> Option<usize> {
+/// The place of the parameter `$n` among all, from 0.
+pub(crate) fn index(id: &str) -> Option<usize> {
     let number: usize = id.strip_prefix('$')?.parse().ok()?;
     number.checked_sub(1).filter(|at| *at < COUNT_MAX)
 }

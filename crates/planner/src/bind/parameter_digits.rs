@@ -132,7 +132,7 @@ fn is_sent(expr: &Expr, schema: &DFSchema, given: &[bool]) -> Option<bool> {
 }
 
 /// Whether values are numerics, or arrays of them.
-pub(super) fn is_numeric(sql_type: &SqlType) -> bool {
+pub(crate) fn is_numeric(sql_type: &SqlType) -> bool {
     match sql_type {
         SqlType::Array(element) => is_numeric(element),
         sql_type => matches!(sql_type, SqlType::Numeric { .. }),

@@ -81,6 +81,7 @@ fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<Sql
         state: binder.state(),
         locks: Vec::new(),
         locked_limit: LockedLimit::default(),
+        has_read_now: binder.has_read_now(),
         optimized: OptimizedOnce::default(),
         phases: binder.phases().clone(),
     })

@@ -109,6 +109,7 @@ pub(super) fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, param
         state: binder.state(),
         locks: Vec::new(),
         locked_limit: LockedLimit::default(),
+        has_read_now: binder.has_read_now(),
         optimized: OptimizedOnce::default(),
         phases: binder.phases().clone(),
     }

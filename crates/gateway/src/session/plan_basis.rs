@@ -1,0 +1,36 @@
+//! What a plan was made with: it can be run again as long as all of that is the same.
+
+use std::sync::Arc;
+
+use catalog::{CatalogState, Definitions};
+use planner::Settings;
+use types::Oid;
+
+use crate::session::held::Held;
+
+/// Definitions, settings and roles that a plan was made with.
+#[derive(Debug)]
+pub(crate) struct PlanBasis {
+    definitions: Arc<Definitions>,
+    settings: Arc<Settings>,
+    roles: [Oid; 2],
+}
+
+impl PlanBasis {
+    /// What a statement on `state` is planned with now.
+    pub(crate) fn new(held: &Held, state: &CatalogState) -> Self {
+        let definitions = Arc::clone(state.definitions());
+        Self { definitions, settings: Arc::clone(&held.settings), roles: roles(held) }
+    }
+
+    /// Whether a statement on `state` would be planned the same now.
+    pub(crate) fn holds(&self, held: &Held, state: &CatalogState) -> bool {
+        (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plan_as(&held.settings))
+            && self.roles == roles(held)
+            && Arc::ptr_eq(&self.definitions, state.definitions())
+    }
+}
+
+fn roles(held: &Held) -> [Oid; 2] {
+    [held.role.oid, held.session_role.oid]
+}
