@@ -168,6 +168,9 @@ fn with_queries() -> Vec<Shape> {
     vec![
         shape("with chain", |n| chain(n, |before| format!("select i from {before}"))),
         shape("with chain of filters", |n| chain(n, |before| format!("select i + 1 as i from {before} where i > 0"))),
+        shape("with chain of doubled filters", |n| {
+            chain(n, |before| format!("select i - i as i from {before} where i < 9"))
+        }),
         shape("with chain of groups", |n| chain(n, |before| format!("select i, count(*) from {before} group by i"))),
         shape("with read twice", |n| {
             chain(n, |before| format!("select a.i from {before} a, {before} b where a.i = b.i"))

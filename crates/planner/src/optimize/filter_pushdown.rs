@@ -17,13 +17,16 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::fenced::{Fenced, is_limit};
+use super::gated_projection::Gated;
 use super::undivided;
 use crate::ranks::LimitRanks;
 
 /// DataFusion's rules for operators, with care taken of names and limits, and Kiln's own unless `is_on` is false.
 pub(crate) fn physical_rules(is_on: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name() {
-        name if name.starts_with("FilterPushdown") => Fenced::around(rule, |operator, _| is_ambiguous(operator)),
+        name if name.starts_with("FilterPushdown") => {
+            Fenced::around(Gated::around(rule), |operator, _| is_ambiguous(operator))
+        }
         "EnsureRequirements" => {
             Fenced::around(rule, |operator, is_counted| is_limit(operator) || (is_counted && operator.is::<SortExec>()))
         }

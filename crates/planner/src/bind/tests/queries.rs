@@ -224,6 +224,22 @@ async fn coalesce_in_coalesce_is_planned_as_one() {
     .await;
 }
 
+/// A condition that is pushed below each of them has all their computations: its size was the square of their number, or two to the power of it.
+#[tokio::test]
+async fn queries_that_each_compute_and_filter_are_answered() {
+    let chain = |computed: &str, condition: &str, depth: usize| {
+        let query = |at: usize| format!(", c{at} AS (SELECT {computed} AS a, b FROM c{} WHERE {condition})", at - 1);
+        let queries: String = (1..=depth).map(query).collect();
+        format!("WITH c0 AS (SELECT a, b FROM t){queries} SELECT a, b FROM c{depth} WHERE b <> 'two' ORDER BY a")
+    };
+    check(&[
+        (&chain("a + 1", "a > 0", 300), &["301 one", "303 three"]),
+        (&chain("a - a", "a < 9", 60), &["0 one", "0 three"]),
+        (&chain("CASE WHEN a > 5 THEN a ELSE a + 2 END", "a <> 4", 60), &["7 one", "7 three"]),
+    ])
+    .await;
+}
+
 /// More operators over each other than the runtime lets a task ask at a time: they waited for ever where nothing divided them.
 #[tokio::test]
 async fn joins_over_joins_in_one_part_are_answered() {
