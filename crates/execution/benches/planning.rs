@@ -162,6 +162,7 @@ impl Bench {
 fn statement(state: &Arc<CatalogState>) -> StatementContext {
     let role = Arc::clone(state.role(Role::BOOTSTRAP).expect("it is always there"));
     StatementContext {
+        has_rows: true,
         commit: types::CommitTs(1),
         past: Arc::new(planner::NoPast),
         files: Arc::new(planner::NoFiles),

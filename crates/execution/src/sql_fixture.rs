@@ -39,6 +39,7 @@ impl Sql {
         let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).unwrap());
         let next_oid = Arc::clone(&self.next_oid);
         let statement = StatementContext {
+            has_rows: true,
             commit: types::CommitTs(1),
             past: Arc::new(planner::NoPast),
             files: Arc::new(planner::NoFiles),

@@ -21,6 +21,8 @@ use crate::system;
 pub struct StatementContext {
     /// The catalog with the transaction's own changes.
     pub snapshot: Arc<CatalogState>,
+    /// Whether the snapshot has the rows of tables. A statement is prepared without.
+    pub has_rows: bool,
     /// The newest commit that it has.
     pub commit: CommitTs,
     /// Earlier states.

@@ -86,7 +86,7 @@ impl KeptPlans {
         if !query.parameters.is_empty() {
             return query;
         }
-        let Some(bytes) = lasting_bytes(&query).filter(|bytes| *bytes <= PLAN_BYTES_MAX) else { return query };
+        let Some(bytes) = cacheable_bytes(&query).filter(|bytes| *bytes <= PLAN_BYTES_MAX) else { return query };
         let query = query.optimized_once();
         let mut kept = self.0.lock();
         kept.forget_earlier(context);
@@ -146,7 +146,7 @@ fn roles(context: &StatementContext) -> [Oid; 2] {
 
 /// The bytes that a plan takes, estimated; `None` where it may not be kept. What is kept means the same for every statement on its state of the
 /// catalog: it reads but rows of tables, and nothing in it tells the time, takes its chance or asks who runs it.
-pub(crate) fn lasting_bytes(query: &QueryPlan) -> Option<usize> {
+pub(crate) fn cacheable_bytes(query: &QueryPlan) -> Option<usize> {
     if !query.locks.is_empty() || query.has_read_now {
         return None;
     }
@@ -177,7 +177,8 @@ fn is_committed(table: &ShardTable) -> bool {
     table.files.is_none() && table.pin.is_none() && table.rows.own.is_empty()
 }
 
-fn is_settled(expr: &Expr) -> bool {
+/// Whether an expression by itself, without those in it, means the same at another time and to everybody.
+pub(crate) fn is_settled(expr: &Expr) -> bool {
     match expr {
         Expr::ScalarFunction(ScalarFunction { func, .. }) => settled_by(func) == Some(Settled::WhenPlanned),
         Expr::AggregateFunction(call) => call.func.signature().volatility == Volatility::Immutable,

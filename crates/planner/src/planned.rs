@@ -75,7 +75,7 @@ pub struct QueryPlan {
     pub locks: Vec<RowLocks>,
     /// LIMIT and OFFSET of a query with `locks`: the plan has none, because rows are locked before they are counted.
     pub locked_limit: LockedLimit,
-    /// Whether a text in it was read that means something else at another time: `'today'`.
+    /// Whether something in it was read that means something else at another time: `'today'`.
     pub has_read_now: bool,
     /// What the optimizer makes of `plan`, where it is to be asked once.
     pub optimized: OptimizedOnce,
@@ -626,6 +626,12 @@ impl Planned {
     #[must_use]
     pub fn holds_for_digits(&self) -> bool {
         self.row_plans().into_iter().all(|query| holds_for_digits(&query.plan))
+    }
+
+    /// Whether something in it was read that means something else at another time: `'today'`.
+    #[must_use]
+    pub fn has_read_now(&self) -> bool {
+        self.row_plans().into_iter().any(|query| query.has_read_now)
     }
 
     /// The plans of the rows that a query gives, or that are written or changed.

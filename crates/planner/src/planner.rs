@@ -118,7 +118,7 @@ impl Planner {
         parameter_types: &[Option<SqlType>],
         context: &Arc<StatementContext>,
     ) -> Option<QueryPlan> {
-        let may_be_kept = parameter_types.is_empty() && context.arguments.is_empty() && context.settings.keeps_plans();
+        let may_be_kept = may_be_kept(parameter_types, context);
         let is_query = matches!(parsed.statement, Statement::Query(_));
         if may_be_kept && is_query { self.kept.get(&parsed.text, context) } else { None }
     }
@@ -132,7 +132,7 @@ impl Planner {
         parameter_types: &[Option<SqlType>],
     ) -> SqlResult<QueryPlan> {
         let context = binder.context();
-        let may_be_kept = parameter_types.is_empty() && context.arguments.is_empty() && context.settings.keeps_plans();
+        let may_be_kept = may_be_kept(parameter_types, context);
         if may_be_kept && let Some(known) = self.kept.get(&parsed.text, context) {
             return Ok(known);
         }
@@ -183,4 +183,9 @@ impl Planner {
         let value = |(argument, wanted)| binder.constant(argument, wanted);
         with_planning_stack(|| arguments.iter().zip(types).map(value).collect())
     }
+}
+
+/// Whether the plan of a query may be that of another statement: it has no parameters, and the rows of its snapshot.
+fn may_be_kept(parameter_types: &[Option<SqlType>], context: &StatementContext) -> bool {
+    parameter_types.is_empty() && context.arguments.is_empty() && context.has_rows && context.settings.keeps_plans()
 }

@@ -14,8 +14,8 @@ use types::stack::with_planning_stack;
 
 use crate::bind::{is_numeric, parameter_index};
 use crate::error::from_datafusion;
-use crate::kept::lasting_bytes;
-use crate::planned::{Planned, QueryPlan};
+use crate::kept::cacheable_bytes;
+use crate::planned::{OptimizedOnce, Planned, QueryPlan};
 use crate::shard_table::ShardTable;
 use crate::{Planner, StatementContext};
 
@@ -40,28 +40,28 @@ impl PreparedPlan {
     #[must_use]
     pub fn new(planned: Planned, planner: &Planner) -> Option<Self> {
         let Planned::Query(query) = planned else { return None };
-        // The digits of a number decide what a plan is.
-        if query.parameters.iter().any(is_numeric) || !has_all_parameters(&query) {
+        // Without parameters it is cached with rows, for everybody. The digits of a number decide what a plan is.
+        if query.parameters.is_empty() || query.parameters.iter().any(is_numeric) || !has_all_parameters(&query) {
             return None;
         }
-        let memory = PlanMemory::take(lasting_bytes(&query)?, &planner.prepared_bytes)?;
+        let memory = PlanMemory::take(cacheable_bytes(&query)?, &planner.prepared_bytes)?;
         Some(Self { query, memory })
     }
 
-    /// Whether [`PreparedPlan::over`] is done sooner than another thread is asked.
+    /// Whether [`PreparedPlan::with_rows_of`] is done sooner than another thread is asked.
     #[must_use]
     pub fn is_small(&self) -> bool {
         self.memory.bytes <= SMALL_BYTES
     }
 
-    /// The plan over the rows of `context`, which has the same definitions, settings and roles.
+    /// Gives the plan the rows of `context`, which has the same definitions, settings and roles.
     ///
     /// # Errors
     /// `54001` for a plan that nests too deeply.
-    pub fn over(&self, context: &StatementContext) -> SqlResult<QueryPlan> {
+    pub fn with_rows_of(&self, context: &StatementContext) -> SqlResult<QueryPlan> {
         let phases = self.query.phases.anew();
         let plan = with_planning_stack(|| with_rows(self.query.plan.clone(), context)).map_err(from_datafusion)?;
-        Ok(QueryPlan { plan, phases, ..self.query.clone() })
+        Ok(QueryPlan { plan, phases, optimized: OptimizedOnce::default(), ..self.query.clone() })
     }
 }
 

@@ -44,7 +44,7 @@ impl KeptProgram {
             Planned::Write(write) => write.conflict.as_ref().is_none_or(|conflict| conflict.references.is_empty()),
             _ => true,
         };
-        let program = PointProgram::of(planned).filter(|_| is_kept)?;
+        let program = PointProgram::of(planned).filter(|_| is_kept && !planned.has_read_now())?;
         Some(Self { program, basis: PlanBasis::new(held, state) })
     }
 

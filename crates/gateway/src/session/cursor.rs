@@ -59,11 +59,11 @@ impl Session {
         statement.enter(State::Plan);
         let (planner, mut context) = (Arc::clone(&self.gateway.planner), self.context(statement));
         let (parsed, arguments, prepared) = (Arc::clone(parsed), arguments.to_vec(), Arc::clone(&prepared));
-        let plan = prepared.plan_now(self.block.held(), &self.block.view().state);
+        let plan = prepared.plan.valid(self.block.held(), &self.block.view().state);
         Ok(Some(Planning::of(move || {
             let values = planner.arguments(&arguments, &prepared.parameters, &context)?;
             if let Some(plan) = plan {
-                return plan.over(&context)?.with_parameters(values).map(Planned::Query);
+                return plan.with_rows_of(&context)?.with_parameters(values).map(Planned::Query);
             }
             let types = prepared.types_with(&values);
             Arc::make_mut(&mut context).arguments = values.as_slice().into();

@@ -24,7 +24,7 @@ use crate::session::Session;
 use crate::session::by_key::KeptPrograms;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};
-use crate::session::prepared::{Prepared, duplicate_statement, unknown_statement};
+use crate::session::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
 use crate::session::run::{Flow, Ran};
 use crate::session::statement::Statement;
 
@@ -83,9 +83,8 @@ impl Session {
             true => KeptPrograms::of(&planned, self.block.held(), &state),
             false => KeptPrograms::None,
         };
-        let is_kept = programs.are_none() && self.settings().keeps_plans();
-        let plan = if is_kept { PreparedPlan::new(planned, &self.gateway.planner) } else { None };
-        let plan = plan.map(|plan| (Arc::new(plan), PlanBasis::new(self.block.held(), &state)));
+        let plan = if self.settings().keeps_plans() { PreparedPlan::new(planned, &self.gateway.planner) } else { None };
+        let plan = CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state));
         Ok(Prepared { parsed: Some(parsed), parameters, columns, programs, plan })
     }
 

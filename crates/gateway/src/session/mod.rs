@@ -256,7 +256,9 @@ impl Session {
     fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
         let view = self.block.view();
         let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
-        Arc::make_mut(&mut context).files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn planner::Files>));
+        let bare = Arc::make_mut(&mut context);
+        bare.files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn planner::Files>));
+        bare.has_rows = false;
         context
     }
 
@@ -270,6 +272,7 @@ impl Session {
         // ALTER ROLE of another session counts from the next statement on.
         let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
         Arc::new(StatementContext {
+            has_rows: true,
             settings: Arc::clone(&held.settings),
             role: fresh(&held.role),
             session_role: fresh(&held.session_role),

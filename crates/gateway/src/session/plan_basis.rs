@@ -1,4 +1,4 @@
-//! What a plan was made with: it can be run again as long as all of that is the same.
+//! The basis of a plan decides how long the plan is valid: as long as definitions, settings and roles are the same.
 
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@ use types::{SqlResult, SqlType};
 
 use crate::session::Session;
 
-/// Texts up to so many bytes are parsed where they arrive: that takes a few microseconds, about as long as to give them to another thread.
-const SHORT_TEXT_BYTES: usize = 256;
+/// Texts up to so many bytes are parsed where they arrive: that takes some microseconds, about as long as to give them to another thread.
+const SHORT_TEXT_BYTES: usize = 2_048;
 
 /// Planning that has all that it needs with it.
 pub(crate) enum Planning<T> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
+use parking_lot::Mutex;
 use planner::{OutputColumn, Parsed, PreparedPlan, types_with_values};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -22,14 +23,51 @@ pub(crate) struct Prepared {
     pub(crate) columns: Option<Columns>,
     /// Programs that run the statement while its definitions and settings are unchanged.
     pub(crate) programs: KeptPrograms,
-    /// The plan of a query that no program runs, and what it was made with.
-    pub(crate) plan: Option<(Arc<PreparedPlan>, PlanBasis)>,
+    pub(crate) plan: CachedPlan,
+}
+
+/// The plan of a query and what it was made with; `None` for statements that are planned for each execution.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CachedPlan(Arc<Mutex<Option<PlanOnBasis>>>);
+
+type PlanOnBasis = (Arc<PreparedPlan>, PlanBasis);
+
+impl CachedPlan {
+    pub(crate) fn new(plan: Option<PreparedPlan>, basis: PlanBasis) -> Self {
+        let cached = Self::default();
+        cached.put(plan, basis);
+        cached
+    }
+
+    /// Puts a plan in the place of one that is no longer valid, and gives it back.
+    pub(crate) fn put(&self, plan: Option<PreparedPlan>, basis: PlanBasis) -> Option<Arc<PreparedPlan>> {
+        let plan = plan.map(Arc::new);
+        *self.0.lock() = plan.clone().map(|plan| (plan, basis));
+        plan
+    }
+
+    /// Whether there is a plan, valid or not.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.lock().is_some()
+    }
+
+    /// The plan, if a statement on `state` would be planned the same now.
+    pub(crate) fn valid(&self, held: &Held, state: &CatalogState) -> Option<Arc<PreparedPlan>> {
+        let cached = self.0.lock();
+        cached.as_ref().filter(|(_, basis)| basis.holds(held, state)).map(|(plan, _)| Arc::clone(plan))
+    }
 }
 
 impl Prepared {
     /// Of an empty query string.
     pub(crate) fn empty() -> Self {
-        Self { parsed: None, parameters: Vec::new(), columns: None, programs: KeptPrograms::None, plan: None }
+        Self {
+            parsed: None,
+            parameters: Vec::new(),
+            columns: None,
+            programs: KeptPrograms::None,
+            plan: CachedPlan::default(),
+        }
     }
 
     /// Of a statement that cannot be planned now, and takes no parameters.
@@ -45,12 +83,6 @@ impl Prepared {
     /// The types to plan the statement with for parameters of these values.
     pub(crate) fn types_with(&self, values: &[ScalarValue]) -> Vec<Option<SqlType>> {
         types_with_values(&self.parameters, values)
-    }
-
-    /// The plan, if it would be made the same now.
-    pub(crate) fn plan_now(&self, held: &Held, state: &CatalogState) -> Option<Arc<PreparedPlan>> {
-        let (plan, basis) = self.plan.as_ref()?;
-        basis.holds(held, state).then(|| Arc::clone(plan))
     }
 
     /// As it was written.

@@ -13,7 +13,9 @@ use execution::{Priority, QueryShare, RunContext};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
-use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, Settings, StatementContext};
+use planner::{
+    DefinePlan, ExplainFormat, OutputColumn, Password, Planned, PreparedPlan, QueryPlan, Settings, StatementContext,
+};
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
@@ -26,6 +28,7 @@ use crate::pg::scram;
 use crate::pg::sqlstate::Severity;
 use crate::session::admit::{Admission, Admitted};
 use crate::session::error::from_txn;
+use crate::session::plan_basis::PlanBasis;
 use crate::session::planning::Planning;
 use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::prepared::Prepared;
@@ -324,14 +327,30 @@ impl Session {
     ) -> SqlResult<Planning<Planned>> {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
-        if let Some(plan) = prepared.plan_now(self.block.held(), &self.block.view().state) {
+        let given = values.to_vec();
+        let (held, state) = (self.block.held(), self.block.view().state);
+        if let Some(plan) = prepared.plan.valid(held, &state) {
             statement.enter(State::Plan);
-            let (context, given, is_small) = (self.context(statement), values.to_vec(), plan.is_small());
-            let with_rows = move || plan.over(&context)?.with_parameters(given).map(Planned::Query);
+            let (context, is_small) = (self.context(statement), plan.is_small());
+            let with_rows = move || plan.with_rows_of(&context)?.with_parameters(given).map(Planned::Query);
             return if is_small { with_rows().map(Planning::Done) } else { Ok(Planning::of(with_rows)) };
         }
         let types = prepared.types_with(values);
-        let given = values.to_vec();
+        if prepared.plan.is_there() && self.settings().keeps_plans() {
+            statement.enter(State::Plan);
+            let (bare, basis) = (self.context_without_rows(statement), PlanBasis::new(held, &state));
+            let (mut context, planner) = (self.context(statement), Arc::clone(&self.gateway.planner));
+            Arc::make_mut(&mut context).arguments = values.into();
+            let (parsed, cached) = (Arc::clone(parsed), prepared.plan.clone());
+            return Ok(Planning::of(move || {
+                let again = PreparedPlan::new(planner.plan(&parsed, &types, &bare)?, &planner);
+                let planned = match cached.put(again, basis) {
+                    Some(plan) => Planned::Query(plan.with_rows_of(&context)?),
+                    None => planner.plan(&parsed, &types, &context)?,
+                };
+                planned.with_parameters(given)
+            }));
+        }
         self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))
     }
 

@@ -53,6 +53,7 @@ pub(crate) use self::state::{Base, undivided};
 pub use self::state::{NoFragmentCache, parts_within};
 use crate::parse::Parsed;
 use crate::parse::statement::Returning;
+use crate::past::Pin;
 use crate::planned::{OutputColumn, QueryPlan};
 use crate::semantics::Session;
 use crate::{Phases, Planner, StatementContext};
@@ -65,6 +66,8 @@ pub(crate) struct Binder<'a> {
     reader: Oid,
     session: Arc<Session>,
     state: OnceLock<Arc<SessionState>>,
+    /// Keeps the objects of the past that the query reads; `None` where it reads the present.
+    pin: Option<Pin>,
     /// Views being expanded, for those that would contain themselves.
     depth: usize,
     text: Text<'a>,
@@ -82,6 +85,7 @@ impl<'a> Binder<'a> {
             planner,
             context,
             reader: context.role.oid,
+            pin: None,
             session,
             state: OnceLock::new(),
             depth: 0,

@@ -58,7 +58,7 @@ impl<'a> Provider<'a> {
         let past = moment.map(|moment| as_of::at(self.binder.context, moment)).transpose()?;
         let (context, pin) = match &past {
             Some((context, pin)) => (context, Some(Arc::clone(pin))),
-            None => (self.binder.context, None),
+            None => (self.binder.context, self.binder.pin.clone()),
         };
         if name.schema() == Some(GIVEN) {
             let given = self.given.get(name.table()).map(Arc::clone);
@@ -87,7 +87,7 @@ impl<'a> Provider<'a> {
             }
             Found::Catalog(Relation::View(found)) => {
                 self.check_readable(found.owner, "view", &found.name)?;
-                view::source(self.binder, context, &found)
+                view::source(self.binder, context, pin, &found)
             }
             Found::Catalog(Relation::Sequence(sequence)) => {
                 self.check_readable(sequence.owner, "sequence", &sequence.name)?;

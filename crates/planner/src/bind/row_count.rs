@@ -13,6 +13,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::{Binder, expression, query};
 use crate::error::{from_datafusion, to_datafusion};
 use crate::functions::cast::CastKind;
+use crate::kept;
 use crate::semantics::cast::lower as lower_cast;
 use crate::semantics::typed::type_of;
 
@@ -77,6 +78,9 @@ fn count(
     if is_asked {
         // The query's to answer when it runs: [`asked`].
         return Ok(Some(Box::new(cast)));
+    }
+    if cast.exists(|part| Ok(!kept::is_settled(part))).map_err(from_datafusion)? {
+        binder.session().note_read_now();
     }
     let value = expression::evaluate(binder, cast)?;
     let value = value.as_primitive::<Int64Type>();

@@ -15,14 +15,16 @@ use super::{Binder, query};
 use crate::StatementContext;
 use crate::error::from_datafusion;
 use crate::parse::{Statement, parse};
+use crate::past::Pin;
 
 /// How deep views may stand on views.
 const DEPTH_MAX: usize = 64;
 
-/// The view as a relation that is its query, over what `context` sees.
+/// The view as a relation that is its query, over what `context` sees; `pin` keeps the objects of that where it is the past.
 pub(super) fn source(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
+    pin: Option<Pin>,
     view: &View,
 ) -> SqlResult<Arc<dyn TableSource>> {
     if binder.depth >= DEPTH_MAX {
@@ -33,6 +35,7 @@ pub(super) fn source(
         planner: binder.planner,
         context,
         reader: view.owner,
+        pin,
         session: Arc::clone(&binder.session),
         state: OnceLock::from(binder.state()),
         depth: binder.depth + 1,

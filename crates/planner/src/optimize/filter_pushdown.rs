@@ -17,7 +17,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::fenced::{Fenced, is_limit};
-use super::gated_projection::Gated;
+use super::filter_size_of_operators::BoundedFilterPushdownRule;
 use super::undivided;
 use crate::ranks::LimitRanks;
 
@@ -25,7 +25,7 @@ use crate::ranks::LimitRanks;
 pub(crate) fn physical_rules(is_on: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name() {
         name if name.starts_with("FilterPushdown") => {
-            Fenced::around(Gated::around(rule), |operator, _| is_ambiguous(operator))
+            Fenced::around(BoundedFilterPushdownRule::wrap(rule), |operator, _| is_ambiguous(operator))
         }
         "EnsureRequirements" => {
             Fenced::around(rule, |operator, is_counted| is_limit(operator) || (is_counted && operator.is::<SortExec>()))

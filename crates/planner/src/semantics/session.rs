@@ -37,9 +37,14 @@ impl Session {
         let timeless = DateContext { order: self.date_order, zone: self.zone, now_us: None };
         read(&timeless).or_else(|_| {
             let value = read(&DateContext { now_us: Some(self.transaction_us), ..timeless })?;
-            self.has_read_now.store(true, Ordering::Relaxed);
+            self.note_read_now();
             Ok(value)
         })
+    }
+
+    /// Notes that the statement's plan has something that means something else at another time.
+    pub fn note_read_now(&self) {
+        self.has_read_now.store(true, Ordering::Relaxed);
     }
 
     /// Whether a text that was read for this statement means something else at another time.

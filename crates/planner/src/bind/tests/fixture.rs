@@ -119,6 +119,7 @@ impl Fixture {
         let snapshot = Arc::new(snapshot);
         let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));
         let context = StatementContext {
+            has_rows: true,
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
             files: Arc::new(crate::NoFiles),

@@ -236,6 +236,8 @@ async fn queries_that_each_compute_and_filter_are_answered() {
         (&chain("a + 1", "a > 0", 300), &["301 one", "303 three"]),
         (&chain("a - a", "a < 9", 60), &["0 one", "0 three"]),
         (&chain("CASE WHEN a > 5 THEN a ELSE a + 2 END", "a <> 4", 60), &["7 one", "7 three"]),
+        (&chain("a - a", "a < 9 GROUP BY a - a, b HAVING count(*) > 0", 40), &["0 one", "0 three"]),
+        (&chain("a - a", "a < 9 AND random() >= 0", 40), &["0 one", "0 three"]),
     ])
     .await;
 }

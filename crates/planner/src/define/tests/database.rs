@@ -52,6 +52,7 @@ impl Database {
         let role = Arc::clone(self.state.role_by_name(&self.role).expect("the role is there"));
         let next_oid = Arc::clone(&self.next_oid);
         Arc::new(StatementContext {
+            has_rows: true,
             snapshot: Arc::new(self.state.clone()),
             settings: Arc::new(self.settings.clone()),
             session_role: Arc::clone(&role),

@@ -149,6 +149,7 @@ pub(super) fn context() -> Arc<StatementContext> {
     let snapshot = Arc::new(state());
     let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));
     Arc::new(StatementContext {
+        has_rows: true,
         commit: types::CommitTs(1),
         past: Arc::new(crate::NoPast),
         files: Arc::new(crate::NoFiles),

@@ -67,6 +67,7 @@ impl Fixture {
         let role = Arc::clone(fresh.role(Role::BOOTSTRAP).unwrap());
         let next = std::sync::atomic::AtomicU32::new(30_000);
         let mut context = StatementContext {
+            has_rows: true,
             commit: types::CommitTs(1),
             past: Arc::new(crate::NoPast),
             files: Arc::new(crate::NoFiles),

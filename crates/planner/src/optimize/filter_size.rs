@@ -1,0 +1,141 @@
+//! Filter pushdown with a size limit: below a projection each column of a filter is written as what it is computed from.
+//!
+//! In a chain of queries that each compute and filter, the filters at the scan would be the square of the chain's length, or two to the power of it,
+//! and to write them would take the cube.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+/// The most nodes that conditions which grow may have together below a projection.
+pub(super) const FILTER_NODES_MAX: usize = 1_024;
+
+/// Conditions of up to so many nodes are always pushed.
+const SMALL_NODES_MAX: usize = 32;
+
+/// DataFusion's rule `push_down_filter`, which leaves conditions above a projection or an aggregate that would become too large below it.
+#[derive(Debug)]
+pub(super) struct BoundedFilterPushdown {
+    rule: Arc<dyn OptimizerRule + Send + Sync>,
+}
+
+impl BoundedFilterPushdown {
+    /// Wraps `rule` if it is the one.
+    pub(super) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+        if rule.name() == super::PUSH_DOWN { Arc::new(Self { rule }) } else { rule }
+    }
+}
+
+impl OptimizerRule for BoundedFilterPushdown {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.rule.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = plan else { return self.rule.rewrite(plan, config) };
+        let filter = merged(filter)?;
+        let Some(sizes) = ColumnSizes::try_new(&filter) else {
+            return self.rule.rewrite(LogicalPlan::Filter(filter), config);
+        };
+        let (pushed, held) = sizes.divide(filter.predicate);
+        let input = match conjunction(pushed) {
+            Some(pushed) => {
+                let pushed = LogicalPlan::Filter(Filter::try_new(pushed, filter.input)?);
+                self.rule.rewrite(pushed, config)?.map_data(|plan| Ok(Arc::new(plan)))?
+            }
+            None => Transformed::no(filter.input),
+        };
+        match conjunction(held) {
+            Some(held) => input.map_data(|input| Filter::try_new(held, input).map(LogicalPlan::Filter)),
+            None => Ok(input.update_data(Arc::unwrap_or_clone)),
+        }
+    }
+}
+
+/// The filter with the conditions of filters directly below it, in the order in which they are asked. DataFusion's rule merges them too, and goes on
+/// by itself then.
+fn merged(mut filter: Filter) -> Result<Filter> {
+    while matches!(filter.input.as_ref(), LogicalPlan::Filter(_)) {
+        let LogicalPlan::Filter(below) = Arc::unwrap_or_clone(filter.input) else { unreachable!("it is a filter") };
+        let mut seen = HashSet::new();
+        let parts =
+            split_conjunction_owned(below.predicate).into_iter().chain(split_conjunction_owned(filter.predicate));
+        let parts = parts.filter(|part| seen.insert(part.clone())).collect::<Vec<_>>();
+        let predicate = conjunction(parts).expect("both filters have a condition");
+        filter = Filter::try_new(predicate, below.input)?;
+    }
+    Ok(filter)
+}
+
+/// The sizes of the expressions that the columns of a projection or an aggregate are computed from.
+struct ColumnSizes(HashMap<Column, usize>);
+
+impl ColumnSizes {
+    /// Takes the sizes of the operator below a filter; `None` where the filter stays small enough whatever is pushed.
+    fn try_new(filter: &Filter) -> Option<Self> {
+        let (schema, exprs) = match filter.input.as_ref() {
+            LogicalPlan::Projection(Projection { schema, expr, .. }) => (schema, expr),
+            LogicalPlan::Aggregate(Aggregate { schema, group_expr, .. }) => (schema, group_expr),
+            _ => return None,
+        };
+        let sizes: Vec<usize> = exprs.iter().map(|expr| nodes(expr, |_| 1)).collect();
+        let largest = sizes.iter().copied().max().unwrap_or(1);
+        if largest == 1 || nodes(&filter.predicate, |_| 1).saturating_mul(largest) <= FILTER_NODES_MAX {
+            return None;
+        }
+        Some(Self(schema.columns().into_iter().zip(sizes).collect()))
+    }
+
+    /// Divides a condition into the parts that are pushed and those that are held.
+    fn divide(&self, condition: Expr) -> (Vec<Expr>, Vec<Expr>) {
+        let parts = split_conjunction_owned(condition);
+        let grown = |part: &Expr| {
+            let below = nodes(part, |column| self.0.get(column).copied().unwrap_or(1));
+            (nodes(part, |_| 1) < below).then_some(below)
+        };
+        let grown: Vec<Option<usize>> = parts.iter().map(grown).collect();
+        let held = held(&grown);
+        let (mut pushed, mut above) = (Vec::new(), Vec::new());
+        for (part, is_held) in parts.into_iter().zip(held) {
+            if is_held { above.push(part) } else { pushed.push(part) }
+        }
+        (pushed, above)
+    }
+}
+
+/// Whether each condition is held above a projection, by the nodes that it would have below it; `None` for one that does not grow there. Small ones
+/// are pushed beside large ones.
+pub(super) fn held(grown: &[Option<usize>]) -> Vec<bool> {
+    let sum = grown.iter().flatten().fold(0_usize, |sum, size| sum.saturating_add(*size));
+    let is_held = |size: &Option<usize>| FILTER_NODES_MAX < sum && size.is_some_and(|size| SMALL_NODES_MAX < size);
+    grown.iter().map(is_held).collect()
+}
+
+/// The nodes of an expression whose columns have as many as `of_column` says. Names, and lists of literals, which no projection makes longer, count as none.
+fn nodes(expr: &Expr, of_column: impl Fn(&Column) -> usize) -> usize {
+    let (mut count, mut listed) = (0_usize, 0_usize);
+    let walked = expr.apply(|part| {
+        let own = match part {
+            Expr::Alias(_) => 0,
+            Expr::Column(column) => of_column(column),
+            _ => 1,
+        };
+        count = count.saturating_add(own);
+        if let Expr::InList(InList { list, .. }) = part {
+            listed += list.iter().filter(|item| matches!(item, Expr::Literal(..))).count();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.expect("nothing fails on the way");
+    count.saturating_sub(listed)
+}

@@ -1,0 +1,180 @@
+//! Filter pushdown with a size limit, for operators: what `filter_size.rs` does for logical plans.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, InListExpr, Literal};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
+};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{
+    ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, StatisticsArgs,
+};
+
+use super::filter_size::{FILTER_NODES_MAX, held};
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// DataFusion's rule `FilterPushdown`, for which projections that compute are [`BoundedProjection`]s.
+#[derive(Debug)]
+pub(super) struct BoundedFilterPushdownRule {
+    rule: Rule,
+}
+
+impl BoundedFilterPushdownRule {
+    pub(super) fn wrap(rule: Rule) -> Rule {
+        Arc::new(Self { rule })
+    }
+}
+
+impl PhysicalOptimizerRule for BoundedFilterPushdownRule {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let bounded = plan.transform_up(|operator| {
+            let bounded = BoundedProjection::try_new(&operator);
+            Ok(bounded.map_or_else(|| Transformed::no(operator), |bounded| Transformed::yes(Arc::new(bounded) as _)))
+        })?;
+        let pushed = self.rule.optimize(bounded.data, config)?;
+        if !bounded.transformed {
+            return Ok(pushed);
+        }
+        let plain = pushed.transform_up(|operator| {
+            let projection =
+                operator.downcast_ref::<BoundedProjection>().map(|bounded| Arc::clone(&bounded.projection));
+            Ok(projection.map_or_else(|| Transformed::no(operator), Transformed::yes))
+        });
+        plain.map(|plain| plain.data)
+    }
+
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.rule.schema_check()
+    }
+}
+
+/// A projection while filters are pushed down: it refuses those that would become too large below it.
+#[derive(Debug)]
+struct BoundedProjection {
+    projection: Arc<dyn ExecutionPlan>,
+    /// The nodes of each column's expression.
+    sizes: Vec<usize>,
+}
+
+impl BoundedProjection {
+    /// Wraps a projection; `None` for other operators, and where nothing is computed.
+    fn try_new(operator: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        let projection = operator.downcast_ref::<ProjectionExec>()?;
+        let sizes: Vec<usize> =
+            projection.expr().iter().map(|column| nodes(&column.expr, &|_| 1, usize::MAX)).collect();
+        sizes.iter().any(|size| 1 < *size).then(|| Self { projection: Arc::clone(operator), sizes })
+    }
+
+    /// The nodes of a filter below the projection, if they are more than above it.
+    fn grown(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+        let of_column = |column: &Column| self.sizes.get(column.index()).copied().unwrap_or(1);
+        let above = nodes(filter, &|_| 1, usize::MAX);
+        let below = nodes(filter, &of_column, above.max(FILTER_NODES_MAX));
+        (above < below).then_some(below)
+    }
+}
+
+/// The nodes of an expression whose columns have as many as `of_column` says, counted until there are more than `most`. Lists of literals, which no
+/// projection makes longer, count as none.
+fn nodes(expr: &Arc<dyn PhysicalExpr>, of_column: &dyn Fn(&Column) -> usize, most: usize) -> usize {
+    let (mut count, mut open) = (0_usize, vec![expr]);
+    while let Some(part) = open.pop() {
+        count = count.saturating_add(part.downcast_ref::<Column>().map_or(1, of_column));
+        if most < count {
+            break;
+        }
+        match part.downcast_ref::<InListExpr>() {
+            Some(list) => {
+                open.push(list.expr());
+                open.extend(list.list().iter().filter(|item| !item.is::<Literal>()));
+            }
+            None => open.extend(part.children()),
+        }
+    }
+    count
+}
+
+/// A filter of a column that no operator has: a projection refuses it.
+fn refusable() -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new("\u{0}refused", usize::MAX))
+}
+
+impl DisplayAs for BoundedProjection {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BoundedProjection")
+    }
+}
+
+impl ExecutionPlan for BoundedProjection {
+    fn name(&self) -> &'static str {
+        "BoundedProjection"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.projection.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.projection.children()
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let projection = replace_children_if_necessary(Arc::clone(&self.projection), children)?;
+        Ok(Arc::new(Self { projection, sizes: self.sizes.clone() }))
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.projection.apply_expressions(visit)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.projection.child_stats_requests(partition)
+    }
+
+    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        self.projection.statistics_from_inputs(inputs, args)
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        phase: FilterPushdownPhase,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        config: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        let grown: Vec<Option<usize>> = filters.iter().map(|filter| self.grown(filter)).collect();
+        let refused = held(&grown);
+        let filters = filters.into_iter().zip(refused);
+        let filters = filters.map(|(filter, is_refused)| if is_refused { refusable() } else { filter });
+        self.projection.gather_filters_for_pushdown(phase, filters.collect(), config)
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        self.projection.handle_child_pushdown_result(phase, result, config)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.projection.execute(partition, context)
+    }
+}
