@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use execution::encode::Format;
-use planner::{FetchDirection, Planned, QueryPlan, SessionCommand};
+use planner::{FetchDirection, Planned, QueryPlan, SessionCommand, StatementContext};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::life::State;
 use crate::pg::client::Client;
 use crate::pg::rows::{Columns, Rows};
 use crate::session::block::outside;
+use crate::session::plan_basis::PlanBasis;
 use crate::session::planning::Planning;
 use crate::session::portal::{Life, Portal, Progress, unknown_cursor};
 use crate::session::prepared::{Prepared, unknown_statement};
@@ -59,7 +60,10 @@ impl Session {
         statement.enter(State::Plan);
         let (planner, mut context) = (Arc::clone(&self.gateway.planner), self.context(statement));
         let (parsed, arguments, prepared) = (Arc::clone(parsed), arguments.to_vec(), Arc::clone(&prepared));
-        let plan = prepared.plan.valid(self.block.held(), &self.block.view().state);
+        let (held, state) = (self.block.held(), self.block.view().state);
+        let plan = prepared.plan.valid(held, &state);
+        let is_stale = prepared.plan.is_stale(held, &state) && self.settings().keeps_plans();
+        let renewal = is_stale.then(|| (self.context_without_rows(statement), PlanBasis::new(held, &state)));
         Ok(Some(Planning::of(move || {
             let values = planner.arguments(&arguments, &prepared.parameters, &context)?;
             if let Some(plan) = plan {
@@ -67,7 +71,12 @@ impl Session {
             }
             let types = prepared.types_with(&values);
             Arc::make_mut(&mut context).arguments = values.as_slice().into();
-            planner.plan(&parsed, &types, &context)?.with_parameters(values)
+            let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
+            let planned = match renewal {
+                Some((bare, basis)) => prepared.plan.renew(basis, &planner, &bare, &context, plan)?,
+                None => plan(&context)?,
+            };
+            planned.with_parameters(values)
         })))
     }
 

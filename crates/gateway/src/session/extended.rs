@@ -83,8 +83,14 @@ impl Session {
             true => KeptPrograms::of(&planned, self.block.held(), &state),
             false => KeptPrograms::None,
         };
-        let plan = if self.settings().keeps_plans() { PreparedPlan::new(planned, &self.gateway.planner) } else { None };
-        let plan = CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state));
+        let plan = if self.settings().keeps_plans() {
+            // What a program runs is seldom planned again, and soon if it is small.
+            let plan = PreparedPlan::new(planned, &self.gateway.planner);
+            let plan = plan.filter(|plan| programs.are_none() || !plan.is_small());
+            CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state))
+        } else {
+            CachedPlan::default()
+        };
         Ok(Prepared { parsed: Some(parsed), parameters, columns, programs, plan })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
-use planner::{OutputColumn, Parsed, PreparedPlan, types_with_values};
+use planner::{OutputColumn, Parsed, Planned, Planner, PreparedPlan, StatementContext, types_with_values};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::pg::rows::Columns;
@@ -26,35 +26,51 @@ pub(crate) struct Prepared {
     pub(crate) plan: CachedPlan,
 }
 
-/// The plan of a query and what it was made with; `None` for statements that are planned for each execution.
+/// The plan of a query, as it was found on a basis; `None` where it was not asked for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CachedPlan(Arc<Mutex<Option<PlanOnBasis>>>);
+pub(crate) struct CachedPlan(Arc<Mutex<Option<Found>>>);
 
-type PlanOnBasis = (Arc<PreparedPlan>, PlanBasis);
+/// `None`: the statement is planned for each execution on that basis.
+type Found = (Option<Arc<PreparedPlan>>, PlanBasis);
 
 impl CachedPlan {
     pub(crate) fn new(plan: Option<PreparedPlan>, basis: PlanBasis) -> Self {
-        let cached = Self::default();
-        cached.put(plan, basis);
-        cached
-    }
-
-    /// Puts a plan in the place of one that is no longer valid, and gives it back.
-    pub(crate) fn put(&self, plan: Option<PreparedPlan>, basis: PlanBasis) -> Option<Arc<PreparedPlan>> {
-        let plan = plan.map(Arc::new);
-        *self.0.lock() = plan.clone().map(|plan| (plan, basis));
-        plan
-    }
-
-    /// Whether there is a plan, valid or not.
-    pub(crate) fn is_there(&self) -> bool {
-        self.0.lock().is_some()
+        Self(Arc::new(Mutex::new(Some((plan.map(Arc::new), basis)))))
     }
 
     /// The plan, if a statement on `state` would be planned the same now.
     pub(crate) fn valid(&self, held: &Held, state: &CatalogState) -> Option<Arc<PreparedPlan>> {
-        let cached = self.0.lock();
-        cached.as_ref().filter(|(_, basis)| basis.holds(held, state)).map(|(plan, _)| Arc::clone(plan))
+        let found = self.0.lock();
+        let (plan, _) = found.as_ref().filter(|(_, basis)| basis.holds(held, state))?;
+        plan.clone()
+    }
+
+    /// Whether what was found is of another basis.
+    pub(crate) fn is_stale(&self, held: &Held, state: &CatalogState) -> bool {
+        self.0.lock().as_ref().is_some_and(|(_, basis)| !basis.holds(held, state))
+    }
+
+    /// Plans a statement by `plan` anew, without rows, and with the rows of `context` where such a plan is of no use.
+    ///
+    /// # Errors
+    /// What is wrong with the statement.
+    pub(crate) fn renew(
+        &self,
+        basis: PlanBasis,
+        planner: &Planner,
+        bare: &Arc<StatementContext>,
+        context: &Arc<StatementContext>,
+        plan: impl Fn(&Arc<StatementContext>) -> SqlResult<Planned>,
+    ) -> SqlResult<Planned> {
+        // Its memory may be what the new one needs.
+        drop(self.0.lock().take());
+        // What fails without rows is told by the plan with them.
+        let again = plan(bare).ok().and_then(|planned| PreparedPlan::new(planned, planner)).map(Arc::new);
+        *self.0.lock() = Some((again.clone(), basis));
+        match again {
+            Some(again) => again.with_rows_of(context).map(Planned::Query),
+            None => plan(context),
+        }
     }
 }
 

@@ -13,9 +13,7 @@ use execution::{Priority, QueryShare, RunContext};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
-use planner::{
-    DefinePlan, ExplainFormat, OutputColumn, Password, Planned, PreparedPlan, QueryPlan, Settings, StatementContext,
-};
+use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, Settings, StatementContext};
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
@@ -336,19 +334,15 @@ impl Session {
             return if is_small { with_rows().map(Planning::Done) } else { Ok(Planning::of(with_rows)) };
         }
         let types = prepared.types_with(values);
-        if prepared.plan.is_there() && self.settings().keeps_plans() {
+        if prepared.plan.is_stale(held, &state) && self.settings().keeps_plans() {
             statement.enter(State::Plan);
             let (bare, basis) = (self.context_without_rows(statement), PlanBasis::new(held, &state));
             let (mut context, planner) = (self.context(statement), Arc::clone(&self.gateway.planner));
             Arc::make_mut(&mut context).arguments = values.into();
             let (parsed, cached) = (Arc::clone(parsed), prepared.plan.clone());
             return Ok(Planning::of(move || {
-                let again = PreparedPlan::new(planner.plan(&parsed, &types, &bare)?, &planner);
-                let planned = match cached.put(again, basis) {
-                    Some(plan) => Planned::Query(plan.with_rows_of(&context)?),
-                    None => planner.plan(&parsed, &types, &context)?,
-                };
-                planned.with_parameters(given)
+                let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
+                cached.renew(basis, &planner, &bare, &context, plan)?.with_parameters(given)
             }));
         }
         self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))

@@ -55,6 +55,8 @@ pub(crate) fn decided(version: &TableVersion) -> SqlResult<Moment> {
 
 /// The moment that is written; a time without a zone is the session's.
 pub(crate) fn written(binder: &Binder<'_>, version: &TableVersion) -> SqlResult<Moment> {
+    // What a view was then may have no table that says so.
+    binder.session().note_read_now();
     match version {
         TableVersion::TimestampAsOf(expr) => match value(binder, expr, &SqlType::TimestampTz)? {
             None => Ok(Moment::Newest),

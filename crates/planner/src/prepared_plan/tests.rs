@@ -15,8 +15,8 @@ use crate::planned::Planned;
 use crate::write::tests::Fixture;
 use crate::{HistoryRow, LastDrop, Past, PastState, ShardTable, StatementContext, StatementOutcomeRow};
 
-const T: &str =
-    "CREATE TABLE t (id int, name text, d date, n numeric(10,2)); CREATE VIEW v AS SELECT id FROM t WHERE id < 10";
+const T: &str = "CREATE TABLE t (id int, name text, d date, n numeric(10,2)); CREATE VIEW v AS SELECT id FROM t WHERE id < 10; \
+                 CREATE VIEW w AS SELECT 1 AS one";
 
 /// A past in which everything was as it is now.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ fn plans_that_no_parameter_and_no_moment_decides_are_made_once() {
         ("SELECT $1::text", true),
         ("SELECT id FROM t", false),
         ("SELECT v.id, $1::int FROM v AS OF SNAPSHOT 1", false),
+        ("SELECT one, $1 FROM w AS OF SNAPSHOT $1", false),
         ("SELECT id FROM t WHERE id > $1 LIMIT floor(random() * 3)::int", false),
         ("SELECT id FROM t WHERE id > $1 LIMIT 2 + 1", true),
         // The digits of a value decide the plan.
