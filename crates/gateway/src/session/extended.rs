@@ -87,7 +87,7 @@ impl Session {
             // What a program runs is seldom planned again, and soon if it is small.
             let plan = PreparedPlan::new(planned, &self.gateway.planner);
             let plan = plan.filter(|plan| programs.are_none() || !plan.is_small());
-            CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state))
+            plan.map(|plan| CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state))).unwrap_or_default()
         } else {
             CachedPlan::default()
         };

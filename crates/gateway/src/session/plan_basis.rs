@@ -17,7 +17,7 @@ pub(crate) struct PlanBasis {
 }
 
 impl PlanBasis {
-    /// What a statement on `state` is planned with now.
+    /// Takes the definitions of `state`, and the settings and roles that the session has now.
     pub(crate) fn new(held: &Held, state: &CatalogState) -> Self {
         let definitions = Arc::clone(state.definitions());
         Self { definitions, settings: Arc::clone(&held.settings), roles: roles(held) }

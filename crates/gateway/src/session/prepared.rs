@@ -26,26 +26,26 @@ pub(crate) struct Prepared {
     pub(crate) plan: CachedPlan,
 }
 
-/// The plan of a query, as it was found on a basis; `None` where it was not asked for.
+/// The plan of a query and its basis; `None` for statements that are planned for each execution.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CachedPlan(Arc<Mutex<Option<Found>>>);
+pub(crate) struct CachedPlan(Arc<Mutex<Option<PlanOnBasis>>>);
 
-/// `None`: the statement is planned for each execution on that basis.
-type Found = (Option<Arc<PreparedPlan>>, PlanBasis);
+/// A plan with what it was made with. Without a plan, one that could be cached before cannot be on this basis.
+type PlanOnBasis = (Option<Arc<PreparedPlan>>, PlanBasis);
 
 impl CachedPlan {
-    pub(crate) fn new(plan: Option<PreparedPlan>, basis: PlanBasis) -> Self {
-        Self(Arc::new(Mutex::new(Some((plan.map(Arc::new), basis)))))
+    pub(crate) fn new(plan: PreparedPlan, basis: PlanBasis) -> Self {
+        Self(Arc::new(Mutex::new(Some((Some(Arc::new(plan)), basis)))))
     }
 
     /// The plan, if a statement on `state` would be planned the same now.
     pub(crate) fn valid(&self, held: &Held, state: &CatalogState) -> Option<Arc<PreparedPlan>> {
-        let found = self.0.lock();
-        let (plan, _) = found.as_ref().filter(|(_, basis)| basis.holds(held, state))?;
+        let cached = self.0.lock();
+        let (plan, _) = cached.as_ref().filter(|(_, basis)| basis.holds(held, state))?;
         plan.clone()
     }
 
-    /// Whether what was found is of another basis.
+    /// Whether the basis is no longer valid.
     pub(crate) fn is_stale(&self, held: &Held, state: &CatalogState) -> bool {
         self.0.lock().as_ref().is_some_and(|(_, basis)| !basis.holds(held, state))
     }
@@ -53,7 +53,7 @@ impl CachedPlan {
     /// Plans a statement by `plan` anew, without rows, and with the rows of `context` where such a plan is of no use.
     ///
     /// # Errors
-    /// What is wrong with the statement.
+    /// Those of `plan`.
     pub(crate) fn renew(
         &self,
         basis: PlanBasis,

@@ -344,10 +344,12 @@ async fn conflicting_rows_are_updated_with_what_was_to_be_inserted() {
     };
     let values = || [1, 5, 7].map(|value| ScalarValue::Int32(Some(value))).to_vec();
     fed(vec![[Some(7), Some(1), Some(10), Some(20)], [Some(8), Some(2), Some(60), Some(1)]]);
-    let batches = run(&update.plan.clone().with_parameters(values()).unwrap()).await.unwrap();
+    let batches =
+        run(&update.plan.clone().with_parameters(values()).expect("there is a value for each")).await.unwrap();
     let rows: Vec<String> = batches.iter().flat_map(shown).collect();
     assert_eq!(rows, ["2|7|-1|1|35|NULL|1|35|NULL|10"]);
     fed(vec![[Some(7), Some(1), Some(45), Some(90)]]);
-    let error = run(&update.plan.clone().with_parameters(values()).unwrap()).await.unwrap_err();
+    let error =
+        run(&update.plan.clone().with_parameters(values()).expect("there is a value for each")).await.unwrap_err();
     assert_eq!(error.condition, Condition::CheckViolation);
 }
