@@ -25,6 +25,7 @@ mod fragments;
 mod full_disk;
 mod isolation;
 mod kill;
+mod large_values;
 mod lifecycle;
 mod measuring;
 mod memory;

@@ -27,5 +27,11 @@ pub enum Error {
     Arrow(#[from] arrow::error::ArrowError),
 }
 
+impl From<types::SqlError> for Error {
+    fn from(error: types::SqlError) -> Self {
+        Self::Foreign(Box::new(error))
+    }
+}
+
 /// The engine's results.
 pub type Result<T> = std::result::Result<T, Error>;

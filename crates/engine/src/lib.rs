@@ -14,6 +14,7 @@ mod error;
 pub mod expression;
 pub mod join;
 pub mod pipeline;
+mod portions;
 pub mod sort;
 pub mod spill;
 mod stop;

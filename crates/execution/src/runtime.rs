@@ -7,6 +7,7 @@ use std::{fs, io};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use planner::allocated::limit_large;
 use planner::error::from_datafusion;
 use types::{Condition, SqlError, SqlResult};
 
@@ -15,8 +16,20 @@ use crate::Config;
 /// How the names of DataFusion's spill folders begin.
 const SPILL_PREFIX: &str = "datafusion-";
 
+/// What a process holds in large blocks without queries and caches.
+const OWN_BYTES: usize = 256 << 20;
+
+/// Bounds what values may take that no operator holds yet, by what queries share and what caches have: they have a third more, by default four fifths of
+/// the machine in all.
+pub(crate) fn bound_values(memory_bytes: usize, cache_bytes: u64) {
+    let with_caches =
+        memory_bytes.saturating_add(usize::try_from(cache_bytes).unwrap_or(usize::MAX)).saturating_add(OWN_BYTES);
+    limit_large(with_caches.max(memory_bytes.saturating_add(memory_bytes / 3)));
+}
+
 /// A pool that shares memory fairly among what can spill, and an empty spill folder.
 pub(crate) fn runtime(config: &Config) -> SqlResult<Arc<RuntimeEnv>> {
+    bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
     clean(&config.spill_folder).map_err(|error| {
         let folder = config.spill_folder.display();
         SqlError::new(Condition::IoError, format!("could not use the spill folder \"{folder}\": {error}"))

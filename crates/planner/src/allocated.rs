@@ -1,9 +1,29 @@
-//! Counts the bytes that each thread allocates and frees. The program's allocator counts; [`crate::interrupt`] reads the counts to bound the
-//! memory of planning.
+//! Counts the bytes that each thread allocates and frees, and the large blocks of the process. The program's allocator counts;
+//! [`crate::interrupt`] reads the counts to bound the memory of planning, and who makes large values asks whether there is room for them.
 //!
-//! The counters are thread-local, so that counting costs a few instructions and no synchronization.
+//! The counters of threads are thread-local, so that counting costs a few instructions and no synchronization. Blocks may be freed by another thread
+//! than the one that allocated them, and threads end: what the process holds is counted of large blocks alone, whose cost hides that of counting.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+use types::{Condition, SqlError, SqlResult};
+
+/// Blocks of at least this size are counted for the process: large values lie in such blocks, and most of what operators hold.
+const LARGE_BYTES: usize = 4 << 10;
+
+/// Threads that count at the same time rarely count in the same place.
+const STRIPES: usize = 16;
+
+/// On a cache line of its own, and beside the one that is fetched with it.
+#[repr(align(128))]
+struct Stripe(AtomicI64);
+
+/// What large blocks hold, in parts: those of one thread may be less than nothing.
+static LARGE_HELD_BYTES: [Stripe; STRIPES] = [const { Stripe(AtomicI64::new(0)) }; STRIPES];
+
+/// The most that large blocks may hold when more values are to be made.
+static LARGE_BYTES_MAX: AtomicI64 = AtomicI64::new(i64::MAX);
 
 thread_local! {
     static ALLOCATED_BYTES: Cell<u64> = const { Cell::new(0) };
@@ -15,12 +35,63 @@ thread_local! {
 pub fn note_allocated(bytes: usize) {
     // A thread that is ending has no counters any more.
     let _ = ALLOCATED_BYTES.try_with(|noted| noted.set(noted.get().wrapping_add(bytes as u64)));
+    if LARGE_BYTES <= bytes {
+        note_large(bytes.cast_signed());
+    }
 }
 
 /// Counts a deallocation of `bytes` on this thread, whichever thread allocated them.
 #[inline]
 pub fn note_freed(bytes: usize) {
     let _ = FREED_BYTES.try_with(|noted| noted.set(noted.get().wrapping_add(bytes as u64)));
+    if LARGE_BYTES <= bytes {
+        note_large(-bytes.cast_signed());
+    }
+}
+
+thread_local! {
+    /// Which stripe is the thread's; none yet.
+    static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+fn note_large(bytes: isize) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let stripe = STRIPE.try_with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+        }
+        own.get()
+    });
+    // A thread that is ending has none any more.
+    LARGE_HELD_BYTES[stripe.unwrap_or(0)].0.fetch_add(bytes as i64, Ordering::Relaxed);
+}
+
+/// Has [`check_room`] refuse what would have the large blocks of the process hold more than `bytes`.
+pub fn limit_large(bytes: usize) {
+    LARGE_BYTES_MAX.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+}
+
+/// Bytes of all large blocks of the process; 0 where the program's allocator notes nothing.
+fn large_held_bytes() -> i64 {
+    LARGE_HELD_BYTES.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
+}
+
+/// Whether the process may hold `bytes` more.
+///
+/// # Errors
+/// `53200` if not.
+pub fn check_room(bytes: usize) -> SqlResult<()> {
+    let (held, most) = (large_held_bytes(), LARGE_BYTES_MAX.load(Ordering::Relaxed));
+    if held.saturating_add_unsigned(bytes as u64) <= most {
+        return Ok(());
+    }
+    Err(SqlError::new(Condition::OutOfMemory, "out of memory")
+        .with_detail(format!(
+            "The process holds {} MB of at most {} MB, and large values are to be made.",
+            held >> 20,
+            most >> 20
+        ))
+        .with_hint("Make shorter values or fewer at a time, or give the server more memory (--memory-mb)."))
 }
 
 /// Bytes that this thread has allocated so far; 0 where the program's allocator notes nothing.
@@ -32,4 +103,20 @@ pub fn allocated_bytes() -> u64 {
 /// Allocated less freed bytes of this thread.
 pub(crate) fn held_bytes() -> i64 {
     ALLOCATED_BYTES.get().wrapping_sub(FREED_BYTES.get()).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_blocks_are_counted_whoever_frees_them() {
+        let before = large_held_bytes();
+        note_allocated(1 << 30);
+        note_allocated(LARGE_BYTES - 1);
+        assert_eq!(large_held_bytes(), before + (1 << 30));
+        std::thread::spawn(|| note_freed(1 << 30)).join().expect("it only counts");
+        assert_eq!(large_held_bytes(), before);
+        assert_eq!(check_room(1 << 40), Ok(()));
+    }
 }

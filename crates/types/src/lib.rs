@@ -23,6 +23,7 @@ pub mod row_lock;
 pub mod sql_type;
 pub mod stack;
 pub mod text;
+pub mod value_guard;
 pub mod zone;
 
 pub use cache_policy::CachePolicy;
@@ -40,4 +41,5 @@ pub use object_names::ObjectNames;
 pub use random::{Random, SystemRandom};
 pub use row_lock::{LockMode, LockWait};
 pub use sql_type::SqlType;
+pub use value_guard::ValueGuard;
 pub use zone::SessionZone;

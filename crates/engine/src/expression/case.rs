@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{StringViewArray, StringViewBuilder};
+use types::ValueGuard;
 
 use super::arithmetic::widened;
 use super::{Computed, Expression, Memory};
@@ -167,7 +168,11 @@ fn texts(branches: &[Branch], rows: usize) -> Result<Data> {
         }
     }
     let mut builder = StringViewBuilder::with_capacity(rows).with_deduplicate_strings();
-    strings.iter().for_each(|string| builder.append_value(string));
+    let mut guard = ValueGuard::default();
+    for string in strings {
+        guard.add(string.len())?;
+        builder.append_value(string);
+    }
     let texts: StringViewArray = builder.finish();
     Ok(Data::Texts(texts))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int64Array, StringViewArray};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
+use types::value_guard;
 
 use super::memory::{Domain, looked_up};
 use super::{Computed, Expression, Memory};
@@ -40,6 +41,9 @@ pub trait Foreign: fmt::Debug + Send + Sync {
     }
 }
 
+/// Tables of larger values are not made: a worker has one for each dictionary.
+const TABLE_BYTES_MAX: usize = 4 << 20;
+
 /// Integers that are worth a table: a few years' days.
 const DOMAIN_MAX: i128 = 1 << 14;
 
@@ -57,6 +61,7 @@ fn called(function: &Arc<dyn Foreign>, computed: Vec<Computed>, rows: usize, mem
     if let [argument] = computed.as_slice()
         && !argument.is_scalar
         && function.is_immutable()
+        && !memory.has_none(function.id())
         && let Some(found) = by_table(function, &argument.column, memory)?
     {
         return Ok(found);
@@ -101,13 +106,20 @@ fn by_table(function: &Arc<dyn Foreign>, column: &Column, memory: &mut Memory) -
         }
         _ => return Ok(None),
     };
-    let computed = Cell::new(0);
+    let (computed, is_too_large) = (Cell::new(0), Cell::new(false));
     let make = || {
         let values = values_of(domain, &column.data, form)?;
         computed.set(values.len());
-        table(function, &values, form)
+        let (table, is_too_much) = value_guard::within(TABLE_BYTES_MAX, || table(function, &values, form));
+        is_too_large.set(is_too_much);
+        table
     };
-    let Ok(table) = memory.table(function.id(), domain, make) else { return Ok(None) };
+    let Ok(table) = memory.table(function.id(), domain, make) else {
+        if is_too_large.get() {
+            memory.make_none(function.id());
+        }
+        return Ok(None);
+    };
     let found = looked_up(table, &places)?;
     memory.count(computed.get());
     Ok(Some(found))

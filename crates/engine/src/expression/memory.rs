@@ -1,7 +1,7 @@
 //! What a worker remembers from batch to batch.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,8 @@ use crate::pipeline::Now;
 #[derive(Default)]
 pub struct Memory {
     tables: HashMap<(u64, Domain), Column>,
+    /// Functions whose values are too large for tables.
+    without_table: HashSet<u64>,
     /// Tells the time, where it is measured.
     now: Option<Arc<Now>>,
     calls: Calls,
@@ -82,6 +84,16 @@ impl Memory {
             Entry::Occupied(table) => Ok(table.into_mut()),
             Entry::Vacant(place) => Ok(place.insert(make()?)),
         }
+    }
+
+    /// Whether no table is to be made of a function any more.
+    pub(super) fn has_none(&self, function: u64) -> bool {
+        self.without_table.contains(&function)
+    }
+
+    /// Has no more tables made of a function.
+    pub(super) fn make_none(&mut self, function: u64) {
+        self.without_table.insert(function);
     }
 
     /// Counts values that a function has computed.

@@ -32,7 +32,9 @@ pub use sign::Sign;
 pub use text::{TextCall, TextFunction};
 use types::{DatePart, Interval};
 
-use crate::{Batch, Bits, Bounds, Column, Data, Result};
+use crate::portions::in_portions;
+use crate::vector::append;
+use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
 
 /// An expression over the columns of a batch.
 #[derive(Debug, Clone)]
@@ -230,6 +232,26 @@ impl Expression {
     /// As [`Expression::evaluate`].
     pub fn is_true(&self, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
         logic::truth(self.compute(batch, memory)?, batch.rows)
+    }
+
+    /// As [`Expression::is_true`], of a few rows at a time where their values are large.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`].
+    pub fn is_true_in_portions(&self, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
+        let mut portions = Vec::new();
+        in_portions(
+            batch.clone(),
+            |portion| self.is_true(&portion, memory),
+            |bits| {
+                portions.push(bits);
+                Ok(())
+            },
+        )?;
+        match portions.len() {
+            1 => portions.pop().ok_or(Error::Form("one portion")),
+            _ => Ok(append(portions.iter().map(|bits| (bits.rows(), Some(bits))), batch.rows)),
+        }
     }
 
     pub(crate) fn compute(&self, batch: &Batch, memory: &mut Memory) -> Result<Computed> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
 use blocks::{Matcher, TextCondition};
+use types::ValueGuard;
 
 use super::memory::{Domain, function_id, looked_up};
 use super::{Computed, Memory};
@@ -54,15 +55,15 @@ impl TextCall {
         let Computed { column, is_scalar } = value;
         let computed = match &column.data {
             Data::Codes { strings, .. } if strings.is_empty() => {
-                self.function.of(std::iter::repeat_n("", column.rows()))
+                self.function.of(std::iter::repeat_n("", column.rows()))?
             }
             Data::Codes { codes, strings } if strings.len() <= codes.len().max(64) * STRINGS_MAX => {
                 let domain = Domain::Strings(strings.id());
                 let table = memory.table(self.id, domain, || self.function.table(strings))?;
                 looked_up(table, codes)?.column
             }
-            Data::Codes { codes, strings } => self.function.of(codes.iter().map(|code| strings.get(*code))),
-            Data::Texts(texts) => self.function.of((0..texts.len()).map(|row| texts.value(row))),
+            Data::Codes { codes, strings } => self.function.of(codes.iter().map(|code| strings.get(*code)))?,
+            Data::Texts(texts) => self.function.of((0..texts.len()).map(|row| texts.value(row)))?,
             _ => return Err(Error::Form("a string")),
         };
         Ok(Computed { column: Column { validity: column.validity, ..computed }, is_scalar })
@@ -71,9 +72,9 @@ impl TextCall {
 
 impl TextFunction {
     /// Its values for strings.
-    fn of<'a>(&self, strings: impl ExactSizeIterator<Item = &'a str>) -> Column {
+    fn of<'a>(&self, strings: impl ExactSizeIterator<Item = &'a str>) -> Result<Column> {
         let mut text = String::new();
-        Column::new(match self {
+        Ok(Column::new(match self {
             Self::Is(condition) => {
                 let matcher = Matcher::new(condition);
                 let (rows, mut strings) = (strings.len(), strings);
@@ -87,11 +88,15 @@ impl TextFunction {
                 Data::Ints { values: Arc::new(values), bounds }
             }
             shape => {
-                let mut builder = StringViewBuilder::with_capacity(strings.len());
-                strings.for_each(|string| builder.append_value(shape.shaped(string, &mut text)));
+                let (mut builder, mut guard) = (StringViewBuilder::with_capacity(strings.len()), ValueGuard::default());
+                for string in strings {
+                    let shaped = shape.shaped(string, &mut text);
+                    guard.add_text(shaped.len())?;
+                    builder.append_value(shaped);
+                }
                 Data::Texts(builder.finish())
             }
-        })
+        }))
     }
 
     /// Its values for all strings of a dictionary. Strings among them are a dictionary too, each there once.
@@ -99,10 +104,15 @@ impl TextFunction {
         let values = strings.values();
         let all = (0..values.len()).map(|code| values.value(code));
         if matches!(self, Self::Is(_) | Self::Length) {
-            return Ok(self.of(all));
+            return self.of(all);
         }
-        let (mut numbers, mut text) = (TextNumbers::default(), String::new());
-        let codes = all.map(|string| numbers.number(self.shaped(string, &mut text))).collect::<Result<Vec<_>>>()?;
+        let (mut numbers, mut text, mut guard) = (TextNumbers::default(), String::new(), ValueGuard::default());
+        let code = |string| {
+            let shaped = self.shaped(string, &mut text);
+            guard.add_text(shaped.len())?;
+            numbers.number(shaped)
+        };
+        let codes = all.map(code).collect::<Result<Vec<_>>>()?;
         let strings = Strings::new(StringViewArray::from_iter_values(numbers.iter()));
         Ok(Column::new(Data::Codes { codes: Arc::new(codes), strings }))
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::StringViewBuilder;
 use blocks::Comparison;
+use types::ValueGuard;
 
 use super::{Computed, both_valid};
 use crate::{Bits, Column, Data, Error, Result};
@@ -65,10 +66,13 @@ pub(super) fn joined(parts: &[Computed], rows: usize) -> Result<Computed> {
     let texts = parts.iter().map(|part| Ok((Texts::of(&part.column)?, part.is_scalar)));
     let texts = texts.collect::<Result<Vec<_>>>()?;
     let (mut builder, mut text) = (StringViewBuilder::with_capacity(rows), String::new());
+    let mut guard = ValueGuard::default();
     for row in 0..rows {
         text.clear();
         if validity.as_ref().is_none_or(|bits| bits.get(row)) {
-            texts.iter().for_each(|(texts, is_scalar)| text.push_str(texts.get(if *is_scalar { 0 } else { row })));
+            let parts = texts.iter().map(|(texts, is_scalar)| texts.get(if *is_scalar { 0 } else { row }));
+            guard.add_text(parts.clone().map(str::len).fold(0, usize::saturating_add))?;
+            parts.for_each(|part| text.push_str(part));
         }
         builder.append_value(&text);
     }

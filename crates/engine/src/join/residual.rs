@@ -138,7 +138,7 @@ impl JoinTable {
         }
         let pairs = Pairs { probe: batch, probe_rows: Some(probe_rows), build_rows };
         let PairTest { residual, memory, .. } = test;
-        let is_true = residual.condition.is_true(&self.pairs(&residual.columns, &pairs)?, memory)?;
+        let is_true = residual.condition.is_true_in_portions(&self.pairs(&residual.columns, &pairs)?, memory)?;
         if is_true.rows() != build_rows.len() {
             return Err(Error::Form("a condition's answers are not as many as its rows"));
         }

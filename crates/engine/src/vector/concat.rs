@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
 
+use types::ValueGuard;
+
 use super::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
 
@@ -54,7 +56,7 @@ fn validity(pieces: &[Column], rows: usize) -> Option<Arc<Bits>> {
 }
 
 /// Bits one after the other; where there are none, all are set.
-fn append<'a>(pieces: impl Iterator<Item = (usize, Option<&'a Bits>)>, rows: usize) -> Bits {
+pub(crate) fn append<'a>(pieces: impl Iterator<Item = (usize, Option<&'a Bits>)>, rows: usize) -> Bits {
     let mut words = vec![0; rows.div_ceil(64)];
     let mut start = 0;
     for (piece_rows, bits) in pieces {
@@ -164,8 +166,8 @@ fn texts(pieces: &[Column]) -> Result<Data> {
     let mut all = builder();
     for piece in pieces {
         match &piece.data {
-            Data::Texts(texts) => copy(piece, texts, |row| row, &mut all),
-            Data::Codes { codes, strings } => copy(piece, strings.values(), |row| codes[row] as usize, &mut all),
+            Data::Texts(texts) => copy(piece, texts, |row| row, &mut all)?,
+            Data::Codes { codes, strings } => copy(piece, strings.values(), |row| codes[row] as usize, &mut all)?,
             _ => return Err(other_form()),
         }
     }
@@ -181,13 +183,22 @@ fn arrays(pieces: &[Column]) -> Result<Data> {
     Ok(Data::Opaque(opaque::together(&arrays)?))
 }
 
-fn copy(piece: &Column, texts: &StringViewArray, position: impl Fn(usize) -> usize, all: &mut StringViewBuilder) {
+fn copy(
+    piece: &Column,
+    texts: &StringViewArray,
+    position: impl Fn(usize) -> usize,
+    all: &mut StringViewBuilder,
+) -> Result<()> {
+    let mut guard = ValueGuard::default();
     for row in 0..piece.rows() {
         let position = position(row);
         // What lies where a NULL is need not be kept, nor be there.
         let is_there = piece.is_valid(row) && position < texts.len();
-        all.append_value(if is_there { texts.value(position) } else { "" });
+        let text = if is_there { texts.value(position) } else { "" };
+        guard.add(text.len())?;
+        all.append_value(text);
     }
+    Ok(())
 }
 
 fn builder() -> StringViewBuilder {

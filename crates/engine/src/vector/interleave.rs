@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::StringViewBuilder;
+use types::ValueGuard;
 
 use super::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, Result};
@@ -59,9 +60,10 @@ fn numbers(columns: &[&Column], picks: &[(u32, u32)]) -> Result<Data> {
 /// Copied: the columns are of memory that is about to be used for others.
 fn texts(columns: &[&Column], picks: &[(u32, u32)]) -> Result<Data> {
     let mut all = StringViewBuilder::with_capacity(picks.len()).with_fixed_block_size(HEAP_BYTES);
+    let mut guard = ValueGuard::default();
     for (column, row) in picks {
         let (column, row) = (columns[*column as usize], *row as usize);
-        all.append_value(match &column.data {
+        let text = match &column.data {
             // What lies where a NULL is need not be there.
             _ if !column.is_valid(row) => "",
             Data::Texts(texts) => texts.value(row),
@@ -73,7 +75,9 @@ fn texts(columns: &[&Column], picks: &[(u32, u32)]) -> Result<Data> {
                 strings.values().value(code)
             }
             _ => return Err(OTHER_FORM),
-        });
+        };
+        guard.add(text.len())?;
+        all.append_value(text);
     }
     Ok(Data::Texts(all.finish()))
 }

@@ -13,7 +13,7 @@ mod text_numbers;
 pub use batch::{Batch, Selection};
 pub use bits::Bits;
 pub use column::{Bounds, Column, Data};
-pub(crate) use concat::{bytes_copied, concat};
+pub(crate) use concat::{append, bytes_copied, concat};
 pub use form::Form;
 pub(crate) use interleave::interleave;
 pub use strings::Strings;

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, NullArray, UInt32Array, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, NullArray, UInt32Array, new_null_array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::{cast, concat, interleave, nullif, take};
 use arrow::datatypes::DataType;
+use types::ValueGuard;
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// NULLs of a type that is not known yet.
 pub(crate) fn none(rows: usize) -> ArrayRef {
@@ -18,7 +19,28 @@ pub(crate) fn none(rows: usize) -> ArrayRef {
 
 /// The values of these rows, in memory of their own.
 pub(crate) fn taken(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
+    check_taken(array, rows)?;
     Ok(take(array, &UInt32Array::from_iter_values(rows.iter().copied()), None)?)
+}
+
+/// Asks before values of these rows are copied, of which some may come often.
+fn check_taken(array: &ArrayRef, rows: &[u32]) -> Result<()> {
+    let (offsets, bytes) = match array.data_type() {
+        DataType::Binary => (array.as_binary::<i32>().value_offsets(), 1),
+        DataType::Utf8 => (array.as_string::<i32>().value_offsets(), 1),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            (list.value_offsets(), memory_bytes(list.values()) / list.values().len().max(1))
+        }
+        _ => return Ok(()),
+    };
+    let length = |row: &u32| offsets.get(*row as usize + 1).map_or(0, |end| end - offsets[*row as usize]);
+    let elements: usize = rows.iter().map(|row| length(row).unsigned_abs() as usize).sum();
+    // The places of all of them in one array have 31 bits.
+    if i32::MAX as usize <= elements {
+        return Err(Error::Memory("copies of long values"));
+    }
+    Ok(ValueGuard::default().add(elements.saturating_mul(bytes))?)
 }
 
 /// All values, in memory of their own.

@@ -15,8 +15,10 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
+use planner::error::to_datafusion;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
+use types::{Condition, SqlError};
 
 use super::measure::{self, Measured};
 use super::output::Output;
@@ -182,11 +184,25 @@ impl From<engine::Error> for Ended {
         match error {
             engine::Error::Foreign(found) => match found.downcast::<SpillFailed>() {
                 Ok(failed) => Self::Failed(failed.0),
-                Err(found) => Self::Undecided(engine::Error::Foreign(found)),
+                Err(found) => match refusal(found.as_ref()) {
+                    Some(error) => Self::Failed(to_datafusion(error.clone())),
+                    None => Self::Undecided(engine::Error::Foreign(found)),
+                },
             },
             other => Self::Undecided(other),
         }
     }
+}
+
+/// Why no more values may be made: operators would make the same, many of them without asking.
+fn refusal<'a>(found: &'a (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'a SqlError> {
+    let error = found.downcast_ref::<SqlError>().or_else(|| {
+        let DataFusionError::External(inner) = found.downcast_ref::<DataFusionError>()?.find_root() else {
+            return None;
+        };
+        inner.downcast_ref::<SqlError>()
+    })?;
+    matches!(error.condition, Condition::OutOfMemory | Condition::QueryCanceled).then_some(error)
 }
 
 impl From<DataFusionError> for Ended {

@@ -99,7 +99,7 @@ impl ExecutionPlan for StageExec {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let counts = Counts::new(&self.metrics, partition);
         let producer = produce(Arc::clone(&self.covered), partition, context, sender, counts);
-        let producer = self.threads.spawn(&self.share, producer);
+        let producer = self.threads.spawn_until(&self.stop, &self.share, producer);
         let open = self.active.open();
         let rows = stream::unfold((receiver, Some((producer, open))), async |(mut receiver, producer)| {
             if let Some(batch) = receiver.recv().await {

@@ -37,7 +37,7 @@ use super::stage::StageExec;
 use crate::cover::cover_stage;
 use crate::execution::{block_cache, query_threads};
 use crate::fragment_cache::FragmentCache;
-use crate::runtime::runtime;
+use crate::runtime::{bound_values, runtime};
 use crate::scan::ScanPlanner;
 use crate::spill_room::keep_room;
 use crate::threads::Threads;
@@ -150,6 +150,7 @@ impl Worker {
             drop(old);
         }
         self.inner.memory.set_limit(Some(share.memory_bytes));
+        bound_values(share.memory_bytes, share.cache_bytes);
         self.inner.blocks.set_room(share.cache_bytes, share.cache_disk);
         self.inner.spill_bytes_max.store(share.spill_bytes_max, Ordering::Relaxed);
         Ok(())

@@ -73,7 +73,8 @@ const COMPILED_MAX: usize = 16;
 /// are served.
 fn may_be_large(plan: &LogicalPlan) -> DfResult<bool> {
     let is_large = |expr: &Expr| {
-        let names = ["repeat", "lpad", "rpad", "format"];
+        let names =
+            ["repeat", "lpad", "rpad", "format", "replace", "regexp_replace", "array_to_string", "jsonb_pretty"];
         Ok(matches!(expr, Expr::ScalarFunction(call) if names.contains(&call.name())))
     };
     plan.exists(|node| {

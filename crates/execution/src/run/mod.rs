@@ -174,7 +174,8 @@ impl Execution {
         context: &RunContext,
     ) -> BoxStream<'static, SqlResult<RecordBatch>> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let producer = self.threads_of(context).spawn(&context.share, produce(operators, task, sender));
+        let producer =
+            self.threads_of(context).spawn_until(&context.cancel, &context.share, produce(operators, task, sender));
         let (cancel, memory) = (context.cancel.clone(), Arc::clone(&context.memory));
         let reading = Reading { receiver, producer: Some(producer), cancel, memory, lease: context.lease.clone() };
         stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
@@ -226,7 +227,7 @@ impl Execution {
         context: &RunContext,
         task: impl Future<Output = SqlResult<T>> + Send + 'static,
     ) -> SqlResult<T> {
-        let task = self.threads_of(context).spawn(&context.share, task);
+        let task = self.threads_of(context).spawn_until(&context.cancel, &context.share, task);
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(canceled()),

@@ -22,9 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use types::Clock;
 use types::stack::PLAN_STACK;
+use types::{Clock, value_guard};
 
 pub use planning::PlanningThreads;
 pub use share::{Priority, QueryShare};
@@ -53,6 +54,7 @@ impl Threads {
         operators::take_turns();
         planner::stop::give_way_by(task::give_way);
         engine::run_parts_by(task::give_way);
+        value_guard::answer_by(task::may_make);
         // Twice as many: young queries have turns beside old ones.
         let number = AtomicUsize::new(0);
         let runtime = Builder::new_multi_thread()
@@ -71,8 +73,18 @@ impl Threads {
         query: &Arc<QueryShare>,
         task: impl Future<Output = T> + Send + 'static,
     ) -> AbortOnDropHandle<T> {
+        self.spawn_until(&CancellationToken::new(), query, task)
+    }
+
+    /// As [`Threads::spawn`], with what fires when nobody waits for the task any more: then it ends in the midst of a step too.
+    pub(crate) fn spawn_until<T: Send + 'static>(
+        &self,
+        stop: &CancellationToken,
+        query: &Arc<QueryShare>,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> AbortOnDropHandle<T> {
         let handle = match &self.runtime {
-            Some(runtime) => runtime.spawn(task::in_turns(&self.turns, query, task)),
+            Some(runtime) => runtime.spawn(task::in_turns(&self.turns, query, stop, task)),
             None => tokio::spawn(task),
         };
         AbortOnDropHandle::new(handle)

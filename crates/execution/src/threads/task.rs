@@ -9,8 +9,12 @@ use std::time::Duration;
 
 use futures::future::Either;
 use parking_lot::Mutex;
+use planner::allocated::check_room;
+use planner::interrupt;
+use planner::stop::canceled;
 use tokio::sync::OwnedSemaphorePermit;
-use types::{Clock, SystemClock};
+use tokio_util::sync::CancellationToken;
+use types::{Clock, SqlResult, SystemClock};
 
 use super::background::in_background;
 use super::turns::Turns;
@@ -43,6 +47,8 @@ const GONE: u8 = 5;
 pub(super) struct Task {
     turns: Arc<Turns>,
     pub(super) query: Arc<QueryShare>,
+    /// Fires when nobody waits for the task any more.
+    stop: CancellationToken,
     state: AtomicU8,
     /// Wakes the future around it, which the runtime polls.
     runtime: Mutex<Option<Waker>>,
@@ -55,10 +61,16 @@ pub(super) struct Task {
 }
 
 /// `future` as part of a query, in turns.
-pub(super) fn in_turns<F: Future>(turns: &Arc<Turns>, query: &Arc<QueryShare>, future: F) -> InTurns<F> {
+pub(super) fn in_turns<F: Future>(
+    turns: &Arc<Turns>,
+    query: &Arc<QueryShare>,
+    stop: &CancellationToken,
+    future: F,
+) -> InTurns<F> {
     let task = Arc::new(Task {
         turns: Arc::clone(turns),
         query: Arc::clone(query),
+        stop: stop.clone(),
         state: AtomicU8::new(IDLE),
         runtime: Mutex::default(),
         begun_ns: AtomicU64::new(0),
@@ -71,7 +83,7 @@ pub(super) fn in_turns<F: Future>(turns: &Arc<Turns>, query: &Arc<QueryShare>, f
 /// `future` as another task of the query that runs here; as it is where none does.
 pub(crate) fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
     match CURRENT.try_with(Arc::clone) {
-        Ok(task) => Either::Left(in_turns(&task.turns, &task.query, future)),
+        Ok(task) => Either::Left(in_turns(&task.turns, &task.query, &task.stop, future)),
         Err(_) => Either::Right(future),
     }
 }
@@ -139,6 +151,15 @@ pub(super) fn give_way(part: &mut dyn FnMut()) {
     });
     // Around each part: the runtime gives the thread's queue to another thread for so long alone, and takes it back where none has come by then.
     if is_outside.unwrap_or(false) { tokio::task::block_in_place(part) } else { part() }
+}
+
+/// Whether the statement that the thread works for may go on, and hold so many bytes more: for whoever makes large values.
+pub(super) fn may_make(bytes: usize) -> SqlResult<()> {
+    if CURRENT.try_with(|task| task.stop.is_cancelled()).unwrap_or(false) {
+        return Err(canceled());
+    }
+    interrupt::check()?;
+    if bytes == 0 { Ok(()) } else { check_room(bytes) }
 }
 
 /// Waits until so few compute at length that another one may, to be held meanwhile: all of them would be beside those that have turns. A

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::Int32Type;
 use datafusion::functions_nested as nested;
 use datafusion::logical_expr::ScalarUDF;
-use types::{Condition, SqlError, SqlResult, SqlType};
+use types::value_guard::check_growth;
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::call::Call;
 use super::cast::TextWriter;
 use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::text_lists::{ELEMENT_BYTES, check_count, text_lists};
+use super::value_bytes::value_bytes;
 use crate::semantics::type_rules::common_type_of;
 
 const INT4: Gives = Gives::of(SqlType::Int4);
@@ -175,11 +178,14 @@ fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>)
     let list = call.arguments[0].values.as_list::<i32>();
     let mut lengths = Vec::with_capacity(call.rows);
     let mut positions = Vec::new();
-    let mut validity = Vec::with_capacity(call.rows);
+    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueGuard::default());
+    let element_bytes = ELEMENT_BYTES + value_bytes(list.values().as_ref()) / list.values().len().max(1);
     for index in 0..call.rows {
         let found = row(index)?;
         validity.push(found.is_some());
         let found = found.unwrap_or_default();
+        guard.add(found.len().saturating_mul(element_bytes))?;
+        check_count(positions.len() + found.len())?;
         lengths.push(found.len());
         positions.extend(found.into_iter().filter_map(|at| u32::try_from(at).ok()));
     }
@@ -228,14 +234,15 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
             if list.is_null(index) && null.is_none() {
                 continue;
             }
-            if !is_first {
-                out.push_str(separator);
-            }
+            let separator = if is_first { "" } else { separator };
+            check_growth(out, separator.len().saturating_add(writer.length(index)))?;
+            out.push_str(separator);
             is_first = false;
             // A boolean's cast to text spells it out, its own form is a letter.
             if element == SqlType::Bool && list.is_valid(index) {
                 out.push(if list.as_boolean().value(index) { 't' } else { 'f' });
             } else if writer.write(index, out).is_none() {
+                check_growth(out, null.map_or(0, str::len))?;
                 out.push_str(null.unwrap_or_default());
             }
         }
@@ -246,31 +253,16 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// A NULL separator splits into characters, an empty one not at all.
 fn from_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, separator) = (call.text(0), call.text(1));
-    let mut parts: Vec<Option<String>> = Vec::new();
-    let mut lengths = Vec::with_capacity(call.rows);
-    let mut validity = Vec::with_capacity(call.rows);
-    for row in 0..call.rows {
-        let before = parts.len();
-        let Some(text) = text.get(row) else {
-            lengths.push(0);
-            validity.push(false);
-            continue;
-        };
+    text_lists(call, |row, parts| {
+        let Some(text) = text.get(row) else { return Ok(false) };
         let null = if call.count() == 3 { call.text(2).get(row) } else { None };
-        let keep = |part: &str| (Some(part) != null).then(|| part.to_owned());
+        let mut push = |part: &str| parts.push((Some(part) != null).then_some(part));
         match separator.get(row) {
             _ if text.is_empty() => {}
-            None => parts.extend(text.chars().map(|character| keep(character.encode_utf8(&mut [0; 4])))),
-            Some("") => parts.push(keep(text)),
-            Some(separator) => parts.extend(text.split(separator).map(keep)),
+            None => text.chars().try_for_each(|character| push(character.encode_utf8(&mut [0; 4])))?,
+            Some("") => push(text)?,
+            Some(separator) => text.split(separator).try_for_each(push)?,
         }
-        lengths.push(parts.len() - before);
-        validity.push(true);
-    }
-    let arrow::datatypes::DataType::List(item) = call.gives.arrow_type() else {
-        return Err(SqlError::internal("an array type is a list"));
-    };
-    let values: ArrayRef = Arc::new(parts.into_iter().collect::<StringViewArray>());
-    let offsets = arrow::buffer::OffsetBuffer::from_lengths(lengths);
-    Ok(Arc::new(arrow::array::ListArray::new(item, offsets, values, Some(validity.into()))))
+        Ok(true)
+    })
 }

@@ -6,9 +6,12 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, BooleanArray, BooleanBuilder, PrimitiveArray,
     PrimitiveBuilder, StringViewArray, StringViewBuilder,
 };
-use types::{SqlResult, SqlType};
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 use crate::semantics::Session;
+
+/// The values of a binary array lie one after the other, and their places have 31 bits.
+const BINARY_BYTES_MAX: usize = i32::MAX as usize;
 
 /// Arguments as arrays in the Arrow form of their SQL type; constants as arrays of one row.
 pub(crate) struct Call<'a> {
@@ -110,8 +113,10 @@ impl<'a> Call<'a> {
         mut row: impl FnMut(usize) -> SqlResult<Option<T::Native>>,
     ) -> SqlResult<ArrayRef> {
         let mut builder = PrimitiveBuilder::<T>::with_capacity(self.rows).with_data_type(self.gives.arrow_type());
+        let mut guard = ValueGuard::default();
         for index in 0..self.rows {
             builder.append_option(row(index)?);
+            guard.add(0)?;
         }
         Ok(Arc::new(builder.finish()))
     }
@@ -119,24 +124,30 @@ impl<'a> Call<'a> {
     /// Builds a boolean result row by row.
     pub(crate) fn booleans(&self, mut row: impl FnMut(usize) -> SqlResult<Option<bool>>) -> SqlResult<ArrayRef> {
         let mut builder = BooleanBuilder::with_capacity(self.rows);
+        let mut guard = ValueGuard::default();
         for index in 0..self.rows {
             builder.append_option(row(index)?);
+            guard.add(0)?;
         }
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Builds a text result: `row` writes into the buffer and says whether there is a value.
+    /// Builds a text result: `row` writes into the buffer and says whether there is a value. Where a value may be far longer than its arguments, it
+    /// asks itself before it writes.
     pub(crate) fn texts(
         &self,
         mut row: impl FnMut(usize, &mut String) -> SqlResult<Option<()>>,
     ) -> SqlResult<ArrayRef> {
         let mut builder = StringViewBuilder::with_capacity(self.rows);
-        let mut buffer = String::new();
+        let (mut buffer, mut guard) = (String::new(), ValueGuard::default());
         for index in 0..self.rows {
             buffer.clear();
-            match row(index, &mut buffer)? {
-                Some(()) => builder.append_value(&buffer),
-                None => builder.append_null(),
+            let is_there = row(index, &mut buffer)?.is_some();
+            guard.add_text(buffer.len())?;
+            if is_there {
+                builder.append_value(&buffer);
+            } else {
+                builder.append_null();
             }
         }
         Ok(Arc::new(builder.finish()))
@@ -144,21 +155,36 @@ impl<'a> Call<'a> {
 
     /// Builds a text result of parts of the arguments, copying nothing else.
     pub(crate) fn slices<'t>(&self, mut row: impl FnMut(usize) -> SqlResult<Option<&'t str>>) -> SqlResult<ArrayRef> {
-        let mut builder = StringViewBuilder::with_capacity(self.rows);
+        let (mut builder, mut guard) = (StringViewBuilder::with_capacity(self.rows), ValueGuard::default());
         for index in 0..self.rows {
-            builder.append_option(row(index)?);
+            let text = row(index)?;
+            guard.add(text.map_or(0, str::len))?;
+            builder.append_option(text);
         }
         Ok(Arc::new(builder.finish()))
     }
 
     /// Builds a bytea result.
     pub(crate) fn binaries(&self, mut row: impl FnMut(usize) -> SqlResult<Option<Vec<u8>>>) -> SqlResult<ArrayRef> {
-        let mut builder = BinaryBuilder::new();
+        let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());
         for index in 0..self.rows {
-            builder.append_option(row(index)?);
+            let bytes = row(index)?;
+            check_binary(&builder, bytes.as_deref(), &mut guard)?;
+            builder.append_option(bytes);
         }
         Ok(Arc::new(builder.finish()))
     }
+}
+
+/// Asks whether a value may be added to those of a binary array.
+pub(crate) fn check_binary(builder: &BinaryBuilder, value: Option<&[u8]>, guard: &mut ValueGuard) -> SqlResult<()> {
+    let bytes = value.map_or(0, <[u8]>::len);
+    guard.add_text(bytes)?;
+    if BINARY_BYTES_MAX <= builder.values_slice().len() + bytes {
+        return Err(SqlError::new(Condition::OutOfMemory, "out of memory")
+            .with_detail("The bytea values of some thousand rows have 2 GB together."));
+    }
+    Ok(())
 }
 
 /// The scale of a numeric type; 0 for others.

@@ -30,7 +30,9 @@ pub mod portable;
 mod series;
 mod settled;
 mod text;
+mod text_lists;
 mod type_name;
+pub(crate) mod value_bytes;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

@@ -1,15 +1,14 @@
 //! Regular expressions and SIMILAR TO. Expressions are compiled once per call where the pattern is constant.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, ListArray, StringViewArray};
-use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, Int32Type};
+use arrow::array::ArrayRef;
+use arrow::datatypes::Int32Type;
 use regex::{Regex, RegexBuilder};
+use types::value_guard::check_growth;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::Call;
 use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::text_lists::text_lists;
 
 #[cfg(test)]
 mod tests;
@@ -204,35 +203,19 @@ pub(super) fn substring_similar(_call: &Call<'_>) -> SqlResult<ArrayRef> {
     Err(SqlError::unsupported("substring(text SIMILAR pattern ESCAPE character)"))
 }
 
-fn lists(
-    call: &Call<'_>,
-    mut row: impl FnMut(usize, &mut Vec<Option<String>>) -> SqlResult<bool>,
-) -> SqlResult<ArrayRef> {
-    let (mut parts, mut lengths, mut validity) =
-        (Vec::new(), Vec::with_capacity(call.rows), Vec::with_capacity(call.rows));
-    for index in 0..call.rows {
-        let before = parts.len();
-        validity.push(row(index, &mut parts)?);
-        lengths.push(parts.len() - before);
-    }
-    let DataType::List(item) = call.gives.arrow_type() else {
-        return Err(SqlError::internal("an array type is a list"));
-    };
-    let values: ArrayRef = Arc::new(parts.into_iter().collect::<StringViewArray>());
-    Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, Some(validity.into()))))
-}
-
 fn groups(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
     let mut compiled = Compiled::default();
-    lists(call, |row, parts| {
+    text_lists(call, |row, parts| {
         let flags = if call.count() == 3 { call.text(2).get(row) } else { Some("") };
         let (Some(text), Some(pattern), Some(flags)) = (text.get(row), pattern.get(row), flags) else {
             return Ok(false);
         };
         let Some(captures) = compiled.get(pattern, flags)?.captures(text) else { return Ok(false) };
         let first = usize::from(1 < captures.len());
-        parts.extend((first..captures.len()).map(|index| captures.get(index).map(|found| found.as_str().to_owned())));
+        for index in first..captures.len() {
+            parts.push(captures.get(index).map(|found| found.as_str()))?;
+        }
         Ok(true)
     })
 }
@@ -253,8 +236,9 @@ fn replace(call: &Call<'_>) -> SqlResult<ArrayRef> {
         let mut rest = 0;
         for captures in regex.captures_iter(text).take(limit) {
             let found = captures.get(0).expect("group 0 is the whole match");
+            check_growth(out, found.start() - rest + replacement.len())?;
             out.push_str(&text[rest..found.start()]);
-            expand(replacement, &captures, out);
+            expand(replacement, &captures, out)?;
             rest = found.end();
         }
         out.push_str(&text[rest..]);
@@ -263,7 +247,13 @@ fn replace(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 /// Appends a replacement with `\1` to `\9` and `\&` filled in.
-fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) {
+fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) -> SqlResult<()> {
+    let push_group = |index: usize, out: &mut String| {
+        let group = captures.get(index).map_or("", |group| group.as_str());
+        check_growth(out, group.len())?;
+        out.push_str(group);
+        SqlResult::Ok(())
+    };
     let mut characters = replacement.chars();
     while let Some(character) = characters.next() {
         if character != '\\' {
@@ -271,21 +261,22 @@ fn expand(replacement: &str, captures: &regex::Captures<'_>, out: &mut String) {
             continue;
         }
         match characters.next() {
-            Some('&') => out.push_str(&captures[0]),
+            Some('&') => push_group(0, out)?,
             Some(digit @ '1'..='9') => {
                 let index = usize::try_from(u32::from(digit) - u32::from('0')).expect("one digit");
-                out.push_str(captures.get(index).map_or("", |group| group.as_str()));
+                push_group(index, out)?;
             }
             Some('\\') | None => out.push('\\'),
             Some(other) => out.extend(['\\', other]),
         }
     }
+    Ok(())
 }
 
 fn split(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
     let mut compiled = Compiled::default();
-    lists(call, |row, parts| {
+    text_lists(call, |row, parts| {
         let flags = if call.count() == 3 { call.text(2).get(row) } else { Some("") };
         let (Some(text), Some(pattern), Some(flags)) = (text.get(row), pattern.get(row), flags) else {
             return Ok(false);
@@ -297,10 +288,10 @@ fn split(call: &Call<'_>) -> SqlResult<ArrayRef> {
             if found.is_empty() && (found.start() == 0 || found.start() == text.len()) {
                 continue;
             }
-            parts.push(Some(text[rest..found.start()].to_owned()));
+            parts.push(Some(&text[rest..found.start()]))?;
             rest = found.end();
         }
-        parts.push(Some(text[rest..].to_owned()));
+        parts.push(Some(&text[rest..]))?;
         Ok(true)
     })
 }

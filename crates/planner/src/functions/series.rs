@@ -11,7 +11,7 @@ use arrow::datatypes::{
 };
 use datafusion::logical_expr::Volatility;
 use types::numeric::{self, Digits};
-use types::{Condition, SqlError, SqlResult, SqlType};
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::arithmetic::interval;
 use super::call::Call;
@@ -104,7 +104,7 @@ where
 {
     let mut values: Vec<i128> = Vec::new();
     let mut lengths = Vec::with_capacity(call.rows);
-    let mut validity = Vec::with_capacity(call.rows);
+    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueGuard::default());
     for row in 0..call.rows {
         let mut walk = series(row)?;
         validity.push(walk.is_some());
@@ -115,6 +115,7 @@ where
             if values.len() == had {
                 break;
             }
+            guard.add((values.len() - had) * size_of::<i128>())?;
             if ELEMENT_COUNT_MAX < values.len() {
                 let message = format!("generate_series of more than {ELEMENT_COUNT_MAX} values is not supported here");
                 return Err(SqlError::new(Condition::ProgramLimitExceeded, message));

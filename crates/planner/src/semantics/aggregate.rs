@@ -47,7 +47,7 @@ impl Rewriter<'_> {
             "array_agg" if matches!(type_of(&params.args[0], self.schema)?, SqlType::Array(_)) => {
                 return Err(external(SqlError::unsupported("an array of more than one dimension")));
             }
-            "string_agg" if !matches!(params.args.get(1), Some(Expr::Literal(..))) => call.func = string_agg_varying(),
+            "string_agg" if !params.args.get(1).is_some_and(is_short_literal) => call.func = string_agg_varying(),
             _ => {}
         }
         if !shows_order(&name) {
@@ -146,4 +146,11 @@ pub(super) fn counted(args: Vec<Expr>) -> Vec<Expr> {
         [Expr::Literal(ScalarValue::Int32(Some(one)), None)] => vec![lit(i64::from(*one))],
         _ => args,
     }
+}
+
+/// Separators up to this many bytes are put between texts without asking for memory.
+const SEPARATOR_BYTES_MAX: usize = 1 << 10;
+
+fn is_short_literal(separator: &Expr) -> bool {
+    matches!(separator, Expr::Literal(value, _) if value.size() <= SEPARATOR_BYTES_MAX)
 }

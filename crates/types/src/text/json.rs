@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::{Condition, SqlError, SqlResult};
+use crate::value_guard::check_growth;
+use crate::{Condition, SqlError, SqlResult, ValueGuard};
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,7 @@ pub fn check_json(text: &str) -> SqlResult<()> {
 
 /// Reads a JSON value as a tree.
 pub fn parse_json(text: &str) -> SqlResult<Json<'_>> {
-    let mut reader = Reader { text, at: 0, decode: true };
+    let mut reader = Reader { text, at: 0, decode: true, guard: ValueGuard::default() };
     let value = reader.value(0)?;
     reader.skip_space();
     if reader.at != text.len() { Err(reader.invalid()) } else { Ok(value) }
@@ -81,7 +82,7 @@ pub fn format_json_string(text: &str, out: &mut String) {
 /// The members of a valid JSON object, each with its decoded key and its value's text; `None` if the value is no object.
 #[must_use]
 pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
-    let mut reader = Reader { text, at: 0, decode: false };
+    let mut reader = Reader { text, at: 0, decode: false, guard: ValueGuard::default() };
     reader.skip_space();
     reader.take(b'{').then(|| reader.member_spans())?
 }
@@ -89,7 +90,7 @@ pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
 /// The elements of a valid JSON array, each as its text; `None` if the value is no array.
 #[must_use]
 pub fn elements(text: &str) -> Option<Vec<&str>> {
-    let mut reader = Reader { text, at: 0, decode: false };
+    let mut reader = Reader { text, at: 0, decode: false, guard: ValueGuard::default() };
     reader.skip_space();
     reader.take(b'[').then(|| reader.element_spans())?
 }
@@ -101,7 +102,7 @@ pub fn string_value(text: &str) -> Option<Cow<'_, str>> {
     if !trimmed.starts_with('"') {
         return None;
     }
-    Reader { text: trimmed, at: 0, decode: true }.string().ok()
+    Reader { text: trimmed, at: 0, decode: true, guard: ValueGuard::default() }.string().ok()
 }
 
 impl Json<'_> {
@@ -180,6 +181,8 @@ fn write_number(text: &str, out: &mut String) -> SqlResult<()> {
         out.push_str(mantissa);
         return Ok(());
     }
+    // A few characters may stand for EXPONENT_MAX digits.
+    check_growth(out, usize::try_from(exponent.unsigned_abs()).unwrap_or(usize::MAX).saturating_add(text.len()))?;
     let digits: String = [whole, fraction].concat();
     let point = i64::try_from(whole.len()).unwrap_or(i64::MAX) + exponent;
     let is_zero = digits.bytes().all(|byte| byte == b'0');
@@ -207,6 +210,8 @@ struct Reader<'a> {
     at: usize,
     /// Whether strings are decoded; spans of checked text need only their ends.
     decode: bool,
+    /// Of the tree.
+    guard: ValueGuard,
 }
 
 impl<'a> Reader<'a> {
@@ -286,7 +291,9 @@ impl<'a> Reader<'a> {
             if !self.take(b':') {
                 return Err(self.invalid());
             }
-            members.push((key, self.value(depth + 1)?));
+            let value = self.value(depth + 1)?;
+            self.guard.add_scratch(size_of::<(Cow<'_, str>, Json<'_>)>() + key.len())?;
+            members.push((key, value));
             self.skip_space();
             if self.take(b'}') {
                 return Ok(Json::Object(members));
@@ -305,7 +312,9 @@ impl<'a> Reader<'a> {
             return Ok(Json::Array(elements));
         }
         loop {
-            elements.push(self.value(depth + 1)?);
+            let value = self.value(depth + 1)?;
+            self.guard.add_scratch(size_of::<Json<'_>>())?;
+            elements.push(value);
             self.skip_space();
             if self.take(b']') {
                 return Ok(Json::Array(elements));

@@ -102,7 +102,7 @@ impl ScanFilter {
                 None => among,
             });
         }
-        self.condition.is_true(batch, memory)
+        self.condition.is_true_in_portions(batch, memory)
     }
 }
 

@@ -15,6 +15,8 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
 
+use super::guarded::Guarded;
+
 /// As many rows may wait before DISTINCT looks for repeated ones.
 const ROWS_BEFORE_THINNING: usize = 8192;
 
@@ -69,7 +71,7 @@ impl AggregateUDFImpl for Gather {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if args.order_bys.is_empty() {
-            return self.plain.accumulator(args);
+            return Ok(Box::new(Guarded::new(self.plain.accumulator(args)?)));
         }
         let keys = args.order_bys.iter().map(|key| key.expr.data_type(args.schema)).collect::<Result<Vec<_>>>()?;
         let fields = keys.iter().zip(args.order_bys);

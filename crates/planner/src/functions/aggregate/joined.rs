@@ -9,6 +9,10 @@ use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature};
+use types::ValueGuard;
+use types::value_guard::check_growth;
+
+use crate::functions::external;
 
 /// Takes what `string_agg` takes.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -51,17 +55,35 @@ impl AggregateUDFImpl for Joined {
 /// The texts so far, each with its separator.
 #[derive(Debug, Default)]
 struct Texts {
-    parts: Vec<(String, Option<String>)>,
+    parts: Vec<(String, Option<Arc<str>>)>,
     bytes: usize,
+}
+
+impl Texts {
+    /// A separator as it is held: most are the one before.
+    fn separator(&mut self, separator: Option<&str>) -> Option<Arc<str>> {
+        let separator = separator?;
+        if let Some((_, Some(last))) = self.parts.last()
+            && **last == *separator
+        {
+            return Some(Arc::clone(last));
+        }
+        self.bytes += separator.len();
+        Some(separator.into())
+    }
 }
 
 impl Accumulator for Texts {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let (texts, separators) = (cast(&values[0], &DataType::Utf8View)?, cast(&values[1], &DataType::Utf8View)?);
+        let mut guard = ValueGuard::default();
         for (text, separator) in texts.as_string_view().iter().zip(separators.as_string_view()) {
             if let Some(text) = text {
-                self.bytes += text.len() + separator.map_or(0, str::len) + size_of::<(String, Option<String>)>();
-                self.parts.push((text.to_owned(), separator.map(str::to_owned)));
+                let before = self.bytes;
+                let separator = self.separator(separator);
+                self.bytes += text.len() + size_of::<(String, Option<Arc<str>>)>();
+                guard.add(self.bytes - before).map_err(external)?;
+                self.parts.push((text.to_owned(), separator));
             }
         }
         Ok(())
@@ -90,7 +112,9 @@ impl Accumulator for Texts {
             match &mut joined {
                 None => joined = Some(text.clone()),
                 Some(joined) => {
-                    joined.push_str(separator.as_deref().unwrap_or_default());
+                    let separator = separator.as_deref().unwrap_or_default();
+                    check_growth(joined, separator.len() + text.len()).map_err(external)?;
+                    joined.push_str(separator);
                     joined.push_str(text);
                 }
             }

@@ -9,7 +9,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, Signature, Volatility};
 use types::text::{format_json_string, normalize_jsonb};
-use types::{Condition, SessionZone, SqlError, SqlType};
+use types::value_guard::check_length;
+use types::{Condition, SessionZone, SqlError, SqlType, ValueGuard};
 
 use crate::functions::cast::TextWriter;
 use crate::functions::external;
@@ -75,6 +76,7 @@ impl Accumulator for Parts {
         // Behind the arguments come the values to order by.
         let last = self.types.len() - 1;
         let writer = JsonWriter::new(&values[last], &self.types[last], SessionZone::UTC);
+        let mut guard = ValueGuard::default();
         for row in 0..values[0].len() {
             let mut part = String::new();
             if last == 1 {
@@ -86,6 +88,7 @@ impl Accumulator for Parts {
                 part.push_str(" : ");
             }
             writer.write(row, &mut part);
+            guard.add_text(part.len()).map_err(external)?;
             self.parts.push(part);
         }
         Ok(())
@@ -107,6 +110,7 @@ impl Accumulator for Parts {
         if self.parts.is_empty() {
             return Ok(ScalarValue::Utf8View(None));
         }
+        check_length(self.parts.iter().map(|part| part.len() + 2).sum()).map_err(external)?;
         let joined = self.parts.join(", ");
         let text = if self.name.contains("object") { format!("{{ {joined} }}") } else { format!("[{joined}]") };
         let text = if self.name.starts_with("jsonb") { normalize_jsonb(&text).map_err(external)? } else { text };

@@ -7,6 +7,7 @@ mod exact_spread;
 mod filtered;
 mod gather;
 mod groups;
+mod guarded;
 mod joined;
 mod json;
 mod moving;

@@ -16,9 +16,11 @@ use types::text::{
     parse_int2, parse_int4, parse_int8, parse_interval, parse_numeric, parse_oid, parse_time, parse_timestamp_in,
     parse_timestamptz_in, parse_uuid,
 };
-use types::{Condition, SqlError, SqlResult, SqlType};
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::{CastKind, convert as convert_any, missing_cast, to_text};
+use crate::functions::call::check_binary;
+use crate::functions::text_lists::ELEMENT_BYTES;
 use crate::semantics::Session;
 use crate::semantics::type_rules::plain;
 
@@ -59,9 +61,11 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
             each::<UInt32Type>(texts, to, |text| crate::system::read_name(to, text, context))
         }
         T::Bytea => {
-            let mut builder = BinaryBuilder::new();
+            let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());
             for text in texts {
-                builder.append_option(text.map(parse_bytea).transpose()?);
+                let bytes = text.map(parse_bytea).transpose()?;
+                check_binary(&builder, bytes.as_deref(), &mut guard)?;
+                builder.append_option(bytes);
             }
             Ok(Arc::new(builder.finish()))
         }
@@ -80,26 +84,19 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
             Ok(Arc::clone(values))
         }
         T::Jsonb => {
-            let mut builder = StringViewBuilder::with_capacity(texts.len());
+            let (mut builder, mut guard) = (StringViewBuilder::with_capacity(texts.len()), ValueGuard::default());
             for text in texts {
-                builder.append_option(text.map(normalize_jsonb).transpose()?);
+                let json = text.map(normalize_jsonb).transpose()?;
+                guard.add_text(json.as_ref().map_or(0, String::len))?;
+                builder.append_option(json);
             }
             Ok(Arc::new(builder.finish()))
         }
-        T::Array(element) => {
-            let split = |text: &str, add: &mut dyn FnMut(Option<&str>)| {
-                parse_array(text, &mut |element| {
-                    add(element);
-                    Ok(())
-                })
-            };
-            lists(texts, to, (element, kind), session, split)
-        }
+        T::Array(element) => lists(texts, to, (element, kind), session, |text, add| parse_array(text, add)),
         T::Int2Vector | T::OidVector => {
             let element = to.element().ok_or_else(|| SqlError::internal("a vector has elements"))?;
             lists(texts, to, (&element, kind), session, |text, add| {
-                text.split_whitespace().for_each(|element| add(Some(element)));
-                Ok(())
+                text.split_whitespace().try_for_each(|element| add(Some(element)))
             })
         }
         T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::InternalChar => {
@@ -143,8 +140,10 @@ fn each<T: ArrowPrimitiveType>(
     parse: impl Fn(&str) -> SqlResult<T::Native>,
 ) -> SqlResult<ArrayRef> {
     let mut builder = PrimitiveBuilder::<T>::with_capacity(texts.len()).with_data_type(to.arrow_type());
+    let mut guard = ValueGuard::default();
     for text in texts {
         builder.append_option(text.map(&parse).transpose()?);
+        guard.add(0)?;
     }
     Ok(Arc::new(builder.finish()))
 }
@@ -155,16 +154,18 @@ fn lists(
     to: &SqlType,
     (element, kind): (&SqlType, CastKind),
     session: &Session,
-    split: impl Fn(&str, &mut dyn FnMut(Option<&str>)) -> SqlResult<()>,
+    split: impl Fn(&str, &mut dyn FnMut(Option<&str>) -> SqlResult<()>) -> SqlResult<()>,
 ) -> SqlResult<ArrayRef> {
     let mut elements = StringViewBuilder::new();
-    let mut lengths = Vec::with_capacity(texts.len());
+    let (mut lengths, mut guard) = (Vec::with_capacity(texts.len()), ValueGuard::default());
     for text in texts {
         let mut count = 0;
         if let Some(text) = text {
             split(text, &mut |element| {
+                guard.add(ELEMENT_BYTES + element.map_or(0, str::len))?;
                 elements.append_option(element);
                 count += 1;
+                Ok(())
             })?;
         }
         lengths.push(count);

@@ -12,10 +12,12 @@ use types::text::{
     ArrayWriter, format_bytea, format_date, format_float4, format_float8, format_int, format_interval, format_numeric,
     format_time, format_timestamp, format_timestamptz, format_uuid,
 };
-use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType};
+use types::value_guard::check_length;
+use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::{CastKind, is_text};
 use crate::StatementContext;
+use crate::functions::value_bytes::value_bytes;
 use crate::semantics::Session;
 
 /// Writes the rows of one array in their type's text form.
@@ -36,6 +38,16 @@ impl<'a> TextWriter<'a> {
     pub(crate) fn naming(mut self, context: Option<&'a StatementContext>) -> Self {
         self.names = context;
         self
+    }
+
+    /// About how many bytes a row's value has as text, where that may be many.
+    pub(crate) fn length(&self, row: usize) -> usize {
+        match self.sql_type {
+            _ if self.values.is_null(row) => 0,
+            SqlType::Array(_) => value_bytes(self.values.slice(row, 1).as_ref()),
+            SqlType::Bytea => 2 * self.values.as_binary::<i32>().value(row).len(),
+            _ => self.values.as_string_view_opt().map_or(0, |texts| texts.value(row).len()),
+        }
     }
 
     /// Appends a row's value, or says that it is NULL.
@@ -137,12 +149,14 @@ pub(super) fn convert(
     }
     let writer = TextWriter::new(values, from, session.zone).naming(session.names());
     let mut builder = StringViewBuilder::with_capacity(values.len());
-    let mut text = String::new();
+    let (mut text, mut guard) = (String::new(), ValueGuard::default());
     for row in 0..values.len() {
         text.clear();
+        check_length(writer.length(row))?;
         match writer.write(row, &mut text) {
             Some(()) => {
                 fit(&mut text, from, to, kind)?;
+                guard.add_text(text.len())?;
                 builder.append_value(&text);
             }
             None => builder.append_null(),

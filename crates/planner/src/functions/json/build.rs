@@ -4,6 +4,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Float32Type, Float64Type, Int32Type, TimestampMicrosecondType};
 use types::text::json::{elements, members};
 use types::text::{Json, format_json_string, format_timestamp, normalize_jsonb, parse_json};
+use types::value_guard::{check_growth, check_length};
 use types::{Condition, SessionZone, SqlError, SqlResult, SqlType};
 
 use crate::StatementContext;
@@ -28,6 +29,11 @@ impl<'a> JsonWriter<'a> {
     pub(crate) fn naming(mut self, context: Option<&'a StatementContext>) -> Self {
         self.names = context;
         self
+    }
+
+    /// About how many bytes a row's value has as JSON, where that may be many.
+    fn length(&self, row: usize) -> usize {
+        TextWriter::new(self.values, self.sql_type, self.zone).length(row)
     }
 
     /// Appends a row's value; NULL is JSON's null.
@@ -86,12 +92,14 @@ impl<'a> JsonWriter<'a> {
     }
 }
 
-fn write_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) {
+fn write_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) -> SqlResult<()> {
     let argument = &call.arguments[index];
     let row = if argument.is_constant { 0 } else { row };
-    JsonWriter::new(&argument.values, &call.types[index], call.session.zone)
-        .naming(call.session.names())
-        .write(row, out);
+    let writer = JsonWriter::new(&argument.values, &call.types[index], call.session.zone).naming(call.session.names());
+    check_growth(out, writer.length(row))?;
+    writer.write(row, out);
+    // Some characters become six.
+    check_length(out.len())
 }
 
 /// Gives the text its final form: `jsonb` is normalised.
@@ -110,7 +118,7 @@ pub(super) fn to_json(call: &Call<'_>) -> SqlResult<ArrayRef> {
         if argument.values.is_null(if argument.is_constant { 0 } else { row }) {
             return Ok(None);
         }
-        write_argument(call, 0, row, out);
+        write_argument(call, 0, row, out)?;
         finish(call, out)
     })
 }
@@ -122,7 +130,7 @@ pub(super) fn array(call: &Call<'_>) -> SqlResult<ArrayRef> {
             if index != 0 {
                 out.push_str(", ");
             }
-            write_argument(call, index, row, out);
+            write_argument(call, index, row, out)?;
         }
         out.push(']');
         finish(call, out)
@@ -153,7 +161,7 @@ pub(super) fn object(call: &Call<'_>) -> SqlResult<ArrayRef> {
                 })?;
             format_json_string(&key, out);
             out.push_str(" : ");
-            write_argument(call, index + 1, row, out);
+            write_argument(call, index + 1, row, out)?;
         }
         out.push('}');
         finish(call, out)
@@ -256,10 +264,13 @@ pub(super) fn strip_nulls(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-fn write_pretty(json: &str, indent: usize, out: &mut String) {
+/// Nested values are indented by the square of their depth: small ones may become large.
+fn write_pretty(json: &str, indent: usize, out: &mut String) -> SqlResult<()> {
     let line = |indent: usize, out: &mut String| {
+        check_growth(out, 1 + indent * 4)?;
         out.push('\n');
         out.extend(std::iter::repeat_n(' ', indent * 4));
+        SqlResult::Ok(())
     };
     if let Some(parts) = members(json) {
         out.push('{');
@@ -267,12 +278,13 @@ fn write_pretty(json: &str, indent: usize, out: &mut String) {
             if index != 0 {
                 out.push(',');
             }
-            line(indent + 1, out);
+            line(indent + 1, out)?;
+            check_growth(out, key.len())?;
             format_json_string(key, out);
             out.push_str(": ");
-            write_pretty(value, indent + 1, out);
+            write_pretty(value, indent + 1, out)?;
         }
-        line(indent, out);
+        line(indent, out)?;
         out.push('}');
     } else if let Some(parts) = elements(json) {
         out.push('[');
@@ -280,17 +292,19 @@ fn write_pretty(json: &str, indent: usize, out: &mut String) {
             if index != 0 {
                 out.push(',');
             }
-            line(indent + 1, out);
-            write_pretty(value, indent + 1, out);
+            line(indent + 1, out)?;
+            write_pretty(value, indent + 1, out)?;
         }
-        line(indent, out);
+        line(indent, out)?;
         out.push(']');
     } else {
+        check_growth(out, json.len())?;
         out.push_str(json);
     }
+    Ok(())
 }
 
 pub(super) fn pretty(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let json = call.text(0);
-    call.texts(|row, out| Ok(json.get(row).map(|json| write_pretty(json, 0, out))))
+    call.texts(|row, out| json.get(row).map(|json| write_pretty(json, 0, out)).transpose())
 }

@@ -1,40 +1,70 @@
 //! Whether `jsonb` holds something: `@>`, `?` and their kind.
 
 use arrow::array::{ArrayRef, AsArray};
-use types::SqlResult;
 use types::text::{Json, parse_json};
+use types::{SqlResult, ValueGuard};
 
 use crate::functions::call::Call;
 
-fn is_within(whole: &Json<'_>, part: &Json<'_>, is_top: bool) -> bool {
-    match (whole, part) {
-        (Json::Object(whole), Json::Object(part)) => part
-            .iter()
-            .all(|(key, value)| whole.iter().any(|(name, found)| name == key && is_within(found, value, false))),
+/// Takes as long as both sides multiplied: it asks now and then whether it is to go on.
+fn is_within(whole: &Json<'_>, part: &Json<'_>, is_top: bool, guard: &mut ValueGuard) -> SqlResult<bool> {
+    guard.add(0)?;
+    let mut is_among = |whole: &[Json<'_>], part: &Json<'_>| {
+        for found in whole {
+            if is_within(found, part, false, guard)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    Ok(match (whole, part) {
+        (Json::Object(whole), Json::Object(part)) => {
+            for (key, value) in part {
+                let mut is_there = false;
+                for (name, found) in whole {
+                    if name == key && is_within(found, value, false, guard)? {
+                        is_there = true;
+                        break;
+                    }
+                }
+                if !is_there {
+                    return Ok(false);
+                }
+            }
+            true
+        }
         (Json::Array(whole), Json::Array(part)) => {
-            part.iter().all(|value| whole.iter().any(|found| is_within(found, value, false)))
+            for value in part {
+                if !is_among(whole, value)? {
+                    return Ok(false);
+                }
+            }
+            true
         }
         // An array holds a lone scalar, but only at the top.
-        (Json::Array(whole), scalar) if is_top && !matches!(scalar, Json::Object(_)) => {
-            whole.iter().any(|found| is_within(found, scalar, false))
-        }
+        (Json::Array(whole), scalar) if is_top && !matches!(scalar, Json::Object(_)) => is_among(whole, scalar)?,
         (Json::Number(a), Json::Number(b)) => a == b || same_number(a, b),
         (a, b) => a == b,
-    }
+    })
 }
 
 /// 1 and 1.0 are the same number.
 fn same_number(a: &str, b: &str) -> bool {
-    let canonical = |text: &str| {
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text.to_owned() }
-    };
+    fn canonical(text: &str) -> &str {
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+    }
     canonical(a) == canonical(b)
+}
+
+/// Whether one text of JSON holds another.
+fn is_text_within(whole: &str, part: &str) -> SqlResult<bool> {
+    is_within(&parse_json(whole)?, &parse_json(part)?, true, &mut ValueGuard::default())
 }
 
 pub(super) fn contains(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (whole, part) = (call.text(0), call.text(1));
     call.booleans(|row| match (whole.get(row), part.get(row)) {
-        (Some(whole), Some(part)) => Ok(Some(is_within(&parse_json(whole)?, &parse_json(part)?, true))),
+        (Some(whole), Some(part)) => is_text_within(whole, part).map(Some),
         _ => Ok(None),
     })
 }
@@ -42,7 +72,7 @@ pub(super) fn contains(call: &Call<'_>) -> SqlResult<ArrayRef> {
 pub(super) fn contained(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (part, whole) = (call.text(0), call.text(1));
     call.booleans(|row| match (whole.get(row), part.get(row)) {
-        (Some(whole), Some(part)) => Ok(Some(is_within(&parse_json(whole)?, &parse_json(part)?, true))),
+        (Some(whole), Some(part)) => is_text_within(whole, part).map(Some),
         _ => Ok(None),
     })
 }

@@ -1,6 +1,7 @@
 //! `format('%s and %I', ...)`.
 
 use arrow::array::ArrayRef;
+use types::value_guard::check_growth;
 use types::{Condition, SqlError, SqlResult};
 
 use super::push_argument;
@@ -23,6 +24,7 @@ fn fill(call: &Call<'_>, row: usize, template: &str, out: &mut String) -> SqlRes
     let mut next = 1;
     let mut rest = template;
     while let Some(start) = rest.find('%') {
+        check_growth(out, start)?;
         out.push_str(&rest[..start]);
         rest = &rest[start + 1..];
         if let Some(after) = rest.strip_prefix('%') {
@@ -56,7 +58,7 @@ fn fill(call: &Call<'_>, row: usize, template: &str, out: &mut String) -> SqlRes
             return Err(invalid("too few arguments for format()"));
         }
         let mut text = String::new();
-        let found = push_argument(call, index, row, &mut text);
+        let found = push_argument(call, index, row, &mut text)?;
         let mut filled = String::new();
         match (conversion, found) {
             ('s', _) => filled = text,
@@ -72,6 +74,7 @@ fn fill(call: &Call<'_>, row: usize, template: &str, out: &mut String) -> SqlRes
             (other, _) => return Err(invalid(&format!("unrecognized format() type specifier \"{other}\""))),
         }
         let padding = width.saturating_sub(filled.chars().count());
+        check_growth(out, padding.saturating_add(filled.len()))?;
         if !is_left {
             out.extend(std::iter::repeat_n(' ', padding));
         }

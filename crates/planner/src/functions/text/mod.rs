@@ -7,6 +7,7 @@ mod shape;
 
 use arrow::array::ArrayRef;
 use datafusion::functions::{string as s, unicode as u};
+use types::value_guard::check_growth;
 use types::{SqlResult, SqlType};
 
 use super::call::Call;
@@ -124,23 +125,22 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 ];
 
 /// Appends an argument's row in its type's text form; `None` for NULL.
-pub(super) fn push_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) -> Option<()> {
+pub(super) fn push_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) -> SqlResult<Option<()>> {
     let argument = &call.arguments[index];
     let row = if argument.is_constant { 0 } else { row };
     // Output functions say t and f where a cast says true and false.
     if call.types[index] == SqlType::Bool {
-        call.boolean(index, row).map(|value| types::text::format_bool(value, out))
-    } else {
-        TextWriter::new(&argument.values, &call.types[index], call.session.zone)
-            .naming(call.session.names())
-            .write(row, out)
+        return Ok(call.boolean(index, row).map(|value| types::text::format_bool(value, out)));
     }
+    let writer = TextWriter::new(&argument.values, &call.types[index], call.session.zone).naming(call.session.names());
+    check_growth(out, writer.length(row))?;
+    Ok(writer.write(row, out))
 }
 
 fn concat(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.texts(|row, out| {
         for index in 0..call.count() {
-            let _ = push_argument(call, index, row, out);
+            let _ = push_argument(call, index, row, out)?;
         }
         Ok(Some(()))
     })
@@ -154,9 +154,10 @@ fn concat_ws(call: &Call<'_>) -> SqlResult<ArrayRef> {
         for index in 1..call.count() {
             let before = out.len();
             if !is_first {
+                check_growth(out, separator.len())?;
                 out.push_str(separator);
             }
-            match push_argument(call, index, row, out) {
+            match push_argument(call, index, row, out)? {
                 Some(()) => is_first = false,
                 None => out.truncate(before),
             }
@@ -171,11 +172,10 @@ pub(super) fn concatenate_any(call: &Call<'_>) -> SqlResult<ArrayRef> {
         for index in 0..2 {
             let argument = &call.arguments[index];
             let row = if argument.is_constant { 0 } else { row };
-            if TextWriter::new(&argument.values, &call.types[index], call.session.zone)
-                .naming(call.session.names())
-                .write(row, out)
-                .is_none()
-            {
+            let writer =
+                TextWriter::new(&argument.values, &call.types[index], call.session.zone).naming(call.session.names());
+            check_growth(out, writer.length(row))?;
+            if writer.write(row, out).is_none() {
                 return Ok(None);
             }
         }

@@ -1,14 +1,11 @@
 //! Quoting for use inside SQL.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, ListArray, StringViewArray};
-use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::DataType;
+use arrow::array::ArrayRef;
 use types::{Condition, SqlError, SqlResult};
 
 use super::push_argument;
 use crate::functions::call::Call;
+use crate::functions::text_lists::text_lists;
 
 /// Words that mean something by themselves and so are quoted as names.
 const RESERVED: &[&str] = &[
@@ -191,7 +188,7 @@ pub(super) fn literal(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let mut text = String::new();
     call.texts(|row, out| {
         text.clear();
-        Ok(push_argument(call, 0, row, &mut text).map(|()| push_literal(&text, out)))
+        Ok(push_argument(call, 0, row, &mut text)?.map(|()| push_literal(&text, out)))
     })
 }
 
@@ -199,7 +196,7 @@ pub(super) fn nullable(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let mut text = String::new();
     call.texts(|row, out| {
         text.clear();
-        match push_argument(call, 0, row, &mut text) {
+        match push_argument(call, 0, row, &mut text)? {
             Some(()) => push_literal(&text, out),
             None => out.push_str("NULL"),
         }
@@ -247,21 +244,12 @@ fn split_name(name: &str) -> Option<Vec<String>> {
 
 pub(super) fn parse_identifier(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let name = call.text(0);
-    let (mut parts, mut lengths, mut validity) = (Vec::new(), Vec::new(), Vec::new());
-    for row in 0..call.rows {
-        let split = match name.get(row) {
-            Some(name) => Some(split_name(name).ok_or_else(|| {
-                SqlError::new(Condition::InvalidParameterValue, format!("string is not a valid identifier: \"{name}\""))
-            })?),
-            None => None,
-        };
-        validity.push(split.is_some());
-        lengths.push(split.as_ref().map_or(0, Vec::len));
-        parts.extend(split.unwrap_or_default());
-    }
-    let DataType::List(item) = call.gives.arrow_type() else {
-        return Err(SqlError::internal("an array type is a list"));
-    };
-    let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(parts));
-    Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, Some(validity.into()))))
+    text_lists(call, |row, parts| {
+        let Some(name) = name.get(row) else { return Ok(false) };
+        let split = split_name(name).ok_or_else(|| {
+            SqlError::new(Condition::InvalidParameterValue, format!("string is not a valid identifier: \"{name}\""))
+        })?;
+        split.iter().try_for_each(|part| parts.push(Some(part)))?;
+        Ok(true)
+    })
 }

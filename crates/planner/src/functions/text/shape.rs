@@ -7,16 +7,10 @@ use arrow::array::{ArrayRef, FixedSizeBinaryBuilder};
 use arrow::datatypes::{Int32Type, Int64Type};
 use md5::{Digest, Md5};
 use types::text::{format_bytea, parse_bytea};
+use types::value_guard::{VALUE_BYTES_MAX, check_growth, check_length, too_long};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::functions::call::Call;
-
-/// Longer results are refused, as PostgreSQL refuses a gigabyte.
-const LENGTH_MAX: usize = 1 << 30;
-
-fn too_long() -> SqlError {
-    SqlError::new(Condition::ProgramLimitExceeded, "requested length too large")
-}
 
 pub(super) fn byte_count(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.primitive::<Int32Type>(|row| Ok(call.bytes(0, row).and_then(|bytes| i32::try_from(bytes.len()).ok())))
@@ -32,6 +26,7 @@ pub(super) fn replace(call: &Call<'_>) -> SqlResult<ArrayRef> {
         }
         let mut rest = 0;
         for (index, found) in text.match_indices(from) {
+            check_growth(out, index - rest + to.len())?;
             out.push_str(&text[rest..index]);
             out.push_str(to);
             rest = index + found.len();
@@ -61,9 +56,7 @@ pub(super) fn repeat(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.texts(|row, out| {
         let (Some(text), Some(count)) = (text.get(row), count.get(row)) else { return Ok(None) };
         let count = usize::try_from(count).unwrap_or(0);
-        if text.len().checked_mul(count).is_none_or(|length| LENGTH_MAX <= length) {
-            return Err(too_long());
-        }
+        check_length(text.len().saturating_mul(count))?;
         out.extend(std::iter::repeat_n(text, count));
         Ok(Some(()))
     })
@@ -100,12 +93,14 @@ fn pad(call: &Call<'_>, is_left: bool) -> SqlResult<ArrayRef> {
         let fill = if call.count() == 3 { call.text(2).get(row) } else { Some(" ") };
         let Some(fill) = fill else { return Ok(None) };
         let length = usize::try_from(length).unwrap_or(0);
-        if LENGTH_MAX / 4 <= length {
+        // As if each character had four bytes, as in PostgreSQL.
+        if VALUE_BYTES_MAX / 4 <= length {
             return Err(too_long());
         }
         let count = text.chars().count();
         let kept = text.char_indices().nth(length).map_or(text, |(index, _)| &text[..index]);
         let missing = if fill.is_empty() { 0 } else { length.saturating_sub(count) };
+        check_length(missing.saturating_add(text.len()))?;
         let filling = fill.chars().cycle().take(missing);
         if is_left {
             out.extend(filling);

@@ -1,0 +1,98 @@
+//! Batches whose values are too large to be computed all at once.
+
+use types::value_guard;
+
+use crate::stop::run_part;
+use crate::{Batch, Result};
+
+/// What is computed of a batch at a time takes no more, roughly.
+const COMPUTED_BYTES_MAX: usize = 64 << 20;
+
+/// Hands what is computed of a batch to `next`: all at once, or where these would be too large values, of its portions one after the other.
+///
+/// # Errors
+/// Those of `compute` and `next`.
+pub(crate) fn in_portions<T>(
+    batch: Batch,
+    mut compute: impl FnMut(Batch) -> Result<T>,
+    mut next: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    // Columns are shared: a copy costs nothing beside what is computed.
+    let (computed, is_too_much) = value_guard::within(COMPUTED_BYTES_MAX, || compute(batch.clone()));
+    if !is_too_much {
+        return next(computed?);
+    }
+    let mut portions = vec![batch];
+    while let Some(portion) = portions.pop() {
+        let (rows, middle) = (portion.rows, portion.rows / 2);
+        if middle == 0 {
+            // The values of one row have to be there together.
+            next(compute(portion)?)?;
+            continue;
+        }
+        let (computed, is_too_much) = run_part(|| value_guard::within(COMPUTED_BYTES_MAX, || compute(portion.clone())));
+        if is_too_much {
+            // The last one is the next one.
+            portions.push(portion.clone().slice(middle, rows));
+            portions.push(portion.slice(0, middle));
+        } else {
+            next(computed?)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use types::ValueGuard;
+
+    use super::*;
+    use crate::{Bounds, Column, Data, Error};
+
+    fn numbers(rows: i64) -> Batch {
+        let bounds = Bounds { min: 0, max: rows.into() };
+        let column = Column::new(Data::Ints { values: Arc::new((0..rows).collect()), bounds });
+        Batch { rows: column.rows(), columns: vec![column] }
+    }
+
+    fn values(batch: &Batch) -> Vec<i64> {
+        let Data::Ints { values, .. } = &batch.columns[0].data else { panic!("numbers") };
+        values.to_vec()
+    }
+
+    /// The portions of a batch whose row `at` makes `bytes(at)`.
+    fn portions(batch: Batch, bytes: impl Fn(i64) -> usize) -> Result<Vec<Vec<i64>>> {
+        let mut all = Vec::new();
+        let compute = |portion: Batch| {
+            let mut guard = ValueGuard::default();
+            values(&portion).into_iter().try_for_each(|row| guard.add(bytes(row)))?;
+            Ok(portion)
+        };
+        in_portions(batch, compute, |portion| {
+            all.push(values(&portion));
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    #[test]
+    fn large_values_are_computed_in_portions_in_their_order() {
+        let one = portions(numbers(1_000), |_| 1 << 10).unwrap();
+        assert_eq!(one.len(), 1);
+        let many = portions(numbers(1_000), |_| 1 << 20).unwrap();
+        assert!(many.iter().all(|portion| portion.len() <= 64), "{many:?}");
+        assert_eq!(many.concat(), (0..1_000).collect::<Vec<_>>());
+        // Where few are large, the others stay together, and what is larger than a step may make comes alone.
+        let few = portions(numbers(1_000), |row| if row == 700 { 1 << 30 } else { 8 }).unwrap();
+        assert_eq!(few.concat(), (0..1_000).collect::<Vec<_>>());
+        assert!(few.contains(&vec![700]) && few.len() < 20, "{few:?}");
+    }
+
+    #[test]
+    fn other_errors_end_it() {
+        let failing = in_portions(numbers(8), |_| Err::<(), _>(Error::Value("a sum")), |()| Ok(()));
+        assert!(matches!(failing, Err(Error::Value("a sum"))));
+    }
+}
