@@ -14,7 +14,7 @@ pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
 /// Questions are asked after so many bytes, and after so many rows: those that take long take milliseconds.
 const BYTES_BETWEEN: usize = 1 << 20;
-const ROWS_BETWEEN: u32 = 256;
+const ROWS_BETWEEN: usize = 256;
 
 /// Says whether the statement that this thread works for may go on, and whether the process may hold so many bytes more: 0 where no large values are made.
 pub type Permission = fn(usize) -> SqlResult<()>;
@@ -86,7 +86,7 @@ pub fn check(bytes: usize) -> SqlResult<()> {
 /// Counts the values that one call makes, and asks now and then.
 #[derive(Debug, Default)]
 pub struct ValueGuard {
-    rows: u32,
+    rows: usize,
     bytes: usize,
 }
 
@@ -99,7 +99,8 @@ impl ValueGuard {
     pub fn add(&mut self, bytes: usize) -> SqlResult<()> {
         self.rows += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.rows < ROWS_BETWEEN && self.bytes < BYTES_BETWEEN { Ok(()) } else { self.ask() }
+        // One comparison: this is asked of each value.
+        if (self.rows * (BYTES_BETWEEN / ROWS_BETWEEN)) | self.bytes < BYTES_BETWEEN { Ok(()) } else { self.ask() }
     }
 
     /// As [`ValueGuard::add`], for a text that may be too long.

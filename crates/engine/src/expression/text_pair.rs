@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::StringViewBuilder;
 use blocks::Comparison;
 use types::ValueGuard;
+use types::value_guard::{VALUE_BYTES_MAX, too_long};
 
 use super::{Computed, both_valid};
 use crate::{Bits, Column, Data, Error, Result};
@@ -70,9 +71,13 @@ pub(super) fn joined(parts: &[Computed], rows: usize) -> Result<Computed> {
     for row in 0..rows {
         text.clear();
         if validity.as_ref().is_none_or(|bits| bits.get(row)) {
-            let parts = texts.iter().map(|(texts, is_scalar)| texts.get(if *is_scalar { 0 } else { row }));
-            guard.add_text(parts.clone().map(str::len).fold(0, usize::saturating_add))?;
-            parts.for_each(|part| text.push_str(part));
+            for (texts, is_scalar) in &texts {
+                text.push_str(texts.get(if *is_scalar { 0 } else { row }));
+                if VALUE_BYTES_MAX <= text.len() {
+                    return Err(too_long().into());
+                }
+            }
+            guard.add(text.len())?;
         }
         builder.append_value(&text);
     }

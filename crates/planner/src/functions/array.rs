@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, ByteView};
 use arrow::datatypes::Int32Type;
 use datafusion::functions_nested as nested;
 use datafusion::logical_expr::ScalarUDF;
@@ -229,13 +229,15 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
         let (Some(list), Some(separator)) = (call.list(0, row), separator.get(row)) else { return Ok(None) };
         let null = if call.count() == 3 { call.text(2).get(row) } else { None };
         let writer = TextWriter::new(&list, &element, call.session.zone).naming(call.session.names());
+        let texts = list.as_string_view_opt();
+        let lengths = |index: usize| texts.map_or(0, |texts| ByteView::from(texts.views()[index]).length as usize);
         let mut is_first = true;
         for index in 0..list.len() {
             if list.is_null(index) && null.is_none() {
                 continue;
             }
             let separator = if is_first { "" } else { separator };
-            check_growth(out, separator.len().saturating_add(writer.length(index)))?;
+            check_growth(out, separator.len().saturating_add(lengths(index)))?;
             out.push_str(separator);
             is_first = false;
             // A boolean's cast to text spells it out, its own form is a letter.

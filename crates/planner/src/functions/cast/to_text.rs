@@ -12,7 +12,7 @@ use types::text::{
     ArrayWriter, format_bytea, format_date, format_float4, format_float8, format_int, format_interval, format_numeric,
     format_time, format_timestamp, format_timestamptz, format_uuid,
 };
-use types::value_guard::check_length;
+use types::value_guard::check_growth;
 use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::{CastKind, is_text};
@@ -40,13 +40,13 @@ impl<'a> TextWriter<'a> {
         self
     }
 
-    /// About how many bytes a row's value has as text, where that may be many.
-    pub(crate) fn length(&self, row: usize) -> usize {
+    /// Asks before a row's value is put behind a text, where it may be far longer than what is in memory: the elements of an array share theirs.
+    pub(crate) fn check(&self, row: usize, out: &str) -> SqlResult<()> {
         match self.sql_type {
-            _ if self.values.is_null(row) => 0,
-            SqlType::Array(_) => value_bytes(self.values.slice(row, 1).as_ref()),
-            SqlType::Bytea => 2 * self.values.as_binary::<i32>().value(row).len(),
-            _ => self.values.as_string_view_opt().map_or(0, |texts| texts.value(row).len()),
+            SqlType::Array(_) if self.values.is_valid(row) => {
+                check_growth(out, value_bytes(self.values.slice(row, 1).as_ref()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -152,7 +152,7 @@ pub(super) fn convert(
     let (mut text, mut guard) = (String::new(), ValueGuard::default());
     for row in 0..values.len() {
         text.clear();
-        check_length(writer.length(row))?;
+        writer.check(row, &text)?;
         match writer.write(row, &mut text) {
             Some(()) => {
                 fit(&mut text, from, to, kind)?;

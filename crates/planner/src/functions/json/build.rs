@@ -31,11 +31,6 @@ impl<'a> JsonWriter<'a> {
         self
     }
 
-    /// About how many bytes a row's value has as JSON, where that may be many.
-    fn length(&self, row: usize) -> usize {
-        TextWriter::new(self.values, self.sql_type, self.zone).length(row)
-    }
-
     /// Appends a row's value; NULL is JSON's null.
     pub(crate) fn write(&self, row: usize, out: &mut String) {
         use SqlType as T;
@@ -96,9 +91,8 @@ fn write_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) -
     let argument = &call.arguments[index];
     let row = if argument.is_constant { 0 } else { row };
     let writer = JsonWriter::new(&argument.values, &call.types[index], call.session.zone).naming(call.session.names());
-    check_growth(out, writer.length(row))?;
+    TextWriter::new(&argument.values, &call.types[index], call.session.zone).check(row, out)?;
     writer.write(row, out);
-    // Some characters become six.
     check_length(out.len())
 }
 

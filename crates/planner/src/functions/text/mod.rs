@@ -7,7 +7,7 @@ mod shape;
 
 use arrow::array::ArrayRef;
 use datafusion::functions::{string as s, unicode as u};
-use types::value_guard::check_growth;
+use types::value_guard::check_length;
 use types::{SqlResult, SqlType};
 
 use super::call::Call;
@@ -133,8 +133,10 @@ pub(super) fn push_argument(call: &Call<'_>, index: usize, row: usize, out: &mut
         return Ok(call.boolean(index, row).map(|value| types::text::format_bool(value, out)));
     }
     let writer = TextWriter::new(&argument.values, &call.types[index], call.session.zone).naming(call.session.names());
-    check_growth(out, writer.length(row))?;
-    Ok(writer.write(row, out))
+    writer.check(row, out)?;
+    let written = writer.write(row, out);
+    check_length(out.len())?;
+    Ok(written)
 }
 
 fn concat(call: &Call<'_>) -> SqlResult<ArrayRef> {
@@ -154,7 +156,6 @@ fn concat_ws(call: &Call<'_>) -> SqlResult<ArrayRef> {
         for index in 1..call.count() {
             let before = out.len();
             if !is_first {
-                check_growth(out, separator.len())?;
                 out.push_str(separator);
             }
             match push_argument(call, index, row, out)? {
@@ -174,10 +175,11 @@ pub(super) fn concatenate_any(call: &Call<'_>) -> SqlResult<ArrayRef> {
             let row = if argument.is_constant { 0 } else { row };
             let writer =
                 TextWriter::new(&argument.values, &call.types[index], call.session.zone).naming(call.session.names());
-            check_growth(out, writer.length(row))?;
+            writer.check(row, out)?;
             if writer.write(row, out).is_none() {
                 return Ok(None);
             }
+            check_length(out.len())?;
         }
         Ok(Some(()))
     })
