@@ -1,11 +1,11 @@
-//! Batches whose values are too large to be computed all at once.
+//! Computes a batch by halves where the values of all its rows at once would be too large.
 
 use types::value_guard;
 
 use crate::stop::run_part;
 use crate::{Batch, Result};
 
-/// What is computed of a batch at a time takes no more, roughly.
+/// A batch is halved where the values computed of it would take more bytes than this, roughly.
 const COMPUTED_BYTES_MAX: usize = 64 << 20;
 
 /// Hands what is computed of a batch to `next`: all at once, or where these would be too large values, of its portions one after the other.
@@ -79,13 +79,14 @@ mod tests {
 
     #[test]
     fn large_values_are_computed_in_portions_in_their_order() {
-        let one = portions(numbers(1_000), |_| 1 << 10).unwrap();
+        let one = portions(numbers(1_000), |_| 1 << 10).expect("it computes nothing that fails");
         assert_eq!(one.len(), 1);
-        let many = portions(numbers(1_000), |_| 1 << 20).unwrap();
+        let many = portions(numbers(1_000), |_| 1 << 20).expect("halves are small enough");
         assert!(many.iter().all(|portion| portion.len() <= 64), "{many:?}");
         assert_eq!(many.concat(), (0..1_000).collect::<Vec<_>>());
         // Where few are large, the others stay together, and what is larger than a step may make comes alone.
-        let few = portions(numbers(1_000), |row| if row == 700 { 1 << 30 } else { 8 }).unwrap();
+        let few =
+            portions(numbers(1_000), |row| if row == 700 { 1 << 30 } else { 8 }).expect("one row is never refused");
         assert_eq!(few.concat(), (0..1_000).collect::<Vec<_>>());
         assert!(few.contains(&vec![700]) && few.len() < 20, "{few:?}");
     }

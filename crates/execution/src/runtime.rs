@@ -16,7 +16,7 @@ use crate::Config;
 /// How the names of DataFusion's spill folders begin.
 const SPILL_PREFIX: &str = "datafusion-";
 
-/// What a process holds in large blocks without queries and caches.
+/// The process needs about this many bytes of large blocks beside queries and caches.
 const OWN_BYTES: usize = 256 << 20;
 
 /// Bounds what values may take that no operator holds yet, by what queries share and what caches have: they have a third more, by default four fifths of

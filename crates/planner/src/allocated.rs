@@ -19,7 +19,7 @@ const STRIPES: usize = 16;
 #[repr(align(128))]
 struct Stripe(AtomicI64);
 
-/// What large blocks hold, in parts: those of one thread may be less than nothing.
+/// The bytes of all large blocks are the sum of these counters. One counter may be negative: another thread may free what its threads allocated.
 static LARGE_HELD_BYTES: [Stripe; STRIPES] = [const { Stripe(AtomicI64::new(0)) }; STRIPES];
 
 /// The most that large blocks may hold when more values are to be made.

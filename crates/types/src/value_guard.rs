@@ -33,7 +33,7 @@ pub fn too_long() -> SqlError {
         .with_detail("A value has less than 1 GB.")
 }
 
-/// What a step may still make.
+/// The bytes that a step may still make, and whether it has asked for more.
 #[derive(Debug, Clone, Copy)]
 struct StepBound {
     left_bytes: usize,

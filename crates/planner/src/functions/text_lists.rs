@@ -10,7 +10,7 @@ use types::{SqlError, SqlResult, ValueGuard};
 
 use crate::functions::call::Call;
 
-/// What an element takes beside its text.
+/// An element takes this many bytes beside its text.
 pub(super) const ELEMENT_BYTES: usize = 16;
 
 /// Whether there may be more elements than so many: the places of a column's arrays in all their elements have 31 bits.

@@ -1,4 +1,5 @@
-//! What the values of an array take by themselves: neither what other slices of its buffers have, nor once for all rows what several of them share.
+//! Measures the values of an array as if each row had a copy of its own: other slices of its buffers do not count, and bytes that rows share count for
+//! each of them.
 
 use arrow::array::{Array, AsArray, ByteView};
 use arrow::datatypes::DataType;

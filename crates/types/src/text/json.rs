@@ -210,7 +210,7 @@ struct Reader<'a> {
     at: usize,
     /// Whether strings are decoded; spans of checked text need only their ends.
     decode: bool,
-    /// Of the tree.
+    /// Counts the memory of the tree that is read.
     guard: ValueGuard,
 }
 

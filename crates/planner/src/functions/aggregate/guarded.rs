@@ -12,7 +12,7 @@ use crate::functions::value_bytes::value_bytes;
 #[derive(Debug)]
 pub(super) struct Guarded {
     inner: Box<dyn Accumulator>,
-    /// Of the first argument, which the value is made of.
+    /// The aggregate has taken this many bytes of its first argument, of which its value is made.
     taken_bytes: usize,
     guard: ValueGuard,
 }
