@@ -9,6 +9,7 @@ pub(crate) mod as_of;
 mod expansion;
 mod expression;
 mod group_keys;
+mod many_windows;
 pub(crate) mod modification;
 mod named_columns;
 mod output_name;

@@ -13,7 +13,8 @@ use super::named_columns::NamedColumns;
 use super::provider::Provider;
 use super::resolve::Locked;
 use super::{
-    Binder, as_of, expansion, group_keys, output_name, parameter, resolve, row_count, type_cost, with_queries,
+    Binder, as_of, expansion, group_keys, many_windows, output_name, parameter, resolve, row_count, type_cost,
+    with_queries,
 };
 use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
@@ -147,6 +148,7 @@ pub(super) fn logical_over(
     expansion::check(&query)?;
     type_cost::check(&query)?;
     group_keys::tell_apart(&mut query);
+    many_windows::add_filters(&mut query);
     with_queries::mark(&mut query);
     let provider = Provider::over(binder, given.clone(), NamedColumns::of(&query));
     let mut context = PlannerContext::new().with_prepare_param_data_types(parameter::fields(types));

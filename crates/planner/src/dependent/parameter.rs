@@ -1,5 +1,6 @@
 //! Outer columns of a subquery's plan, and the functions that stand for them while it runs.
 
+use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -18,26 +19,39 @@ use parking_lot::Mutex;
 /// The outer columns that a subquery's plan uses, each once, its own subqueries included.
 pub(super) fn outer_references(plan: &LogicalPlan) -> DfResult<Vec<(FieldRef, Column)>> {
     let mut found = Vec::new();
-    collect(plan, &[], &mut found)?;
+    collect(plan, None, &mut found)?;
     Ok(found)
 }
 
-/// Collects from `plan`, in whose subqueries columns of the schemas `nearer` are meant before those further out.
-fn collect(plan: &LogicalPlan, nearer: &[DFSchema], found: &mut Vec<(FieldRef, Column)>) -> DfResult<()> {
+/// The schemas of the queries that enclose a subquery within the examined plan, the innermost first.
+#[derive(Clone, Copy)]
+struct Enclosing<'a> {
+    schema: &'a DFSchema,
+    further: Option<&'a Enclosing<'a>>,
+}
+
+impl Enclosing<'_> {
+    fn has_column(&self, column: &Column) -> bool {
+        let mut schemas = std::iter::successors(Some(self), |nearer| nearer.further);
+        schemas.any(|query| query.schema.has_column(column))
+    }
+}
+
+/// Collects from `plan`, in whose subqueries columns of the queries `nearer` are meant before those further out.
+fn collect(plan: &LogicalPlan, nearer: Option<&Enclosing<'_>>, found: &mut Vec<(FieldRef, Column)>) -> DfResult<()> {
     plan.apply(|node| {
-        let schema = merge_schema(&node.inputs());
+        let schema = OnceCell::new();
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Expr::OuterReferenceColumn(field, column) = expr
-                    && !nearer.iter().any(|schema| schema.has_column(column))
+                    && !nearer.is_some_and(|nearer| nearer.has_column(column))
                     && !found.iter().any(|(_, known)| known == column)
                 {
                     found.push((Arc::clone(field), column.clone()));
                 }
                 if let Some(subplan) = subplan_of(expr) {
-                    let mut nearer = nearer.to_vec();
-                    nearer.push(schema.clone());
-                    collect(subplan, &nearer, found)?;
+                    let schema = schema.get_or_init(|| merge_schema(&node.inputs()));
+                    collect(subplan, Some(&Enclosing { schema, further: nearer }), found)?;
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -60,10 +74,15 @@ pub(super) type Slots = Arc<Mutex<Vec<ScalarValue>>>;
 
 /// `plan` with its outer columns read from `slots`, in the order of `outer`.
 pub(super) fn parameterize(plan: LogicalPlan, outer: &[Column], slots: &Slots) -> DfResult<LogicalPlan> {
-    replace(plan, &[], outer, slots)
+    replace(plan, None, outer, slots)
 }
 
-fn replace(plan: LogicalPlan, nearer: &[DFSchema], outer: &[Column], slots: &Slots) -> DfResult<LogicalPlan> {
+fn replace(
+    plan: LogicalPlan,
+    nearer: Option<&Enclosing<'_>>,
+    outer: &[Column],
+    slots: &Slots,
+) -> DfResult<LogicalPlan> {
     let replaced = plan.transform_up(|node| {
         let schema = merge_schema(&node.inputs());
         let names = NamePreserver::new(&node);
@@ -96,20 +115,19 @@ pub(super) fn rows_apart(values: Values) -> DfResult<LogicalPlan> {
 
 fn replace_expr(
     expr: Expr,
-    nearer: &[DFSchema],
+    nearer: Option<&Enclosing<'_>>,
     schema: &DFSchema,
     outer: &[Column],
     slots: &Slots,
 ) -> DfResult<Transformed<Expr>> {
     let inside = |plan: &Arc<LogicalPlan>| -> DfResult<Arc<LogicalPlan>> {
-        let mut nearer = nearer.to_vec();
-        nearer.push(schema.clone());
-        replace(plan.as_ref().clone(), &nearer, outer, slots).map(Arc::new)
+        let nearer = Enclosing { schema, further: nearer };
+        replace(plan.as_ref().clone(), Some(&nearer), outer, slots).map(Arc::new)
     };
     Ok(match expr {
         Expr::OuterReferenceColumn(field, column) => {
             let at = outer.iter().position(|known| *known == column);
-            match at.filter(|_| !nearer.iter().any(|schema| schema.has_column(&column))) {
+            match at.filter(|_| !nearer.is_some_and(|nearer| nearer.has_column(&column))) {
                 Some(at) => {
                     let function = ScalarUDF::from(Parameter::new(at, field, slots));
                     Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), Vec::new())))

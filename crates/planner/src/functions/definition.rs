@@ -186,6 +186,7 @@ impl Definition {
         let names: Vec<String> = arguments.iter().map(plain).collect();
         match (self.is_operator(), names.as_slice()) {
             (true, [left, right]) => missing_operator(self.name, left, right),
+            (false, [operand]) if self.name == NEGATE => missing_prefix_operator("-", operand),
             // Functions of sets are known without what makes their lists.
             _ => missing_function(self.name.strip_suffix("_list").unwrap_or(self.name), &names.join(", ")),
         }
@@ -198,11 +199,20 @@ pub(crate) fn missing_operator(operator: &str, left: &str, right: &str) -> SqlEr
         .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts.")
 }
 
+/// `42883` for an operator before its operand.
+fn missing_prefix_operator(operator: &str, operand: &str) -> SqlError {
+    SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {operator} {operand}"))
+        .with_hint("No operator matches the given name and argument type. You might need to add an explicit type cast.")
+}
+
 /// `42883` for a function.
 pub(crate) fn missing_function(name: &str, arguments: &str) -> SqlError {
     SqlError::new(Condition::UndefinedFunction, format!("function {name}({arguments}) does not exist"))
         .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
 }
+
+/// The name of the function that a minus before its operand is.
+pub(crate) const NEGATE: &str = "negate";
 
 struct Fit {
     targets: Vec<SqlType>,

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use types::{SqlError, SqlResult, SqlType};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use super::arithmetic::Arithmetic;
 use super::call::{Argument, Call};
@@ -137,6 +138,8 @@ pub(crate) struct ResolvedFunction {
     gives: SqlType,
     session: Arc<Session>,
     signature: Signature,
+    /// A hash of its name, overload and argument types, made once: what is hashed in a nested call passes through every call around it.
+    hash: u64,
 }
 
 impl ResolvedFunction {
@@ -150,6 +153,8 @@ impl ResolvedFunction {
         let gives = definition.overloads[overload].result(&takes)?;
         let accepted = if takes.is_empty() { TypeSignature::Nullary } else { TypeSignature::Any(takes.len()) };
         let signature = Signature::new(accepted, definition.volatility);
+        let mut hasher = Xxh3Default::new();
+        (definition.name, overload, &takes).hash(&mut hasher);
         Ok(Arc::new(ScalarUDF::new_from_impl(Self {
             definition,
             overload,
@@ -157,6 +162,7 @@ impl ResolvedFunction {
             gives,
             session: Arc::clone(session),
             signature,
+            hash: hasher.digest(),
         })))
     }
 
@@ -239,9 +245,7 @@ impl Eq for ResolvedFunction {}
 
 impl Hash for ResolvedFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.definition.name.hash(state);
-        self.overload.hash(state);
-        self.takes.hash(state);
+        self.hash.hash(state);
     }
 }
 

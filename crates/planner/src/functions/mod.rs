@@ -48,8 +48,8 @@ use self::cast::CastKind;
 pub(crate) use self::conditional::{FIRST_NOT_NULL_NAME, FIRST_TRUE_NAME};
 use self::counted::Counted;
 pub(crate) use self::datetime::Field;
-use self::definition::Definition;
 pub(crate) use self::definition::missing_operator;
+use self::definition::{Definition, NEGATE};
 use self::directed::Directed;
 pub use self::directed::is_reversed;
 pub(crate) use self::function::external;
@@ -228,5 +228,5 @@ pub(crate) fn like(operator: &'static str, args: Vec<Expr>, session: &Arc<Sessio
 
 /// Unary minus.
 pub(crate) fn negate_definition() -> &'static Definition {
-    BY_NAME["negate"]
+    BY_NAME[NEGATE]
 }

@@ -15,6 +15,7 @@ mod lateral;
 mod origin;
 mod passes;
 mod repeats;
+mod shallow_subqueries;
 mod totals;
 mod undivided;
 mod union_names;
@@ -38,6 +39,7 @@ use self::join_order::JoinOrder;
 use self::lateral::AllLateralJoins;
 pub(crate) use self::origin::is_distribution_key;
 pub(crate) use self::passes::{Passed, passed, with_stack};
+use self::shallow_subqueries::ShallowSubqueries;
 use self::totals::FiltersAboveTotals;
 use self::union_names::UnionNames;
 
@@ -56,7 +58,7 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
     let rules = rules.map(DistinctWithoutSums::instead_of).map(FiltersAboveTotals::instead_of);
     let rules = rules.map(BoundedFilterPushdown::wrap);
-    let rules = rules.map(AllLateralJoins::instead_of);
+    let rules = rules.map(AllLateralJoins::instead_of).map(ShallowSubqueries::instead_of);
     let names: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(UnionNames);
     let mut rules: Vec<_> = std::iter::once(names).chain(rules).collect();
     if !is_on {

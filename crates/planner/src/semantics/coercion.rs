@@ -107,7 +107,12 @@ fn is_condition(expr: &Expr, schema: &DFSchema) -> bool {
             with_stack(|| is_condition(left, schema)) && is_condition(right, schema)
         }
         Expr::Not(inner) => is_condition(inner, schema),
-        Expr::BinaryExpr(_) | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::InList(_) => is_typed(expr, schema),
+        Expr::BinaryExpr(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::InList(_)
+        | Expr::Exists(_)
+        | Expr::InSubquery(_) => is_typed(expr, schema),
         Expr::Literal(..) | Expr::Column(_) | Expr::ScalarFunction(_) => {
             is_typed(expr, schema) && type_in(expr, schema).is_ok_and(|found| found == DataType::Boolean)
         }
@@ -145,6 +150,12 @@ fn is_typed(expr: &Expr, schema: &DFSchema) -> bool {
                 _ => false,
             };
             is_typed(&list.expr, schema) && list.list.iter().all(is_like_it)
+        }
+        // The walk over the plan has coerced the plans of its subqueries already.
+        Expr::ScalarSubquery(_) | Expr::Exists(_) => true,
+        Expr::InSubquery(within) => {
+            let member = within.subquery.subquery.schema().field(0).data_type();
+            is_typed(&within.expr, schema) && type_in(&within.expr, schema).is_ok_and(|sought| sought == *member)
         }
         Expr::Case(case) => {
             let gives = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);

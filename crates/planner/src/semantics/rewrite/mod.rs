@@ -15,6 +15,7 @@ use types::text::{IntervalUnits, format_interval, parse_interval_in};
 use types::{Condition, SqlError, SqlResult};
 
 use self::window::NamedWindows;
+use crate::functions::definition::NEGATE;
 
 #[cfg(test)]
 mod tests;
@@ -192,17 +193,27 @@ impl Rewriter {
     }
 }
 
-/// Minus binds tighter than `^`; PostgreSQL's other prefix operators are functions.
+/// Minus binds tighter than `^`; PostgreSQL's other prefix operators are functions. So is minus, but before a value: DataFusion's own minus
+/// computes the names of all that it stands before, so that n signs in a row would take it n³ steps.
 fn unary(op: UnaryOperator, operand: Expr) -> Expr {
     match (op, operand) {
         (UnaryOperator::Minus, Expr::BinaryOp { left, op: BinaryOperator::PGExp, right }) => {
             Expr::BinaryOp { left: Box::new(unary(UnaryOperator::Minus, *left)), op: BinaryOperator::PGExp, right }
         }
+        (UnaryOperator::Minus, operand) if !is_value(&operand) => call(NEGATE, vec![operand]),
         (UnaryOperator::BitwiseNot, operand) => call("bitnot", vec![operand]),
         (UnaryOperator::PGSquareRoot, operand) => call("sqrt", vec![operand]),
         (UnaryOperator::PGCubeRoot, operand) => call("cbrt", vec![operand]),
         (UnaryOperator::PGAbs, operand) => call("abs", vec![operand]),
         (op, operand) => Expr::UnaryOp { op, expr: Box::new(operand) },
+    }
+}
+
+/// Whether an expression is a literal or a parameter.
+fn is_value(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_value(inner),
+        other => matches!(other, Expr::Value(_)),
     }
 }
 

@@ -46,6 +46,7 @@ fn special_forms_become_calls() {
     check("SELECT INTERVAL '90' DAY", "SELECT CAST('90 days' AS INTERVAL)");
     check("SELECT pg_catalog.upper(a)", "SELECT upper(a)");
     check("SELECT 1 = ANY(a)", "SELECT any_equal(a, 1)");
+    check("SELECT -a, -(1), -(-a), -f(a)", "SELECT negate(a), -(1), negate((negate(a))), negate(f(a))");
 }
 
 #[test]

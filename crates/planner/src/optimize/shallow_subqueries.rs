@@ -1,0 +1,92 @@
+//! Makes joins of EXISTS and IN, from the innermost subquery outward.
+//!
+//! DataFusion's rule goes over all that lies in a subquery, and hashes all that lies below each filter in it: n levels take it n³ steps. Here it is given
+//! subqueries whose inputs are replaced by placeholders.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchemaRef, Result};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Projection, Subquery};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::error::to_datafusion;
+use crate::interrupt;
+
+type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// DataFusion's rule `decorrelate_predicate_subquery`, given a placeholder for the input of each subquery that is not correlated.
+#[derive(Debug)]
+pub(super) struct ShallowSubqueries {
+    rule: Rule,
+}
+
+impl ShallowSubqueries {
+    /// `rule`, or this in its place.
+    pub(super) fn instead_of(rule: Rule) -> Rule {
+        if rule.name() == "decorrelate_predicate_subquery" { Arc::new(Self { rule }) } else { rule }
+    }
+
+    fn rewrite_node(&self, node: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = &node else { return Ok(Transformed::no(node)) };
+        let is_membership = |part: &Expr| Ok(matches!(part, Expr::Exists(_) | Expr::InSubquery(_)));
+        if !filter.predicate.exists(is_membership)? {
+            return Ok(Transformed::no(node));
+        }
+        interrupt::check().map_err(to_datafusion)?;
+        let mut replaced = ReplacedInputs::default();
+        let shallow = node.clone().map_subqueries(|subquery| replaced.replace(subquery))?.data;
+        let rewritten = self.rule.rewrite(shallow, config)?;
+        if !rewritten.transformed {
+            return Ok(Transformed::no(node));
+        }
+        rewritten.transform_data(|joined| replaced.restore(joined))
+    }
+}
+
+impl OptimizerRule for ShallowSubqueries {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        plan.transform_up_with_subqueries(|node| self.rewrite_node(node, config))
+    }
+}
+
+/// The inputs of subqueries, each with the schema of its placeholder. The schema is found by its address, which no other has.
+#[derive(Default)]
+struct ReplacedInputs(Vec<(DFSchemaRef, Arc<LogicalPlan>)>);
+
+impl ReplacedInputs {
+    /// Replaces the input of a subquery's projection. Correlated subqueries stay whole: the rule takes their references to outer columns out.
+    fn replace(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Subquery(subquery) = &plan else { return Ok(Transformed::no(plan)) };
+        let LogicalPlan::Projection(Projection { expr, input, schema, .. }) = subquery.subquery.as_ref() else {
+            return Ok(Transformed::no(plan));
+        };
+        if !subquery.subquery.all_out_ref_exprs().is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        let input_schema = Arc::new(input.schema().as_ref().clone());
+        self.0.push((Arc::clone(&input_schema), Arc::clone(input)));
+        let row = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: input_schema });
+        let shallow = Projection::try_new_with_schema(expr.clone(), Arc::new(row), Arc::clone(schema))?;
+        let shallow = Arc::new(LogicalPlan::Projection(shallow));
+        Ok(Transformed::yes(LogicalPlan::Subquery(Subquery { subquery: shallow, ..subquery.clone() })))
+    }
+
+    /// Puts the inputs back in the places of their placeholders.
+    fn restore(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        if self.0.is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        plan.transform_down_with_subqueries(|node| {
+            let LogicalPlan::EmptyRelation(relation) = &node else { return Ok(Transformed::no(node)) };
+            Ok(match self.0.iter().find(|(schema, _)| Arc::ptr_eq(schema, &relation.schema)) {
+                Some((_, input)) => Transformed::new(input.as_ref().clone(), true, TreeNodeRecursion::Jump),
+                None => Transformed::no(node),
+            })
+        })
+    }
+}
