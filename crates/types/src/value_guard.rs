@@ -99,7 +99,7 @@ impl ValueGuard {
     pub fn add(&mut self, bytes: usize) -> SqlResult<()> {
         self.rows += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        // One comparison: this is asked of each value.
+        // Both limits are powers of two: one comparison is enough, and this is asked of each value.
         if (self.rows * (BYTES_BETWEEN / ROWS_BETWEEN)) | self.bytes < BYTES_BETWEEN { Ok(()) } else { self.ask() }
     }
 

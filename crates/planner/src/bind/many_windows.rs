@@ -6,9 +6,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query,
-    Select, Value, VisitMut, VisitorMut, WindowSpec, WindowType,
+    BinaryOperator, Expr, Query, Select, Value, VisitMut, VisitorMut, WindowSpec, WindowType,
 };
+
+use crate::semantics::call;
 
 /// A SELECT with more window calls than this gets a filter above its windows.
 const CALLS_MAX: usize = 32;
@@ -60,17 +61,10 @@ impl VisitorMut for WindowCallCounter {
 /// `row_number() OVER () IS NULL OR true`: DataFusion takes no QUALIFY without a window call in it.
 fn always_true() -> Expr {
     let window = WindowSpec { window_name: None, partition_by: Vec::new(), order_by: Vec::new(), window_frame: None };
-    let arguments = FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };
-    let row_number = Expr::Function(Function {
-        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new("row_number"))]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(arguments),
-        filter: None,
-        null_treatment: None,
-        over: Some(WindowType::WindowSpec(window)),
-        within_group: Vec::new(),
-    });
+    let mut row_number = call("row_number", Vec::new());
+    if let Expr::Function(row_number) = &mut row_number {
+        row_number.over = Some(WindowType::WindowSpec(window));
+    }
     let left = Box::new(Expr::IsNull(Box::new(row_number)));
     let right = Box::new(Expr::Value(Value::Boolean(true).into()));
     Expr::BinaryOp { left, op: BinaryOperator::Or, right }

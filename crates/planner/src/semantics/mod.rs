@@ -42,6 +42,7 @@ pub(crate) use self::grouping_set::veils;
 pub(crate) use self::guard::may_fail;
 pub use self::resolve::Resolve;
 pub(crate) use self::resolve::marked;
+pub(crate) use self::rewrite::call;
 pub use self::rewrite::{rewrite_expr, rewrite_query};
 pub use self::session::Session;
 use crate::series::StreamedSeries;

@@ -442,15 +442,8 @@ impl Rewriter<'_> {
 
     /// Unary minus that notices overflow; a literal's sign is part of it.
     fn negative(&self, operand: Expr) -> Result<Expr> {
-        let operand = self.typed(operand)?;
-        if matches!(operand.sql_type, SqlType::Float4 | SqlType::Float8) {
-            return Ok(Expr::Negative(Box::new(operand.expr)));
-        }
-        let definition = negate_definition();
-        let (index, targets) = definition.choose(std::slice::from_ref(&operand.sql_type)).map_err(external)?;
-        let arg = lower_cast(operand.expr, &operand.sql_type, &targets[0], CastKind::Assignment, self.session)?;
-        let function = ResolvedFunction::udf(definition, index, targets, self.session).map_err(external)?;
-        fold(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![arg])), self.schema)
+        let negate = NamedFunction::udf(negate_definition(), self.session);
+        self.function(ScalarFunction::new_udf(negate, vec![operand]))
     }
 
     fn binary(&self, left: Expr, operator: Operator, right: Expr) -> Result<Expr> {

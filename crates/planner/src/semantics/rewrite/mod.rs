@@ -292,7 +292,8 @@ fn text(value: String) -> Expr {
     Expr::Value(Value::SingleQuotedString(value).into())
 }
 
-fn call(name: &str, args: Vec<Expr>) -> Expr {
+/// A call of the function `name`.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Expr::Function(Function {
         name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]),
