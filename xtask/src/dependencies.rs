@@ -1,8 +1,31 @@
-//! A crate depends only on lower floors, each big dependency has its owners, and no big dependency is there twice.
+//! A crate depends only on earlier ones, each big dependency has its owners, and no big dependency is there twice.
 
 use std::collections::BTreeMap;
 
 use crate::workspace::Workspace;
+
+/// The order of the crates: each depends only on those before it, in its tests too.
+pub(crate) const ORDER: &[&str] = &[
+    "types",
+    "bench",
+    "blocks",
+    "kv",
+    "objects",
+    "cluster",
+    "rowstore",
+    "shards",
+    "catalog",
+    "txn",
+    "engine",
+    "planner",
+    "execution",
+    "fleet",
+    "kubernetes",
+    "gateway",
+    "kiln",
+    "tests",
+    "xtask",
+];
 
 /// Big dependencies and the crates that may name them.
 const OWNERS: &[(&str, &[&str])] = &[
@@ -42,21 +65,19 @@ const SINGLE: &[&str] = &[
 /// TLS providers that must not come in beside ring.
 const FORBIDDEN: &[&str] = &["aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"];
 
-/// A dependency must stand on a lower floor of ARCHITECTURE.md's table.
-pub(crate) fn check_floors(workspace: &Workspace) -> Vec<String> {
-    let floors = floors(&workspace.architecture);
+/// A crate depends on none that stands after it, and every member stands in the order.
+pub(crate) fn check_order(workspace: &Workspace) -> Vec<String> {
+    let place = |name: &str| ORDER.iter().position(|other| *other == name);
     let mut problems = Vec::new();
     for member in &workspace.crates {
-        if ["bench", "tests", "xtask"].contains(&member.name.as_str()) {
-            continue;
-        }
-        let Some(floor) = floors.get(&member.name) else {
-            problems.push(format!("crate {} has no floor in ARCHITECTURE.md's table", member.name));
+        let Some(own) = place(&member.name) else {
+            problems
+                .push(format!("crate {} has no place in the order of crates (xtask/src/dependencies.rs)", member.name));
             continue;
         };
-        for dependency in &member.dependencies {
-            if floors.get(dependency).is_some_and(|below| floor < below) {
-                problems.push(format!("{} (floor {floor}) depends on {dependency}, which stands higher", member.name));
+        for dependency in member.dependencies.iter().chain(&member.dev_dependencies) {
+            if place(dependency).is_some_and(|other| own <= other) {
+                problems.push(format!("{} depends on {dependency}, which stands after it", member.name));
             }
         }
     }
@@ -67,7 +88,7 @@ pub(crate) fn check_floors(workspace: &Workspace) -> Vec<String> {
 pub(crate) fn check_owners(workspace: &Workspace) -> Vec<String> {
     let mut problems = Vec::new();
     for member in &workspace.crates {
-        for dependency in &member.dependencies {
+        for dependency in member.dependencies.iter().chain(&member.dev_dependencies) {
             if let Some((_, owners)) = OWNERS.iter().find(|(name, _)| name == dependency)
                 && !owners.contains(&member.name.as_str())
             {
@@ -93,17 +114,4 @@ pub(crate) fn check_versions(workspace: &Workspace) -> Vec<String> {
         .filter(|name| versions.contains_key(**name))
         .map(|name| format!("Cargo.lock has {name}; TLS here is rustls with ring"));
     twice.chain(forbidden).collect()
-}
-
-/// Floors by crate, from the rows `| floor | `crate` | …` of ARCHITECTURE.md.
-fn floors(architecture: &str) -> BTreeMap<String, u32> {
-    let mut floors = BTreeMap::new();
-    for line in architecture.lines() {
-        let mut cells = line.split('|').map(str::trim).skip(1);
-        let (Some(floor), Some(name)) = (cells.next(), cells.next()) else { continue };
-        if let Ok(floor) = floor.parse() {
-            floors.insert(name.trim_matches('`').to_owned(), floor);
-        }
-    }
-    floors
 }

@@ -21,6 +21,8 @@ pub(crate) struct Crate {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) dependencies: Vec<String>,
+    /// What its tests depend on besides.
+    pub(crate) dev_dependencies: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -28,6 +30,8 @@ struct Manifest {
     package: Package,
     #[serde(default)]
     dependencies: BTreeMap<String, toml::Value>,
+    #[serde(default, rename = "dev-dependencies")]
+    dev_dependencies: BTreeMap<String, toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -51,8 +55,12 @@ impl Workspace {
         let mut crates = Vec::new();
         for folder in member_folders(root)? {
             let manifest: Manifest = parse(&folder.join("Cargo.toml"))?;
-            let dependencies = manifest.dependencies.into_keys().collect();
-            crates.push(Crate { name: manifest.package.name, folder, dependencies });
+            crates.push(Crate {
+                name: manifest.package.name,
+                folder,
+                dependencies: manifest.dependencies.into_keys().collect(),
+                dev_dependencies: manifest.dev_dependencies.into_keys().collect(),
+            });
         }
         let lock: Lock = parse(&root.join("Cargo.lock"))?;
         let mut sources = Vec::new();
@@ -71,9 +79,20 @@ impl Workspace {
 
 fn member_folders(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut folders = vec![root.join("bench"), root.join("tests"), root.join("xtask")];
-    folders.extend(entries(&root.join("crates"))?);
-    folders.retain(|folder| folder.join("Cargo.toml").exists());
+    collect_crates(&root.join("crates"), &mut folders)?;
     Ok(folders)
+}
+
+/// A folder with a manifest is a crate, one without is a folder of crates.
+fn collect_crates(folder: &Path, crates: &mut Vec<PathBuf>) -> Result<(), String> {
+    for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
+        if path.join("Cargo.toml").exists() {
+            crates.push(path);
+        } else {
+            collect_crates(&path, crates)?;
+        }
+    }
+    Ok(())
 }
 
 fn collect_sources(folder: &Path, sources: &mut Vec<(PathBuf, String)>) -> Result<(), String> {

@@ -1,0 +1,85 @@
+//! Circles of a graph: its strongly connected components (Tarjan, "Depth-First Search and Linear Graph Algorithms", 1972).
+
+/// The components of more than one node, the largest first; `edges[n]` are the nodes that node `n` points to.
+pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut search = Search {
+        edges,
+        order: vec![None; edges.len()],
+        low: vec![0; edges.len()],
+        on_path: vec![false; edges.len()],
+        path: Vec::new(),
+        visited: 0,
+        found: Vec::new(),
+    };
+    for node in 0..edges.len() {
+        if search.order[node].is_none() {
+            search.visit(node);
+        }
+    }
+    let mut found = search.found;
+    found.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
+    found
+}
+
+struct Search<'a> {
+    edges: &'a [Vec<usize>],
+    /// When a node was first seen.
+    order: Vec<Option<usize>>,
+    /// The earliest node on the path that a node reaches.
+    low: Vec<usize>,
+    on_path: Vec<bool>,
+    path: Vec<usize>,
+    visited: usize,
+    found: Vec<Vec<usize>>,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, node: usize) {
+        let order = self.visited;
+        self.visited += 1;
+        self.order[node] = Some(order);
+        self.low[node] = order;
+        self.path.push(node);
+        self.on_path[node] = true;
+        let edges = self.edges;
+        for &next in &edges[node] {
+            match self.order[next] {
+                None => {
+                    self.visit(next);
+                    self.low[node] = self.low[node].min(self.low[next]);
+                }
+                Some(seen) if self.on_path[next] => self.low[node] = self.low[node].min(seen),
+                Some(_) => {}
+            }
+        }
+        if self.low[node] != order {
+            return;
+        }
+        let start = self.path.iter().rposition(|&other| other == node).expect("a node lies on its own path");
+        let mut component = self.path.split_off(start);
+        for &member in &component {
+            self.on_path[member] = false;
+        }
+        if 1 < component.len() {
+            component.sort_unstable();
+            self.found.push(component);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_is_what_reaches_itself_again() {
+        // 0 → 1 → 2 → 0; 2 → 3 → 4 → 3; 5 alone.
+        let edges = [vec![1], vec![2], vec![0, 3], vec![4], vec![3], vec![0]];
+        assert_eq!(circles(&edges), [vec![0, 1, 2], vec![3, 4]]);
+    }
+
+    #[test]
+    fn a_line_has_none() {
+        assert!(circles(&[vec![1, 2], vec![2], vec![]]).is_empty());
+    }
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask map`: how large each crate is, how knotted, what it uses, and which traits it implements for earlier crates.
+//!
+//! - `modules.rs` parses the crates,
+//! - `resolve.rs` follows a path to its definition,
+//! - `circles.rs` finds files that need each other,
+//! - `upward.rs` lists why a crate implements a trait of an earlier one.
+
+mod circles;
+mod modules;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod upward;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use self::modules::Modules;
+use self::resolve::Definition;
+pub(crate) use self::upward::check_upward_traits;
+use crate::workspace::Workspace;
+
+/// A crate as `cargo xtask map` shows it.
+struct CrateMap {
+    name: String,
+    lines: usize,
+    files: usize,
+    /// Files that need each other through imports, as numbers of `Modules::files`; the largest circle first.
+    circles: Vec<Vec<usize>>,
+    /// Crates of the workspace that it depends on.
+    uses: Vec<String>,
+    /// Traits of other crates of the workspace that it implements, as `crate::Trait`.
+    upward_traits: BTreeSet<String>,
+}
+
+/// Every crate in one line; with a crate's name also the files of its circles.
+pub(crate) fn show(workspace: &Workspace, crate_name: Option<&str>) -> Result<String, String> {
+    let modules = Modules::read(workspace)?;
+    let crates = map(workspace, &modules);
+    let mut shown = String::new();
+    let Some(name) = crate_name else {
+        for line in table(&crates) {
+            writeln!(shown, "{line}").expect("a string takes all");
+        }
+        return Ok(shown);
+    };
+    let found = crates.iter().find(|found| found.name == name).ok_or_else(|| format!("there is no crate {name}"))?;
+    for circle in &found.circles {
+        writeln!(shown, "{} files need each other:", circle.len()).expect("a string takes all");
+        for &file in circle {
+            writeln!(shown, "  {}", workspace.shown(&modules.files[file].path)).expect("a string takes all");
+        }
+    }
+    Ok(shown)
+}
+
+fn map(workspace: &Workspace, modules: &Modules) -> Vec<CrateMap> {
+    let edges = edges(modules);
+    let names: BTreeSet<&str> = workspace.crates.iter().map(|member| member.name.as_str()).collect();
+    let mut circles = BTreeMap::<&str, Vec<Vec<usize>>>::new();
+    for circle in circles::circles(&edges) {
+        circles.entry(&modules.files[circle[0]].crate_name).or_default().push(circle);
+    }
+    let crates = workspace.crates.iter().map(|member| {
+        let files = modules.files.iter().filter(|file| file.crate_name == member.name);
+        CrateMap {
+            name: member.name.clone(),
+            lines: files.clone().map(|file| file.lines).sum(),
+            files: files.count(),
+            circles: circles.remove(member.name.as_str()).unwrap_or_default(),
+            uses: member.dependencies.iter().filter(|name| names.contains(name.as_str())).cloned().collect(),
+            upward_traits: upward_traits(modules, &member.name),
+        }
+    });
+    crates.collect()
+}
+
+/// Which files a file needs: those that define what it names.
+fn edges(modules: &Modules) -> Vec<Vec<usize>> {
+    let mut edges = vec![BTreeSet::new(); modules.files.len()];
+    for (number, module) in modules.all.iter().enumerate() {
+        for path in &module.named {
+            if let Some(Definition::Item(defining, _)) = modules.resolve(number, path) {
+                edges[module.file].insert(modules.all[defining].file);
+            }
+        }
+    }
+    edges.into_iter().map(|files| files.into_iter().collect()).collect()
+}
+
+fn upward_traits(modules: &Modules, crate_name: &str) -> BTreeSet<String> {
+    let own = |module: usize| &modules.files[modules.all[module].file].crate_name;
+    let mut traits = BTreeSet::new();
+    for (number, module) in modules.all.iter().enumerate().filter(|(number, _)| own(*number) == crate_name) {
+        for path in &module.implemented {
+            if let Some(Definition::Item(defining, name)) = modules.resolve(number, path)
+                && own(defining) != crate_name
+            {
+                traits.insert(format!("{}::{name}", own(defining)));
+            }
+        }
+    }
+    traits
+}
+
+fn table(crates: &[CrateMap]) -> Vec<String> {
+    let head = "| crate | non-test lines | files | largest circle of files | uses | implements of earlier crates |";
+    let mut lines = vec![head.to_owned(), "|---|--:|--:|--:|---|---|".to_owned()];
+    lines.extend(crates.iter().map(|found| {
+        let largest = found.circles.first().map_or(0, Vec::len);
+        let traits: Vec<&str> = found.upward_traits.iter().map(String::as_str).collect();
+        format!(
+            "| {} | {} | {} | {largest} | {} | {} |",
+            found.name,
+            found.lines,
+            found.files,
+            found.uses.join(" "),
+            traits.join(" ")
+        )
+    }));
+    lines
+}

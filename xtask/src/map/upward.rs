@@ -1,0 +1,77 @@
+//! A later crate that implements a trait of an earlier one is a call upwards in disguise: each has its reason here.
+
+use super::{CrateMap, Modules, map};
+use crate::workspace::Workspace;
+
+/// Traits of earlier crates that later ones implement, and why.
+const REASONS: &[(&str, &str)] = &[
+    ("bench::Servers", "the cold benchmark starts and stops the server that only the binary can wire"),
+    ("cluster::ControlPlane", "threads, processes and pods behind one set of statements"),
+    ("cluster::Guests", "workers that others start report to the instance"),
+    ("cluster::StateStore", "the local control plane decides; the catalog stores what it decided"),
+    ("cluster::Vouch", "Kubernetes reviews a worker's token"),
+    ("cluster::WorkerHost", "threads and processes made by one reconciler"),
+    ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
+    (
+        "execution::Cluster",
+        "a query asks which worker owns a shard; goes when the clusters' view has a crate of its own",
+    ),
+    ("execution::Dial", "connections to workers need the instance's certificates"),
+    ("execution::Hold", "a worker in use is not stopped; goes with the leases' own crate"),
+    ("planner::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),
+    ("planner::Files", "planning finds files by failing; goes when files are resolved before binding"),
+    ("planner::Past", "planning finds snapshots by failing; goes when states are resolved before binding"),
+    (
+        "planner::PlanScan",
+        "a table's scan becomes an operator above the planner; goes when scans are compiled from plans",
+    ),
+    ("planner::SequenceNumbers", "nextval draws numbers from the committer, outside any transaction"),
+    ("types::Disk", "free space is asked of the one who writes; simulated in tests"),
+    ("types::ObjectNames", "regclass prints names by the catalog that the statement sees"),
+];
+
+/// Every trait that is implemented upwards has a reason, and no reason is left over.
+pub(crate) fn check_upward_traits(workspace: &Workspace) -> Vec<String> {
+    match Modules::read(workspace) {
+        Ok(modules) => compare(&map(workspace, &modules), REASONS),
+        Err(problem) => vec![problem],
+    }
+}
+
+fn compare(crates: &[CrateMap], reasons: &[(&str, &str)]) -> Vec<String> {
+    let implemented =
+        || crates.iter().flat_map(|found| found.upward_traits.iter().map(move |name| (&found.name, name)));
+    let without = implemented()
+        .filter(|(_, name)| reasons.iter().all(|(other, _)| other != name))
+        .map(|(own, name)| format!("{own} implements {name} without a reason in xtask/src/map/upward.rs"));
+    let left_over = reasons
+        .iter()
+        .filter(|(name, _)| implemented().all(|(_, other)| other != name))
+        .map(|(name, _)| format!("xtask/src/map/upward.rs gives a reason for {name}, which no later crate implements"));
+    without.chain(left_over).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traits_without_a_reason_and_reasons_without_a_trait_are_reported() {
+        let crates = [CrateMap {
+            name: "fleet".to_owned(),
+            lines: 0,
+            files: 0,
+            circles: Vec::new(),
+            uses: Vec::new(),
+            upward_traits: ["cluster::Guests".to_owned()].into(),
+        }];
+        assert!(compare(&crates, &[("cluster::Guests", "reason")]).is_empty());
+        assert_eq!(
+            compare(&crates, &[("cluster::Host", "reason")]),
+            [
+                "fleet implements cluster::Guests without a reason in xtask/src/map/upward.rs",
+                "xtask/src/map/upward.rs gives a reason for cluster::Host, which no later crate implements"
+            ]
+        );
+    }
+}
