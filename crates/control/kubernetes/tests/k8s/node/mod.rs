@@ -262,5 +262,5 @@ pub(crate) fn program() -> Option<PathBuf> {
 
 /// A file below the root of the project.
 fn project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(path)
 }

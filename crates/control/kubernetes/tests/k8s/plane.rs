@@ -44,7 +44,7 @@ static PLANE: OnceLock<Option<Plane>> = OnceLock::new();
 
 impl Plane {
     fn start() -> Option<Plane> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("k8s");
         if folder.exists() {
             std::fs::remove_dir_all(&folder).expect("what an earlier run has left can be removed");

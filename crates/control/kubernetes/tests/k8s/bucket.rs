@@ -74,7 +74,7 @@ async fn serve(folder: &Path) -> Option<(Child, SocketAddr)> {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = free.local_addr().expect("it listens");
     drop(free);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers/s3.sh");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/servers/s3.sh");
     let mut process = Command::new(script)
         .arg(address.port().to_string())
         .arg(folder)
