@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use bench::shapes::{SETUP, shapes};
-use planner::allocated::{allocated_bytes, note_allocated, note_freed};
 use planner::{Division, Planned};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
+use types::allocated::{allocated_bytes, note_allocated, note_freed};
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 

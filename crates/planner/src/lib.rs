@@ -7,7 +7,6 @@
 //! and `semantics/`, `functions/` for where PostgreSQL and DataFusion differ.
 
 mod activity;
-pub mod allocated;
 mod any_expression;
 mod bind;
 mod conditions;
@@ -18,7 +17,6 @@ pub mod error;
 pub mod explain;
 mod files;
 pub mod functions;
-pub mod interrupt;
 mod kept;
 mod key_sets;
 mod keyword;

@@ -19,7 +19,8 @@ use datafusion::physical_plan::execution_plan::{CardinalityEffect, SchedulingTyp
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 use tokio_util::sync::CancellationToken;
-use types::{Condition, SqlError};
+use types::SqlError;
+use types::interrupt::canceled;
 
 use crate::error::to_datafusion;
 
@@ -61,12 +62,6 @@ pub fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfRe
         Ok(Transformed::new_transformed(operator, is_changed))
     });
     heeding.map(|plan| plan.data)
-}
-
-/// `57014`: the statement was stopped by its user.
-#[must_use]
-pub fn canceled() -> SqlError {
-    SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
 }
 
 /// Whether an operator may give more rows than it takes.

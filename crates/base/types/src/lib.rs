@@ -4,6 +4,7 @@
 //!
 //! Start at `sql_type.rs` for what a column can hold and `error.rs` for what a client can be told.
 
+pub mod allocated;
 pub mod arrow_field;
 pub mod cache_policy;
 pub mod clock;
@@ -13,6 +14,7 @@ pub mod disk;
 pub mod error;
 pub mod failpoint;
 pub mod ids;
+pub mod interrupt;
 pub mod interval;
 pub mod moment;
 pub mod mutation;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
-use planner::stop::canceled;
 use tokio_util::sync::CancellationToken;
 use txn::Transaction;
 use txn::locks::{LockError, LockWait, Locked, Resource, TableLock, WaitsFor};
+use types::interrupt::canceled;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::refused;

@@ -10,12 +10,12 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use planner::error::from_datafusion;
-use planner::stop::canceled;
 use planner::{OutputColumn, QueryPlan, Settings};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use types::interrupt::canceled;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
 use crate::distribute::{Attempts, Distribution, Purpose, Spread};

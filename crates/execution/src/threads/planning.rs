@@ -14,8 +14,8 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use planner::interrupt::{Interrupt, PlanningMemory, interruptible};
 use tokio::sync::oneshot;
+use types::interrupt::{Interrupt, PlanningMemory, interruptible};
 use types::stack::PLAN_STACK;
 use types::{Clock, Condition, SqlError, SqlResult};
 
@@ -243,8 +243,8 @@ fn crashed(panic: &(dyn Any + Send)) -> SqlError {
 mod tests {
     use std::sync::mpsc;
 
-    use planner::interrupt;
     use types::SystemClock;
+    use types::interrupt;
 
     use super::*;
 

@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use futures::future::Either;
 use parking_lot::Mutex;
-use planner::allocated::check_room;
-use planner::interrupt;
-use planner::stop::canceled;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
+use types::allocated::check_room;
+use types::interrupt::{self, canceled};
 use types::{Clock, SqlResult, SystemClock};
 
 use super::background::in_background;

@@ -10,7 +10,7 @@ use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_option_set, mi_option_t, mi_realloc, mi_realloc_aligned, mi_zalloc,
     mi_zalloc_aligned,
 };
-use planner::allocated;
+use types::allocated;
 
 /// Blocks that are at least as long as this have this alignment without being asked for it (`MI_MAX_ALIGN_SIZE` in mimalloc's types.h),
 /// shorter ones that of a word.

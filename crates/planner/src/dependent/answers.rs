@@ -14,6 +14,7 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use parking_lot::Mutex;
+use types::interrupt::canceled;
 use types::{Condition, SqlError};
 
 use super::evaluate::{Dependent, Question};
@@ -22,7 +23,7 @@ use super::lift::lift;
 use super::parameter::{Slots, parameterize};
 use crate::error::to_datafusion;
 use crate::shared::by_rules;
-use crate::stop::{canceled, stoppable};
+use crate::stop::stoppable;
 
 /// One partition's answers of a dependent subquery, each of them found once while there is memory for them.
 pub(super) struct Answers {

@@ -13,12 +13,12 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature,
 };
 
+use types::interrupt;
 use types::{SqlResult, ValueGuard, value_guard};
 
 use super::column_name::column_name;
 use super::function::external;
 use super::value_bytes::value_bytes;
-use crate::interrupt;
 use crate::semantics::check_copied;
 
 /// A function of DataFusion's: all of it but the name of its column.

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
+use types::interrupt;
 use types::{SqlError, SqlResult, SqlType};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -22,7 +23,6 @@ use super::column_name::column_name;
 use super::definition::{Body, Definition};
 use super::{Settled, folding, known_like};
 use crate::error::from_datafusion;
-use crate::interrupt;
 use crate::semantics::Session;
 use crate::semantics::typed::field_type;
 

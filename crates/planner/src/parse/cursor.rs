@@ -1,12 +1,12 @@
 //! The tokens of one statement and where the parser stands among them; names, lists and errors, which all grammar needs.
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use types::interrupt;
 use types::stack::{self, PLAN_LEVELS, too_complex};
 use types::{Condition, SqlError, SqlResult};
 
 use super::Origin;
 use super::lex::{Lexeme, Token, at_or_near, character};
-use crate::interrupt;
 use crate::keyword::{Category, category};
 
 /// Deepest nesting of expressions, subqueries and joins: a subquery is up to eight levels of a plan.

@@ -14,6 +14,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, lit};
 use datafusion::optimizer::AnalyzerRule;
+use types::interrupt;
 use types::numeric::{Digits, digit_count};
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -45,7 +46,6 @@ use crate::functions::{
     ANY_EQUAL, any_interval, comparison_key, comparison_operator, external, extreme_interval, like_operator,
     negate_definition,
 };
-use crate::interrupt;
 use crate::levels::is_membership;
 
 /// PostgreSQL's meaning for one session's statement.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, Stream, StreamExt, unfold};
-use planner::stop::canceled;
 use tokio_util::sync::CancellationToken;
+use types::interrupt::canceled;
 use types::{SqlError, SqlResult};
 
 use super::context::{Origin, Part};

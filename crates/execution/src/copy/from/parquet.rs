@@ -9,10 +9,10 @@ use arrow::datatypes::{DataType, SchemaRef};
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use planner::CopyFromPlan;
-use planner::stop::canceled;
 use shards::ForeignFile;
 use shards::stored_form::from_stored;
 use tokio_util::sync::CancellationToken;
+use types::interrupt::canceled;
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 

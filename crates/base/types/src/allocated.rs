@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use types::{Condition, SqlError, SqlResult};
+use crate::{Condition, SqlError, SqlResult};
 
 /// Blocks of at least this size are counted for the process: large values lie in such blocks, and most of what operators hold.
 const LARGE_BYTES: usize = 4 << 10;

@@ -4,10 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use types::{Condition, SqlError, SqlResult};
-
 use crate::allocated::held_bytes;
-use crate::stop::canceled;
+use crate::{Condition, SqlError, SqlResult};
 
 /// Set once nobody waits for the work any more.
 pub type Interrupt = Arc<AtomicBool>;
@@ -94,6 +92,12 @@ impl Drop for Restored {
     fn drop(&mut self) {
         CURRENT.set(self.0.take());
     }
+}
+
+/// `57014`: the statement was stopped by its user.
+#[must_use]
+pub fn canceled() -> SqlError {
+    SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
 }
 
 /// For loops and recursions whose length or depth a statement's text decides.
