@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use catalog::{CatalogState, Change, OnCommit, Schema, Table};
+use catalog::{CatalogState, Change, Schema, Table};
 use planner::{Planned, RowLocks};
 use tokio::runtime::Handle;
 use txn::{Isolation, Transactions};
-use types::{Oid, SqlError, SqlResult};
+use types::{Oid, OnCommit, SqlError, SqlResult};
 
 use crate::session::Session;
 use crate::session::error::from_txn;

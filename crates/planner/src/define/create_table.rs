@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use catalog::{Change, Column, Distribution, OnCommit, Schema, Storage, Table, TableOrder};
+use catalog::{Change, Column, Distribution, Schema, Storage, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
-use types::{CachePolicy, ColumnId, Condition, SqlError, SqlResult};
+use types::{CachePolicy, ColumnId, Condition, OnCommit, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
 use super::{column, constraint, index, like, name, placement, storage_parameter};

@@ -38,6 +38,7 @@ use self::cursor::Cursor;
 pub(crate) use self::expr::balanced;
 use self::lex::{Lexeme, Token};
 pub(crate) use self::query::BALANCED_FROM;
+pub(crate) use self::set::quote_list;
 pub use self::statement::Statement;
 pub(crate) use self::text::{expr_of, text_of};
 

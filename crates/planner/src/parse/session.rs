@@ -7,7 +7,7 @@ use types::SqlResult;
 use super::Parsed;
 use super::cursor::Cursor;
 use super::lex::Token;
-use crate::session::{Discard, FetchDirection, TransactionModes};
+use super::transaction::TransactionModes;
 
 /// A statement about the session or its transaction, as written.
 #[derive(Debug, Clone)]
@@ -87,6 +87,27 @@ pub struct DeclareCursor {
     pub hold: bool,
     pub scroll: Option<bool>,
     pub binary: bool,
+}
+
+/// Which rows FETCH and MOVE take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchDirection {
+    /// So many rows onward; 0 is the current row again, less is backward.
+    Forward(i64),
+    ForwardAll,
+    BackwardAll,
+    /// The row with this number from the start (from 1), or from the end where it is negative.
+    Absolute(i64),
+    Relative(i64),
+}
+
+/// What DISCARD forgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discard {
+    All,
+    Plans,
+    Sequences,
+    Temporary,
 }
 
 impl Cursor<'_> {

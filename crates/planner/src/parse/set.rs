@@ -5,7 +5,6 @@ use types::SqlResult;
 use super::cursor::Cursor;
 use super::lex::Token;
 use super::session::Command;
-use crate::settings::quote_list;
 
 /// Settings whose values are lists of names: each name is quoted where it needs to be.
 const NAME_LISTS: [&str; 4] =
@@ -187,4 +186,16 @@ impl Cursor<'_> {
         }
         self.setting_name()
     }
+}
+
+/// Names as the value of a setting that is a list of names: each is quoted where it needs to be.
+pub(crate) fn quote_list(names: &[String]) -> String {
+    let plain = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let quoted = |name: &String| {
+        if plain(name) { name.clone() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    };
+    names.iter().map(quoted).collect::<Vec<_>>().join(", ")
 }

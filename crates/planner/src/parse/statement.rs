@@ -26,12 +26,13 @@ pub use super::option::{OptionValue, StatementOption};
 pub use super::query::lock::{LockedRelation, words as lock_words};
 pub use super::role::{CreateRole, RoleOption, RoleSpec};
 pub use super::sequence::{AlterSequence, AlterSequenceAction, CreateSequence, IdentityDefinition, SequenceOption};
-pub use super::session::{Command, DeclareCursor};
+pub use super::session::{Command, DeclareCursor, Discard, FetchDirection};
 pub use super::table::{
     ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, Distribution, LikeTable, Order, References,
     SortKey, TableConstraint, TableConstraintKind, TableSource,
 };
 
+pub use super::transaction::{IsolationLevel, TransactionModes};
 pub(crate) use super::update::uneven;
 pub use super::update::{AssignedValue, Assignment, ModifiedTable, Returning, Update};
 

@@ -2,8 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, ReferentialAction, TableVersion};
 
-use catalog::OnCommit;
-use types::{Condition, SqlError, SqlResult};
+use types::{Condition, OnCommit, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;

@@ -3,9 +3,8 @@
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 use types::Condition;
 
-use super::statement::{AlterAction, Command, Statement, TableSource};
+use super::statement::{AlterAction, Command, FetchDirection, Statement, TableSource};
 use super::{Parsed, expr_of, parse, text_of};
-use crate::session::FetchDirection;
 
 fn one(sql: &str) -> Statement {
     let mut parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));

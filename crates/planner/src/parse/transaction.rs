@@ -4,7 +4,23 @@ use types::SqlResult;
 
 use super::cursor::Cursor;
 use super::session::Command;
-use crate::session::{IsolationLevel, TransactionModes};
+
+/// Modes of BEGIN and SET TRANSACTION; `None` where nothing is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TransactionModes {
+    pub isolation: Option<IsolationLevel>,
+    pub read_only: Option<bool>,
+    pub deferrable: Option<bool>,
+}
+
+/// As written; which of them are distinct is the transaction's business.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IsolationLevel {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
 
 impl Cursor<'_> {
     pub(super) fn transaction(&mut self) -> SqlResult<Command> {

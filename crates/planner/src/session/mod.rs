@@ -10,6 +10,7 @@ use types::{Oid, SqlType};
 pub(crate) use self::plan::plan;
 
 use crate::parse::Parsed;
+use crate::parse::statement::{Discard, FetchDirection, TransactionModes};
 use crate::planned::{OutputColumn, QueryPlan};
 
 /// A command to the session.
@@ -116,42 +117,4 @@ pub fn check_storage_columns() -> Vec<OutputColumn> {
     let column =
         |(name, sql_type): (&str, SqlType)| OutputColumn { name: name.to_owned(), sql_type, table: None, column: None };
     columns.into_iter().map(column).collect()
-}
-
-/// Modes of BEGIN and SET TRANSACTION; `None` where nothing is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TransactionModes {
-    pub isolation: Option<IsolationLevel>,
-    pub read_only: Option<bool>,
-    pub deferrable: Option<bool>,
-}
-
-/// As written; which of them are distinct is the transaction's business.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IsolationLevel {
-    ReadUncommitted,
-    ReadCommitted,
-    RepeatableRead,
-    Serializable,
-}
-
-/// Which rows FETCH and MOVE take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FetchDirection {
-    /// So many rows onward; 0 is the current row again, less is backward.
-    Forward(i64),
-    ForwardAll,
-    BackwardAll,
-    /// The row with this number from the start (from 1), or from the end where it is negative.
-    Absolute(i64),
-    Relative(i64),
-}
-
-/// What DISCARD forgets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Discard {
-    All,
-    Plans,
-    Sequences,
-    Temporary,
 }

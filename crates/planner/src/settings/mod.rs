@@ -15,8 +15,8 @@ use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use self::definition::{DEFINITIONS, Definition, Source};
 use self::obeyed::{Kept, Obeyed};
-pub(crate) use self::value::{parse_bool, quote_list, split_list};
-use crate::session::IsolationLevel;
+pub(crate) use self::value::{parse_bool, split_list};
+use crate::parse::statement::IsolationLevel;
 
 #[cfg(test)]
 mod tests;

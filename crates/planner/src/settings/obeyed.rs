@@ -8,7 +8,7 @@ use types::text::DateOrder;
 
 use super::value::date_order;
 use super::{STATEMENT_TOKEN, Settings};
-use crate::session::IsolationLevel;
+use crate::parse::statement::IsolationLevel;
 
 /// What the texts mean.
 #[derive(Debug, Clone, Copy)]

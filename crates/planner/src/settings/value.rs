@@ -4,6 +4,7 @@ use types::text::DateOrder;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use super::definition::{Definition, Kind};
+use crate::parse::quote_list;
 
 /// Names longer than this are cut, as PostgreSQL cuts identifiers.
 const NAME_BYTES_MAX: usize = 63;
@@ -182,18 +183,6 @@ pub(crate) fn split_list(text: &str) -> Option<Vec<String>> {
             None => return None,
         }
     }
-}
-
-/// Names as a list that [`split_list`] reads back.
-pub(crate) fn quote_list(names: &[String]) -> String {
-    let plain = |name: &str| {
-        name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    let quoted = |name: &String| {
-        if plain(name) { name.clone() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-    };
-    names.iter().map(quoted).collect::<Vec<_>>().join(", ")
 }
 
 fn cut(mut name: String) -> String {

@@ -49,7 +49,7 @@ pub use sequence::{Sequence, SequenceOwner, SequencePosition};
 pub use state::{CatalogState, Relation};
 pub use summary::ColumnSummary;
 pub use table::{
-    Column, Constraint, ConstraintKind, Distribution, External, Identity, Index, KeyOrder, OnCommit, ReferentialAction,
+    Column, Constraint, ConstraintKind, Distribution, External, Identity, Index, KeyOrder, ReferentialAction,
     SortColumn, Storage, Table, TableOrder,
 };
 pub use table_rows::{CommittedRows, History, RowPlace, TableRows};

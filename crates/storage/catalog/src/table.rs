@@ -1,7 +1,7 @@
 //! Tables as declared: columns, constraints, where rows live and how shards are sorted.
 
 use serde::{Deserialize, Serialize};
-use types::{CachePolicy, ColumnId, Oid, SqlType};
+use types::{CachePolicy, ColumnId, Oid, OnCommit, SqlType};
 
 /// A table. Its shards are beside it, in [`crate::TableShards`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,15 +40,6 @@ pub struct Table {
 pub struct External {
     /// A file, a folder or a pattern: a path of the server or a URL.
     pub location: String,
-}
-
-/// What becomes of a temporary table at each commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum OnCommit {
-    #[default]
-    PreserveRows,
-    DeleteRows,
-    Drop,
 }
 
 /// Which of its two stores a table uses.

@@ -81,7 +81,7 @@ fn a_table_is_stored_as_ever() {
     let (collation, operators) = (Some("C".to_owned()), Some("text_pattern_ops".to_owned()));
     index.orders = vec![crate::KeyOrder { descending: true, nulls_first: true, collation, operators }];
     check_revision::<Table>(ObjectKind::Table, &table, ".3");
-    table.temporary = Some(crate::OnCommit::DeleteRows);
+    table.temporary = Some(types::OnCommit::DeleteRows);
     check_revision::<Table>(ObjectKind::Table, &table, ".4");
     table.cache = types::CachePolicy::Pin;
     check_revision::<Table>(ObjectKind::Table, &table, ".5");
