@@ -17,6 +17,7 @@ pub(crate) const ORDER: &[&str] = &[
     "catalog",
     "txn",
     "engine",
+    "syntax",
     "planner",
     "execution",
     "fleet",

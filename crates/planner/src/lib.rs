@@ -1,9 +1,9 @@
-//! SQL text to plans: parsing, names and types, PostgreSQL's semantics on DataFusion, rows to be written, catalog changes.
+//! Statements to plans: names and types, PostgreSQL's semantics on DataFusion, rows to be written, catalog changes.
 //!
 //! Never does I/O and never runs anything: a statement's [`StatementContext`] already carries the catalog it sees, and what
 //! comes out ([`Planned`]) is run by `execution` and staged by the gateway.
 //!
-//! Start at `planner.rs`; then `parse/` (text), `bind/` (queries), `write/` (INSERT, COPY), `define/` (CREATE, ALTER, DROP),
+//! Start at `planner.rs`; then `bind/` (queries), `write/` (INSERT, COPY), `define/` (CREATE, ALTER, DROP),
 //! and `semantics/`, `functions/` for where PostgreSQL and DataFusion differ.
 
 mod activity;
@@ -19,10 +19,8 @@ mod files;
 pub mod functions;
 mod kept;
 mod key_sets;
-mod keyword;
 mod levels;
 pub mod optimize;
-pub mod parse;
 mod past;
 mod phases;
 mod planned;
@@ -55,8 +53,6 @@ pub use context::{Assignment, Assignments, StatementContext};
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use key_sets::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked, keys_asked};
 pub use optimize::{Expected, ExpectedOf};
-pub use parse::statement::{Discard, FetchDirection, IsolationLevel, TransactionModes};
-pub use parse::{Parsed, Statement};
 pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};
 pub use phases::{Begun, Phase, Phases};
 pub use planned::{
@@ -74,4 +70,5 @@ pub use settings::{SettingRow, Settings};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
 pub use shared::{Optimized, SharedRows, SharedScanExec};
 pub use stream_table::StreamTable;
+pub use syntax::statement::{Discard, FetchDirection, IsolationLevel, TransactionModes};
 pub use write::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};

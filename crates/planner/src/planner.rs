@@ -14,12 +14,12 @@ use crate::bind::{Base, Binder};
 use crate::define;
 use crate::explain;
 use crate::kept::KeptPlans;
-use crate::parse::statement::TableSource;
-use crate::parse::{self, Parsed, Statement};
 use crate::planned::{Planned, QueryPlan};
 use crate::session::{self, SessionCommand};
 use crate::shard_table::PlanScan;
 use crate::write;
+use syntax::statement::TableSource;
+use syntax::{self, Parsed, Statement};
 
 /// Makes plans. One for the server, shared by all sessions.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Planner {
     /// # Errors
     /// `42601` with the position, `54001` for what nests too deeply.
     pub fn parse(&self, sql: &str) -> SqlResult<Vec<Parsed>> {
-        parse::parse(sql)
+        syntax::parse(sql)
     }
 
     /// Plans one statement. `parameter_types` are the types the client gave for `$1`, `$2`, …; those it left open are inferred.
@@ -160,7 +160,7 @@ impl Planner {
     ///
     /// # Errors
     /// What is wrong with the options; `0A000` for a statement that is not explained.
-    pub fn explain_execute(&self, explained: &parse::statement::Explain, inner: Planned) -> SqlResult<Planned> {
+    pub fn explain_execute(&self, explained: &syntax::statement::Explain, inner: Planned) -> SqlResult<Planned> {
         explain::explain(&explained.options, inner).map(Planned::Explain)
     }
 

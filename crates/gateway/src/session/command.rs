@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use catalog::Role;
-use planner::{Discard, IsolationLevel, SessionCommand, Settings, TransactionModes};
+use planner::{SessionCommand, Settings};
+use syntax::statement::{Discard, IsolationLevel, TransactionModes};
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 

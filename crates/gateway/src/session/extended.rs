@@ -13,7 +13,8 @@ use execution::encode::Format;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::EmptyQueryResponse;
-use planner::{Parsed, PreparedPlan};
+use planner::PreparedPlan;
+use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::life::State;

@@ -11,7 +11,9 @@ use std::time::Duration;
 use catalog::{CatalogState, Role};
 use datafusion::scalar::ScalarValue;
 use pgwire::messages::response::TransactionStatus;
-use planner::{Assignments, IsolationLevel, Parsed, Planned, Settings, StatementContext, WithoutRows};
+use planner::{Assignments, Planned, Settings, StatementContext, WithoutRows};
+use syntax::Parsed;
+use syntax::statement::IsolationLevel;
 use txn::Isolation;
 use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 

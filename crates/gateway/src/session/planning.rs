@@ -3,7 +3,8 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use planner::{Parsed, Planned, StatementContext};
+use planner::{Planned, StatementContext};
+use syntax::Parsed;
 use types::{SqlResult, SqlType};
 
 use crate::session::Session;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
-use planner::{OutputColumn, Parsed, Planned, Planner, PreparedPlan, StatementContext, types_with_values};
+use planner::{OutputColumn, Planned, Planner, PreparedPlan, StatementContext, types_with_values};
+use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::pg::rows::Columns;

@@ -52,12 +52,12 @@ pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use self::sql_type::sql_type as written_type;
 pub(crate) use self::state::{Base, undivided};
 pub use self::state::{NoFragmentCache, parts_within};
-use crate::parse::Parsed;
-use crate::parse::statement::Returning;
 use crate::past::Pin;
 use crate::planned::{OutputColumn, QueryPlan};
 use crate::semantics::Session;
 use crate::{Phases, Planner, StatementContext};
+use syntax::Parsed;
+use syntax::statement::Returning;
 
 /// What binds the queries and expressions of one statement. Cheap to make.
 pub(crate) struct Binder<'a> {

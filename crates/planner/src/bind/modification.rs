@@ -20,10 +20,9 @@ pub(crate) use super::resolve::{Clause, Kept};
 use super::view::PlanSource;
 use super::{Binder, parameter, resolve};
 use crate::error::from_datafusion;
-use crate::parse;
-use crate::parse::statement::Returning;
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::stream_table::StreamTable;
+use syntax::statement::Returning;
 
 /// Relations of this schema, which no user's can be in, are plans that the statement has made.
 pub(super) const GIVEN: &str = "given\u{1}";
@@ -255,8 +254,8 @@ fn returned(binder: &Binder<'_>, returning: &Returning) -> SqlResult<resolve::Wr
 
 /// `SELECT items`.
 pub(crate) fn select(items: Vec<SelectItem>) -> SqlResult<Query> {
-    let parsed = parse::parse("SELECT 1")?.into_iter().next().map(|parsed| parsed.statement);
-    let Some(parse::Statement::Query(mut query)) = parsed else {
+    let parsed = syntax::parse("SELECT 1")?.into_iter().next().map(|parsed| parsed.statement);
+    let Some(syntax::Statement::Query(mut query)) = parsed else {
         return Err(SqlError::internal("a SELECT is a query"));
     };
     if let SetExpr::Select(select) = query.body.as_mut() {

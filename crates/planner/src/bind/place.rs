@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::Span;
 use types::SqlError;
 
-use crate::parse::Parsed;
+use syntax::Parsed;
 
 /// The text that spans of a statement's names lie in.
 #[derive(Debug, Clone, Copy, Default)]

@@ -14,8 +14,8 @@ use super::place::Text;
 use super::{Binder, query};
 use crate::StatementContext;
 use crate::error::from_datafusion;
-use crate::parse::{Statement, parse};
 use crate::past::Pin;
+use syntax::{Statement, parse};
 
 /// How deep views may stand on views.
 const DEPTH_MAX: usize = 64;

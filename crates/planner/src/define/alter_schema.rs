@@ -6,8 +6,8 @@ use catalog::{Change, Schema};
 use types::{Condition, SqlError, SqlResult};
 
 use super::{create_schema, name, view_text};
-use crate::parse::statement::{AlterSchema, AlterSchemaAction};
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::{AlterSchema, AlterSchemaAction};
 
 /// Another name or owner for a schema.
 ///

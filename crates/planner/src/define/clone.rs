@@ -12,8 +12,8 @@ use super::create_table::already_exists;
 use super::name::{self, Found};
 use super::sequence::next_of;
 use crate::bind::{Binder, as_of};
-use crate::parse::statement::CreateTable;
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::CreateTable;
 
 /// A table with the columns, keys, checks, indexes and rows of another, now or as it was. References to other tables are left out.
 ///

@@ -5,8 +5,8 @@ use types::SqlResult;
 
 use super::name;
 use crate::StatementContext;
-use crate::parse::statement::{AlterClusterAction, ClusterStatement, GranteeSpec, RoleSpec};
 use crate::session::ClusterCommand;
+use syntax::statement::{AlterClusterAction, ClusterStatement, GranteeSpec, RoleSpec};
 
 /// The changes that a statement asks for.
 ///

@@ -7,12 +7,12 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 use super::column_sequence::{self, NewSequence, serial_type};
 use super::{name, sequence_default};
 use crate::bind::Binder;
-use crate::parse::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
-use crate::parse::text_of;
 use crate::semantics::type_rules::plain;
 use crate::shard_table::{PLACE, ROW_ID};
 use crate::system;
 use crate::write::{ACTION, is_assignable};
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
+use syntax::text_of;
 
 /// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.
 const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, PLACE, ACTION];

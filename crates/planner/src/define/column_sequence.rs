@@ -11,7 +11,7 @@ use super::name;
 use super::sequence::next_of;
 use super::sequence_options::{self, Use, refuse_other_types};
 use crate::StatementContext;
-use crate::parse::statement::{IdentityDefinition, SequenceOption};
+use syntax::statement::{IdentityDefinition, SequenceOption};
 
 /// A sequence that has no name, table or column yet.
 pub(super) struct NewSequence {

@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name::{self, Found};
-use crate::parse::statement::{Comment, CommentOn};
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::{Comment, CommentOn};
 
 /// Gives an object a comment, or takes it away; an empty one is none.
 ///

@@ -10,10 +10,8 @@ use super::constraint_name::{choose_name, is_relation};
 use super::key_type::{has_order, keys_match, no_order};
 use super::name::{self, Found};
 use crate::bind::Binder;
-use crate::parse::statement::{
-    ColumnConstraint, ColumnConstraintKind, References, TableConstraint, TableConstraintKind,
-};
-use crate::parse::text_of;
+use syntax::statement::{ColumnConstraint, ColumnConstraintKind, References, TableConstraint, TableConstraintKind};
+use syntax::text_of;
 
 /// A column's constraint as the table's; `None` for those that lie on the column.
 pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {

@@ -6,8 +6,8 @@ use catalog::{Change, Schema};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name;
-use crate::parse::statement::CreateSchema;
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::CreateSchema;
 
 /// The schema, owned by the role of AUTHORIZATION or else by the statement's.
 ///

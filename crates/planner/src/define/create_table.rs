@@ -10,7 +10,7 @@ use super::column_sequence::{self, NewSequence};
 use super::{column, constraint, index, like, name, placement, storage_parameter};
 use crate::DefinePlan;
 use crate::bind::Binder;
-use crate::parse::statement::{
+use syntax::statement::{
     ColumnDefinition, CreateTable, LikeTable, TableConstraint, TableSource, {self as statement},
 };
 

@@ -11,9 +11,9 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 use super::name::{self, Found};
 use super::{column, view_text};
 use crate::bind::{Binder, SEQUENCE_COLUMNS};
-use crate::parse::statement::CreateView;
-use crate::parse::text_of;
 use crate::{DefinePlan, QueryPlan};
+use syntax::statement::CreateView;
+use syntax::text_of;
 
 /// A view of the query, whose names are settled now: what it reads stays the same whatever is made or renamed later.
 ///

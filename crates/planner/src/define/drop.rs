@@ -8,8 +8,8 @@ use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name::{self, Found};
 use super::{dependency, index, role, sequence};
-use crate::parse::statement::{Drop, DropKind};
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::{Drop, DropKind};
 
 /// Drops objects, with CASCADE what depends on them too.
 ///

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{Expr, VisitMut, VisitorMut};
 use types::SqlResult;
 
 use super::name;
-use crate::parse::{expr_of, text_of};
+use syntax::{expr_of, text_of};
 
 /// The text of an expression over one table's columns after one of them got another name.
 ///

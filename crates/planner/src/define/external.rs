@@ -10,8 +10,8 @@ use super::create_table::{already_exists, new_table};
 use super::{column, name};
 use crate::bind::Binder;
 use crate::files::FileColumn;
-use crate::parse::statement::{ColumnConstraintKind, ColumnDefinition, CreateExternalTable};
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition, CreateExternalTable};
 
 /// A table over the files at a place, with the columns that are written or those of the files.
 ///

@@ -14,8 +14,8 @@ use super::key_type::{has_order, no_order};
 use super::name::{self, Found};
 use super::{operator_class, storage_parameter};
 use crate::bind::Binder;
-use crate::parse::statement::{CreateIndex, Drop};
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::{CreateIndex, Drop};
 
 /// A new index of a table. No two rows share the columns of one that is UNIQUE.
 ///

@@ -7,8 +7,8 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::name;
 use crate::bind::Binder;
-use crate::parse::{self, Statement};
 use crate::{QueryPlan, RowCheck, StatementContext};
+use syntax::{self, Statement};
 
 /// No two rows of `table`, as `context` has it, share the columns; NULLs are shared with nothing.
 pub(super) fn unique(
@@ -96,7 +96,7 @@ fn relation(context: &StatementContext, table: &Table) -> String {
 /// The plan of a query over `context`.
 pub(super) fn planned(binder: &Binder<'_>, context: &Arc<StatementContext>, text: &str) -> SqlResult<QueryPlan> {
     let binder = Binder::new(binder.planner(), context);
-    match parse::parse(text)?.into_iter().next().map(|parsed| parsed.statement) {
+    match syntax::parse(text)?.into_iter().next().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => binder.query(&query, &[]),
         _ => Err(SqlError::internal(format!("not a query: {text}"))),
     }

@@ -8,7 +8,7 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 use super::column_sequence::{self, NewSequence};
 use super::name::{self, Found};
 use crate::bind::Binder;
-use crate::parse::statement::{LikeTable, TableConstraint, TableConstraintKind};
+use syntax::statement::{LikeTable, TableConstraint, TableConstraintKind};
 
 /// What LIKE brings.
 #[derive(Default)]

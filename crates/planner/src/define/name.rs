@@ -6,8 +6,8 @@ use catalog::{CatalogState, Change, Relation, Role, Schema, Sequence, Table, Vie
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-use crate::parse::statement::RoleSpec;
 use crate::{StatementContext, system};
+use syntax::statement::RoleSpec;
 
 /// What a relation's name stands for.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::Ident;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::key_type::has_order;
-use crate::parse::statement::{self, Order};
+use syntax::statement::{self, Order};
 
 /// The distribution with the table's columns.
 ///

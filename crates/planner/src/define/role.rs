@@ -7,8 +7,8 @@ use catalog::{Change, Database, Dependant, Role};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name;
-use crate::parse::statement::{AlterDatabase, AlterRole, AlterRoleAction, CreateRole, Drop, RoleOption};
 use crate::{DefinePlan, Password, Settings, StatementContext};
+use syntax::statement::{AlterDatabase, AlterRole, AlterRoleAction, CreateRole, Drop, RoleOption};
 
 /// A new role; CREATE USER makes one that may log in.
 ///

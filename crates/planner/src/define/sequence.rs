@@ -9,8 +9,8 @@ use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 use super::name::{self, Found};
 use super::sequence_options::{self, Use};
 use super::view_text;
-use crate::parse::statement::{AlterSequence, AlterSequenceAction, CreateSequence, SequenceOption};
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::{AlterSequence, AlterSequenceAction, CreateSequence, SequenceOption};
 
 /// A new sequence.
 ///

@@ -11,8 +11,8 @@ use types::{Oid, SqlResult, SqlType};
 
 use super::sequence::next_of;
 use crate::StatementContext;
-use crate::parse::{expr_of, text_of};
 use crate::system;
+use syntax::{expr_of, text_of};
 
 /// Functions whose first argument is a sequence.
 const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];

@@ -5,7 +5,7 @@ use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 use crate::StatementContext;
 use crate::bind::written_type;
-use crate::parse::statement::SequenceOption;
+use syntax::statement::SequenceOption;
 
 /// Whose sequence it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use catalog::{Storage, Table};
 use types::{CachePolicy, Condition, SqlError, SqlResult};
 
-use crate::parse::statement::{OptionValue, StatementOption};
+use syntax::statement::{OptionValue, StatementOption};
 
 /// What a parameter's value may be.
 enum Values {

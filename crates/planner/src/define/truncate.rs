@@ -6,8 +6,8 @@ use catalog::{CatalogState, Change, ConstraintKind, Sequence, Table};
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name;
-use crate::parse::statement::Truncate;
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::Truncate;
 
 /// Takes all rows from the tables, and with CASCADE from those that refer to them.
 ///

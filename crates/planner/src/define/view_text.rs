@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visi
 use types::{Oid, SqlError, SqlResult};
 
 use super::name;
-use crate::parse::{self, Statement};
+use syntax::{self, Statement};
 
 /// Where a relation is, and what it is called there.
 pub(super) struct Place<'a> {
@@ -59,7 +59,7 @@ pub(super) fn with_column_renamed(state: &CatalogState, relation: Oid, from: &st
 /// # Errors
 /// `XX000`: its text was read when it was stored.
 pub(super) fn query(view: &View) -> SqlResult<Query> {
-    match parse::parse(&view.definition)?.into_iter().next().map(|parsed| parsed.statement) {
+    match syntax::parse(&view.definition)?.into_iter().next().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(*query),
         _ => Err(SqlError::internal(format!("the definition of view {} is no query", view.name))),
     }
@@ -80,7 +80,7 @@ fn reworded(
 }
 
 fn put(view: &View, query: &Query) -> Change {
-    Change::PutView(Arc::new(View { definition: parse::text_of(query), ..View::clone(view) }))
+    Change::PutView(Arc::new(View { definition: syntax::text_of(query), ..View::clone(view) }))
 }
 
 fn parts(relation: &ObjectName) -> Option<(&str, &str)> {

@@ -2,9 +2,9 @@
 
 use types::{Condition, SqlError, SqlResult};
 
-use crate::parse::statement::StatementOption;
 use crate::planned::{ExplainFormat, ExplainPlan, Planned};
 use crate::settings::parse_bool;
+use syntax::statement::StatementOption;
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use types::Condition;
 
 use super::explain;
-use crate::parse::{Statement, parse};
 use crate::planned::{ExplainFormat, ExplainPlan, Planned, WritePlan};
+use syntax::{Statement, parse};
 
 /// EXPLAIN with these options, of an INSERT that writes nothing.
 fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {

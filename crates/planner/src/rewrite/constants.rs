@@ -3,7 +3,7 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
 
-use crate::parse::balanced;
+use syntax::balanced;
 
 /// Shorter runs of comparisons stay as they are written.
 const RUN_MIN: usize = 16;

@@ -1,7 +1,7 @@
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::parse::{Statement, parse};
+use syntax::{Statement, parse};
 
 fn rewritten(sql: &str) -> String {
     let mut query = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).unwrap().parse_query().unwrap();

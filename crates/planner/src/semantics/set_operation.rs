@@ -13,7 +13,7 @@ use super::type_rules::{Operand, common_type};
 use super::typed::type_of;
 use crate::functions::cast::CastKind;
 use crate::functions::external;
-use crate::parse::BALANCED_FROM;
+use syntax::BALANCED_FROM;
 
 /// A long chain of UNION ALL with all of its inputs side by side, so that the types of all are looked at together; others as they are.
 pub(crate) fn flattened(union: Union) -> Union {

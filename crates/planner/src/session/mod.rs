@@ -9,9 +9,9 @@ use types::{Oid, SqlType};
 
 pub(crate) use self::plan::plan;
 
-use crate::parse::Parsed;
-use crate::parse::statement::{Discard, FetchDirection, TransactionModes};
 use crate::planned::{OutputColumn, QueryPlan};
+use syntax::Parsed;
+use syntax::statement::{Discard, FetchDirection, TransactionModes};
 
 /// A command to the session.
 #[derive(Debug, Clone)]

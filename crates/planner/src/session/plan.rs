@@ -5,8 +5,8 @@ use types::{SqlResult, SqlType};
 
 use super::{SessionCommand, show};
 use crate::bind::Binder;
-use crate::parse::statement::{Command, DeclareCursor};
 use crate::settings::Settings;
+use syntax::statement::{Command, DeclareCursor};
 
 /// The command, checked.
 ///

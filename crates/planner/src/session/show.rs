@@ -4,9 +4,9 @@ use datafusion::sql::sqlparser::ast::Query;
 use types::{SqlError, SqlResult};
 
 use crate::bind::Binder;
-use crate::parse::{Statement, parse};
 use crate::planned::QueryPlan;
 use crate::settings::Settings;
+use syntax::{Statement, parse};
 
 /// One setting: one row and one column of its name.
 ///

@@ -16,7 +16,7 @@ use types::{Condition, SessionZone, SqlError, SqlResult};
 use self::definition::{DEFINITIONS, Definition, Source};
 use self::obeyed::{Kept, Obeyed};
 pub(crate) use self::value::{parse_bool, split_list};
-use crate::parse::statement::IsolationLevel;
+use syntax::statement::IsolationLevel;
 
 #[cfg(test)]
 mod tests;

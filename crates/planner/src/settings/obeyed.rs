@@ -8,7 +8,7 @@ use types::text::DateOrder;
 
 use super::value::date_order;
 use super::{STATEMENT_TOKEN, Settings};
-use crate::parse::statement::IsolationLevel;
+use syntax::statement::IsolationLevel;
 
 /// What the texts mean.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use types::text::DateOrder;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use super::definition::{Definition, Kind};
-use crate::parse::quote_list;
+use syntax::quote_list;
 
 /// Names longer than this are cut, as PostgreSQL cuts identifiers.
 const NAME_BYTES_MAX: usize = 63;

@@ -11,7 +11,7 @@ use crate::StatementContext;
 pub(crate) fn quote_ident(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !crate::keyword::is_reserved(name);
+        && !syntax::keyword::is_reserved(name);
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 

@@ -13,12 +13,12 @@ use super::source::{self, Body, Relation};
 use super::text::{is_visible, quote_ident};
 use crate::StatementContext;
 use crate::bind::written_type;
-use crate::parse::{self, Statement};
+use syntax::{self, Statement};
 
 /// `pg_get_viewdef`: the query, ended by a semicolon.
 pub(super) fn view_definition(context: &StatementContext, relation: &Relation<'_>) -> Option<String> {
     let Body::View(view) = relation.body else { return None };
-    let parsed = parse::parse(&view.definition).ok().and_then(|statements| statements.into_iter().next());
+    let parsed = syntax::parse(&view.definition).ok().and_then(|statements| statements.into_iter().next());
     // A text that does not read is shown as it is.
     let Some(Statement::Query(mut query)) = parsed.map(|parsed| parsed.statement) else {
         return Some(format!(" {};", view.definition));

@@ -6,8 +6,8 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::identity;
 use super::values::infer;
-use crate::parse::expr_of;
-use crate::parse::statement::{AssignedValue, Assignment, is_default};
+use syntax::expr_of;
+use syntax::statement::{AssignedValue, Assignment, is_default};
 
 /// The relation that a query with values for several columns is within its statement.
 pub(crate) const ASSIGNED: &str = "assigned\u{1}";

@@ -12,10 +12,10 @@ use super::made::{Read, plan_columns, positions_of};
 use super::target::Target;
 use crate::bind::Binder;
 use crate::bind::modification::{Clause, Kept, Modification, Source, reading};
-use crate::parse::statement::{ConflictTarget, ConflictUpdate as Written, OnConflict, Returning};
 use crate::planned::{Action, ConflictUpdate};
 use crate::shard_table::{PLACE, ROW_ID, schema_of};
 use crate::stream_table::StreamTable;
+use syntax::statement::{ConflictTarget, ConflictUpdate as Written, OnConflict, Returning};
 
 /// The keys whose violation is the conflict; none where the table has no key and nothing is to be done.
 ///

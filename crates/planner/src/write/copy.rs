@@ -14,10 +14,9 @@ use super::target::Target;
 use super::{insert, rows};
 use crate::bind::Binder;
 use crate::error::from_datafusion;
-use crate::parse;
-use crate::parse::statement::{Copy, CopyDirection, CopyPlace, CopySubject, Statement};
 use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, QueryPlan, WritePlan};
 use crate::stream_table::StreamTable;
+use syntax::statement::{Copy, CopyDirection, CopyPlace, CopySubject, Statement};
 
 /// The plan of a COPY.
 ///
@@ -150,7 +149,7 @@ fn all_of(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResul
         }
     };
     let positions = insert::positions(&table, columns)?;
-    let parsed = parse::parse("SELECT 1 FROM t")?.into_iter().next().map(|parsed| parsed.statement);
+    let parsed = syntax::parse("SELECT 1 FROM t")?.into_iter().next().map(|parsed| parsed.statement);
     let Some(Statement::Query(mut query)) = parsed else {
         return Err(SqlError::internal("a SELECT is a query"));
     };

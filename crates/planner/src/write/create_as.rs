@@ -10,8 +10,8 @@ use super::assign::assign;
 use super::rows;
 use crate::bind::Binder;
 use crate::define;
-use crate::parse::statement::{CreateTable, TableSource};
 use crate::planned::{DefinePlan, Planned, QueryPlan, WritePlan};
+use syntax::statement::{CreateTable, TableSource};
 
 /// The new table and its rows. A table that is there already, with IF NOT EXISTS, is a definition that changes nothing.
 ///

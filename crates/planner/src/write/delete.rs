@@ -9,8 +9,8 @@ use super::target::Target;
 use super::{references, rows};
 use crate::bind::modification::{Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
-use crate::parse::statement::Delete;
 use crate::planned::{Action, ModifyPlan};
+use syntax::statement::Delete;
 
 /// The rows of a table that a DELETE takes away. `declared` are the parameter types that the client gave.
 ///

@@ -3,7 +3,7 @@
 use catalog::{Column, Table};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::parse::statement::Overriding;
+use syntax::statement::Overriding;
 
 /// No position of any table: what fills it is ignored.
 const IGNORED: usize = usize::MAX;

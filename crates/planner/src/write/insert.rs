@@ -11,8 +11,8 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::target::Target;
 use super::{conflict, identity, made, references, rows, values};
 use crate::bind::{Binder, settled};
-use crate::parse::statement::{Insert, InsertSource};
 use crate::planned::{ConflictPlan, WritePlan};
+use syntax::statement::{Insert, InsertSource};
 
 /// The rows of an INSERT, ready to be written. `declared` are the parameter types that the client gave.
 ///

@@ -19,9 +19,9 @@ use super::{identity, insert, references};
 use crate::bind::modification::{Clause, Kept, Modification, PRESENT, ROW, Source, first_of};
 use crate::bind::{Binder, settled};
 use crate::functions;
-use crate::parse::expr_of;
-use crate::parse::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
 use crate::planned::{Action, ModifyPlan};
+use syntax::expr_of;
+use syntax::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
 
 /// The rows of a table that a MERGE changes, takes away and adds. `declared` are the parameter types that the client gave.
 ///

@@ -10,9 +10,9 @@ use types::{ColumnId, SqlError, SqlResult};
 use super::conflict;
 use super::target::Target;
 use crate::bind::Binder;
-use crate::parse::expr_of;
-use crate::parse::statement::{AssignedValue, Assignment, ConflictUpdate as Written};
 use crate::planned::{ConflictUpdate, ReferencePlan, ReferencePlans};
+use syntax::expr_of;
+use syntax::statement::{AssignedValue, Assignment, ConflictUpdate as Written};
 
 /// How the rows change that refer to columns of `table` whose values change, those that refer to them, and so on, by the ids of the foreign keys. Deleting needs no plan.
 ///

@@ -14,11 +14,11 @@ use super::target::Target;
 use crate::bind::Binder;
 use crate::define::next_of;
 use crate::error::from_datafusion;
-use crate::parse::expr_of;
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::semantics::cast::typed_literal;
 use crate::semantics::marked;
 use crate::semantics::typed::type_of;
+use syntax::expr_of;
 
 /// All rows of `source`, whose columns fill `filled` (positions in the table) in order, as rows of the table that may be written.
 ///

@@ -10,8 +10,8 @@ use super::references;
 use super::target::Target;
 use crate::bind::modification::{Clause, Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
-use crate::parse::statement::Update;
 use crate::planned::{Action, ModifyPlan};
+use syntax::statement::Update;
 
 /// The rows of a table that an UPDATE changes. `declared` are the parameter types that the client gave.
 ///

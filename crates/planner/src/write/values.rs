@@ -23,8 +23,8 @@ use super::{identity, insert, rows};
 use crate::bind::Binder;
 use crate::bind::modification::select;
 use crate::error::from_datafusion;
-use crate::parse::statement::{Overriding, is_default};
 use crate::semantics::typed::type_of;
+use syntax::statement::{Overriding, is_default};
 
 /// The rows of a query that is VALUES and nothing more.
 pub(super) fn rows_of(query: &Query) -> Option<Vec<&[ast::Expr]>> {

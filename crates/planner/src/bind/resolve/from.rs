@@ -15,10 +15,10 @@ use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
 use crate::bind::relation::{self, Found, Name};
 use crate::bind::{SEQUENCE_COLUMNS, as_of};
-use crate::parse::statement::uneven;
 use crate::rewrite::row;
 use crate::write::ASSIGNED;
 use crate::{StatementContext, past, system};
+use syntax::statement::uneven;
 
 impl Resolver<'_> {
     /// Resolves a FROM clause; the scope has what its items bring.

@@ -15,9 +15,9 @@ use crate::StatementContext;
 use crate::bind::modification::WITH_PLACES;
 use crate::bind::place::Text;
 use crate::bind::relation::{self, Found, Name};
-use crate::parse::statement::{LockedRelation, lock_words};
 use crate::past;
 use crate::shard_table::{PLACE, ROW_ID};
+use syntax::statement::{LockedRelation, lock_words};
 
 /// A table whose rows a query locks; of its columns `__row_id` and `__place` the first has this number in the query's output.
 pub(in crate::bind) struct Locked {

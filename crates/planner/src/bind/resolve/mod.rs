@@ -37,7 +37,7 @@ pub(in crate::bind) use self::scope::quoted;
 use self::scope::{Origin, Scope};
 use crate::StatementContext;
 use crate::bind::place::Text;
-use crate::parse::statement::{LockedRelation, lock_words};
+use syntax::statement::{LockedRelation, lock_words};
 
 /// A query whose names are settled.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use super::Alteration;
 use crate::define::comment::no_column;
 use crate::define::create_table::column_constraints;
 use crate::define::{column, constraint, dependency, name};
-use crate::parse::statement::{ColumnConstraintKind, ColumnDefinition};
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition};
 
 /// What rows that are there already have in a new column.
 enum OldRows {

@@ -7,7 +7,7 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::Alteration;
 use crate::define::{constraint, name};
-use crate::parse::statement::TableConstraint;
+use syntax::statement::TableConstraint;
 
 impl Alteration<'_> {
     pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> SqlResult<()> {

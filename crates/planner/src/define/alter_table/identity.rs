@@ -8,7 +8,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::Alteration;
 use crate::define::column_sequence;
 use crate::define::sequence_options::{self, Use};
-use crate::parse::statement::{IdentityDefinition, SequenceOption};
+use syntax::statement::{IdentityDefinition, SequenceOption};
 
 impl Alteration<'_> {
     pub(super) fn add_identity(&mut self, name: &str, definition: &IdentityDefinition) -> SqlResult<()> {

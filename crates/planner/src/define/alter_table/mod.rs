@@ -19,8 +19,8 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 use super::name::{self, Found};
 use super::{placement, storage_parameter};
 use crate::bind::Binder;
-use crate::parse::statement::{AlterAction, AlterTable};
 use crate::{DefinePlan, RowCheck, StatementContext};
+use syntax::statement::{AlterAction, AlterTable};
 
 /// All actions or none.
 ///

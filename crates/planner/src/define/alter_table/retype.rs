@@ -6,8 +6,8 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::{Alteration, row_check};
 use crate::define::column;
 use crate::define::sequence_options::{Use, refuse_other_types};
-use crate::parse::expr_of;
 use crate::write::is_assignable;
+use syntax::expr_of;
 
 impl Alteration<'_> {
     pub(super) fn set_type(

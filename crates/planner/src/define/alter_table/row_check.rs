@@ -9,8 +9,8 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::Alteration;
 use crate::bind::Binder;
 use crate::define::{key_check, name};
-use crate::parse::statement::{AssignedValue, Assignment, ModifiedTable, Update};
 use crate::{ModifyPlan, QueryPlan, RowCheck, StatementContext, write};
+use syntax::statement::{AssignedValue, Assignment, ModifiedTable, Update};
 
 /// The queries to be asked before the changes are made.
 ///

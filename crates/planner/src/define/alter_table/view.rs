@@ -7,8 +7,8 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::refuse_taken_in;
 use crate::define::{name, view_text};
-use crate::parse::statement::AlterAction;
 use crate::{DefinePlan, StatementContext};
+use syntax::statement::AlterAction;
 
 /// The view with the actions made to it.
 pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAction]) -> SqlResult<DefinePlan> {

@@ -55,7 +55,7 @@ const fn rows_function(
 }
 
 fn keywords(_: &Source<'_>, rows: &mut Rows) {
-    for (word, code, description) in crate::keyword::all() {
+    for (word, code, description) in syntax::keyword::all() {
         row!(rows, word: word, catcode: code, catdesc: description);
     }
 }

@@ -3,7 +3,7 @@
 use types::{Condition, SqlError, SqlResult};
 
 use super::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};
-use crate::parse::statement::{CopyDirection, OptionValue, StatementOption};
+use syntax::statement::{CopyDirection, OptionValue, StatementOption};
 
 /// What was written, before the format is known and gives the rest.
 #[derive(Default)]

@@ -1,0 +1,78 @@
+//! The options of CREATE and ALTER CLUSTER: `(NODE_COUNT = 2, AUTO_SUSPEND 60)`.
+
+use ::cluster::ClusterOptions;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::cursor::Cursor;
+use crate::lex::Token;
+
+impl Cursor<'_> {
+    /// `(name = value, …)`, where both signs may be left out.
+    pub(super) fn cluster_options(&mut self) -> SqlResult<ClusterOptions> {
+        self.expect_symbol('(')?;
+        let mut options = ClusterOptions::default();
+        loop {
+            self.cluster_option(&mut options)?;
+            if self.eat_symbol(',') {
+                continue;
+            }
+            if self.eat_symbol(')') {
+                return Ok(options);
+            }
+        }
+    }
+
+    fn cluster_option(&mut self, options: &mut ClusterOptions) -> SqlResult<()> {
+        let start = self.at;
+        let Some(option) = self.word() else { return Err(self.syntax_error()) };
+        self.advance();
+        self.eat_operator("=");
+        let is_first = match option {
+            "node_count" => options.node_count.replace(self.count()?).is_none(),
+            "hardware_instance" => options.hardware_instance.replace(self.option_name()?).is_none(),
+            "wlm_profile" => options.wlm_profile.replace(self.option_name()?).is_none(),
+            "auto_suspend" => options.auto_suspend.replace(self.count_or_null()?).is_none(),
+            "auto_resume" => options.auto_resume.replace(self.truth()?).is_none(),
+            "max_spill_pct" => options.max_spill_pct.replace(self.count_or_null()?).is_none(),
+            "max_cache_pct" => options.max_cache_pct.replace(self.count_or_null()?).is_none(),
+            unknown => {
+                self.at = start;
+                let message = format!("unrecognized cluster option \"{unknown}\"");
+                return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+            }
+        };
+        if is_first {
+            return Ok(());
+        }
+        self.at = start;
+        Err(self.here(SqlError::new(Condition::SyntaxError, "conflicting or redundant options")))
+    }
+
+    /// A whole number; what has no room in 64 bits is their last, which no option takes either.
+    fn count(&mut self) -> SqlResult<i64> {
+        let is_negative = self.eat_operator("-");
+        let Token::Integer(digits) = self.peek() else { return Err(self.syntax_error()) };
+        let count = digits.parse().unwrap_or(i64::MAX);
+        self.advance();
+        Ok(if is_negative { -count } else { count })
+    }
+
+    fn count_or_null(&mut self) -> SqlResult<Option<i64>> {
+        if self.eat("null") { Ok(None) } else { self.count().map(Some) }
+    }
+
+    fn truth(&mut self) -> SqlResult<bool> {
+        match self.eat_one_of(&["true", "on", "false", "off"]) {
+            Some(word) => Ok(matches!(word, "true" | "on")),
+            None => Err(self.syntax_error()),
+        }
+    }
+
+    /// A name or a text; any word is a name here.
+    fn option_name(&mut self) -> SqlResult<String> {
+        match self.peek() {
+            Token::Text(_) => self.text(),
+            _ => self.label().map(|label| label.value),
+        }
+    }
+}

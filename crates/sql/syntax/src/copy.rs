@@ -1,0 +1,151 @@
+//! COPY, with the options of both of PostgreSQL's syntaxes.
+
+use sqlparser::ast::{Expr, Ident, ObjectName, Query};
+
+use types::SqlResult;
+
+use super::cursor::Cursor;
+use super::lex::Token;
+use super::option::{OptionValue, StatementOption};
+use super::statement::Statement;
+
+/// `COPY subject FROM | TO place WITH (options) [WHERE filter]`.
+#[derive(Debug, Clone)]
+pub struct Copy {
+    pub subject: CopySubject,
+    pub direction: CopyDirection,
+    pub place: CopyPlace,
+    /// Under the names of the syntax in parentheses: `CSV HEADER` is `format csv, header`.
+    pub options: Vec<StatementOption>,
+    /// COPY FROM: rows to take.
+    pub filter: Option<Box<Expr>>,
+}
+
+/// What is copied.
+#[derive(Debug, Clone)]
+pub enum CopySubject {
+    /// Without columns, all of them.
+    Table {
+        name: ObjectName,
+        columns: Vec<Ident>,
+    },
+    Query(Box<Query>),
+}
+
+/// Into the table or out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyDirection {
+    From,
+    To,
+}
+
+/// The other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CopyPlace {
+    /// STDIN or STDOUT, which PostgreSQL does not tell apart.
+    Client,
+    /// A path or URL.
+    File(String),
+    Program(String),
+}
+
+impl Cursor<'_> {
+    pub(super) fn copy(&mut self) -> SqlResult<Statement> {
+        self.expect("copy")?;
+        let mut options = Vec::new();
+        if self.is("binary") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
+            self.advance();
+            options.push(option("format", Some(OptionValue::Word("binary".to_owned()))));
+        }
+        let subject = if self.eat_symbol('(') {
+            if matches!(self.word(), Some("insert" | "update" | "delete" | "merge")) {
+                return Err(self.unsupported("COPY of a statement with RETURNING"));
+            }
+            let query = self.query()?;
+            self.expect_symbol(')')?;
+            CopySubject::Query(query)
+        } else {
+            let name = self.object_name()?;
+            CopySubject::Table { name, columns: self.optional_names()? }
+        };
+        let direction = match (&subject, self.word()) {
+            (CopySubject::Table { .. }, Some("from")) => CopyDirection::From,
+            (_, Some("to")) => CopyDirection::To,
+            _ => return Err(self.syntax_error()),
+        };
+        self.advance();
+        let place = self.copy_place()?;
+        if self.eat("using delimiters") || self.eat("delimiters") {
+            options.push(option("delimiter", Some(OptionValue::Text(self.text()?))));
+        }
+        self.eat("with");
+        if self.is_symbol('(') {
+            options.extend(self.options()?);
+        } else {
+            self.old_copy_options(&mut options)?;
+        }
+        let filter = if self.is("where") {
+            if direction == CopyDirection::To {
+                let message = "WHERE clause not allowed with COPY TO";
+                return Err(self.here(types::SqlError::new(types::Condition::SyntaxError, message)));
+            }
+            self.advance();
+            Some(Box::new(self.expr()?))
+        } else {
+            None
+        };
+        Ok(Statement::Copy(Box::new(Copy { subject, direction, place, options, filter })))
+    }
+
+    fn copy_place(&mut self) -> SqlResult<CopyPlace> {
+        if self.eat_one_of(&["stdin", "stdout"]).is_some() {
+            return Ok(CopyPlace::Client);
+        }
+        if self.eat("program") {
+            return self.text().map(CopyPlace::Program);
+        }
+        self.text().map(CopyPlace::File)
+    }
+
+    /// The syntax before parentheses: `CSV HEADER DELIMITER AS ','`.
+    fn old_copy_options(&mut self, options: &mut Vec<StatementOption>) -> SqlResult<()> {
+        loop {
+            let format = |name: &str| option("format", Some(OptionValue::Word(name.to_owned())));
+            let option = if self.eat("binary") {
+                format("binary")
+            } else if self.eat("csv") {
+                format("csv")
+            } else if self.eat("freeze") {
+                option("freeze", None)
+            } else if self.eat("header") {
+                option("header", None)
+            } else if self.eat("force quote") {
+                option("force_quote", Some(self.forced_columns()?))
+            } else if self.eat("force not null") {
+                option("force_not_null", Some(self.forced_columns()?))
+            } else if self.eat("force null") {
+                option("force_null", Some(self.forced_columns()?))
+            } else if let Some(name) = self.eat_one_of(&["delimiter", "null", "quote", "escape", "encoding"]) {
+                if name != "encoding" {
+                    self.eat("as");
+                }
+                option(name, Some(OptionValue::Text(self.text()?)))
+            } else {
+                return Ok(());
+            };
+            options.push(option);
+        }
+    }
+
+    fn forced_columns(&mut self) -> SqlResult<OptionValue> {
+        if self.eat_operator("*") {
+            return Ok(OptionValue::Star);
+        }
+        let names = self.list(Self::name)?;
+        Ok(OptionValue::List(names.into_iter().map(|name| name.value).collect()))
+    }
+}
+
+fn option(name: &str, value: Option<OptionValue>) -> StatementOption {
+    StatementOption { name: Ident::new(name), value }
+}

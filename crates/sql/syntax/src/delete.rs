@@ -1,0 +1,30 @@
+//! DELETE.
+
+use sqlparser::ast::{Expr, TableWithJoins, With};
+use types::SqlResult;
+
+use super::cursor::Cursor;
+use super::statement::Statement;
+use super::update::{ModifiedTable, Returning};
+
+/// `DELETE FROM table [AS alias] [USING …] [WHERE …] [RETURNING …]`.
+#[derive(Debug, Clone)]
+pub struct Delete {
+    pub with: Option<With>,
+    pub target: ModifiedTable,
+    pub using: Vec<TableWithJoins>,
+    pub condition: Option<Expr>,
+    pub returning: Option<Returning>,
+}
+
+impl Cursor<'_> {
+    /// DELETE, after its WITH.
+    pub(super) fn delete(&mut self, with: Option<With>) -> SqlResult<Statement> {
+        self.expect("delete from")?;
+        let target = self.modified_table()?;
+        let using = if self.eat("using") { self.parse_from_items()? } else { Vec::new() };
+        let condition = self.condition_of_change()?;
+        let returning = self.returning()?;
+        Ok(Statement::Delete(Box::new(Delete { with, target, using, condition, returning })))
+    }
+}

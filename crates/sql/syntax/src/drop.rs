@@ -1,0 +1,160 @@
+//! DROP, TRUNCATE and COMMENT.
+
+use sqlparser::ast::{Ident, ObjectName};
+use types::SqlResult;
+
+use super::cursor::Cursor;
+use super::lex::Token;
+use super::statement::Statement;
+
+/// `DROP kind names`.
+#[derive(Debug, Clone)]
+pub struct Drop {
+    pub kind: DropKind,
+    pub names: Vec<ObjectName>,
+    pub if_exists: bool,
+    pub cascade: bool,
+    /// DROP INDEX CONCURRENTLY.
+    pub concurrently: bool,
+}
+
+/// What DROP drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropKind {
+    Table,
+    /// DROP EXTERNAL TABLE.
+    External,
+    View,
+    Schema,
+    /// DROP ROLE, DROP USER and DROP GROUP.
+    Role,
+    /// There are none but those of keys.
+    Index,
+    Sequence,
+}
+
+/// `TRUNCATE [TABLE] names`.
+#[derive(Debug, Clone)]
+pub struct Truncate {
+    pub names: Vec<ObjectName>,
+    /// RESTART IDENTITY.
+    pub restart: bool,
+    pub cascade: bool,
+}
+
+/// `COMMENT ON … IS 'text'`; `None` takes the comment away.
+#[derive(Debug, Clone)]
+pub struct Comment {
+    pub on: CommentOn,
+    pub text: Option<String>,
+}
+
+/// What a comment is about.
+#[derive(Debug, Clone)]
+pub enum CommentOn {
+    Table(ObjectName),
+    View(ObjectName),
+    Sequence(ObjectName),
+    Column { relation: ObjectName, column: Ident },
+    Constraint { name: Ident, table: ObjectName },
+    Schema(Ident),
+    Role(Ident),
+    Database(Ident),
+}
+
+impl Cursor<'_> {
+    /// DROP, whatever it drops.
+    pub(super) fn drop(&mut self) -> SqlResult<Statement> {
+        let start = self.at;
+        self.expect("drop")?;
+        if self.is("cluster") {
+            return self.drop_cluster();
+        }
+        let kind = match self.word() {
+            Some("table") => DropKind::Table,
+            Some("external") => {
+                self.expect("external")?;
+                if !self.is("table") {
+                    return Err(self.syntax_error());
+                }
+                DropKind::External
+            }
+            Some("view") => DropKind::View,
+            Some("schema") => DropKind::Schema,
+            Some("role" | "user" | "group") if !self.is("user mapping") => DropKind::Role,
+            Some("index") => DropKind::Index,
+            Some("sequence") => DropKind::Sequence,
+            _ => return Err(self.other_kind(start, "DROP")),
+        };
+        self.advance();
+        let concurrently = kind == DropKind::Index && self.eat("concurrently");
+        let if_exists = self.eat("if exists");
+        let names = match kind {
+            DropKind::Table | DropKind::External | DropKind::View | DropKind::Index | DropKind::Sequence => {
+                self.list(Self::object_name)?
+            }
+            DropKind::Schema | DropKind::Role => self.list(|cursor| Ok(ObjectName::from(vec![cursor.name()?])))?,
+        };
+        let cascade = kind != DropKind::Role && self.cascade();
+        Ok(Statement::Drop(Drop { kind, names, if_exists, cascade, concurrently }))
+    }
+
+    pub(super) fn truncate(&mut self) -> SqlResult<Statement> {
+        self.expect("truncate")?;
+        self.eat("table");
+        let names = self.list(|cursor| {
+            cursor.eat("only");
+            let name = cursor.object_name()?;
+            cursor.eat_operator("*");
+            Ok(name)
+        })?;
+        let restart = self.eat("restart identity");
+        if !restart {
+            self.eat("continue identity");
+        }
+        let cascade = self.cascade();
+        Ok(Statement::Truncate(Truncate { names, restart, cascade }))
+    }
+
+    pub(super) fn comment(&mut self) -> SqlResult<Statement> {
+        let start = self.at;
+        self.expect("comment on")?;
+        let kinds = ["table", "view", "sequence", "column", "constraint", "schema", "role", "database"];
+        let Some(kind) = self.eat_one_of(&kinds) else {
+            return Err(self.other_kind(start, "COMMENT ON"));
+        };
+        let on = match kind {
+            "table" => CommentOn::Table(self.object_name()?),
+            "view" => CommentOn::View(self.object_name()?),
+            "sequence" => CommentOn::Sequence(self.object_name()?),
+            "schema" => CommentOn::Schema(self.name()?),
+            "role" => CommentOn::Role(self.name()?),
+            "database" => CommentOn::Database(self.name()?),
+            "constraint" => {
+                let name = self.name()?;
+                self.expect("on")?;
+                if self.is("domain") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
+                    return Err(self.unsupported("COMMENT ON CONSTRAINT ON DOMAIN"));
+                }
+                CommentOn::Constraint { name, table: self.object_name()? }
+            }
+            _ => self.commented_column()?,
+        };
+        self.expect("is")?;
+        let text = if self.eat("null") { None } else { Some(self.text()?) };
+        Ok(Statement::Comment(Comment { on, text }))
+    }
+
+    /// `[schema.]table.column`
+    fn commented_column(&mut self) -> SqlResult<CommentOn> {
+        let mut parts = vec![self.name()?];
+        while self.eat_symbol('.') {
+            parts.push(self.label()?);
+        }
+        let Some(column) = parts.pop().filter(|_| !parts.is_empty()) else {
+            let error = types::SqlError::new(types::Condition::SyntaxError, "column name must be qualified");
+            return Err(self.here(error));
+        };
+        Ok(CommentOn::Column { relation: ObjectName::from(parts), column })
+    }
+}

@@ -1,0 +1,65 @@
+//! EXPLAIN.
+
+use sqlparser::ast::Ident;
+use types::SqlResult;
+
+use super::Parsed;
+use super::cursor::Cursor;
+use super::option::StatementOption;
+use super::statement::Statement;
+
+/// `EXPLAIN [(options)] statement`.
+#[derive(Debug, Clone)]
+pub struct Explain {
+    /// Under the names of the syntax in parentheses, as written.
+    pub options: Vec<StatementOption>,
+    pub statement: Box<Parsed>,
+}
+
+impl Cursor<'_> {
+    pub(super) fn explain(&mut self) -> SqlResult<Statement> {
+        self.expect("explain")?;
+        let mut options = Vec::new();
+        if self.is_symbol('(') && !self.begins_query_in_parentheses() {
+            options = self.options()?;
+        } else {
+            // One order only, as in PostgreSQL.
+            for words in [&["analyze", "analyse"][..], &["verbose"]] {
+                if let Some(word) = self.eat_one_of(words) {
+                    options.push(StatementOption { name: Ident::new(word), value: None });
+                }
+            }
+        }
+        let explainable = self.is_symbol('(')
+            || matches!(
+                self.word(),
+                Some(
+                    "select"
+                        | "values"
+                        | "table"
+                        | "with"
+                        | "insert"
+                        | "update"
+                        | "delete"
+                        | "merge"
+                        | "create"
+                        | "copy"
+                        | "execute"
+                        | "declare"
+                        | "refresh"
+                )
+            );
+        if !explainable {
+            return Err(self.syntax_error());
+        }
+        let statement = self.nested(Self::inner_statement)?;
+        Ok(Statement::Explain(Box::new(Explain { options, statement })))
+    }
+
+    /// A statement within a statement: it has the text of the whole.
+    pub(super) fn inner_statement(&mut self) -> SqlResult<Box<Parsed>> {
+        let statement = self.statement()?;
+        let text = self.origin.text.to_owned();
+        Ok(Box::new(Parsed { statement, text, offset: self.origin.offset, parameter: None }))
+    }
+}

@@ -1,0 +1,307 @@
+//! Function calls, and what SQL writes like one.
+
+use sqlparser::ast::{
+    DateTimeField, DuplicateTreatment, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgOperator, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    TrimWhereField, Value,
+};
+use types::SqlResult;
+
+use super::Cursor;
+use super::primary::value;
+use crate::lex::Token;
+
+impl Cursor<'_> {
+    /// Calls with grammar of their own, and functions that are called without parentheses.
+    pub(super) fn special_call(&mut self, word: &str, opens: bool) -> SqlResult<Option<Expr>> {
+        let call = match word {
+            "current_date" | "current_user" | "session_user" | "user" | "current_role" | "current_catalog" => {
+                Expr::Function(self.without_parentheses()?)
+            }
+            "current_schema" if !opens => Expr::Function(self.without_parentheses()?),
+            "current_time" | "current_timestamp" | "localtime" | "localtimestamp" => {
+                let mut function = self.without_parentheses()?;
+                if self.eat_symbol('(') {
+                    let span = self.lexeme().span;
+                    let precision = value(Value::Number(self.integer()?.to_string(), false), span);
+                    self.expect_symbol(')')?;
+                    function.args = arguments(vec![unnamed(precision)]);
+                }
+                Expr::Function(function)
+            }
+            "collation" if self.is("collation for") => return Err(self.unsupported("COLLATION FOR")),
+            _ if !opens => return Ok(None),
+            "coalesce" | "greatest" | "least" | "nullif" | "grouping" => {
+                let name = ObjectName::from(vec![self.label()?]);
+                let args = self.parenthesized(|cursor| cursor.expr().map(unnamed))?;
+                Expr::Function(Function { args: arguments(args), ..function(name) })
+            }
+            "extract" => self.extract()?,
+            "position" => self.position()?,
+            "substring" => self.substring()?,
+            "overlay" => self.overlay()?,
+            "trim" => self.trim()?,
+            "normalize" => self.normalize()?,
+            "treat" => return Err(self.unsupported("TREAT")),
+            "xmlconcat" | "xmlelement" | "xmlexists" | "xmlforest" | "xmlparse" | "xmlpi" | "xmlroot"
+            | "xmlserialize" => return Err(self.unsupported("xml")),
+            _ => return Ok(None),
+        };
+        Ok(Some(call))
+    }
+
+    fn without_parentheses(&mut self) -> SqlResult<Function> {
+        let name = self.label()?;
+        Ok(function(ObjectName::from(vec![name])))
+    }
+
+    /// `name(…)` with all that may follow.
+    pub(super) fn call(&mut self, name: ObjectName) -> SqlResult<Expr> {
+        self.expect_symbol('(')?;
+        let mut list = FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };
+        if self.eat_operator("*") {
+            list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
+        } else if !self.is_symbol(')') {
+            if self.eat("distinct") {
+                list.duplicate_treatment = Some(DuplicateTreatment::Distinct);
+            } else if self.eat("all") {
+                list.duplicate_treatment = Some(DuplicateTreatment::All);
+            }
+            list.args = self.list(Self::argument)?;
+            if self.eat("order by") {
+                list.clauses.push(FunctionArgumentClause::OrderBy(self.list(Self::order_by_expr)?));
+            }
+        }
+        self.expect_symbol(')')?;
+        let mut call = Function { args: FunctionArguments::List(list), ..function(name) };
+        if self.eat("within group") {
+            self.expect_symbol('(')?;
+            self.expect("order by")?;
+            call.within_group = self.list(Self::order_by_expr)?;
+            self.expect_symbol(')')?;
+        }
+        if self.is("filter") && *self.peek_at(1) == Token::Symbol('(') {
+            self.at += 2;
+            self.expect("where")?;
+            call.filter = Some(Box::new(self.expr()?));
+            self.expect_symbol(')')?;
+        }
+        if self.eat("over") {
+            call.over = Some(self.over()?);
+        }
+        Ok(Expr::Function(call))
+    }
+
+    /// `expr`, `name => expr`, `table.*`.
+    pub(crate) fn argument(&mut self) -> SqlResult<FunctionArg> {
+        if self.is("variadic") {
+            return Err(self.unsupported("VARIADIC"));
+        }
+        if matches!(self.peek_at(1), Token::Operator(operator) if operator == "=>" || operator == ":=") {
+            let name = self.type_name()?;
+            let arrow = self.eat_operator("=>");
+            if !arrow {
+                self.advance();
+            }
+            let operator = if arrow { FunctionArgOperator::RightArrow } else { FunctionArgOperator::Assignment };
+            return Ok(FunctionArg::Named { name, arg: FunctionArgExpr::Expr(self.expr()?), operator });
+        }
+        if let Some(table) = self.table_wildcard()? {
+            return Ok(FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)));
+        }
+        self.expr().map(unnamed)
+    }
+
+    /// `table.*`; nothing is taken if it is something else.
+    pub(crate) fn table_wildcard(&mut self) -> SqlResult<Option<ObjectName>> {
+        let start = self.at;
+        if matches!(self.peek(), Token::Word(_) | Token::Quoted(_))
+            && *self.peek_at(1) == Token::Symbol('.')
+            && let Ok(first) = self.name()
+        {
+            let mut parts = vec![first];
+            while self.eat_symbol('.') {
+                if self.eat_operator("*") {
+                    return Ok(Some(ObjectName::from(parts)));
+                }
+                match self.label() {
+                    Ok(part) => parts.push(part),
+                    Err(_) => break,
+                }
+            }
+        }
+        self.at = start;
+        Ok(None)
+    }
+
+    /// `EXTRACT(field FROM expr)`.
+    fn extract(&mut self) -> SqlResult<Expr> {
+        self.at += 2;
+        let field = match self.peek() {
+            Token::Text(text) => {
+                let field = Ident::new(text.clone());
+                self.advance();
+                field
+            }
+            _ => Ident { quote_style: None, ..self.label()? },
+        };
+        self.expect("from")?;
+        let expr = Box::new(self.expr()?);
+        self.expect_symbol(')')?;
+        Ok(Expr::Extract { field: DateTimeField::Custom(field), syntax: ExtractSyntax::From, expr })
+    }
+
+    /// `POSITION(part IN text)`.
+    fn position(&mut self) -> SqlResult<Expr> {
+        self.at += 2;
+        let expr = Box::new(self.restricted_expr()?);
+        self.expect("in")?;
+        let r#in = Box::new(self.restricted_expr()?);
+        self.expect_symbol(')')?;
+        Ok(Expr::Position { expr, r#in })
+    }
+
+    /// `SUBSTRING(text FROM start FOR count)`, or a call like any other.
+    fn substring(&mut self) -> SqlResult<Expr> {
+        let start = self.at;
+        self.at += 2;
+        if !self.is_symbol(')') {
+            let expr = Box::new(self.expr()?);
+            if self.eat("similar") {
+                let pattern = Some(Box::new(self.expr()?));
+                self.expect("escape")?;
+                let escape = Some(Box::new(self.expr()?));
+                self.expect_symbol(')')?;
+                return Ok(Expr::Substring {
+                    expr,
+                    substring_from: pattern,
+                    substring_for: escape,
+                    special: false,
+                    shorthand: false,
+                });
+            }
+            if self.is("from") || self.is("for") {
+                let (mut from, mut length) = (None, None);
+                loop {
+                    if from.is_none() && self.eat("from") {
+                        from = Some(Box::new(self.expr()?));
+                    } else if length.is_none() && self.eat("for") {
+                        length = Some(Box::new(self.expr()?));
+                    } else {
+                        break;
+                    }
+                }
+                self.expect_symbol(')')?;
+                return Ok(Expr::Substring {
+                    expr,
+                    substring_from: from,
+                    substring_for: length,
+                    special: false,
+                    shorthand: false,
+                });
+            }
+        }
+        self.at = start;
+        self.plain_call()
+    }
+
+    /// `OVERLAY(text PLACING part FROM start FOR count)`, or a call like any other.
+    fn overlay(&mut self) -> SqlResult<Expr> {
+        let start = self.at;
+        self.at += 2;
+        if !self.is_symbol(')') {
+            let expr = Box::new(self.expr()?);
+            if self.eat("placing") {
+                let overlay_what = Box::new(self.expr()?);
+                self.expect("from")?;
+                let overlay_from = Box::new(self.expr()?);
+                let overlay_for = if self.eat("for") { Some(Box::new(self.expr()?)) } else { None };
+                self.expect_symbol(')')?;
+                return Ok(Expr::Overlay { expr, overlay_what, overlay_from, overlay_for });
+            }
+        }
+        self.at = start;
+        self.plain_call()
+    }
+
+    /// A call of a function whose name is a keyword.
+    fn plain_call(&mut self) -> SqlResult<Expr> {
+        let name = self.label()?;
+        self.call(ObjectName::from(vec![name]))
+    }
+
+    /// `TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)`, `TRIM(text, characters)`.
+    fn trim(&mut self) -> SqlResult<Expr> {
+        self.at += 2;
+        let trim_where = match self.eat_one_of(&["both", "leading", "trailing"]) {
+            Some("both") => Some(TrimWhereField::Both),
+            Some("leading") => Some(TrimWhereField::Leading),
+            Some(_) => Some(TrimWhereField::Trailing),
+            None => None,
+        };
+        let mut trim_what = None;
+        let mut trim_characters = None;
+        let expr = if self.eat("from") {
+            self.expr()?
+        } else {
+            let first = self.expr()?;
+            if self.eat("from") {
+                trim_what = Some(Box::new(first));
+                self.expr()?
+            } else {
+                first
+            }
+        };
+        if self.eat_symbol(',') {
+            let characters = self.list(Self::expr)?;
+            // `TRIM(LEADING text, characters)` says the same as with FROM.
+            match (characters.len(), trim_where) {
+                (1, Some(_)) => trim_what = characters.into_iter().next().map(Box::new),
+                _ => trim_characters = Some(characters),
+            }
+        }
+        self.expect_symbol(')')?;
+        Ok(Expr::Trim { trim_where, trim_what, expr: Box::new(expr), trim_characters })
+    }
+
+    /// `NORMALIZE(text, NFC)`.
+    fn normalize(&mut self) -> SqlResult<Expr> {
+        self.at += 2;
+        let mut args = vec![self.expr()?];
+        if self.eat_symbol(',') {
+            let span = self.lexeme().span;
+            let form = self.eat_one_of(&["nfc", "nfd", "nfkc", "nfkd"]).ok_or_else(|| self.syntax_error())?;
+            args.push(value(Value::SingleQuotedString(form.to_uppercase()), span));
+        }
+        self.expect_symbol(')')?;
+        Ok(plain("normalize", args))
+    }
+}
+
+/// A call without anything but its name.
+pub(super) fn function(name: ObjectName) -> Function {
+    Function {
+        name,
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::None,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    }
+}
+
+/// A call of a function by its bare name.
+pub(super) fn plain(name: &str, args: Vec<Expr>) -> Expr {
+    let args = arguments(args.into_iter().map(unnamed).collect());
+    Expr::Function(Function { args, ..function(ObjectName::from(vec![Ident::new(name)])) })
+}
+
+fn arguments(args: Vec<FunctionArg>) -> FunctionArguments {
+    FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() })
+}
+
+fn unnamed(expr: Expr) -> FunctionArg {
+    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
+}

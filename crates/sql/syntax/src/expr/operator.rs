@@ -1,0 +1,99 @@
+//! Operators: how tight they bind and what they are in `sqlparser`'s tree.
+
+use sqlparser::ast::{BinaryOperator, UnaryOperator};
+
+/// PostgreSQL's table of precedence, loosest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    None,
+    Or,
+    And,
+    Not,
+    /// IS, ISNULL, NOTNULL.
+    Is,
+    /// `<`, `>`, `=`, `<=`, `>=`, `<>`.
+    Comparison,
+    /// BETWEEN, IN, LIKE, ILIKE, SIMILAR.
+    Match,
+    /// All operators that are not listed.
+    Other,
+    /// `+`, `-`.
+    Sum,
+    /// `*`, `/`, `%`.
+    Product,
+    /// `^`.
+    Power,
+    /// AT TIME ZONE.
+    At,
+    Collate,
+    /// A sign before an operand.
+    Sign,
+}
+
+pub(super) fn level(operator: &str) -> Level {
+    match operator {
+        "<" | ">" | "=" | "<=" | ">=" | "<>" => Level::Comparison,
+        "+" | "-" => Level::Sum,
+        "*" | "/" | "%" => Level::Product,
+        "^" => Level::Power,
+        _ => Level::Other,
+    }
+}
+
+pub(super) fn binary(operator: &str) -> BinaryOperator {
+    use BinaryOperator as B;
+    match operator {
+        "+" => B::Plus,
+        "-" => B::Minus,
+        "*" => B::Multiply,
+        "/" => B::Divide,
+        "%" => B::Modulo,
+        "^" => B::PGExp,
+        "||" => B::StringConcat,
+        "&" => B::BitwiseAnd,
+        "|" => B::BitwiseOr,
+        "#" => B::PGBitwiseXor,
+        "<<" => B::PGBitwiseShiftLeft,
+        ">>" => B::PGBitwiseShiftRight,
+        "=" => B::Eq,
+        "<>" => B::NotEq,
+        "<" => B::Lt,
+        "<=" => B::LtEq,
+        ">" => B::Gt,
+        ">=" => B::GtEq,
+        "~" => B::PGRegexMatch,
+        "~*" => B::PGRegexIMatch,
+        "!~" => B::PGRegexNotMatch,
+        "!~*" => B::PGRegexNotIMatch,
+        "~~" => B::PGLikeMatch,
+        "~~*" => B::PGILikeMatch,
+        "!~~" => B::PGNotLikeMatch,
+        "!~~*" => B::PGNotILikeMatch,
+        "^@" => B::PGStartsWith,
+        "&&" => B::PGOverlap,
+        "->" => B::Arrow,
+        "->>" => B::LongArrow,
+        "#>" => B::HashArrow,
+        "#>>" => B::HashLongArrow,
+        "@>" => B::AtArrow,
+        "<@" => B::ArrowAt,
+        "?" => B::Question,
+        "?&" => B::QuestionAnd,
+        "?|" => B::QuestionPipe,
+        "#-" => B::HashMinus,
+        other => B::Custom(other.to_owned()),
+    }
+}
+
+/// The prefix operators there are.
+pub(super) fn prefix(operator: &str) -> Option<UnaryOperator> {
+    Some(match operator {
+        "+" => UnaryOperator::Plus,
+        "-" => UnaryOperator::Minus,
+        "~" => UnaryOperator::BitwiseNot,
+        "@" => UnaryOperator::PGAbs,
+        "|/" => UnaryOperator::PGSquareRoot,
+        "||/" => UnaryOperator::PGCubeRoot,
+        _ => return None,
+    })
+}

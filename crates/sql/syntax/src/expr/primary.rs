@@ -1,0 +1,415 @@
+//! What an expression is made of: constants, columns, parentheses, CASE, CAST, ARRAY.
+
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{
+    AccessExpr, Array, CaseWhen, CastKind, DataType, DateTimeField, Expr, Function, FunctionArguments, Ident, Interval,
+    IntervalFields, ObjectName, Query, Subscript, TypedString, Value, ValueWithSpan,
+};
+use sqlparser::tokenizer::Span;
+use types::{Condition, SqlError, SqlResult};
+
+use super::Cursor;
+use super::call;
+use crate::keyword::{Category, category};
+use crate::lex::Token;
+
+/// What stands between two parentheses.
+pub(super) enum Content {
+    Query(Box<Query>),
+    Exprs(Vec<Expr>),
+}
+
+impl Cursor<'_> {
+    /// An operand with the points, brackets and casts after it.
+    pub(crate) fn primary(&mut self) -> SqlResult<Expr> {
+        let primary = self.bare_primary()?;
+        self.postfix(primary)
+    }
+
+    /// `.name`, `[subscript]` and `::type` after an operand.
+    pub(super) fn postfix(&mut self, mut expr: Expr) -> SqlResult<Expr> {
+        // Calls and constants have parts only in parentheses.
+        let has_parts = match &expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Nested(_) | Expr::Subquery(_) => true,
+            Expr::Value(value) => matches!(value.value, Value::Placeholder(_)),
+            _ => false,
+        };
+        if has_parts && (self.is_symbol('[') || self.is_symbol('.')) {
+            expr = self.access(expr)?;
+        }
+        while self.eat_operator("::") {
+            self.grow()?;
+            let data_type = self.data_type()?;
+            let kind = CastKind::DoubleColon;
+            expr = Expr::Cast { kind, expr: Box::new(expr), data_type, array: false, format: None };
+        }
+        Ok(expr)
+    }
+
+    /// Points and brackets.
+    fn access(&mut self, expr: Expr) -> SqlResult<Expr> {
+        let (root, mut chain) = match expr {
+            // A column of a table is the root with a point, as `sqlparser` has it.
+            Expr::CompoundIdentifier(names) => {
+                let mut names = names.into_iter().map(Expr::Identifier);
+                let root = names.next().expect("a compound name has parts");
+                (root, names.map(AccessExpr::Dot).collect())
+            }
+            root => (root, Vec::new()),
+        };
+        loop {
+            if self.eat_symbol('[') {
+                chain.push(AccessExpr::Subscript(self.subscript()?));
+            } else if self.eat_symbol('.') {
+                if self.operator() == Some("*") {
+                    return Err(self.unsupported("row expansion via \"*\" here"));
+                }
+                chain.push(AccessExpr::Dot(Expr::Identifier(self.label()?)));
+            } else {
+                return Ok(Expr::CompoundFieldAccess { root: Box::new(root), access_chain: chain });
+            }
+        }
+    }
+
+    /// After `[`, through `]`.
+    fn subscript(&mut self) -> SqlResult<Subscript> {
+        let lower_bound = if self.is_symbol(':') { None } else { Some(self.expr()?) };
+        if let Some(index) = lower_bound.clone().filter(|_| self.is_symbol(']')) {
+            self.expect_symbol(']')?;
+            return Ok(Subscript::Index { index });
+        }
+        self.expect_symbol(':')?;
+        let upper_bound = if self.is_symbol(']') { None } else { Some(self.expr()?) };
+        self.expect_symbol(']')?;
+        // Arrays begin at 1, and no array is longer than its subscripts count.
+        let bound = |written: Option<Expr>, default: i32| {
+            Some(written.unwrap_or_else(|| Expr::Value(Value::Number(default.to_string(), false).into())))
+        };
+        let (lower_bound, upper_bound) = (bound(lower_bound, 1), bound(upper_bound, i32::MAX));
+        Ok(Subscript::Slice { lower_bound, upper_bound, stride: None })
+    }
+
+    fn bare_primary(&mut self) -> SqlResult<Expr> {
+        let lexeme = self.lexeme();
+        let literal = match &lexeme.token {
+            Token::Integer(digits) => Value::Number(digits.clone(), false),
+            Token::Decimal(digits) => Value::Number(without_exponent(digits), false),
+            Token::Text(text) => Value::SingleQuotedString(text.clone()),
+            Token::Bits(bits) if bits.starts_with('x') => Value::HexStringLiteral(bits[1..].to_owned()),
+            Token::Bits(bits) => Value::SingleQuotedByteStringLiteral(bits[1..].to_owned()),
+            Token::Parameter(parameter) => Value::Placeholder(parameter.clone()),
+            Token::Symbol('(') => return self.in_parentheses(),
+            Token::Word(word) => return self.word_primary(word),
+            Token::Quoted(_) => return self.named_primary(),
+            _ => return Err(self.syntax_error()),
+        };
+        self.advance();
+        Ok(value(literal, lexeme.span))
+    }
+
+    /// `(…)`: a subquery, a row, or an expression.
+    fn in_parentheses(&mut self) -> SqlResult<Expr> {
+        self.expect_symbol('(')?;
+        let content = self.parenthesis()?;
+        self.expect_symbol(')')?;
+        Ok(match content {
+            Content::Query(query) => Expr::Subquery(query),
+            Content::Exprs(mut exprs) => match (exprs.pop(), exprs.is_empty()) {
+                (Some(one @ (Expr::Nested(_) | Expr::Subquery(_))), true) => one,
+                (Some(one), true) => Expr::Nested(Box::new(one)),
+                (last, _) => {
+                    exprs.extend(last);
+                    Expr::Tuple(exprs)
+                }
+            },
+        })
+    }
+
+    /// What is between `(` and `)`: whether it is a query shows only after further parentheses.
+    pub(super) fn parenthesis(&mut self) -> SqlResult<Content> {
+        if self.begins_query() {
+            return self.query().map(Content::Query);
+        }
+        if self.is_symbol('(') && self.begins_query_in_parentheses() {
+            self.expect_symbol('(')?;
+            let inner = self.nested(Self::parenthesis)?;
+            self.expect_symbol(')')?;
+            let first = match inner {
+                Content::Query(query) if self.is_symbol(')') || self.goes_on_as_query() => {
+                    return self.rest_of_query(query).map(Content::Query);
+                }
+                Content::Query(query) => Expr::Subquery(query),
+                Content::Exprs(mut exprs) if exprs.len() == 1 => Expr::Nested(Box::new(exprs.remove(0))),
+                Content::Exprs(exprs) => Expr::Tuple(exprs),
+            };
+            let first = self.rest_of_expr(first)?;
+            return self.more_exprs(first);
+        }
+        let first = self.expr()?;
+        self.more_exprs(first)
+    }
+
+    fn more_exprs(&mut self, first: Expr) -> SqlResult<Content> {
+        let mut exprs = vec![first];
+        while self.eat_symbol(',') {
+            exprs.push(self.expr()?);
+        }
+        Ok(Content::Exprs(exprs))
+    }
+
+    /// An expression that begins with a word.
+    fn word_primary(&mut self, word: &str) -> SqlResult<Expr> {
+        let span = self.lexeme().span;
+        let opens = *self.peek_at(1) == Token::Symbol('(');
+        match word {
+            "true" | "false" => {
+                self.advance();
+                return Ok(value(Value::Boolean(word == "true"), span));
+            }
+            "null" => {
+                self.advance();
+                return Ok(value(Value::Null, span));
+            }
+            "default" => {
+                let message = "DEFAULT is not allowed in this context";
+                return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+            }
+            "case" => return self.case(),
+            "cast" if opens => return self.cast(),
+            "array" if *self.peek_at(1) == Token::Symbol('[') => {
+                self.advance();
+                return self.array();
+            }
+            "array" if opens => return self.array_of_query(span),
+            "row" if opens => return self.row(),
+            "exists" if opens => {
+                self.at += 2;
+                let subquery = self.query()?;
+                self.expect_symbol(')')?;
+                return Ok(Expr::Exists { subquery, negated: false });
+            }
+            "interval" => {
+                if let Some(interval) = self.interval()? {
+                    return Ok(interval);
+                }
+            }
+            _ => {}
+        }
+        if let Some(special) = self.special_call(word, opens)? {
+            return Ok(special);
+        }
+        if let Some(typed) = self.typed_constant(word)? {
+            return Ok(typed);
+        }
+        self.named_primary()
+    }
+
+    /// A column, a function call, or a constant of a named type.
+    fn named_primary(&mut self) -> SqlResult<Expr> {
+        let start = self.at;
+        let mut names = vec![self.label()?];
+        while self.is_symbol('.') && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
+            self.advance();
+            names.push(self.label()?);
+        }
+        let first_category = match names[0].quote_style {
+            None => category(&names[0].value),
+            Some(_) => None,
+        };
+        let forbidden = match self.peek() {
+            Token::Symbol('(') | Token::Text(_) if names.len() == 1 => Category::ColumnName,
+            _ => Category::FunctionOrType,
+        };
+        if first_category.is_some_and(|category| category == Category::Reserved || category == forbidden) {
+            self.at = start;
+            // PostgreSQL finds fault with what follows a word that may be a name in another place.
+            if first_category != Some(Category::Reserved) {
+                self.at += 1;
+            }
+            return Err(self.syntax_error());
+        }
+        if self.is_symbol('(') {
+            return self.call(ObjectName::from(names));
+        }
+        if let Token::Text(text) = self.peek() {
+            let span = self.advance().span;
+            self.at = start;
+            let data_type = self.simple_type()?;
+            self.advance();
+            return Ok(typed(data_type, text.clone(), span));
+        }
+        Ok(if names.len() == 1 { Expr::Identifier(names.remove(0)) } else { Expr::CompoundIdentifier(names) })
+    }
+
+    /// `type 'text'` of a type whose name is grammar; nothing is taken where no text follows the type.
+    fn typed_constant(&mut self, word: &str) -> SqlResult<Option<Expr>> {
+        let is_type = category(word) == Some(Category::ColumnName) || self.is("double precision");
+        if !is_type {
+            return Ok(None);
+        }
+        let start = self.at;
+        if let Ok(data_type) = self.simple_type()
+            && let Token::Text(text) = self.peek()
+        {
+            let span = self.advance().span;
+            return Ok(Some(typed(data_type, text.clone(), span)));
+        }
+        self.at = start;
+        Ok(None)
+    }
+
+    /// `INTERVAL '…' [fields]`, `INTERVAL(p) '…'`.
+    fn interval(&mut self) -> SqlResult<Option<Expr>> {
+        let start = self.at;
+        self.advance();
+        let mut precision = None;
+        if self.eat_symbol('(') {
+            precision = self.integer().ok().filter(|_| self.eat_symbol(')')).and_then(|p| u64::try_from(p).ok());
+        }
+        let Token::Text(text) = self.peek() else {
+            self.at = start;
+            return Ok(None);
+        };
+        let span = self.advance().span;
+        let fields = self.interval_fields();
+        let (leading_field, last_field) = fields.map_or((None, None), date_time_fields);
+        if (leading_field.is_some() || last_field.is_some()) && self.eat_symbol('(') {
+            precision = u64::try_from(self.integer()?).ok();
+            self.expect_symbol(')')?;
+        }
+        let literal = Expr::Interval(Interval {
+            value: Box::new(value(Value::SingleQuotedString(text.clone()), span)),
+            leading_field,
+            leading_precision: None,
+            last_field,
+            fractional_seconds_precision: None,
+        });
+        // A precision is a cast's business.
+        Ok(Some(match precision {
+            None => literal,
+            precision => Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(literal),
+                data_type: DataType::Interval { fields: None, precision },
+                array: false,
+                format: None,
+            },
+        }))
+    }
+
+    fn case(&mut self) -> SqlResult<Expr> {
+        self.expect("case")?;
+        let operand = if self.is("when") { None } else { Some(Box::new(self.expr()?)) };
+        let mut conditions = Vec::new();
+        while self.eat("when") {
+            let condition = self.expr()?;
+            self.expect("then")?;
+            conditions.push(CaseWhen { condition, result: self.expr()? });
+        }
+        if conditions.is_empty() {
+            return Err(self.syntax_error());
+        }
+        let else_result = if self.eat("else") { Some(Box::new(self.expr()?)) } else { None };
+        self.expect("end")?;
+        Ok(Expr::Case {
+            case_token: AttachedToken::empty(),
+            end_token: AttachedToken::empty(),
+            operand,
+            conditions,
+            else_result,
+        })
+    }
+
+    fn cast(&mut self) -> SqlResult<Expr> {
+        self.at += 2;
+        let expr = Box::new(self.expr()?);
+        self.expect("as")?;
+        let data_type = self.data_type()?;
+        self.expect_symbol(')')?;
+        Ok(Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None })
+    }
+
+    /// `[a, b]`, `[[a], [b]]`.
+    fn array(&mut self) -> SqlResult<Expr> {
+        self.expect_symbol('[')?;
+        let mut elem = Vec::new();
+        if !self.is_symbol(']') {
+            elem = self.nested(|cursor| {
+                cursor.list(|cursor| if cursor.is_symbol('[') { cursor.array() } else { cursor.expr() })
+            })?;
+        }
+        self.expect_symbol(']')?;
+        Ok(Expr::Array(Array { elem, named: true }))
+    }
+
+    /// `ARRAY(query)`: a call with a query for an argument, as `sqlparser` has it.
+    fn array_of_query(&mut self, span: Span) -> SqlResult<Expr> {
+        self.at += 2;
+        let query = self.query()?;
+        self.expect_symbol(')')?;
+        Ok(Expr::Function(Function {
+            args: FunctionArguments::Subquery(query),
+            ..call::function(ObjectName::from(vec![Ident { value: "array".to_owned(), quote_style: None, span }]))
+        }))
+    }
+
+    /// `ROW(a, b)`.
+    fn row(&mut self) -> SqlResult<Expr> {
+        self.at += 2;
+        let fields = if self.is_symbol(')') { Vec::new() } else { self.list(Self::expr)? };
+        self.expect_symbol(')')?;
+        Ok(Expr::Tuple(fields))
+    }
+}
+
+/// `1.5e3` as `1500.`: the point says that it is a decimal. What no decimal holds stays as it is, a floating-point number.
+fn without_exponent(number: &str) -> String {
+    const ZEROS_MAX: i32 = 400;
+    const DIGITS_MAX: usize = 38;
+    let split = number.find(['e', 'E']).and_then(|at| Some((&number[..at], number[at + 1..].parse::<i32>().ok()?)));
+    let Some((mantissa, exponent)) = split.filter(|(_, exponent)| (-ZEROS_MAX..=ZEROS_MAX).contains(exponent)) else {
+        return number.to_owned();
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let shift = usize::try_from(exponent.unsigned_abs()).unwrap_or_default();
+    let plain = if exponent >= 0 {
+        let taken = shift.min(fraction.len());
+        format!("{whole}{}{}.{}", &fraction[..taken], "0".repeat(shift - taken), &fraction[taken..])
+    } else {
+        let taken = shift.min(whole.len());
+        let (kept, moved) = whole.split_at(whole.len() - taken);
+        format!("{}.{}{moved}{fraction}", if kept.is_empty() { "0" } else { kept }, "0".repeat(shift - taken))
+    };
+    let digits = plain.trim_start_matches(['0', '.']).bytes().filter(u8::is_ascii_digit).count();
+    let decimals = plain.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    if DIGITS_MAX < digits.max(decimals) { number.to_owned() } else { plain }
+}
+
+pub(super) fn value(value: Value, span: Span) -> Expr {
+    Expr::Value(ValueWithSpan { value, span })
+}
+
+fn typed(data_type: DataType, text: String, span: Span) -> Expr {
+    let value = ValueWithSpan { value: Value::SingleQuotedString(text), span };
+    Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false })
+}
+
+fn date_time_fields(fields: IntervalFields) -> (Option<DateTimeField>, Option<DateTimeField>) {
+    use DateTimeField as D;
+    let (first, last) = match fields {
+        IntervalFields::Year => (D::Year, None),
+        IntervalFields::Month => (D::Month, None),
+        IntervalFields::Day => (D::Day, None),
+        IntervalFields::Hour => (D::Hour, None),
+        IntervalFields::Minute => (D::Minute, None),
+        IntervalFields::Second => (D::Second, None),
+        IntervalFields::YearToMonth => (D::Year, Some(D::Month)),
+        IntervalFields::DayToHour => (D::Day, Some(D::Hour)),
+        IntervalFields::DayToMinute => (D::Day, Some(D::Minute)),
+        IntervalFields::DayToSecond => (D::Day, Some(D::Second)),
+        IntervalFields::HourToMinute => (D::Hour, Some(D::Minute)),
+        IntervalFields::HourToSecond => (D::Hour, Some(D::Second)),
+        IntervalFields::MinuteToSecond => (D::Minute, Some(D::Second)),
+    };
+    (Some(first), last)
+}

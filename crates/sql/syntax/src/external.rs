@@ -1,0 +1,39 @@
+//! CREATE EXTERNAL TABLE, in the words of Hive and DataFusion.
+
+use sqlparser::ast::ObjectName;
+use types::SqlResult;
+
+use super::cursor::Cursor;
+use super::statement::Statement;
+use super::table::ColumnDefinition;
+
+/// `CREATE EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS PARQUET LOCATION 'place'`.
+#[derive(Debug, Clone)]
+pub struct CreateExternalTable {
+    pub name: ObjectName,
+    pub if_not_exists: bool,
+    /// None: those of the files.
+    pub columns: Vec<ColumnDefinition>,
+    pub location: String,
+}
+
+impl Cursor<'_> {
+    /// CREATE EXTERNAL TABLE, after CREATE.
+    pub(super) fn create_external_table(&mut self) -> SqlResult<Statement> {
+        self.expect("external table")?;
+        let if_not_exists = self.eat("if not exists");
+        let name = self.object_name()?;
+        let columns = if self.is_symbol('(') { self.parenthesized(Self::column_definition)? } else { Vec::new() };
+        if self.is("partitioned by") {
+            return Err(self.unsupported("PARTITIONED BY of an external table"));
+        }
+        self.expect("stored as")?;
+        if !self.is("parquet") && self.word().is_some() {
+            return Err(self.unsupported("an external table that is not stored as Parquet"));
+        }
+        self.expect("parquet")?;
+        self.expect("location")?;
+        let location = self.text()?;
+        Ok(Statement::CreateExternalTable(Box::new(CreateExternalTable { name, if_not_exists, columns, location })))
+    }
+}

@@ -1,0 +1,301 @@
+//! Text to tokens, by the rules of PostgreSQL's scanner.
+//!
+//! Unquoted names come out in lower case, all names cut to 63 bytes, strings with their escapes resolved: who reads tokens need
+//! not know how something was written.
+
+mod operator;
+mod string;
+
+use sqlparser::tokenizer::{Location, Span};
+use types::{Condition, SqlError, SqlResult};
+
+#[cfg(test)]
+mod tests;
+
+/// Names longer than this are cut.
+const NAME_BYTES_MAX: usize = 63;
+
+/// What a piece of text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A keyword or a name without quotes, in lower case.
+    Word(String),
+    /// A name in double quotes.
+    Quoted(String),
+    /// Digits alone.
+    Integer(String),
+    /// A number with a point or an exponent.
+    Decimal(String),
+    /// Any string constant.
+    Text(String),
+    /// `B'…'` or `X'…'`, the letter included.
+    Bits(String),
+    /// `$1`
+    Parameter(String),
+    /// `( ) [ ] , ; : .`, and what means nothing.
+    Symbol(char),
+    /// Operators, and `::`, `:=`, `=>`, `..`; `!=` is `<>`.
+    Operator(String),
+    End,
+}
+
+/// A token and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Lexeme {
+    pub(super) token: Token,
+    /// Bytes of the query string.
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// Lines and columns of its statement, both from 1.
+    pub(super) span: Span,
+}
+
+/// The tokens of a query string, each statement's `;` included; the last is [`Token::End`].
+///
+/// # Errors
+/// `42601` and the like with the position of what is not closed or not a number.
+pub(super) fn lex(sql: &str) -> SqlResult<Vec<Lexeme>> {
+    let mut lexer = Lexer { sql, at: 0 };
+    let mut lexemes = Vec::with_capacity(sql.len() / 4 + 1);
+    let mut place = Place { counted: 0, location: START };
+    let mut statement_begins = true;
+    loop {
+        lexer.skip_blanks()?;
+        if statement_begins {
+            place = Place { counted: lexer.at, location: START };
+        }
+        let start = lexer.at;
+        let token = lexer.token()?;
+        let begin = place.advance(sql, start);
+        let end = place.advance(sql, lexer.at);
+        statement_begins = token == Token::Symbol(';');
+        let last = token == Token::End;
+        lexemes.push(Lexeme { token, start, end: lexer.at, span: Span::new(begin, end) });
+        if last {
+            return Ok(lexemes);
+        }
+    }
+}
+
+const START: Location = Location { line: 1, column: 1 };
+
+/// Line and column of a byte, counted onward.
+struct Place {
+    counted: usize,
+    location: Location,
+}
+
+impl Place {
+    fn advance(&mut self, sql: &str, to: usize) -> Location {
+        for c in sql[self.counted..to].chars() {
+            if c == '\n' {
+                self.location = Location { line: self.location.line + 1, column: 1 };
+            } else {
+                self.location.column += 1;
+            }
+        }
+        self.counted = to;
+        self.location
+    }
+}
+
+/// The scanner: `at` is the byte that comes next.
+struct Lexer<'a> {
+    sql: &'a str,
+    at: usize,
+}
+
+impl Lexer<'_> {
+    fn rest(&self) -> &str {
+        &self.sql[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn byte(&self, ahead: usize) -> Option<u8> {
+        self.sql.as_bytes().get(self.at + ahead).copied()
+    }
+
+    /// `message at or near "text"`, the text from `start` to what was read last.
+    fn error(&self, message: &str, start: usize) -> SqlError {
+        at_or_near(self.sql, message, start, self.at)
+    }
+
+    /// Passes over blanks and comments; whether there was a line break.
+    fn skip_blanks(&mut self) -> SqlResult<bool> {
+        let mut line_break = false;
+        loop {
+            match self.byte(0) {
+                Some(b'\n' | b'\r') => {
+                    line_break = true;
+                    self.at += 1;
+                }
+                Some(b' ' | b'\t' | 0x0b | 0x0c) => self.at += 1,
+                Some(b'-') if self.byte(1) == Some(b'-') => {
+                    self.at += self.rest().find(['\n', '\r']).unwrap_or_else(|| self.rest().len());
+                }
+                Some(b'/') if self.byte(1) == Some(b'*') => self.skip_comment()?,
+                _ => return Ok(line_break),
+            }
+        }
+    }
+
+    /// `/* … */`, which nests.
+    fn skip_comment(&mut self) -> SqlResult<()> {
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match (self.byte(0), self.byte(1)) {
+                (Some(b'/'), Some(b'*')) => {
+                    depth += 1;
+                    self.at += 2;
+                }
+                (Some(b'*'), Some(b'/')) => {
+                    depth -= 1;
+                    self.at += 2;
+                    if depth == 0 {
+                        return Ok(());
+                    }
+                }
+                (Some(_), _) => self.at += 1,
+                (None, _) => return Err(self.error("unterminated /* comment", start)),
+            }
+        }
+    }
+
+    fn token(&mut self) -> SqlResult<Token> {
+        let Some(c) = self.peek() else { return Ok(Token::End) };
+        match c {
+            '\'' => self.plain_string().map(Token::Text),
+            '"' => self.quoted_name().map(Token::Quoted),
+            '$' if self.byte(1).is_some_and(|b| b.is_ascii_digit()) => self.parameter(),
+            '$' => match self.dollar_string()? {
+                Some(text) => Ok(Token::Text(text)),
+                None => Ok(self.symbol('$')),
+            },
+            '0'..='9' => self.number(),
+            '.' if self.byte(1).is_some_and(|b| b.is_ascii_digit()) => self.number(),
+            '.' | ':' | '(' | ')' | '[' | ']' | ',' | ';' => {
+                for pair in ["..", "::", ":="] {
+                    if self.rest().starts_with(pair) {
+                        self.at += pair.len();
+                        return Ok(Token::Operator(pair.to_owned()));
+                    }
+                }
+                Ok(self.symbol(c))
+            }
+            c if operator::is_operator_char(c) => Ok(Token::Operator(self.operator())),
+            c if is_name_start(c) => self.word(),
+            c => Ok(self.symbol(c)),
+        }
+    }
+
+    fn symbol(&mut self, c: char) -> Token {
+        self.at += c.len_utf8();
+        Token::Symbol(c)
+    }
+
+    /// A name, or a string with a letter before its quote.
+    fn word(&mut self) -> SqlResult<Token> {
+        match (self.byte(0), self.byte(1), self.byte(2)) {
+            (Some(b'e' | b'E'), Some(b'\''), _) => return self.escaped_string().map(Token::Text),
+            (Some(b'n' | b'N'), Some(b'\''), _) => {
+                self.at += 1;
+                return self.plain_string().map(Token::Text);
+            }
+            (Some(b'b' | b'B' | b'x' | b'X'), Some(b'\''), _) => return self.bit_string().map(Token::Bits),
+            (Some(b'u' | b'U'), Some(b'&'), Some(b'\'')) => return self.unicode_string().map(Token::Text),
+            (Some(b'u' | b'U'), Some(b'&'), Some(b'"')) => return self.unicode_name().map(Token::Quoted),
+            _ => {}
+        }
+        let length = self.rest().find(|c| !is_name_part(c)).unwrap_or_else(|| self.rest().len());
+        let word = self.rest()[..length].to_ascii_lowercase();
+        self.at += length;
+        Ok(Token::Word(cut(word)))
+    }
+
+    fn parameter(&mut self) -> SqlResult<Token> {
+        let start = self.at;
+        self.at += 1;
+        self.skip_digits();
+        let text = self.sql[start..self.at].to_owned();
+        self.refuse_junk("trailing junk after parameter", start)?;
+        // PostgreSQL counts parameters in 32 bits, messages in 16.
+        if text[1..].parse::<u16>().is_err() {
+            let message = format!("there is no parameter {text}");
+            let position = character(self.sql, start);
+            return Err(SqlError::new(Condition::UndefinedParameter, message).with_position(position));
+        }
+        Ok(Token::Parameter(text))
+    }
+
+    fn number(&mut self) -> SqlResult<Token> {
+        let start = self.at;
+        self.skip_digits();
+        let mut whole = true;
+        // `1..10` is a range of whole numbers.
+        if self.byte(0) == Some(b'.') && self.byte(1) != Some(b'.') {
+            whole = false;
+            self.at += 1;
+            self.skip_digits();
+        }
+        if matches!(self.byte(0), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(self.byte(1), Some(b'+' | b'-')));
+            if self.byte(1 + sign).is_some_and(|b| b.is_ascii_digit()) {
+                whole = false;
+                self.at += 1 + sign;
+                self.skip_digits();
+            }
+        }
+        let text = self.sql[start..self.at].to_owned();
+        self.refuse_junk("trailing junk after numeric literal", start)?;
+        Ok(if whole { Token::Integer(text) } else { Token::Decimal(text) })
+    }
+
+    fn skip_digits(&mut self) {
+        while self.byte(0).is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    fn refuse_junk(&mut self, message: &str, start: usize) -> SqlResult<()> {
+        if !self.peek().is_some_and(is_name_start) {
+            return Ok(());
+        }
+        self.at += self.rest().find(|c| !is_name_part(c)).unwrap_or_else(|| self.rest().len());
+        Err(self.error(message, start))
+    }
+}
+
+/// `message at or near "text"`, or `at end of input`.
+pub(super) fn at_or_near(sql: &str, message: &str, start: usize, end: usize) -> SqlError {
+    let message = match &sql[start..end] {
+        "" => format!("{message} at end of input"),
+        text => format!("{message} at or near \"{text}\""),
+    };
+    SqlError::new(Condition::SyntaxError, message).with_position(character(sql, start))
+}
+
+/// The number of the character at a byte, from 1.
+pub(super) fn character(sql: &str, byte: usize) -> u32 {
+    u32::try_from(sql[..byte].chars().count() + 1).unwrap_or(u32::MAX)
+}
+
+fn is_name_start(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
+}
+
+fn is_name_part(c: char) -> bool {
+    is_name_start(c) || c.is_ascii_digit() || c == '$'
+}
+
+fn cut(mut name: String) -> String {
+    let mut end = name.len().min(NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+    name
+}

@@ -1,0 +1,302 @@
+//! FROM: tables, functions, subqueries, and how they are joined.
+
+use sqlparser::ast::{
+    FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias,
+    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins,
+};
+use types::SqlResult;
+use types::stack::too_complex;
+
+use super::Cursor;
+use crate::keyword::{Category, category};
+use crate::lex::Token;
+
+/// How many joins may follow each other.
+const JOINS_MAX: usize = 500;
+
+/// What joins two tables, before its condition is known.
+enum Kind {
+    Cross,
+    Natural(fn(JoinConstraint) -> JoinOperator),
+    Qualified(fn(JoinConstraint) -> JoinOperator),
+}
+
+impl Cursor<'_> {
+    /// The items of FROM: a plan joins each to those before it.
+    pub(crate) fn parse_from_items(&mut self) -> SqlResult<Vec<TableWithJoins>> {
+        let mut items = vec![self.table_with_joins()?];
+        while self.eat_symbol(',') {
+            self.grow()?;
+            items.push(self.table_with_joins()?);
+        }
+        Ok(items)
+    }
+
+    /// A table and all that is joined to it.
+    pub(crate) fn table_with_joins(&mut self) -> SqlResult<TableWithJoins> {
+        let relation = self.table_factor()?;
+        let mut joined = TableWithJoins { relation, joins: Vec::new() };
+        while let Some(kind) = self.join_kind()? {
+            self.join(&mut joined, kind)?;
+        }
+        Ok(joined)
+    }
+
+    /// One join, through its condition.
+    fn join(&mut self, joined: &mut TableWithJoins, kind: Kind) -> SqlResult<()> {
+        if joined.joins.len() >= JOINS_MAX {
+            return Err(too_complex());
+        }
+        self.grow()?;
+        let relation = self.table_factor()?;
+        let (relation, join_operator) = match kind {
+            Kind::Cross => (relation, JoinOperator::CrossJoin(JoinConstraint::None)),
+            Kind::Natural(operator) => (relation, operator(JoinConstraint::Natural)),
+            Kind::Qualified(operator) => {
+                // In `a JOIN b JOIN c ON x ON y` the second table is a join itself.
+                let relation = self.nested(|cursor| cursor.joined_before_condition(relation))?;
+                (relation, operator(self.join_condition()?))
+            }
+        };
+        joined.joins.push(Join { relation, global: false, join_operator });
+        Ok(())
+    }
+
+    fn joined_before_condition(&mut self, relation: TableFactor) -> SqlResult<TableFactor> {
+        let mut inner = TableWithJoins { relation, joins: Vec::new() };
+        while !matches!(self.word(), Some("on" | "using")) {
+            let Some(kind) = self.join_kind()? else { break };
+            self.join(&mut inner, kind)?;
+        }
+        Ok(if inner.joins.is_empty() {
+            inner.relation
+        } else {
+            TableFactor::NestedJoin { table_with_joins: Box::new(inner), alias: None }
+        })
+    }
+
+    /// The words of a join, if they come next.
+    fn join_kind(&mut self) -> SqlResult<Option<Kind>> {
+        if self.eat("cross") {
+            self.expect("join")?;
+            return Ok(Some(Kind::Cross));
+        }
+        let natural = self.eat("natural");
+        let operator: fn(JoinConstraint) -> JoinOperator =
+            match self.eat_one_of(&["inner", "left", "right", "full", "join"]) {
+                Some("join") => return Ok(Some(kind(natural, JoinOperator::Inner))),
+                Some("inner") => JoinOperator::Inner,
+                Some("left") => JoinOperator::LeftOuter,
+                Some("right") => JoinOperator::RightOuter,
+                Some(_) => JoinOperator::FullOuter,
+                None if natural => return Err(self.syntax_error()),
+                None => return Ok(None),
+            };
+        if self.word_at(0) == Some("outer") && self.last().token != Token::Word("inner".to_owned()) {
+            self.advance();
+        }
+        self.expect("join")?;
+        Ok(Some(kind(natural, operator)))
+    }
+
+    fn join_condition(&mut self) -> SqlResult<JoinConstraint> {
+        if self.eat("on") {
+            return self.expr().map(JoinConstraint::On);
+        }
+        self.expect("using")?;
+        let columns = self.parenthesized(Self::name)?;
+        if self.is("as") {
+            return Err(self.unsupported("a name for the columns of USING"));
+        }
+        Ok(JoinConstraint::Using(columns.into_iter().map(|column| ObjectName::from(vec![column])).collect()))
+    }
+
+    fn table_factor(&mut self) -> SqlResult<TableFactor> {
+        let lateral = self.eat("lateral");
+        if self.is_symbol('(') {
+            return self.nested(|cursor| cursor.factor_in_parentheses(lateral));
+        }
+        if self.is("rows from") {
+            return Err(self.unsupported("ROWS FROM"));
+        }
+        if self.is("xmltable") || self.is("json_table") && *self.peek_at(1) == Token::Symbol('(') {
+            return Err(self.unsupported("XMLTABLE and JSON_TABLE"));
+        }
+        let is_function = self.function_name_comes();
+        if is_function {
+            return self.function_in_from(lateral);
+        }
+        if lateral {
+            return Err(self.syntax_error());
+        }
+        let mut table = self.relation()?;
+        if let TableFactor::Table { alias, version, .. } = &mut table {
+            *version = self.as_of()?;
+            *alias = self.table_alias()?;
+        }
+        if self.is("tablesample") {
+            return Err(self.unsupported("TABLESAMPLE"));
+        }
+        Ok(table)
+    }
+
+    /// `[ONLY] name [*]`: there is no inheritance, so ONLY changes nothing.
+    pub(super) fn relation(&mut self) -> SqlResult<TableFactor> {
+        let only = self.eat("only");
+        let in_parentheses = only && self.eat_symbol('(');
+        let name = self.object_name()?;
+        if in_parentheses {
+            self.expect_symbol(')')?;
+        } else if !only {
+            self.eat_operator("*");
+        }
+        Ok(table(name, None, false))
+    }
+
+    /// Whether a name and `(` come next.
+    fn function_name_comes(&self) -> bool {
+        let mut ahead = 0;
+        while matches!(self.peek_at(ahead), Token::Word(_) | Token::Quoted(_)) {
+            match self.peek_at(ahead + 1) {
+                Token::Symbol('(') => {
+                    let reserved = self.word_at(0).and_then(category) == Some(Category::Reserved);
+                    return !reserved;
+                }
+                Token::Symbol('.') => ahead += 2,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn function_in_from(&mut self, lateral: bool) -> SqlResult<TableFactor> {
+        let first = self.label()?;
+        let name = self.qualified(first)?;
+        self.expect_symbol('(')?;
+        let args = if self.is_symbol(')') { Vec::new() } else { self.list(Self::argument)? };
+        self.expect_symbol(')')?;
+        let with_ordinality = self.eat("with ordinality");
+        let alias = self.table_alias()?;
+        if lateral {
+            return Ok(TableFactor::Function { lateral, name, args, with_ordinality, alias });
+        }
+        let is_unnest = name.0.len() == 1 && name.0[0].as_ident().is_some_and(|name| name.value == "unnest");
+        if is_unnest {
+            let plain = |arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
+                _ => Err(self.unsupported("this argument of unnest")),
+            };
+            let array_exprs = args.into_iter().map(plain).collect::<SqlResult<Vec<_>>>()?;
+            return Ok(TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality,
+            });
+        }
+        let mut function = table(name, Some(TableFunctionArgs { args, settings: None }), with_ordinality);
+        if let TableFactor::Table { alias: place, .. } = &mut function {
+            *place = alias;
+        }
+        Ok(function)
+    }
+
+    /// `(query) alias`, `(a JOIN b) alias`: which of them shows at the first word within.
+    fn factor_in_parentheses(&mut self, lateral: bool) -> SqlResult<TableFactor> {
+        let start = self.at;
+        self.expect_symbol('(')?;
+        let is_query = self.begins_query() || (self.begins_query_in_parentheses() && self.query_closes(start));
+        if is_query {
+            let subquery = self.query()?;
+            self.expect_symbol(')')?;
+            let alias = self.table_alias()?;
+            return Ok(TableFactor::Derived { lateral, subquery, alias, sample: None });
+        }
+        if lateral {
+            return Err(self.syntax_error());
+        }
+        let inner = self.table_with_joins()?;
+        // Parentheses around one table alone are no grammar; around a join that has its own they are.
+        if inner.joins.is_empty() && !matches!(inner.relation, TableFactor::NestedJoin { .. }) {
+            return Err(self.syntax_error());
+        }
+        self.expect_symbol(')')?;
+        let alias = self.table_alias()?;
+        Ok(TableFactor::NestedJoin { table_with_joins: Box::new(inner), alias })
+    }
+
+    /// Whether the parenthesis at `start` closes around a query: in `((SELECT 1) a JOIN b …)` it does not.
+    fn query_closes(&mut self, start: usize) -> bool {
+        // The first inner parenthesis closes, and then the query goes on or ends.
+        let place = self.at;
+        self.at = start + 1;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek() {
+                Token::Symbol('(') => depth += 1,
+                Token::Symbol(')') => depth = depth.saturating_sub(1),
+                Token::End => break,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                break;
+            }
+        }
+        let closes = self.is_symbol(')') || self.goes_on_as_query();
+        self.at = place;
+        closes
+    }
+
+    /// `[AS] name [(columns)]`.
+    pub(super) fn table_alias(&mut self) -> SqlResult<Option<TableAlias>> {
+        let explicit = self.eat("as");
+        if explicit && self.is_symbol('(') {
+            return Err(self.unsupported("a column definition list without a name"));
+        }
+        if !explicit && !self.alias_comes() {
+            return Ok(None);
+        }
+        let name = self.name()?;
+        let columns = if self.is_symbol('(') { self.parenthesized(Self::alias_column)? } else { Vec::new() };
+        Ok(Some(TableAlias { explicit, name, columns, at: None }))
+    }
+
+    fn alias_comes(&self) -> bool {
+        match self.peek() {
+            Token::Quoted(_) => true,
+            Token::Word(word) => {
+                let clause = self.clauses_follow_query && self.begins_table_clause();
+                !clause && !matches!(category(word), Some(Category::Reserved | Category::FunctionOrType))
+            }
+            _ => false,
+        }
+    }
+
+    fn alias_column(&mut self) -> SqlResult<TableAliasColumnDef> {
+        let name: Ident = self.name()?;
+        let typed = !self.is_symbol(',') && !self.is_symbol(')');
+        let data_type = if typed { Some(self.data_type()?) } else { None };
+        Ok(TableAliasColumnDef { name, data_type })
+    }
+}
+
+fn kind(natural: bool, operator: fn(JoinConstraint) -> JoinOperator) -> Kind {
+    if natural { Kind::Natural(operator) } else { Kind::Qualified(operator) }
+}
+
+fn table(name: ObjectName, args: Option<TableFunctionArgs>, with_ordinality: bool) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias: None,
+        args,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}

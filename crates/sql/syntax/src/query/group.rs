@@ -1,0 +1,78 @@
+//! GROUP BY, with ROLLUP, CUBE and GROUPING SETS.
+
+use sqlparser::ast::Expr;
+use types::SqlResult;
+use types::stack::too_complex;
+
+use super::Cursor;
+use crate::lex::Token;
+
+/// The most columns of a CUBE within GROUPING SETS, which is written out: PostgreSQL's limit too.
+const CUBE_MAX: usize = 12;
+
+impl Cursor<'_> {
+    pub(super) fn group_by(&mut self) -> SqlResult<Vec<Expr>> {
+        if self.is("distinct") && *self.peek_at(1) != Token::Symbol('.') {
+            return Err(self.unsupported("GROUP BY DISTINCT"));
+        }
+        self.eat("all");
+        let mut groups = self.list(Self::grouping)?;
+        // `()` adds nothing to other groups; alone it is the group of all rows.
+        let is_empty = |group: &Expr| matches!(group, Expr::Tuple(columns) if columns.is_empty());
+        if groups.iter().all(is_empty) {
+            return Ok(vec![Expr::GroupingSets(vec![Vec::new()])]);
+        }
+        groups.retain(|group| !is_empty(group));
+        Ok(groups)
+    }
+
+    fn grouping(&mut self) -> SqlResult<Expr> {
+        if self.is_symbol('(') && *self.peek_at(1) == Token::Symbol(')') {
+            self.at += 2;
+            return Ok(Expr::Tuple(Vec::new()));
+        }
+        if self.eat("grouping sets") {
+            let sets = self.parenthesized(|cursor| cursor.nested(Self::grouping))?;
+            return Ok(Expr::GroupingSets(sets.into_iter().map(sets_of).collect::<SqlResult<Vec<_>>>()?.concat()));
+        }
+        let opens = *self.peek_at(1) == Token::Symbol('(');
+        if opens && self.eat("rollup") {
+            return self.parenthesized(Self::grouping_element).map(Expr::Rollup);
+        }
+        if opens && self.eat("cube") {
+            return self.parenthesized(Self::grouping_element).map(Expr::Cube);
+        }
+        self.expr()
+    }
+
+    fn grouping_element(&mut self) -> SqlResult<Vec<Expr>> {
+        self.expr().map(columns)
+    }
+}
+
+/// The sets that one element of GROUPING SETS stands for.
+fn sets_of(element: Expr) -> SqlResult<Vec<Vec<Expr>>> {
+    Ok(match element {
+        Expr::GroupingSets(sets) => sets,
+        Expr::Rollup(levels) => (0..=levels.len()).rev().map(|count| levels[..count].concat()).collect(),
+        Expr::Cube(levels) if levels.len() > CUBE_MAX => return Err(too_complex()),
+        Expr::Cube(levels) => {
+            let all = 1_usize << levels.len();
+            let chosen = |subset: usize| {
+                let kept = levels.iter().enumerate().filter(|(at, _)| subset & (1 << (levels.len() - 1 - at)) != 0);
+                kept.flat_map(|(_, columns)| columns.clone()).collect()
+            };
+            (0..all).rev().map(chosen).collect()
+        }
+        other => vec![columns(other)],
+    })
+}
+
+/// `(a, b)` is two columns, `(a)` one.
+fn columns(expr: Expr) -> Vec<Expr> {
+    match expr {
+        Expr::Tuple(columns) => columns,
+        Expr::Nested(inner) => vec![*inner],
+        other => vec![other],
+    }
+}

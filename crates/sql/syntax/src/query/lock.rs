@@ -1,0 +1,93 @@
+//! FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE and FOR KEY SHARE.
+//!
+//! `sqlparser`'s clause has no room for two of the modes and for several relations: the mode stands before the one relation here.
+
+use sqlparser::ast::{Ident, LockClause, LockType, NonBlock, ObjectName};
+use types::{LockMode, LockWait, SqlError, SqlResult};
+
+use super::Cursor;
+
+/// One relation to be locked, or all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedRelation {
+    pub mode: LockMode,
+    pub wait: LockWait,
+    /// `OF relation`.
+    pub name: Option<String>,
+}
+
+const MODES: [(&str, LockMode); 4] = [
+    ("update", LockMode::Update),
+    ("no key update", LockMode::NoKeyUpdate),
+    ("share", LockMode::Share),
+    ("key share", LockMode::KeyShare),
+];
+
+/// The words of a mode: `FOR NO KEY UPDATE`.
+#[must_use]
+pub fn words(mode: LockMode) -> String {
+    let found = MODES.iter().find(|(_, known)| *known == mode);
+    format!("FOR {}", found.map_or("UPDATE", |(words, _)| words).to_uppercase())
+}
+
+impl LockedRelation {
+    /// What a clause of a query says.
+    ///
+    /// # Errors
+    /// A clause that is none of Kiln's parser.
+    pub fn of(clause: &LockClause) -> SqlResult<Self> {
+        let parts = clause.of.iter().flat_map(|name| &name.0).filter_map(|part| part.as_ident());
+        let parts: Vec<&str> = parts.map(|part| part.value.as_str()).collect();
+        let mode = parts.first().and_then(|word| MODES.iter().find(|(words, _)| words == word));
+        let Some((_, mode)) = mode else { return Err(SqlError::internal("a lock has a mode")) };
+        let wait = match clause.nonblock {
+            None => LockWait::Block,
+            Some(NonBlock::Nowait) => LockWait::NoWait,
+            Some(NonBlock::SkipLocked) => LockWait::SkipLocked,
+        };
+        Ok(Self { mode: *mode, wait, name: parts.get(1).map(|name| (*name).to_owned()) })
+    }
+}
+
+impl Cursor<'_> {
+    /// What locks rows, if it comes next.
+    pub(super) fn locks(&mut self) -> SqlResult<Vec<LockClause>> {
+        let mut clauses = Vec::new();
+        while self.is("for") && !self.is("for read only") {
+            self.advance();
+            let Some((words, mode)) = MODES.iter().find(|(words, _)| self.eat(words)) else {
+                return Err(self.syntax_error());
+            };
+            let relations = if self.eat("of") { self.list(Self::locked_relation)? } else { Vec::new() };
+            let nonblock = if self.eat("nowait") {
+                Some(NonBlock::Nowait)
+            } else if self.eat("skip locked") {
+                Some(NonBlock::SkipLocked)
+            } else {
+                None
+            };
+            let lock_type = if *mode < LockMode::NoKeyUpdate { LockType::Share } else { LockType::Update };
+            let clause = |relation: Option<Ident>| {
+                let parts = std::iter::once(Ident::new(*words)).chain(relation);
+                LockClause { lock_type, of: Some(ObjectName::from(parts.collect::<Vec<_>>())), nonblock }
+            };
+            if relations.is_empty() {
+                clauses.push(clause(None));
+            }
+            clauses.extend(relations.into_iter().map(|relation| clause(Some(relation))));
+        }
+        if self.eat("for read only") {
+            clauses.clear();
+        }
+        Ok(clauses)
+    }
+
+    fn locked_relation(&mut self) -> SqlResult<Ident> {
+        let name = self.name()?;
+        if self.is_symbol('.') {
+            let error = "row locks must specify unqualified relation names";
+            return Err(self.here(SqlError::new(types::Condition::SyntaxError, error)));
+        }
+        Ok(name)
+    }
+}

@@ -1,0 +1,167 @@
+//! Roles: how they are named, and CREATE ROLE with its options.
+
+use std::fmt;
+
+use sqlparser::ast::Ident;
+use types::{Condition, SqlError, SqlResult};
+
+use super::cursor::Cursor;
+use super::lex::Token;
+use super::statement::Statement;
+
+/// A role as statements name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoleSpec {
+    Name(Ident),
+    /// CURRENT_USER and CURRENT_ROLE.
+    CurrentUser,
+    SessionUser,
+}
+
+/// `CREATE ROLE`, `CREATE USER`, `CREATE GROUP`.
+#[derive(Debug, Clone)]
+pub struct CreateRole {
+    pub name: Ident,
+    /// CREATE USER was written: it may log in unless an option says otherwise.
+    pub user: bool,
+    pub options: Vec<RoleOption>,
+}
+
+/// One option of CREATE ROLE or ALTER ROLE.
+#[derive(Clone, PartialEq, Eq)]
+pub enum RoleOption {
+    Superuser(bool),
+    CreateDb(bool),
+    CreateRole(bool),
+    Inherit(bool),
+    Login(bool),
+    Replication(bool),
+    BypassRls(bool),
+    ConnectionLimit(i64),
+    /// `None` is PASSWORD NULL.
+    Password(Option<String>),
+    /// Text of a timestamp.
+    ValidUntil(String),
+}
+
+/// Passwords stay out of logs.
+impl fmt::Debug for RoleOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Superuser(on) => write!(f, "Superuser({on})"),
+            Self::CreateDb(on) => write!(f, "CreateDb({on})"),
+            Self::CreateRole(on) => write!(f, "CreateRole({on})"),
+            Self::Inherit(on) => write!(f, "Inherit({on})"),
+            Self::Login(on) => write!(f, "Login({on})"),
+            Self::Replication(on) => write!(f, "Replication({on})"),
+            Self::BypassRls(on) => write!(f, "BypassRls({on})"),
+            Self::ConnectionLimit(limit) => write!(f, "ConnectionLimit({limit})"),
+            Self::Password(_) => f.write_str("Password"),
+            Self::ValidUntil(text) => write!(f, "ValidUntil({text})"),
+        }
+    }
+}
+
+impl Cursor<'_> {
+    /// CREATE ROLE, USER or GROUP, after CREATE.
+    pub(super) fn create_role(&mut self) -> SqlResult<Statement> {
+        let user = self.eat_one_of(&["role", "user", "group"]) == Some("user");
+        let name = self.name()?;
+        self.refuse_reserved_role(&name)?;
+        self.eat("with");
+        let options = self.role_options()?;
+        Ok(Statement::CreateRole(Box::new(CreateRole { name, user, options })))
+    }
+
+    /// A role, or the words that stand for one.
+    pub(super) fn role_spec(&mut self) -> SqlResult<RoleSpec> {
+        match self.eat_one_of(&["current_user", "current_role", "session_user"]) {
+            Some("session_user") => return Ok(RoleSpec::SessionUser),
+            Some(_) => return Ok(RoleSpec::CurrentUser),
+            None => {}
+        }
+        let name = self.name()?;
+        self.refuse_reserved_role(&name)?;
+        Ok(RoleSpec::Name(name))
+    }
+
+    fn refuse_reserved_role(&self, name: &Ident) -> SqlResult<()> {
+        if name.quote_style.is_some() || !matches!(name.value.as_str(), "public" | "none") {
+            return Ok(());
+        }
+        let message = format!("role name \"{}\" is reserved", name.value);
+        let position = super::lex::character(self.sql, self.last().start);
+        Err(SqlError::new(Condition::ReservedName, message).with_position(position))
+    }
+
+    /// Options through the end.
+    pub(super) fn role_options(&mut self) -> SqlResult<Vec<RoleOption>> {
+        let mut options: Vec<RoleOption> = Vec::new();
+        while !self.is_over() {
+            // A noise word of old.
+            if self.eat("sysid") {
+                self.integer()?;
+                continue;
+            }
+            let option = self.role_option()?;
+            let again = options.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(&option));
+            if again {
+                self.at -= 1;
+                let error = SqlError::new(Condition::SyntaxError, "conflicting or redundant options");
+                return Err(self.here(error));
+            }
+            options.push(option);
+        }
+        Ok(options)
+    }
+
+    fn role_option(&mut self) -> SqlResult<RoleOption> {
+        let Token::Word(word) = self.peek() else { return Err(self.syntax_error()) };
+        let option = match word.as_str() {
+            "superuser" => RoleOption::Superuser(true),
+            "nosuperuser" => RoleOption::Superuser(false),
+            "createdb" => RoleOption::CreateDb(true),
+            "nocreatedb" => RoleOption::CreateDb(false),
+            "createrole" => RoleOption::CreateRole(true),
+            "nocreaterole" => RoleOption::CreateRole(false),
+            "inherit" => RoleOption::Inherit(true),
+            "noinherit" => RoleOption::Inherit(false),
+            "login" => RoleOption::Login(true),
+            "nologin" => RoleOption::Login(false),
+            "replication" => RoleOption::Replication(true),
+            "noreplication" => RoleOption::Replication(false),
+            "bypassrls" => RoleOption::BypassRls(true),
+            "nobypassrls" => RoleOption::BypassRls(false),
+            "connection" => {
+                self.expect("connection limit")?;
+                return self.signed_integer().map(RoleOption::ConnectionLimit);
+            }
+            "encrypted" | "password" => {
+                self.eat("encrypted");
+                self.expect("password")?;
+                if self.eat("null") {
+                    return Ok(RoleOption::Password(None));
+                }
+                return self.text().map(|text| RoleOption::Password(Some(text)));
+            }
+            "unencrypted" => {
+                let error =
+                    SqlError::new(Condition::FeatureNotSupported, "UNENCRYPTED PASSWORD is no longer supported");
+                return Err(
+                    self.here(error.with_hint("Remove UNENCRYPTED to store the password in encrypted form instead."))
+                );
+            }
+            "valid" => {
+                self.expect("valid until")?;
+                return self.text().map(RoleOption::ValidUntil);
+            }
+            "in" | "role" | "admin" | "user" => return Err(self.unsupported("membership of roles")),
+            unknown => {
+                let error = SqlError::new(Condition::SyntaxError, format!("unrecognized role option \"{unknown}\""));
+                return Err(self.here(error));
+            }
+        };
+        self.advance();
+        Ok(option)
+    }
+}

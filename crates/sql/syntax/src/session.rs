@@ -1,0 +1,304 @@
+//! Statements about the session or its transaction.
+
+use sqlparser::ast::{DataType, Expr, ObjectName, Query};
+
+use types::SqlResult;
+
+use super::Parsed;
+use super::cursor::Cursor;
+use super::lex::Token;
+use super::transaction::TransactionModes;
+
+/// A statement about the session or its transaction, as written.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// `SET name = value`; `None` is DEFAULT. A list is one text, as SHOW shows it.
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
+    /// `None` is ALL.
+    Reset(Option<String>),
+    SetTransaction {
+        modes: TransactionModes,
+        session: bool,
+    },
+    /// `None` is NONE.
+    SetRole {
+        role: Option<String>,
+        local: bool,
+    },
+    /// `None` is DEFAULT.
+    SetSessionAuthorization {
+        role: Option<String>,
+        local: bool,
+    },
+    /// `None` is ALL.
+    Show(Option<String>),
+    Begin(TransactionModes),
+    Commit {
+        chain: bool,
+    },
+    Rollback {
+        chain: bool,
+    },
+    Savepoint(String),
+    RollbackTo(String),
+    Release(String),
+    Prepare {
+        name: String,
+        types: Vec<DataType>,
+        statement: Box<Parsed>,
+    },
+    Execute {
+        name: String,
+        arguments: Vec<Expr>,
+    },
+    /// `None` is ALL.
+    Deallocate(Option<String>),
+    Declare(DeclareCursor),
+    Fetch {
+        cursor: String,
+        direction: FetchDirection,
+    },
+    Move {
+        cursor: String,
+        direction: FetchDirection,
+    },
+    /// `None` is ALL.
+    Close(Option<String>),
+    Discard(Discard),
+    /// ANALYZE, VACUUM: its command tag and the tables that it names.
+    Maintain {
+        tag: &'static str,
+        tables: Vec<ObjectName>,
+    },
+    /// What has nothing to do: its command tag.
+    Nothing(&'static str),
+    CheckStorage,
+}
+
+/// `DECLARE name CURSOR FOR query`.
+#[derive(Debug, Clone)]
+pub struct DeclareCursor {
+    pub name: String,
+    pub query: Box<Query>,
+    pub hold: bool,
+    pub scroll: Option<bool>,
+    pub binary: bool,
+}
+
+/// Which rows FETCH and MOVE take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchDirection {
+    /// So many rows onward; 0 is the current row again, less is backward.
+    Forward(i64),
+    ForwardAll,
+    BackwardAll,
+    /// The row with this number from the start (from 1), or from the end where it is negative.
+    Absolute(i64),
+    Relative(i64),
+}
+
+/// What DISCARD forgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discard {
+    All,
+    Plans,
+    Sequences,
+    Temporary,
+}
+
+impl Cursor<'_> {
+    /// A command to the session, if the first word is one's.
+    pub(super) fn command(&mut self) -> SqlResult<Option<Command>> {
+        let command = match self.word() {
+            Some("set") => self.set()?,
+            Some("reset") => self.reset()?,
+            Some("show") => self.show()?,
+            Some("begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release") => {
+                self.transaction()?
+            }
+            Some("prepare") => self.prepare()?,
+            Some("execute") => self.execute()?,
+            Some("deallocate") => {
+                self.advance();
+                self.eat("prepare");
+                Command::Deallocate(self.name_or_all()?)
+            }
+            Some("declare") => self.declare()?,
+            Some("fetch") => {
+                self.advance();
+                let (cursor, direction) = self.movement()?;
+                Command::Fetch { cursor, direction }
+            }
+            Some("move") => {
+                self.advance();
+                let (cursor, direction) = self.movement()?;
+                Command::Move { cursor, direction }
+            }
+            Some("close") => {
+                self.advance();
+                Command::Close(self.name_or_all()?)
+            }
+            Some("discard") => self.discard()?,
+            Some("analyze" | "analyse" | "vacuum") => self.maintenance()?,
+            Some("check") if self.is("check storage") => {
+                self.expect("check storage")?;
+                Command::CheckStorage
+            }
+            Some("checkpoint") => {
+                self.advance();
+                Command::Nothing("CHECKPOINT")
+            }
+            Some("unlisten") => {
+                // LISTEN is refused, so there is nothing to forget: pools say this whenever a connection comes back.
+                self.advance();
+                if !self.eat_operator("*") {
+                    self.name()?;
+                }
+                Command::Nothing("UNLISTEN")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(command))
+    }
+
+    fn name_or_all(&mut self) -> SqlResult<Option<String>> {
+        if self.eat("all") { Ok(None) } else { self.name().map(|name| Some(name.value)) }
+    }
+
+    fn prepare(&mut self) -> SqlResult<Command> {
+        self.expect("prepare")?;
+        if self.is("transaction") && matches!(self.peek_at(1), Token::Text(_)) {
+            return Err(self.unsupported("PREPARE TRANSACTION"));
+        }
+        let name = self.name()?.value;
+        let types = if self.is_symbol('(') { self.parenthesized(Self::data_type)? } else { Vec::new() };
+        self.expect("as")?;
+        let preparable = self.is_symbol('(')
+            || matches!(
+                self.word(),
+                Some("select" | "values" | "table" | "with" | "insert" | "update" | "delete" | "merge")
+            );
+        if !preparable {
+            return Err(self.syntax_error());
+        }
+        let statement = self.inner_statement()?;
+        Ok(Command::Prepare { name, types, statement })
+    }
+
+    fn execute(&mut self) -> SqlResult<Command> {
+        self.expect("execute")?;
+        let name = self.name()?.value;
+        let arguments = if self.is_symbol('(') { self.parenthesized(Self::expr)? } else { Vec::new() };
+        Ok(Command::Execute { name, arguments })
+    }
+
+    fn declare(&mut self) -> SqlResult<Command> {
+        self.expect("declare")?;
+        let name = self.name()?.value;
+        let (mut binary, mut scroll) = (false, None);
+        loop {
+            if self.eat("no scroll") {
+                scroll = Some(false);
+                continue;
+            }
+            match self.eat_one_of(&["binary", "insensitive", "asensitive", "scroll"]) {
+                Some("binary") => binary = true,
+                Some("scroll") => scroll = Some(true),
+                // Every cursor sees its rows as they were.
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.expect("cursor")?;
+        let hold = self.eat("with hold");
+        if !hold {
+            self.eat("without hold");
+        }
+        self.expect("for")?;
+        let query = self.query()?;
+        Ok(Command::Declare(DeclareCursor { name, query, hold, scroll, binary }))
+    }
+
+    /// Direction and cursor of FETCH and MOVE.
+    fn movement(&mut self) -> SqlResult<(String, FetchDirection)> {
+        let direction = self.direction()?.unwrap_or(FetchDirection::Forward(1));
+        if !self.eat("from") {
+            self.eat("in");
+        }
+        Ok((self.name()?.value, direction))
+    }
+
+    fn direction(&mut self) -> SqlResult<Option<FetchDirection>> {
+        let is_number = |token: &Token| match token {
+            Token::Integer(_) => true,
+            Token::Operator(sign) => matches!(sign.as_str(), "-" | "+"),
+            _ => false,
+        };
+        if is_number(self.peek()) {
+            return self.signed_integer().map(FetchDirection::Forward).map(Some);
+        }
+        // Alone, the word is the cursor's name.
+        if matches!(self.peek_at(1), Token::End | Token::Symbol(';')) {
+            return Ok(None);
+        }
+        let words = ["next", "prior", "first", "last", "absolute", "relative", "all", "forward", "backward"];
+        Ok(Some(match self.eat_one_of(&words) {
+            Some("next") => FetchDirection::Forward(1),
+            Some("prior") => FetchDirection::Forward(-1),
+            Some("first") => FetchDirection::Absolute(1),
+            Some("last") => FetchDirection::Absolute(-1),
+            Some("absolute") => FetchDirection::Absolute(self.signed_integer()?),
+            Some("relative") => FetchDirection::Relative(self.signed_integer()?),
+            Some("all") => FetchDirection::ForwardAll,
+            Some("forward") if self.eat("all") => FetchDirection::ForwardAll,
+            Some("backward") if self.eat("all") => FetchDirection::BackwardAll,
+            Some(word) => {
+                let count = if is_number(self.peek()) { self.signed_integer()? } else { 1 };
+                FetchDirection::Forward(if word == "backward" { -count } else { count })
+            }
+            None => return Ok(None),
+        }))
+    }
+
+    fn discard(&mut self) -> SqlResult<Command> {
+        self.expect("discard")?;
+        let what = match self.eat_one_of(&["all", "plans", "sequences", "temp", "temporary"]) {
+            Some("all") => Discard::All,
+            Some("plans") => Discard::Plans,
+            Some("sequences") => Discard::Sequences,
+            Some(_) => Discard::Temporary,
+            None => return Err(self.syntax_error()),
+        };
+        Ok(Command::Discard(what))
+    }
+
+    /// ANALYZE and VACUUM: statistics are always exact, and space is reclaimed without being asked for.
+    fn maintenance(&mut self) -> SqlResult<Command> {
+        let tag = if self.eat("vacuum") {
+            if !self.is_symbol('(') {
+                while self.eat_one_of(&["full", "freeze", "verbose", "analyze", "analyse"]).is_some() {}
+            }
+            "VACUUM"
+        } else {
+            self.advance();
+            self.eat("verbose");
+            "ANALYZE"
+        };
+        if self.is_symbol('(') {
+            self.options()?;
+        }
+        let mut tables = Vec::new();
+        if !self.is_over() {
+            tables = self.list(|cursor| {
+                let table = cursor.object_name()?;
+                cursor.optional_names()?;
+                Ok(table)
+            })?;
+        }
+        Ok(Command::Maintain { tag, tables })
+    }
+}

@@ -1,0 +1,201 @@
+//! SET, RESET and SHOW.
+
+use types::SqlResult;
+
+use super::cursor::Cursor;
+use super::lex::Token;
+use super::session::Command;
+
+/// Settings whose values are lists of names: each name is quoted where it needs to be.
+const NAME_LISTS: [&str; 4] =
+    ["search_path", "temp_tablespaces", "local_preload_libraries", "session_preload_libraries"];
+
+impl Cursor<'_> {
+    pub(super) fn set(&mut self) -> SqlResult<Command> {
+        self.expect("set")?;
+        if self.eat("session characteristics as transaction") {
+            return Ok(Command::SetTransaction { modes: self.some_modes()?, session: true });
+        }
+        if self.eat("constraints all") {
+            // No constraint is deferrable, so there is nothing to change.
+            return match self.eat_one_of(&["deferred", "immediate"]) {
+                Some(_) => Ok(Command::Nothing("SET CONSTRAINTS")),
+                None => Err(self.syntax_error()),
+            };
+        }
+        if self.is("constraints") && !matches!(self.peek_at(1), Token::Operator(_)) && !self.is("constraints to") {
+            return Err(self.unsupported("SET CONSTRAINTS"));
+        }
+        if self.is("transaction snapshot") {
+            return Err(self.unsupported("SET TRANSACTION SNAPSHOT"));
+        }
+        let local = self.eat("local");
+        if !local && !self.is("session authorization") {
+            self.eat("session");
+        }
+        if self.is("transaction") && matches!(self.peek_at(1), Token::Word(word) if word != "to") {
+            self.advance();
+            return Ok(Command::SetTransaction { modes: self.some_modes()?, session: false });
+        }
+        if self.eat("session authorization") {
+            let role = if self.eat("default") { None } else { Some(self.name_or_text()?) };
+            return Ok(Command::SetSessionAuthorization { role, local });
+        }
+        if self.is("role") && !matches!(self.peek_at(1), Token::Operator(_)) && !self.is("role to") {
+            self.advance();
+            let role = if self.eat("none") { None } else { Some(self.name_or_text()?) };
+            return Ok(Command::SetRole { role, local });
+        }
+        let (name, value) = self.assignment()?;
+        Ok(Command::Set { name, value, local })
+    }
+
+    /// `name = value`, and the settings with words of their own; `None` is DEFAULT.
+    pub(super) fn assignment(&mut self) -> SqlResult<(String, Option<String>)> {
+        if self.eat("time zone") {
+            return Ok(("TimeZone".to_owned(), self.time_zone_value()?));
+        }
+        if self.eat("names") {
+            let value = if self.is_over() || self.eat("default") { None } else { Some(self.text()?) };
+            return Ok(("client_encoding".to_owned(), value));
+        }
+        if self.is("schema") && matches!(self.peek_at(1), Token::Text(_)) {
+            self.advance();
+            return Ok(("search_path".to_owned(), Some(quote_list(&[self.text()?]))));
+        }
+        if self.is("xml option") || self.is("catalog") && matches!(self.peek_at(1), Token::Text(_)) {
+            return Err(self.unsupported("SET XML OPTION and SET CATALOG"));
+        }
+        let name = self.setting_name()?;
+        if self.is("from current") {
+            return Err(self.unsupported("FROM CURRENT"));
+        }
+        if !self.eat_operator("=") && !self.eat("to") {
+            return Err(self.syntax_error());
+        }
+        if self.eat("default") {
+            return Ok((name, None));
+        }
+        let values = self.list(Self::setting_value)?;
+        let value = if NAME_LISTS.contains(&name.as_str()) { quote_list(&values) } else { values.join(", ") };
+        Ok((name, Some(value)))
+    }
+
+    /// `name`, `extension.name`.
+    pub(super) fn setting_name(&mut self) -> SqlResult<String> {
+        let mut name = self.name()?.value;
+        while self.eat_symbol('.') {
+            name.push('.');
+            name.push_str(&self.name()?.value);
+        }
+        Ok(name)
+    }
+
+    fn setting_value(&mut self) -> SqlResult<String> {
+        let mut sign = "";
+        if let Some(operator @ ("-" | "+")) = self.operator() {
+            if operator == "-" {
+                sign = "-";
+            }
+            self.advance();
+            if !matches!(self.peek(), Token::Integer(_) | Token::Decimal(_)) {
+                return Err(self.syntax_error());
+            }
+        }
+        match self.peek() {
+            Token::Integer(digits) | Token::Decimal(digits) => {
+                self.advance();
+                Ok(format!("{sign}{digits}"))
+            }
+            Token::Text(_) => self.text(),
+            Token::Word(word) if matches!(word.as_str(), "true" | "false" | "on") => {
+                self.advance();
+                Ok(word.clone())
+            }
+            _ => {
+                let value = self.type_or_column_name()?;
+                Ok(value)
+            }
+        }
+    }
+
+    /// A word that is not reserved.
+    fn type_or_column_name(&mut self) -> SqlResult<String> {
+        let start = self.at;
+        if let Ok(name) = self.name() {
+            return Ok(name.value);
+        }
+        self.at = start;
+        self.type_name().map(|name| name.value)
+    }
+
+    fn name_or_text(&mut self) -> SqlResult<String> {
+        match self.peek() {
+            Token::Text(_) => self.text(),
+            _ => self.type_or_column_name(),
+        }
+    }
+
+    /// After TIME ZONE.
+    fn time_zone_value(&mut self) -> SqlResult<Option<String>> {
+        if self.eat("local") || self.eat("default") {
+            return Ok(None);
+        }
+        if self.is("interval") && matches!(self.peek_at(1), Token::Text(_)) {
+            self.advance();
+            let text = self.text()?;
+            // `INTERVAL '+02:00' HOUR TO MINUTE`: only hours and minutes make a zone.
+            self.interval_fields();
+            return Ok(Some(text));
+        }
+        self.setting_value().map(Some)
+    }
+
+    pub(super) fn reset(&mut self) -> SqlResult<Command> {
+        self.expect("reset")?;
+        if self.eat("all") {
+            return Ok(Command::Reset(None));
+        }
+        if self.eat("session authorization") {
+            return Ok(Command::SetSessionAuthorization { role: None, local: false });
+        }
+        let name = self.shown_name()?;
+        if name == "role" {
+            return Ok(Command::SetRole { role: None, local: false });
+        }
+        Ok(Command::Reset(Some(name)))
+    }
+
+    pub(super) fn show(&mut self) -> SqlResult<Command> {
+        self.expect("show")?;
+        if self.eat("all") {
+            return Ok(Command::Show(None));
+        }
+        if self.eat("session authorization") {
+            return Ok(Command::Show(Some("session_authorization".to_owned())));
+        }
+        self.shown_name().map(|name| Command::Show(Some(name)))
+    }
+
+    fn shown_name(&mut self) -> SqlResult<String> {
+        if self.eat("time zone") {
+            return Ok("TimeZone".to_owned());
+        }
+        if self.eat("transaction isolation level") {
+            return Ok("transaction_isolation".to_owned());
+        }
+        self.setting_name()
+    }
+}
+
+/// Names as the value of a setting that is a list of names: each is quoted where it needs to be.
+pub fn quote_list(names: &[String]) -> String {
+    let plain = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let quoted = |name: &String| {
+        if plain(name) { name.clone() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    };
+    names.iter().map(quoted).collect::<Vec<_>>().join(", ")
+}

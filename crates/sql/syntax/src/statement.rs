@@ -1,0 +1,183 @@
+//! What a statement says, one variant per kind.
+//!
+//! Queries and expressions are `sqlparser`'s; around them stand Kiln's own structs, because PostgreSQL's grammar of statements
+//! is smaller than `sqlparser`'s and every field here is one somebody honours. Names are folded and cut as PostgreSQL does:
+//! a name's `value` is the name itself, quoted or not.
+
+use sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr};
+use types::{SqlError, SqlResult};
+
+use super::cursor::Cursor;
+
+pub use super::alter::{
+    AlterAction, AlterDatabase, AlterRole, AlterRoleAction, AlterSchema, AlterSchemaAction, AlterTable,
+};
+pub use super::cluster::{AlterClusterAction, ClusterStatement, GranteeSpec};
+pub use super::copy::{Copy, CopyDirection, CopyPlace, CopySubject};
+pub use super::create::{CreateSchema, CreateView};
+pub use super::delete::Delete;
+pub use super::drop::{Comment, CommentOn, Drop, DropKind, Truncate};
+pub use super::explain::Explain;
+pub use super::external::CreateExternalTable;
+pub use super::index::{CreateIndex, IndexColumn};
+pub use super::insert::{ConflictTarget, ConflictUpdate, Insert, InsertSource, OnConflict, Overriding};
+pub use super::merge::{Merge, MergeAction, MergeClause, MergeWhen};
+pub use super::option::{OptionValue, StatementOption};
+pub use super::query::lock::{LockedRelation, words as lock_words};
+pub use super::role::{CreateRole, RoleOption, RoleSpec};
+pub use super::sequence::{AlterSequence, AlterSequenceAction, CreateSequence, IdentityDefinition, SequenceOption};
+pub use super::session::{Command, DeclareCursor, Discard, FetchDirection};
+pub use super::table::{
+    ColumnConstraint, ColumnConstraintKind, ColumnDefinition, CreateTable, Distribution, LikeTable, Order, References,
+    SortKey, TableConstraint, TableConstraintKind, TableSource,
+};
+
+pub use super::transaction::{IsolationLevel, TransactionModes};
+pub use super::update::uneven;
+pub use super::update::{AssignedValue, Assignment, ModifiedTable, Returning, Update};
+
+/// A statement as written.
+#[derive(Debug, Clone)]
+pub enum Statement {
+    /// SELECT, VALUES, TABLE, with all that WITH puts before them.
+    Query(Box<Query>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    Merge(Box<Merge>),
+    Copy(Box<Copy>),
+    Explain(Box<Explain>),
+    /// CREATE TABLE, and CREATE TABLE AS.
+    CreateTable(Box<CreateTable>),
+    CreateExternalTable(Box<CreateExternalTable>),
+    CreateView(Box<CreateView>),
+    CreateIndex(Box<CreateIndex>),
+    CreateSchema(CreateSchema),
+    CreateSequence(Box<CreateSequence>),
+    CreateRole(Box<CreateRole>),
+    /// ALTER TABLE and ALTER VIEW.
+    AlterTable(Box<AlterTable>),
+    AlterSequence(Box<AlterSequence>),
+    AlterSchema(AlterSchema),
+    AlterRole(Box<AlterRole>),
+    AlterDatabase(AlterDatabase),
+    Drop(Drop),
+    Truncate(Truncate),
+    /// `UNDROP TABLE name`.
+    Undrop(ObjectName),
+    Comment(Comment),
+    /// CREATE, ALTER, DROP and USE CLUSTER, and who may use which.
+    Cluster(Box<ClusterStatement>),
+    /// What concerns the session or its transaction alone.
+    Session(Box<Command>),
+    /// PostgreSQL has it, Kiln does not: the error to answer with once its turn comes.
+    Refused(Box<SqlError>),
+}
+
+impl Cursor<'_> {
+    /// A statement through its end.
+    pub(super) fn whole_statement(&mut self) -> SqlResult<Statement> {
+        let statement = self.statement()?;
+        if self.is_over() { Ok(statement) } else { Err(self.syntax_error()) }
+    }
+
+    /// A statement, by its first word.
+    pub(super) fn statement(&mut self) -> SqlResult<Statement> {
+        if self.is_symbol('(') {
+            return self.query_statement();
+        }
+        match self.word() {
+            Some("select" | "values" | "table") => self.query_statement(),
+            Some("with") => {
+                let with = self.with()?;
+                match self.word() {
+                    Some("insert") => self.insert(with),
+                    Some("update") => self.update(with),
+                    Some("delete") => self.delete(with),
+                    Some("merge") => self.merge(with),
+                    _ => {
+                        self.may_select_into = true;
+                        query_or_table(self.query_after(with)?)
+                    }
+                }
+            }
+            Some("insert") => self.insert(None),
+            Some("update") => self.update(None),
+            Some("delete") => self.delete(None),
+            Some("merge") => self.merge(None),
+            Some("copy") => self.copy(),
+            Some("explain") => self.explain(),
+            Some("create") => self.create(),
+            Some("alter") => self.alter(),
+            Some("drop") => self.drop(),
+            Some("truncate") => self.truncate(),
+            Some("undrop") => {
+                self.expect("undrop table")?;
+                self.object_name().map(Statement::Undrop)
+            }
+            Some("comment") => self.comment(),
+            Some("grant" | "revoke") => self.grant(),
+            Some("use") if self.is("use cluster") => self.use_cluster(),
+            Some(word) => match self.command()? {
+                Some(command) => Ok(Statement::Session(Box::new(command))),
+                None if OTHERS.contains(&word) => Err(self.unsupported(&word.to_uppercase())),
+                None => Err(self.syntax_error()),
+            },
+            None => Err(self.syntax_error()),
+        }
+    }
+
+    fn query_statement(&mut self) -> SqlResult<Statement> {
+        self.may_select_into = true;
+        query_or_table(self.query()?)
+    }
+}
+
+/// Statements of PostgreSQL that Kiln does not have.
+const OTHERS: [&str; 12] = [
+    "call", "cluster", "do", "import", "listen", "load", "lock", "notify", "reassign", "refresh", "reindex", "security",
+];
+
+/// SELECT INTO makes a table.
+fn query_or_table(mut query: Box<Query>) -> SqlResult<Statement> {
+    let Some(into) = first_select(&mut query).and_then(|select| select.into.take()) else {
+        return Ok(Statement::Query(query));
+    };
+    Ok(Statement::CreateTable(Box::new(CreateTable {
+        name: into.name,
+        if_not_exists: false,
+        source: TableSource::Query { column_names: Vec::new(), query, with_data: true },
+        distribution: None,
+        order: None,
+        parameters: Vec::new(),
+        temporary: into.temporary,
+        on_commit: None,
+    })))
+}
+
+/// The leftmost SELECT, which names the columns.
+fn first_select(query: &mut Query) -> Option<&mut Select> {
+    let mut body = query.body.as_mut();
+    loop {
+        match body {
+            SetExpr::Select(select) => return Some(select),
+            SetExpr::SetOperation { left, .. } => body = left,
+            _ => return None,
+        }
+    }
+}
+
+impl Statement {
+    /// Whether it ends a transaction block or goes back to a savepoint: what a failed block still takes.
+    #[must_use]
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self, Self::Session(command)
+            if matches!(command.as_ref(), Command::Commit { .. } | Command::Rollback { .. } | Command::RollbackTo(_)))
+    }
+}
+
+/// Whether an expression in a VALUES list of INSERT is the word DEFAULT.
+#[must_use]
+pub fn is_default(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value == "default")
+}

@@ -1,0 +1,184 @@
+//! UPDATE; and what it shares with DELETE, MERGE and ON CONFLICT: the table they change, what they set, RETURNING.
+
+use sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, TableWithJoins, With};
+use types::{Condition, SqlError, SqlResult};
+
+use super::cursor::Cursor;
+use super::lex::Token;
+use super::statement::Statement;
+use crate::keyword::{Category, category};
+
+/// `UPDATE table [AS alias] SET … [FROM …] [WHERE …] [RETURNING …]`.
+#[derive(Debug, Clone)]
+pub struct Update {
+    pub with: Option<With>,
+    pub target: ModifiedTable,
+    pub assignments: Vec<Assignment>,
+    pub from: Vec<TableWithJoins>,
+    pub condition: Option<Expr>,
+    pub returning: Option<Returning>,
+}
+
+/// The table that a statement changes.
+#[derive(Debug, Clone)]
+pub struct ModifiedTable {
+    pub name: ObjectName,
+    pub alias: Option<Ident>,
+}
+
+/// `column = value`, `(columns) = values`.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    pub columns: Vec<Ident>,
+    pub value: AssignedValue,
+}
+
+/// What is assigned.
+#[derive(Debug, Clone)]
+pub enum AssignedValue {
+    /// To one column.
+    One(Box<Expr>),
+    /// To as many columns.
+    Row(Vec<Expr>),
+    /// To all columns of a list: the columns of the query's only row.
+    Query(Box<Query>),
+}
+
+/// `RETURNING [WITH (OLD AS name, NEW AS name)] items`.
+#[derive(Debug, Clone)]
+pub struct Returning {
+    /// Another name for the rows as they were.
+    pub old: Option<Ident>,
+    /// Another name for the rows as they are then.
+    pub new: Option<Ident>,
+    pub items: Vec<SelectItem>,
+}
+
+impl Cursor<'_> {
+    /// UPDATE, after its WITH.
+    pub(super) fn update(&mut self, with: Option<With>) -> SqlResult<Statement> {
+        self.expect("update")?;
+        let target = self.modified_table()?;
+        self.expect("set")?;
+        let assignments = self.list(Self::set_clause)?;
+        let from = if self.eat("from") { self.parse_from_items()? } else { Vec::new() };
+        let condition = self.condition_of_change()?;
+        let returning = self.returning()?;
+        Ok(Statement::Update(Box::new(Update { with, target, assignments, from, condition, returning })))
+    }
+
+    /// `[ONLY] name [*] [[AS] alias]`: there is no inheritance, so ONLY changes nothing.
+    pub(super) fn modified_table(&mut self) -> SqlResult<ModifiedTable> {
+        let only = self.eat("only");
+        let in_parentheses = only && self.eat_symbol('(');
+        let name = self.object_name()?;
+        if in_parentheses {
+            self.expect_symbol(')')?;
+        } else if !only {
+            self.eat_operator("*");
+        }
+        let bare = match self.peek() {
+            Token::Quoted(_) => true,
+            Token::Word(word) => {
+                word != "set" && !matches!(category(word), Some(Category::Reserved | Category::FunctionOrType))
+            }
+            _ => false,
+        };
+        let alias = if self.eat("as") || bare { Some(self.name()?) } else { None };
+        Ok(ModifiedTable { name, alias })
+    }
+
+    /// WHERE of UPDATE and DELETE.
+    pub(super) fn condition_of_change(&mut self) -> SqlResult<Option<Expr>> {
+        if !self.eat("where") {
+            return Ok(None);
+        }
+        if self.is("current of") {
+            return Err(self.unsupported("WHERE CURRENT OF"));
+        }
+        self.expr().map(Some)
+    }
+
+    /// One item of SET.
+    pub(super) fn set_clause(&mut self) -> SqlResult<Assignment> {
+        if !self.is_symbol('(') {
+            let columns = vec![self.set_target()?];
+            self.expect_equals()?;
+            return Ok(Assignment { columns, value: AssignedValue::One(Box::new(self.field(true)?)) });
+        }
+        let columns = self.parenthesized(Self::set_target)?;
+        self.expect_equals()?;
+        let place = self.at;
+        let is_row = self.is("row") && *self.peek_at(1) == Token::Symbol('(');
+        let value = if is_row || (self.is_symbol('(') && !self.begins_query_in_parentheses()) {
+            self.eat("row");
+            AssignedValue::Row(self.parenthesized(|cursor| cursor.field(true))?)
+        } else {
+            match self.expr()? {
+                Expr::Subquery(query) => AssignedValue::Query(query),
+                other => AssignedValue::Row(vec![other]),
+            }
+        };
+        match &value {
+            // One value in parentheses is no row.
+            AssignedValue::Row(values) if values.len() == 1 && !is_row => {
+                self.at = place;
+                let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+                Err(self.here(SqlError::new(Condition::FeatureNotSupported, message)))
+            }
+            AssignedValue::Row(values) if values.len() != columns.len() => {
+                self.at = place;
+                Err(self.here(uneven()))
+            }
+            _ => Ok(Assignment { columns, value }),
+        }
+    }
+
+    fn expect_equals(&mut self) -> SqlResult<()> {
+        if self.eat_operator("=") { Ok(()) } else { Err(self.syntax_error()) }
+    }
+
+    fn set_target(&mut self) -> SqlResult<Ident> {
+        let column = self.name()?;
+        if self.is_symbol('[') {
+            return Err(self.unsupported("assigning to an element of an array"));
+        }
+        if self.is_symbol('.') {
+            return Err(self.unsupported("assigning to a field of a column"));
+        }
+        Ok(column)
+    }
+
+    /// RETURNING, if it is there.
+    pub(super) fn returning(&mut self) -> SqlResult<Option<Returning>> {
+        if !self.eat("returning") {
+            return Ok(None);
+        }
+        let (mut old, mut new) = (None, None);
+        if self.is("with") && *self.peek_at(1) == Token::Symbol('(') {
+            self.advance();
+            for (is_old, name) in self.parenthesized(Self::returning_name)? {
+                let (place, what) = if is_old { (&mut old, "OLD") } else { (&mut new, "NEW") };
+                if place.replace(name).is_some() {
+                    let message = format!("{what} cannot be specified multiple times");
+                    return Err(self.here(SqlError::new(Condition::SyntaxError, message)));
+                }
+            }
+        }
+        Ok(Some(Returning { old, new, items: self.list(Self::target)? }))
+    }
+
+    fn returning_name(&mut self) -> SqlResult<(bool, Ident)> {
+        let is_old = match self.eat_one_of(&["old", "new"]) {
+            Some(word) => word == "old",
+            None => return Err(self.syntax_error()),
+        };
+        self.expect("as")?;
+        Ok((is_old, self.name()?))
+    }
+}
+
+/// `42601` for a list of columns and a list of values of other length.
+pub fn uneven() -> SqlError {
+    SqlError::new(Condition::SyntaxError, "number of columns does not match number of values")
+}
