@@ -18,6 +18,7 @@ pub(crate) const ORDER: &[&str] = &[
     "txn",
     "engine",
     "syntax",
+    "settings",
     "planner",
     "execution",
     "fleet",

@@ -13,7 +13,8 @@ use catalog::{
 use execution::distribute::message_bytes;
 use execution::{Config, Execution};
 use objects::Objects;
-use planner::{NoActivity, Planned, Planner, Settings, StatementContext};
+use planner::{NoActivity, Planned, Planner, StatementContext};
+use settings::Settings;
 use shards::{ColumnStats, Datum, Hll, PackedShards, RowGroupMeta, RowIds, ShardMeta};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;

@@ -8,7 +8,8 @@ use arrow::util::display::array_value_to_string;
 use bytes::Bytes;
 use catalog::Role;
 use futures::{StreamExt, TryStreamExt, stream};
-use planner::{NoActivity, Planned, Planner, Settings, StatementContext};
+use planner::{NoActivity, Planned, Planner, StatementContext};
+use settings::Settings;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlResult};
 

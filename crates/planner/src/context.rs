@@ -13,8 +13,8 @@ use crate::activity::Activity;
 use crate::files::Files;
 use crate::past::Past;
 use crate::sequences::SequenceNumbers;
-use crate::settings::Settings;
 use crate::system;
+use settings::Settings;
 
 /// The surroundings of one statement.
 #[derive(Clone)]

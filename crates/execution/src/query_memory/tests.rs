@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use planner::Settings;
+use settings::Settings;
 use types::{Clock, Condition, SystemClock};
 
 use super::MemoryUse;

@@ -8,7 +8,7 @@ use cluster::{ClusterId, Worker, WorkerId, WorkerState};
 use execution::distribute::{Cluster, Distribution, Exchange, JoinExchange};
 use execution::{BUCKETS, Lease, PartKey};
 use fleet::task_url;
-use planner::Settings;
+use settings::Settings;
 use url::Url;
 
 use super::Clusters;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use catalog::Role;
-use planner::{SessionCommand, Settings};
+use planner::SessionCommand;
+use settings::Settings;
 use syntax::statement::{Discard, IsolationLevel, TransactionModes};
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};

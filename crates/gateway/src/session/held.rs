@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::Role;
-use planner::Settings;
+use settings::Settings;
 
 use crate::clusters::Chosen;
 

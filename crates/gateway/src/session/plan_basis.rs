@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{CatalogState, Definitions};
-use planner::Settings;
+use settings::Settings;
 use types::Oid;
 
 use crate::session::held::Held;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use execution::Lease;
 use parking_lot::Mutex;
-use planner::{Phases, Settings};
+use planner::Phases;
+use settings::Settings;
 use tokio::sync::SetOnce;
 use tracing::Instrument;
 use types::{Condition, QueryId, SqlError, SqlResult};

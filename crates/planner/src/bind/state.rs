@@ -9,9 +9,10 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::prelude::SessionConfig;
 use parking_lot::Mutex;
+use settings::Settings;
 
 use crate::semantics::{self, Session};
-use crate::{Settings, optimize, series};
+use crate::{optimize, series};
 
 /// States that are kept: more settings than these nobody changes.
 const MADE_MAX: usize = 16;

@@ -7,7 +7,8 @@ use catalog::{Change, Database, Dependant, Role};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name;
-use crate::{DefinePlan, Password, Settings, StatementContext};
+use crate::{DefinePlan, Password, StatementContext};
+use settings::Settings;
 use syntax::statement::{AlterDatabase, AlterRole, AlterRoleAction, CreateRole, Drop, RoleOption};
 
 /// A new role; CREATE USER makes one that may log in.

@@ -3,7 +3,7 @@
 use types::{Condition, SqlError, SqlResult};
 
 use crate::planned::{ExplainFormat, ExplainPlan, Planned};
-use crate::settings::parse_bool;
+use settings::parse_bool;
 use syntax::statement::StatementOption;
 
 #[cfg(test)]

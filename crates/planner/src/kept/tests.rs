@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use catalog::CatalogState;
+use settings::Settings;
 use types::CommitTs;
 
 use super::{BYTES_MAX, EXPRESSION_NODE_BYTES, PLAN_BYTES_MAX, PLANS_MAX, TEXT_BYTES_MAX};
+use crate::StatementContext;
 use crate::planned::{Planned, QueryPlan};
 use crate::write::tests::{Fixture, run};
-use crate::{Settings, StatementContext};
 
 const T: &str = "CREATE TABLE t (id int, name text, d date); CREATE VIEW v AS SELECT id FROM t WHERE d = 'today'; \
                  CREATE SEQUENCE s";

@@ -5,7 +5,7 @@ use types::{SqlResult, SqlType};
 
 use super::{SessionCommand, show};
 use crate::bind::Binder;
-use crate::settings::Settings;
+use settings::Settings;
 use syntax::statement::{Command, DeclareCursor};
 
 /// The command, checked.

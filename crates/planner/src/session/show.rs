@@ -5,7 +5,7 @@ use types::{SqlError, SqlResult};
 
 use crate::bind::Binder;
 use crate::planned::QueryPlan;
-use crate::settings::Settings;
+use settings::Settings;
 use syntax::{Statement, parse};
 
 /// One setting: one row and one column of its name.

@@ -38,9 +38,6 @@ mod tests;
 /// The schemas whose relations are this module's, not the catalog's.
 pub const SCHEMAS: [&str; 3] = ["pg_catalog", "information_schema", "sys"];
 
-/// The version of PostgreSQL that Kiln's catalogs answer as: `server_version`.
-pub const SERVER_VERSION: &str = "15.14";
-
 /// The system table `schema.name` as `context`'s statement sees it.
 #[must_use]
 pub fn table(schema: &str, name: &str, context: &Arc<StatementContext>) -> Option<Arc<dyn TableProvider>> {

@@ -16,6 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
@@ -23,7 +24,7 @@ use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
 use crate::bind::sql_type::sql_type;
 use crate::planned::{Planned, QueryPlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
-use crate::{NoActivity, Planner, Settings, StatementContext};
+use crate::{NoActivity, Planner, StatementContext};
 
 /// A planner over some tables, and what a statement sees.
 pub(in crate::bind) struct Fixture {

@@ -8,11 +8,12 @@ use datafusion::catalog::Session;
 use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
+use settings::Settings;
 use shards::{ColumnStats, Hll, RowGroupMeta, ShardMeta};
 use types::random::SeededRandom;
 use types::{Oid, QueryId, ShardId, SqlError};
 
-use crate::{DefinePlan, NoActivity, PlanScan, Planned, Planner, Settings, ShardTable, StatementContext};
+use crate::{DefinePlan, NoActivity, PlanScan, Planned, Planner, ShardTable, StatementContext};
 
 /// A warehouse without rows that anyone could read.
 pub(super) struct Database {

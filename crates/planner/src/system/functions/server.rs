@@ -1,8 +1,8 @@
 //! What the server is and since when.
 
 use super::{Declaration, function};
-use crate::system::SERVER_VERSION;
 use crate::system::rows::Cell;
+use settings::SERVER_VERSION;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
     function("version", 0..=0, "text", |_| {

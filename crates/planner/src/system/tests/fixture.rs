@@ -7,10 +7,11 @@ use catalog::{
     CatalogState, Change, Column, Constraint, ConstraintKind, Distribution, ReferentialAction, Role, Schema, Table,
     TableOrder, View,
 };
+use settings::Settings;
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlType};
 
-use crate::{NoActivity, Settings, StatementContext};
+use crate::{NoActivity, StatementContext};
 
 pub(super) const CUSTOMERS: Oid = Oid(16_386);
 pub(super) const CUSTOMERS_KEY: Oid = Oid(16_394);

@@ -12,6 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use parking_lot::Mutex;
+use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
@@ -19,7 +20,7 @@ use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
 use crate::error::from_datafusion;
 use crate::planned::{Planned, QueryPlan, WritePlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
-use crate::{NoActivity, Planner, Settings, StatementContext};
+use crate::{NoActivity, Planner, StatementContext};
 
 mod locking;
 mod modify;

@@ -223,7 +223,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting("row_security", "on", Kind::Bool, "There are no row policies."),
     setting("search_path", "\"$user\", public", Kind::Names, "Where names without a schema are looked up."),
     internal("server_encoding", "UTF8", "Encoding of the database."),
-    internal("server_version", crate::system::SERVER_VERSION, "The PostgreSQL version that Kiln answers as."),
+    internal("server_version", crate::SERVER_VERSION, "The PostgreSQL version that Kiln answers as."),
     internal("server_version_num", "150014", "The same as a number."),
     internal("session_authorization", "kiln", "The session's role."),
     setting("session_replication_role", "origin", Kind::Only(&["origin"]), "There are no triggers."),

@@ -112,7 +112,7 @@ impl Definition {
 }
 
 /// `on`, `off` and what else PostgreSQL takes for them: unique beginnings of the words, without regard to case.
-pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+pub fn parse_bool(text: &str) -> Option<bool> {
     let lower = text.trim().to_ascii_lowercase();
     let begins = |word: &str, least: usize| lower.len() >= least && word.starts_with(&lower);
     if lower == "1" || begins("on", 2) || begins("true", 1) || begins("yes", 1) {
@@ -150,7 +150,7 @@ fn parse_integer(text: &str, unit: Option<&str>) -> Option<i64> {
 }
 
 /// Names separated by commas, those in double quotes exact and others in lower case; `None` where quotes do not match.
-pub(crate) fn split_list(text: &str) -> Option<Vec<String>> {
+pub(super) fn split_list(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim();
     if rest.is_empty() {

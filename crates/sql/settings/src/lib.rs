@@ -15,11 +15,15 @@ use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use self::definition::{DEFINITIONS, Definition, Source};
 use self::obeyed::{Kept, Obeyed};
-pub(crate) use self::value::{parse_bool, split_list};
+pub use self::value::parse_bool;
+use self::value::split_list;
 use syntax::statement::IsolationLevel;
 
 #[cfg(test)]
 mod tests;
+
+/// The version of PostgreSQL that Kiln's catalogs answer as: `server_version`.
+pub const SERVER_VERSION: &str = "15.14";
 
 /// The setting that says what a client calls what it writes next.
 const STATEMENT_TOKEN: &str = "kiln.statement_token";
@@ -150,7 +154,7 @@ impl Settings {
     ///
     /// # Errors
     /// `55P02` for one that belongs to a session alone.
-    pub(crate) fn check_common(name: &str) -> SqlResult<()> {
+    pub fn check_common(name: &str) -> SqlResult<()> {
         if name != STATEMENT_TOKEN {
             return Ok(());
         }
