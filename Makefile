@@ -1,9 +1,10 @@
 # Kiln's chores. `make demo` shows it at work, `make test` checks everything; each builds what it needs by itself.
-# Everything is built with --workspace: cargo resolves features over what is selected, and another selection would compile DataFusion again.
+# The program alone (-p kiln) and the whole workspace compile every dependency alike, which `cargo xtask tidy` checks: what one has built the
+# other uses. Other selections resolve features otherwise and would compile DataFusion again.
 
 CARGO ?= cargo
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint build unit integration release bench nightly sqlalchemy image k8s-build k8s-up test-k8s tools
+.PHONY: help demo run test lint program build unit integration release bench nightly sqlalchemy image k8s-build k8s-up test-k8s tools
 
 help: ## list the chores
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -12,13 +13,16 @@ tools:
 	@scripts/need cargo "Rust: https://rustup.rs" && scripts/need cc "a C compiler: apt-get install build-essential" \
 	  && scripts/need python3 "Python 3: apt-get install python3 python3-venv"
 
+program: tools ## build the program alone
+	$(CARGO) build --package kiln
+
 build: tools ## build everything once
 	$(CARGO) build --workspace --all-targets
 
-demo: build ## build, load TPC-H SF1 through COPY, run the 22 queries over the wire, say how to connect
+demo: program ## build, load TPC-H SF1 through COPY, run the 22 queries over the wire, say how to connect
 	@scripts/demo
 
-run: build ## build and serve ./kiln-data on 127.0.0.1:5433
+run: program ## build and serve ./kiln-data on 127.0.0.1:5433
 	@$$(scripts/target-dir)/debug/kiln serve
 
 lint: tools ## format, clippy with warnings as errors, the engine for arm64 too, the house's own rules

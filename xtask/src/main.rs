@@ -6,6 +6,7 @@ mod dependencies;
 mod files;
 mod map;
 mod members;
+mod selections;
 mod workspace;
 
 use std::path::Path;
@@ -41,6 +42,7 @@ fn tidy(workspace: &Workspace) -> ExitCode {
     problems.extend(dependencies::check_versions(workspace));
     problems.extend(map::check_upward_traits(workspace));
     problems.extend(members::check_members(workspace));
+    problems.extend(selections::check_selections(workspace));
     problems.extend(architecture::check_table(workspace));
     problems.extend(architecture::check_paths(workspace));
     problems.extend(files::check_lengths(workspace));
